@@ -1,0 +1,132 @@
+"""Models as stacks of small frozen layers, and the order of their parameters.
+
+The parameter vector θ holds, layer by layer from input to output, the weight and then the bias of each layer
+that has them, each flattened in C order: a convolution's weight is (out, in, row, column), a dense layer's is
+(out, in). A dense layer sees its input flattened as (channel, row, column). This is PyTorch's own order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.errors import ScenarioError
+from feelstream.streams import Purpose, generator
+
+Shape = tuple[int, int, int]  # channels, rows, columns
+
+
+@dataclass(frozen=True)
+class Conv:
+    """Convolution with a k×k kernel, stride 1, no padding."""
+
+    channels: int
+    kernel: int
+
+
+@dataclass(frozen=True)
+class MaxPool:
+    """Maximum over 2×2 windows, stride 2; an odd last row or column is left out."""
+
+
+@dataclass(frozen=True)
+class ReLU:
+    """max(x, 0)."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Fully connected layer."""
+
+    units: int
+
+
+Layer = Conv | MaxPool | ReLU | Dense
+
+
+@dataclass(frozen=True)
+class Model:
+    """A stack of layers for inputs of one shape; its last layer gives one logit per class."""
+
+    input: Shape
+    layers: tuple[Layer, ...]
+
+    def shapes(self) -> list[Shape]:
+        """The shape after each layer; raises ScenarioError where a layer does not fit."""
+        shape, shapes = self.input, []
+        for position, layer in enumerate(self.layers):
+            channels, rows, columns = shape
+            match layer:
+                case Conv(out, kernel):
+                    shape = (out, rows - kernel + 1, columns - kernel + 1)
+                case MaxPool():
+                    shape = (channels, rows // 2, columns // 2)
+                case Dense(units):
+                    shape = (units, 1, 1)
+                case ReLU():
+                    pass
+            if min(shape) < 1:
+                raise ScenarioError(f"layer {position + 1} ({layer}) leaves nothing of its {rows}×{columns} input")
+            shapes.append(shape)
+        return shapes
+
+    def weights(self) -> list[tuple[tuple[int, ...], int]]:
+        """(weight shape, fan-in) of each layer that has weights; its bias has weight_shape[0] entries."""
+        found, shape = [], self.input
+        for layer, after in zip(self.layers, self.shapes(), strict=True):
+            if isinstance(layer, Conv):
+                weight = (layer.channels, shape[0], layer.kernel, layer.kernel)
+                found.append((weight, prod(weight[1:])))
+            elif isinstance(layer, Dense):
+                found.append(((layer.units, prod(shape)), prod(shape)))
+            shape = after
+        return found
+
+    @property
+    def parameters(self) -> int:
+        return sum(prod(weight) + weight[0] for weight, _ in self.weights())
+
+    def init(self, seed: int) -> NDArray[np.float32]:
+        """θ(1): weights and biases from U(−1/√fan_in, 1/√fan_in), drawn with NumPy so that all engines agree."""
+        rng = generator(seed, Purpose.MODEL_INIT)
+        parts = [
+            rng.uniform(-(fan_in**-0.5), fan_in**-0.5, prod(weight) + weight[0])
+            for weight, fan_in in self.weights()
+        ]
+        return np.concatenate(parts).astype(np.float32)
+
+
+def _paper_cnn(classes: int) -> tuple[Layer, ...]:
+    return (
+        Conv(10, 5), MaxPool(), ReLU(), Conv(20, 5), MaxPool(), ReLU(), Dense(50), ReLU(), Dense(classes),
+    )  # fmt: skip
+
+
+def _lenet5(classes: int) -> tuple[Layer, ...]:
+    return (
+        Conv(6, 5), ReLU(), MaxPool(), Conv(16, 5), ReLU(), MaxPool(),
+        Dense(120), ReLU(), Dense(84), ReLU(), Dense(classes),
+    )  # fmt: skip
+
+
+def _mlp(classes: int) -> tuple[Layer, ...]:
+    return (Dense(64), ReLU(), Dense(classes))
+
+
+def _softmax(classes: int) -> tuple[Layer, ...]:
+    return (Dense(classes),)
+
+
+STACKS = {"paper-cnn": _paper_cnn, "lenet5": _lenet5, "mlp": _mlp, "softmax": _softmax}
+
+
+def build(name: str, input: Shape, classes: int) -> Model:
+    """One of the named models, for inputs of the data set's shape.
+
+    >>> build("paper-cnn", (1, 28, 28), 10).parameters
+    21840
+    """
+    return Model(input, STACKS[name](classes))
