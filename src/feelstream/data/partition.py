@@ -49,7 +49,7 @@ class Digits(Partition):
     """Label-sorted data cut into K·m shards of near-equal size, m random shards per device.
 
     Shard sizes differ by at most 1, so device sizes differ by at most m. At most classes − 1 shards straddle
-    a border between two labels; if no label has fewer samples than a shard, a device holds at most 2·m labels.
+    a border between two labels; if no label has fewer samples than a shard, a device has at most 2·m labels.
     """
 
     tag: ClassVar[str] = "digits"
