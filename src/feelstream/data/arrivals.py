@@ -123,7 +123,7 @@ class EndlessArrivals(OrderedArrivals):
     """Every round brings a drawn number of samples; a device at the end of its shard starts over."""
 
     def init(self, devices: int, rng: np.random.Generator) -> NDArray:
-        """The state before the first round: one plain array, empty if there is nothing to remember."""
+        """The state before the first round: one plain array whose shape and type never change."""
         return np.empty(0)
 
     @abstractmethod
