@@ -106,7 +106,14 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
             arrive(held[k], t, tree["data"]["buffer"], rng)
         since = [last_use[k] if tree["data"]["fresh"] == "since_use" else t - 1 for k in range(K)]
         fresh = [count([label for when, label in held[k] if when > since[k]]) for k in range(K)]
-        view = {"f": f, "beta": beta, "stored": [len(h) for h in held], "fresh": fresh, "used": used, "Q": queue}
+        view = {
+            "f": f,
+            "beta": beta,
+            "stored": [len(h) for h in held],
+            "fresh": fresh,
+            "used": used,
+            "Q": queue,
+        }
 
         planned, chosen = decide(tree, view, rng)
         feasible, amount, dissimilarity, importance = merits(tree, view, max(planned, 1))
@@ -118,7 +125,11 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
             row = {"round": t, "device": k, "f_hz": f[k], "beta": beta[k], "gain": gain[k]}
             row |= {"stored": len(held[k]), "fresh": sum(fresh[k])}
             row |= {"fresh_labels": list(fresh[k]), "used_labels": list(used[k]), "feasible": k in feasible}
-            row |= {"amount": amount.get(k), "dissimilarity": dissimilarity.get(k), "importance": importance.get(k)}
+            row |= {
+                "amount": amount.get(k),
+                "dissimilarity": dissimilarity.get(k),
+                "importance": importance.get(k),
+            }
             row |= {"queue_j": queue[k], "scheduled": k in chosen, "transmitted": k in sent}
             row["score"] = (
                 score(tree, view, k, max(planned, 1), importance[k]) if scored and k in feasible else None
@@ -239,7 +250,7 @@ def merits(tree: dict[str, Any], view: dict[str, Any], n: int) -> tuple[list[int
 
 def score(tree: dict[str, Any], view: dict[str, Any], k: int, n: int, importance: float) -> float:
     V = tree["policy"]["V"]
-    return -importance if V == math.inf else view["Q"][k] * surrogate_j(tree, view, k, n) - V * importance
+    return -importance if math.isinf(V) else view["Q"][k] * surrogate_j(tree, view, k, n) - V * importance
 
 
 def decide(tree: dict[str, Any], view: dict[str, Any], rng: random.Random) -> tuple[int, list[int]]:

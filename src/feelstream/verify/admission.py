@@ -21,8 +21,9 @@ def check_admission(found: Findings, s: Settings, block: Block) -> None:
     Where rounding alone decides whether a device is late, or which of two is worse, the stored choice stands.
     """
     scheduled, sent = block["scheduled"], block["transmitted"]
-    ratio = block["gain"] / block["beta"]
-    computing = computing_time_s(s, block["f_hz"])
+    # Impossible inputs are reported elsewhere; here they count as no gain and no time, so that this can run.
+    ratio = np.maximum(np.nan_to_num(block["gain"] / block["beta"]), 0.0)
+    computing = np.maximum(np.nan_to_num(computing_time_s(s, block["f_hz"]), nan=np.inf), 0.0)
     n = scheduled.sum(axis=1, keepdims=True)
     late = scheduled & is_late(s, np.maximum(n, 1), ratio, computing, sent)
     expected = scheduled.copy()
@@ -50,7 +51,7 @@ def _admit_by_dropping(s: Settings, ratio: Array, computing_s: Array, sent: Arra
         if not late.any():
             break
         weakest = late & (ratio <= ratio[late].min() * (1 + RELATIVE))
-        slowest = weakest & close(computing_s, computing_s[weakest].max())
+        slowest = weakest & (computing_s >= computing_s[weakest].max() * (1 - RELATIVE))
         candidates = np.flatnonzero(slowest)
         agreeing = candidates[~sent[candidates]]
         kept[agreeing[0] if agreeing.size else candidates[0]] = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.verify.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage
+from feelstream.verify.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage, close
 from feelstream.verify.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
 from feelstream.verify.reading import Block
 from feelstream.verify.settings import Settings
@@ -36,14 +36,12 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
     for name, (who, value, rule) in expected.items():
         found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule)
     _check_deadlines(found, s, block, np.maximum(planned, 1)[:, None])
+    # Where one device's share is wrong, that device is named instead.
+    unfair = ~close(block["bandwidth_share"], np.where(sent, 1.0 / np.maximum(n, 1), 0.0))
     share, wanted = block["bandwidth_share"].sum(axis=1), (n[:, 0] > 0).astype(float)
+    rule = "the shares add up to 1 if anyone transmits"
     found.compare(
-        Stage.ENERGY,
-        "bandwidth_share",
-        block.rounds,
-        share,
-        wanted,
-        "the shares add up to 1 if anyone transmits",
+        Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0
     )
 
 

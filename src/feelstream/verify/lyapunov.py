@@ -77,15 +77,15 @@ def check_lyapunov_decision(found: Findings, s: Settings, block: Block, planned:
     bad = (size_is_wrong | worse)[:, None] & (scheduled != best)
     found.flag(Stage.DECISION, "scheduled", block.rounds, bad, scheduled, best, rule)
     if s.cardinality == "free":
-        _check_free_size(found, s, block, planned, chosen_total, chosen_scale)
+        _check_free_size(found, s, block, planned, best_total, best_scale)
 
 
 def _check_free_size(
-    found: Findings, s: Settings, block: Block, planned: Array, chosen_total: Array, chosen_scale: Array
+    found: Findings, s: Settings, block: Block, planned: Array, planned_total: Array, planned_scale: Array
 ) -> None:
-    """No other size n with |Π_f(n)| ≥ n has a smaller total, everything recomputed at that n."""
+    """No other size n with |Π_f(n)| ≥ n has a smaller least total, everything recomputed at that n."""
     dissimilarity, exactly_zero = dissimilarities(block["used_labels"], block["fresh_labels"])
-    least, least_scale, least_n = (np.zeros_like(chosen_total) for _ in range(3))
+    least, least_scale, least_n = (np.zeros_like(planned_total) for _ in range(3))
     for n in range(1, (s.size or 0) + 1):
         feasible, unsure = feasible_at(s, block, n)
         merit = merit_at(s, amounts(block["fresh"], feasible), dissimilarity, exactly_zero, feasible)
@@ -95,7 +95,7 @@ def _check_free_size(
         better = (total < least) & (feasible.sum(axis=1) >= n) & ~unsure.any(axis=1)
         least, least_scale = np.where(better, total, least), np.where(better, total_scale, least_scale)
         least_n = np.where(better, n, least_n)
-    bad = chosen_total > least + RELATIVE * (chosen_scale + least_scale) + ABSOLUTE
+    bad = planned_total > least + RELATIVE * (planned_scale + least_scale) + ABSOLUTE
     rule = "free plans for the size whose lowest scores have the least total"
     found.flag(Stage.DECISION, "planned", block.rounds, bad, planned, least_n.astype(int), rule)
 
