@@ -6,7 +6,7 @@ namespace feelstream {
 namespace {
 
 // Channels × 4 positions of accumulators, 4 inputs and a weight must fit the registers.
-constexpr int channel_tile = registers == 32 ? 6 : 3;
+constexpr int channel_tile = registers == 32 ? 6 : 2;
 constexpr int position_tile = 4;
 // Weight gradient: channels × kernel columns of accumulators.
 constexpr int gradient_channels = registers == 32 ? 5 : 2;
