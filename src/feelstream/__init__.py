@@ -1,3 +1,30 @@
 """feelstream: dynamic device scheduling for federated edge learning with streaming data."""
 
 __version__ = "0.1.0"
+
+from feelstream.errors import FeelstreamError
+from feelstream.policies.base import Decision, Observation, Outcome, Plan, Policy
+from feelstream.run import Run, read, simulate
+from feelstream.scenario import Scenario
+from feelstream.scenario_files import load, preset, presets, to_toml
+from feelstream.system import System
+from feelstream.verify import verify
+
+__all__ = [
+    "Decision",
+    "FeelstreamError",
+    "Observation",
+    "Outcome",
+    "Plan",
+    "Policy",
+    "Run",
+    "Scenario",
+    "System",
+    "load",
+    "preset",
+    "presets",
+    "read",
+    "simulate",
+    "to_toml",
+    "verify",
+]

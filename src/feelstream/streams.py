@@ -20,7 +20,6 @@ class Purpose(IntEnum):
     CPU_FREQUENCY = 3
     SMALL_SCALE_FADING = 4
     POLICY = 5
-    TIES = 6
     MODEL_INIT = 7
     MINI_BATCHES = 8
     BUFFER = 9
@@ -30,7 +29,7 @@ class Purpose(IntEnum):
 def generator(seed: int, purpose: Purpose, round: int = 0, device: int | None = None) -> np.random.Generator:
     """The generator of one purpose in one round (0: before the first), for one device or for all.
 
-    >>> generator(7, Purpose.TIES, 3).integers(100) == generator(7, Purpose.TIES, 3).integers(100)
+    >>> generator(7, Purpose.POLICY, 3).integers(100) == generator(7, Purpose.POLICY, 3).integers(100)
     np.True_
     """
     key = (int(purpose), round) if device is None else (int(purpose), round, device)

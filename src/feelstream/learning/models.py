@@ -118,8 +118,7 @@ class Model:
         """θ(1): weights and biases from U(−1/√fan_in, 1/√fan_in), drawn with NumPy so that all engines agree."""
         rng = generator(seed, Purpose.MODEL_INIT)
         parts = [
-            rng.uniform(-(fan_in**-0.5), fan_in**-0.5, prod(weight) + weight[0])
-            for weight, fan_in in self.weights()
+            rng.uniform(-(fan_in**-0.5), fan_in**-0.5, prod(weight) + weight[0]) for weight, fan_in in self.weights()
         ]
         return np.concatenate(parts).astype(np.float32)
 

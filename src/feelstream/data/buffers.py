@@ -1,0 +1,261 @@
+"""Buffers: which of the samples that have arrived a device still holds.
+
+Samples are known by their arrival position. All buffers but the reservoir hold an interval [lo, hi) of them.
+A buffer's settings are frozen; `store` makes the arrays that change.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from feelstream.plugins import Plugin
+
+Ints = NDArray[np.int64]
+Whole = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+
+
+class Items(NamedTuple):
+    """Samples named by device and arrival position, int64 (n,) each."""
+
+    devices: Ints
+    positions: Ints
+
+
+NOTHING = Items(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def ranges(devices: Ints, starts: Ints, counts: Ints) -> Items:
+    """The positions start, …, start + count − 1 of each device, one device after another."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return Items(np.repeat(devices, counts), np.arange(total) + np.repeat(starts - ends + counts, counts))
+
+
+class Store(ABC):
+    """What all devices hold. `hi`: int64 (K,), how many samples have ever arrived."""
+
+    def __init__(self, devices: int) -> None:
+        self.hi = np.zeros(devices, np.int64)
+
+    @abstractmethod
+    def join(self, devices: Ints, counts: Ints, rng: np.random.Generator) -> tuple[Items, Items]:
+        """One round's arrivals: `counts` ≥ 1 new samples for each of `devices` (ascending, distinct).
+
+        Returns the items that came into the buffer and those that left it; an item may be in both.
+        """
+
+    def use(self, devices: Ints) -> bool:
+        """Devices have transmitted; True if that empties their buffers."""
+        return False
+
+    @abstractmethod
+    def draw(self, device: int, shape: tuple[int, ...], rng: np.random.Generator) -> Ints:
+        """Positions drawn uniformly with replacement from those held; the buffer must not be empty."""
+
+    @abstractmethod
+    def held(self, device: int) -> Ints:
+        """All positions held, ascending or in slot order."""
+
+    def snapshot(self) -> dict[str, NDArray]:
+        return {"hi": self.hi.copy()}
+
+    def restore(self, saved: dict[str, NDArray]) -> None:
+        self.hi[:] = saved["hi"]
+
+
+class IntervalStore(Store):
+    """Holds [lo, hi) per device; this one keeps everything."""
+
+    def __init__(self, devices: int) -> None:
+        super().__init__(devices)
+        self.lo = np.zeros(devices, np.int64)
+
+    def join(self, devices: Ints, counts: Ints, rng: np.random.Generator) -> tuple[Items, Items]:
+        came = ranges(devices, self.hi[devices], counts)
+        self.hi[devices] += counts
+        return came, self._expire(devices, counts)
+
+    def _expire(self, devices: Ints, counts: Ints) -> Items:
+        """Raise `lo` after arrivals and return what fell out."""
+        return NOTHING
+
+    def _raise(self, devices: Ints, lo: Ints) -> Items:
+        gone = ranges(devices, self.lo[devices], lo - self.lo[devices])
+        self.lo[devices] = lo
+        return gone
+
+    def draw(self, device: int, shape: tuple[int, ...], rng: np.random.Generator) -> Ints:
+        return rng.integers(self.lo[device], self.hi[device], shape)
+
+    def held(self, device: int) -> Ints:
+        return np.arange(self.lo[device], self.hi[device])
+
+    def snapshot(self) -> dict[str, NDArray]:
+        return super().snapshot() | {"lo": self.lo.copy()}
+
+    def restore(self, saved: dict[str, NDArray]) -> None:
+        super().restore(saved)
+        self.lo[:] = saved["lo"]
+
+
+class FifoStore(IntervalStore):
+    """Holds the last `capacity` arrivals."""
+
+    def __init__(self, devices: int, capacity: int) -> None:
+        super().__init__(devices)
+        self.capacity = capacity
+
+    def _expire(self, devices: Ints, counts: Ints) -> Items:
+        return self._raise(devices, np.maximum(self.lo[devices], self.hi[devices] - self.capacity))
+
+
+class WindowStore(IntervalStore):
+    """Holds the arrivals of the last `rounds` rounds; remembers who received how much in each of them."""
+
+    def __init__(self, devices: int, rounds: int) -> None:
+        super().__init__(devices)
+        self.rounds = rounds
+        self.recent: deque[tuple[Ints, Ints]] = deque()
+
+    def _expire(self, devices: Ints, counts: Ints) -> Items:
+        self.recent.append((devices, counts))
+        if len(self.recent) <= self.rounds:
+            return NOTHING
+        old, many = self.recent.popleft()
+        return self._raise(old, self.lo[old] + many)
+
+    def snapshot(self) -> dict[str, NDArray]:
+        return super().snapshot() | {
+            "recent_lengths": np.array([len(devices) for devices, _ in self.recent], np.int64),
+            "recent_devices": np.concatenate([NOTHING.devices, *(devices for devices, _ in self.recent)]),
+            "recent_counts": np.concatenate([NOTHING.devices, *(counts for _, counts in self.recent)]),
+        }
+
+    def restore(self, saved: dict[str, NDArray]) -> None:
+        super().restore(saved)
+        cuts = np.cumsum(saved["recent_lengths"])
+        devices = np.split(saved["recent_devices"], cuts)[:-1]
+        counts = np.split(saved["recent_counts"], cuts)[:-1]
+        self.recent = deque(zip(devices, counts, strict=True))
+
+
+class UseOnceStore(IntervalStore):
+    """Holds what has arrived since the device last transmitted."""
+
+    def use(self, devices: Ints) -> bool:
+        self.lo[devices] = self.hi[devices]
+        return True
+
+
+class ReservoirStore(Store):
+    """Holds a uniform sample of `capacity` of all arrivals so far, by Algorithm R (Vitter 1985).
+
+    Arrival number i = 1, 2, … takes slot i − 1 while i ≤ capacity; later ones draw r uniformly from 0..i − 1
+    and replace slot r if r < capacity. slots: int64 (K, capacity), the first min(hi, capacity) are filled.
+    """
+
+    def __init__(self, devices: int, capacity: int) -> None:
+        super().__init__(devices)
+        self.slots = np.zeros((devices, capacity), np.int64)
+
+    def join(self, devices: Ints, counts: Ints, rng: np.random.Generator) -> tuple[Items, Items]:
+        capacity = self.slots.shape[1]
+        filled = np.minimum(self.hi, capacity)
+        device, position = ranges(devices, self.hi[devices], counts)
+        self.hi[devices] += counts
+        slot = position.copy()
+        beyond = position >= capacity
+        slot[beyond] = rng.integers(position[beyond] + 1)
+        kept = slot < capacity
+        device, position, slot = device[kept], position[kept], slot[kept]
+
+        flat = self.slots.reshape(-1)
+        place = device * capacity + slot
+        before = flat[place]
+        flat[place] = position  # of several that chose one slot the last stays, as one by one
+        stays = flat[place] == position
+        replaced = stays & (slot < filled[device])
+        return Items(device[stays], position[stays]), Items(device[replaced], before[replaced])
+
+    def draw(self, device: int, shape: tuple[int, ...], rng: np.random.Generator) -> Ints:
+        held = self.held(device)
+        return held[rng.integers(len(held), size=shape)]
+
+    def held(self, device: int) -> Ints:
+        return self.slots[device, : self.hi[device]].copy()
+
+    def snapshot(self) -> dict[str, NDArray]:
+        return super().snapshot() | {"slots": self.slots.copy()}
+
+    def restore(self, saved: dict[str, NDArray]) -> None:
+        super().restore(saved)
+        self.slots[:] = saved["slots"]
+
+
+class Buffer(Plugin, ABC):
+    """The contract: a buffer's settings make its store."""
+
+    @abstractmethod
+    def store(self, devices: int, longest: int | None) -> Store:
+        """An empty store; `longest` bounds the arrivals of any device, None if the stream is endless."""
+
+
+class Keep(Buffer):
+    """Keep everything."""
+
+    tag: ClassVar[str] = "keep"
+
+    def store(self, devices: int, longest: int | None) -> Store:
+        return IntervalStore(devices)
+
+
+class Window(Buffer):
+    """Keep what arrived in the last `rounds` rounds, the present one included."""
+
+    tag: ClassVar[str] = "window"
+
+    rounds: Annotated[
+        Whole, Field(description="rounds a sample is held, that of its arrival included; integer, at least 1")
+    ] = 10
+
+    def store(self, devices: int, longest: int | None) -> Store:
+        return WindowStore(devices, self.rounds)
+
+
+class Fifo(Buffer):
+    """Keep the last `capacity` arrivals of each device."""
+
+    tag: ClassVar[str] = "fifo"
+
+    capacity: Annotated[Whole, Field(description="most samples a device holds; integer, at least 1")] = 500
+
+    def store(self, devices: int, longest: int | None) -> Store:
+        return FifoStore(devices, self.capacity)
+
+
+class Reservoir(Buffer):
+    """Keep a uniform random sample of `capacity` of everything that has arrived."""
+
+    tag: ClassVar[str] = "reservoir"
+
+    capacity: Annotated[Whole, Field(description="most samples a device holds; integer, at least 1")] = 500
+
+    def store(self, devices: int, longest: int | None) -> Store:
+        return ReservoirStore(
+            devices, self.capacity if longest is None else max(1, min(self.capacity, longest))
+        )
+
+
+class UseOnce(Buffer):
+    """Keep everything until the device transmits, then delete all it holds."""
+
+    tag: ClassVar[str] = "use_once"
+
+    def store(self, devices: int, longest: int | None) -> Store:
+        return UseOnceStore(devices)

@@ -1,0 +1,169 @@
+"""Partitions: which device may ever see which training sample."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from feelstream.errors import ScenarioError
+from feelstream.plugins import Plugin
+
+Owner = NDArray[np.int32]
+Labels = NDArray[np.uint8]
+
+
+class Partition(Plugin, ABC):
+    """The contract: `split` names one owner for every sample, or −1 for a sample that nobody gets."""
+
+    @abstractmethod
+    def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
+        """Owner of each sample, int32 (N,), for labels uint8 (N,) below `classes`."""
+
+
+def _shares(samples: int, parts: int) -> NDArray[np.int64]:
+    """Part number of positions 0..samples−1, cut into contiguous parts whose sizes differ by at most 1."""
+    return np.arange(samples, dtype=np.int64) * parts // max(samples, 1)
+
+
+def _deal(members: NDArray[np.int64], to: NDArray[np.int64], owner: Owner, rng: np.random.Generator) -> None:
+    """Deal the samples `members` evenly and at random to the devices `to`, writing into `owner`."""
+    owner[rng.permutation(members)] = to[_shares(len(members), len(to))]
+
+
+class IID(Partition):
+    """An even split of a random permutation: device sizes differ by at most 1."""
+
+    tag: ClassVar[str] = "iid"
+
+    def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
+        owner = np.empty(len(labels), np.int32)
+        _deal(np.arange(len(labels)), np.arange(devices), owner, rng)
+        return owner
+
+
+class Digits(Partition):
+    """Label-sorted data cut into K·m shards of near-equal size, m random shards per device.
+
+    Shard sizes differ by at most 1, so device sizes differ by at most m. At most classes − 1 shards straddle
+    a border between two labels; if no label has fewer samples than a shard, a device has at most 2·m labels.
+    """
+
+    tag: ClassVar[str] = "digits"
+
+    per_device: Annotated[
+        int, Field(strict=True, ge=1, description="label-sorted shards per device; integer, at least 1")
+    ] = 3
+
+    def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
+        shards = devices * self.per_device
+        if shards > len(labels):
+            raise ScenarioError(
+                f"data.partition.per_device = {self.per_device} on {devices} devices needs {shards} "
+                f"samples or more, but the data set has {len(labels)}."
+            )
+        mixed = rng.permutation(len(labels))
+        by_label = mixed[np.argsort(labels[mixed], kind="stable")]
+        owner = np.empty(len(labels), np.int32)
+        owner[by_label] = (rng.permutation(shards) // self.per_device)[_shares(len(labels), shards)]
+        return owner
+
+
+class Minority(Partition):
+    """round(share·K) random devices share the samples of `labels` evenly, the rest all others."""
+
+    tag: ClassVar[str] = "minority"
+
+    share: Annotated[
+        float,
+        Field(
+            strict=True,
+            gt=0,
+            lt=1,
+            description="fraction of the devices that hold the minority labels; 0 to 1",
+        ),
+    ] = 0.2
+    labels: Annotated[
+        tuple[Annotated[int, Field(strict=True, ge=0, le=255)], ...],
+        Field(
+            min_length=1,
+            description="the minority labels, which only those devices hold; each 0 to classes − 1",
+        ),
+    ] = (8, 9)
+
+    @field_validator("labels")
+    @classmethod
+    def _distinct(cls, labels: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(labels)) < len(labels):
+            raise ValueError("every label may be listed once only")
+        return labels
+
+    def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
+        if max(self.labels) >= classes:
+            raise ScenarioError(
+                f"data.partition.labels: label {max(self.labels)} is not in the data set, "
+                f"whose labels are 0 to {classes - 1}."
+            )
+        few = round(self.share * devices)
+        if not 0 < few < devices:
+            raise ScenarioError(
+                f"data.partition.share = {self.share} of {devices} devices is {few} devices; "
+                "it must leave at least one device on either side."
+            )
+        rare = np.isin(labels, self.labels)
+        if rare.all() or not rare.any():
+            raise ScenarioError(
+                f"data.partition.labels = {list(self.labels)} must leave samples on either side, "
+                f"but the data set has {'only' if rare.all() else 'no'} samples of them."
+            )
+        order = rng.permutation(devices)
+        owner = np.empty(len(labels), np.int32)
+        _deal(np.flatnonzero(rare), order[:few], owner, rng)
+        _deal(np.flatnonzero(~rare), order[few:], owner, rng)
+        return owner
+
+
+class Dirichlet(Partition):
+    """Each device wishes for label proportions p_k ~ Dir(α, …, α); all devices have the same size within 1.
+
+    Devices draw their labels from p_k, and each sample goes to one device only. Once a label has run out, the
+    places still open are drawn from p_k restricted to the labels left (Hsu, Qi, Brown 2019, arXiv 1909.06335,
+    go device by device; here all draw at once, and a label too few is dealt among its takers at random).
+    Edge rule: a device that wishes for none of the labels left draws in proportion to what is left.
+    """
+
+    tag: ClassVar[str] = "dirichlet"
+
+    alpha: Annotated[
+        float,
+        Field(
+            strict=True,
+            ge=1e-3,
+            le=1e6,
+            description="concentration of the label proportions, small is skewed; 0.001 to 1e6",
+        ),
+    ] = 0.5
+
+    def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
+        places = np.bincount(_shares(len(labels), devices), minlength=devices)
+        wish = rng.dirichlet(np.full(classes, self.alpha), devices)
+        pool = np.bincount(labels, minlength=classes)
+        taken = np.zeros((devices, classes), np.int64)
+        # Every pass fills all open places or exhausts a label, so there are at most `classes` passes.
+        while places.any():
+            weights = np.where(pool > 0, wish, 0.0)
+            weights[weights.sum(axis=1) == 0] = pool
+            drawn = rng.multinomial(places, weights / weights.sum(axis=1, keepdims=True))
+            for label in np.flatnonzero(drawn.sum(axis=0) > pool):
+                drawn[:, label] = rng.multivariate_hypergeometric(drawn[:, label], int(pool[label]))
+            taken += drawn
+            pool -= drawn.sum(axis=0)
+            places -= drawn.sum(axis=1)
+        owner = np.empty(len(labels), np.int32)
+        for label in range(classes):
+            members = rng.permutation(np.flatnonzero(labels == label))
+            owner[members] = np.repeat(np.arange(devices, dtype=np.int32), taken[:, label])
+        return owner

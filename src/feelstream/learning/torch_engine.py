@@ -1,0 +1,254 @@
+"""The learner on PyTorch (extra `torch`): our models, or any nn.Module named by its import path.
+
+Training is a pure function of (θ, batches, lr). Every device is trained alone on one intra-op thread,
+`threads` devices at a time, so that neither the number of threads nor the rest of the cohort changes a bit.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from math import prod
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.errors import EngineError
+from feelstream.learning.base import Evaluation, Training
+from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU
+
+try:
+    import torch
+    from torch import nn
+    from torch.nn.functional import cross_entropy
+except ImportError as error:
+    raise EngineError(
+        "the torch engine needs PyTorch; install feelstream[torch] or choose another learning.engine"
+    ) from error
+
+EVALUATION_CHUNK = 1000  # test images at a time
+DIVERGED = "training diverged: the model is no longer finite; try a smaller learning.lr"
+
+
+class TorchLearner:
+    """One model on one data set, trained by plain SGD on the mean cross-entropy.
+
+    images, test_images: uint8 (N, C, H, W); labels, test_labels: (N,); an input is (x/255 − mean) / std.
+    """
+
+    name = "torch"
+
+    def __init__(
+        self,
+        model: Model | nn.Module,
+        images: NDArray[np.uint8],
+        labels: NDArray[np.uint8],
+        test_images: NDArray[np.uint8],
+        test_labels: NDArray[np.uint8],
+        mean: float,
+        std: float,
+        threads: int = 1,
+    ) -> None:
+        self.details = {"torch": torch.__version__, "instructions": torch.backends.cpu.get_cpu_capability()}
+        self._init: Callable[[int], NDArray[np.float32]]
+        if isinstance(model, Model):
+            self._module, self._init, self._threads = _stack(model), model.init, threads
+        else:
+            # A foreign module may draw random numbers (dropout), and torch has one generator for all threads.
+            weights = _vector(model)
+            self._module, self._init, self._threads = model, lambda seed: weights.copy(), 1
+        # One rounding per pixel value, the same in every engine and batch.
+        self._inputs = ((np.arange(256) / 255 - mean) / std).astype(np.float32)
+        self._images, self._test_images = images, test_images
+        self._labels, self._test_labels = labels.astype(np.int64), test_labels.astype(np.int64)
+        self._check(int(max(labels.max(), test_labels.max())) + 1)
+
+    @classmethod
+    def from_import(
+        cls,
+        path: str,
+        images: NDArray[np.uint8],
+        labels: NDArray[np.uint8],
+        test_images: NDArray[np.uint8],
+        test_labels: NDArray[np.uint8],
+        mean: float,
+        std: float,
+        threads: int = 1,
+    ) -> Self:
+        """A learner for the nn.Module class at "package.module:Class", made without arguments.
+
+        θ is in the order of its parameters(); init(seed) makes the module anew with torch seeded so.
+        """
+        make = _imported(path)
+        with _one_thread():
+            learner = cls(_seeded(make, 0), images, labels, test_images, test_labels, mean, std, threads)
+        learner._init = lambda seed: _vector(_seeded(make, seed))
+        return learner
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self._module.parameters())
+
+    def init(self, seed: int) -> NDArray[np.float32]:
+        return self._init(seed)
+
+    def train(self, theta: NDArray[np.float32], batches: NDArray[np.int64], lr: float) -> Training:
+        updates = np.empty((len(batches), self.parameters), np.float32)
+        losses = np.empty(batches.shape, np.float32)
+
+        def device(k: int) -> None:
+            updates[k], losses[k] = self._train_device(theta, batches[k], lr)
+
+        workers = min(self._threads, len(batches))
+        with _one_thread(), torch.random.fork_rng(devices=[]):
+            if workers > 1:
+                with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                    list(pool.map(device, range(len(batches))))
+            else:
+                for k in range(len(batches)):
+                    torch.manual_seed(
+                        zlib.crc32(batches[k].tobytes())
+                    )  # for dropout: by the device's own draw
+                    device(k)
+        if not np.isfinite(updates).all():
+            raise EngineError(DIVERGED)
+        return Training(updates, losses)
+
+    def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
+        module, loss, correct = self._with(theta).eval(), 0.0, 0
+        with _one_thread(), torch.inference_mode():
+            for start in range(0, len(self._test_labels), EVALUATION_CHUNK):
+                part = slice(start, start + EVALUATION_CHUNK)
+                labels = torch.from_numpy(self._test_labels[part])
+                logits = module(self._normalised(self._test_images[part]))
+                loss += float(cross_entropy(logits, labels, reduction="none").double().sum())
+                correct += int((logits.argmax(1) == labels).sum())
+        if not np.isfinite(loss):
+            raise EngineError(DIVERGED)
+        return Evaluation(loss / len(self._test_labels), correct / len(self._test_labels))
+
+    def _train_device(
+        self, theta: NDArray[np.float32], batches: NDArray[np.int64], lr: float
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """θ_k − θ and the losses (steps, batch) of one device."""
+        module = self._with(theta).train()
+        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        losses = np.empty(batches.shape, np.float32)
+        for step, batch in enumerate(batches):
+            logits = module(self._normalised(self._images[batch]))
+            loss = cross_entropy(logits, torch.from_numpy(self._labels[batch]), reduction="none")
+            losses[step] = loss.detach().numpy()
+            gradients = torch.autograd.grad(loss.mean(), trained, allow_unused=True)
+            with torch.no_grad():
+                for parameter, gradient in zip(trained, gradients, strict=True):
+                    if gradient is not None:
+                        parameter.sub_(gradient, alpha=lr)
+        return _vector(module) - theta, losses
+
+    def _with(self, theta: NDArray[np.float32]) -> nn.Module:
+        """A copy of the module, so that devices share nothing, with the weights θ."""
+        if theta.shape != (self.parameters,):
+            raise EngineError(f"θ has shape {theta.shape}; this model has {self.parameters} parameters")
+        module = copy.deepcopy(self._module)
+        start = 0
+        with torch.no_grad():
+            for parameter in module.parameters():
+                values = np.ascontiguousarray(theta[start : start + parameter.numel()], np.float32)
+                parameter.copy_(torch.tensor(values).view_as(parameter))
+                start += parameter.numel()
+        return module
+
+    def _normalised(self, images: NDArray[np.uint8]) -> torch.Tensor:
+        return torch.from_numpy(self._inputs.take(images))
+
+    def _check(self, classes: int) -> None:
+        """Refuse a module that is not a function of θ and the images, or does not fit the data."""
+        buffer = next((name for name, _ in self._module.named_buffers()), None)
+        if buffer is not None:
+            raise EngineError(
+                f"the model keeps a buffer ({buffer}), which averaging does not carry from device to device; "
+                "use layers without running statistics, such as GroupNorm"
+            )
+        if any(parameter.dtype != torch.float32 for parameter in self._module.parameters()):
+            raise EngineError(
+                "the model has parameters of another type than float32; only float32 is allowed"
+            )
+        try:
+            with torch.inference_mode():
+                logits = copy.deepcopy(self._module).eval()(self._normalised(self._test_images[:1]))
+            fits = logits.ndim == 2 and logits.shape[0] == 1 and logits.shape[1] >= classes
+        except Exception as error:  # a foreign module may raise anything
+            why = (str(error).splitlines() or [type(error).__name__])[0]
+            shape = tuple(self._images.shape[1:])
+            raise EngineError(f"the model does not accept images of shape {shape}: {why}") from error
+        if not fits:
+            raise EngineError(
+                f"the model gives {tuple(logits.shape)} for one image; it must give (1, classes) "
+                f"with at least {classes} classes"
+            )
+
+
+def _stack(model: Model) -> nn.Sequential:
+    """The same model in PyTorch's layers, which keep their parameters in our order."""
+    layers: list[nn.Module] = []
+    before = model.input
+    for layer, after in zip(model.layers, model.shapes(), strict=True):
+        match layer:
+            case Conv(channels, kernel):
+                layers.append(nn.Conv2d(before[0], channels, kernel))
+            case MaxPool():
+                layers.append(nn.MaxPool2d(2))
+            case ReLU():
+                layers.append(nn.ReLU())
+            case Dense(units):
+                layers += [nn.Flatten(), nn.Linear(prod(before), units)]
+        before = after
+    return nn.Sequential(*layers)
+
+
+def _imported(path: str) -> Callable[[], object]:
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise EngineError(f"{path!r} is no import path of a model; write package.module:Class")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise EngineError(
+            f"the model {path} cannot be imported ({error}); is its package installed?"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, nn.Module)):
+        raise EngineError(f"{path} is not a class of torch.nn.Module")
+    return found
+
+
+def _seeded(make: Callable[[], object], seed: int) -> nn.Module:
+    """A new module whose initial weights follow from `seed`; the caller's random numbers stay untouched."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            module = make()
+        except TypeError as error:
+            raise EngineError(f"{make} cannot be made without arguments ({error})") from error
+    assert isinstance(module, nn.Module)
+    return module
+
+
+def _vector(module: nn.Module) -> NDArray[np.float32]:
+    with torch.no_grad():
+        return nn.utils.parameters_to_vector(module.parameters()).numpy().astype(np.float32)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One intra-op thread in here, what was set before outside: sums split over threads round differently."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,53 @@
+"""CPU and radio formulas in the paper's symbols. Pure functions over arrays; SI units, named in each argument.
+
+Wherever n devices share the band, each has the share B/n of it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = TypeVar("Reals", float, NDArray[np.float64])
+
+
+def watts(dbm: float) -> float:
+    """Power in W of a level in dBm.
+
+    >>> watts(30.0)
+    1.0
+    """
+    return 10 ** (dbm / 10) / 1000
+
+
+def compute_energy_j(power_coefficient: float, cycles: float, f_hz: Reals) -> Reals:
+    """E_cmp = λ c f²."""
+    return power_coefficient * cycles * f_hz * f_hz
+
+
+def compute_time_s(cycles: float, f_hz: Reals) -> Reals:
+    """T_cmp = c / f."""
+    return cycles / f_hz
+
+
+def rate_bit_per_s(
+    n: int, received_power_w: Reals, bandwidth_hz: float, noise_w_per_hz: float
+) -> Reals | NDArray[np.float64]:
+    """R = (B/n) log2(1 + n P|g|² / (B N0)), with P|g|² the power that arrives at the base station."""
+    snr = n * received_power_w / (bandwidth_hz * noise_w_per_hz)
+    return bandwidth_hz / n * np.log1p(snr) / np.log(2)
+
+
+def surrogate_time_s(
+    n: int,
+    received_power_w: float,
+    bandwidth_hz: float,
+    noise_w_per_hz: float,
+    rate_discount: float,
+    update_bits: float,
+) -> float:
+    """T~(n) = S_bits / R~(n), R~(n) = γ R at the mean received power P0: the same for every device, as P_k β_k = P0."""
+    rate = rate_discount * float(rate_bit_per_s(n, received_power_w, bandwidth_hz, noise_w_per_hz))
+    return update_bits / rate

@@ -1,0 +1,154 @@
+"""Settings objects, and how a name in a scenario file becomes one.
+
+Partitions, arrival processes, buffers and policies are all the same kind of thing: a small frozen object that is
+picked by name (`kind = "digits"`) and carries its own fields. A name is looked up among ours, then among
+installed entry points (`feelstream.policies`, …), then as `package.module:Class` or `path/to/file.py:Class`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from hashlib import sha256
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from feelstream.errors import ScenarioError
+
+Count = Annotated[int, Field(strict=True, ge=1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
+
+
+class Settings(BaseModel):
+    """Frozen, with no field that is not declared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class Plugin(Settings):
+    """A settings object picked by name. `tag` is that name; an unregistered class is named by where it lives."""
+
+    tag_field: ClassVar[str] = "kind"
+    tag: ClassVar[str] = ""
+
+    @classmethod
+    def plugin_name(cls) -> str:
+        return cls.__dict__.get("tag", "") or f"{cls.__module__}:{cls.__qualname__}"
+
+    @model_serializer(mode="wrap")
+    def _named(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {self.tag_field: self.plugin_name(), **fields(self)}
+
+
+T = TypeVar("T")
+
+
+def did_you_mean(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    return f"did you mean '{close[0]}'? " if close else ""
+
+
+def import_object(reference: str) -> Any:
+    """The object that `package.module:Name` or `path/to/file.py:Name` stands for."""
+    where, _, attribute = reference.rpartition(":")
+    try:
+        module = _module_from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    except FileNotFoundError:
+        raise ScenarioError(f"'{reference}': there is no file {where}") from None
+    except ImportError as problem:
+        raise ScenarioError(f"'{reference}' cannot be imported: {problem}") from problem
+    if not hasattr(module, attribute):
+        raise ScenarioError(f"'{reference}': {where} has no {attribute}")
+    return getattr(module, attribute)
+
+
+def _module_from_file(path: Path) -> Any:
+    path = path.resolve()
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    # The name holds the path, so two files of one name do not collide, and a file is run once.
+    name = f"feelstream_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
+
+
+class Registry(Generic[T]):
+    """The known plug-ins of one group (`policies`, `arrivals`, `metrics`, …)."""
+
+    def __init__(self, group: str, ours: Mapping[str, T], is_one: Callable[[Any], bool]) -> None:
+        self.group, self.ours, self.is_one = group, dict(ours), is_one
+
+    def names(self) -> list[str]:
+        """Ours first, in the order of the catalogue, then installed ones."""
+        theirs = sorted(point.name for point in entry_points(group=f"feelstream.{self.group}"))
+        return [*self.ours, *(name for name in theirs if name not in self.ours)]
+
+    def lookup(self, name: str) -> T:
+        if name in self.ours:
+            return self.ours[name]
+        found: Any = None
+        for point in entry_points(group=f"feelstream.{self.group}", name=name):
+            found = point.load()
+        if found is None and ":" in name:
+            found = import_object(name)
+        if found is None:
+            known = self.names()
+            raise ScenarioError(
+                f"'{name}' is not known; {did_you_mean(name, known)}allowed: {', '.join(known)}, "
+                "or one of your own as file.py:Name"
+            )
+        if not self.is_one(found):
+            raise ScenarioError(f"'{name}' does not fulfil the contract of feelstream.{self.group}")
+        if isinstance(found, type) and issubclass(found, Plugin):
+            found.tag = name
+        return found
+
+
+def plugin_registry(group: str, base: type[Plugin], *ours: type[Plugin]) -> Registry[type[Plugin]]:
+    """The registry of one group of Plugin classes."""
+    return Registry(
+        group,
+        {cls.tag: cls for cls in ours},
+        lambda found: isinstance(found, type) and issubclass(found, base),
+    )
+
+
+def from_table(registry: Registry[type[Plugin]], default: type[Plugin]) -> Callable[[Any], Any]:
+    """A pydantic validator: `{kind: "digits", per_device: 2}` → the settings object of that name.
+
+    A table without a name has the fields of the default.
+    """
+    tag_field = default.tag_field
+
+    def build(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value  # an object already, or something pydantic will refuse by its type
+        fields = dict(value)
+        name = fields.pop(tag_field, default.tag)
+        if not isinstance(name, str):
+            raise ScenarioError(f".{tag_field}: must be one of {', '.join(registry.names())}, not {name!r}")
+        try:
+            cls = registry.lookup(name)
+        except ScenarioError as problem:
+            raise ScenarioError(f".{tag_field}: {problem}") from problem
+        return cls.model_validate(fields)
+
+    return build

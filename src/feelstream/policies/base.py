@@ -1,0 +1,145 @@
+"""The contract of a scheduling policy.
+
+A policy is a frozen settings object. All that it remembers between rounds is its state, a dictionary of arrays
+that the simulation keeps, stores in checkpoints and hands back:
+
+    state            = policy.init(system)
+    decision         = policy.select(state, observation, rng)     each round
+    state            = policy.update(state, outcome)              each round
+
+A policy sees what a server could know when it schedules: never this round's channel gains.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from feelstream import admission, importance, physics
+from feelstream.admission import Transmission
+from feelstream.plugins import Count, Plugin
+from feelstream.system import System
+
+Reals = NDArray[np.float64]
+Ids = NDArray[np.int64]
+State = dict[str, NDArray]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What follows for every device from planning to let n of them share the band."""
+
+    n: int
+    transmit_time_s: float  # T~(n)
+    feasible: NDArray[np.bool_]  # (K,) Π_f(n)
+    energy_j: Reals  # (K,) E~_k(n)
+    amount: Reals  # (K,) the amount metric, which depends on Π_f(n)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is known of every device when a round is scheduled; the device axis comes first."""
+
+    system: System
+    round: int
+    f_hz: Reals  # (K,) CPU frequency of this round
+    beta: Reals  # (K,) mean channel power gain
+    stored: NDArray[np.int64]  # (K,) |S_k(t)|
+    fresh: NDArray[np.int64]  # (K,) |B_k(t)|
+    fresh_labels: NDArray[np.int32]  # (K, m)
+    used_labels: NDArray[np.int64]  # (m,) label counts of X, the data used so far
+    queue_j: Reals  # (K,) Q_k(t)
+
+    def plan(self, n: int) -> Plan:
+        """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
+
+        Π_f(n) = {k : |S_k| ≥ 1 and c/f_k + T~(n) ≤ T_rd},   E~_k(n) = λ c f_k² + (P0/β_k) T~(n).
+        """
+        system = self.system
+        transmit_time_s = system.surrogate_time_s(max(n, 1))
+        feasible = (self.stored >= 1) & (self.compute_time_s + transmit_time_s <= system.round_s)
+        energy_j = self.compute_energy_j + system.received_power_w / self.beta * transmit_time_s
+        return Plan(n, transmit_time_s, feasible, energy_j, importance.amount(self.fresh, feasible))
+
+    @cached_property
+    def compute_time_s(self) -> Reals:
+        return physics.compute_time_s(self.system.cycles, self.f_hz)
+
+    @cached_property
+    def compute_energy_j(self) -> Reals:
+        return physics.compute_energy_j(self.system.power_coefficient, self.system.cycles, self.f_hz)
+
+    @cached_property
+    def dissimilarity(self) -> Reals:
+        """(K,) how unlike the data used so far each device's fresh data is."""
+        return importance.dissimilarity(self.fresh_labels, self.used_labels)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whom to schedule, and the figures behind it."""
+
+    schedule: Ids  # device numbers, all of them feasible in `plan`
+    plan: Plan
+    importance: Reals | None = None  # (K,) None: the trace shows the combined metric
+    score: Reals | None = None  # (K,) what the policy minimised, if it minimises a sum over devices
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a round came to, as far as the server learns it."""
+
+    round: int
+    schedule: Ids  # devices that trained
+    transmitted: NDArray[np.bool_]  # of those, who got through
+    gain: Reals  # of those, |g_k|² as found after training
+    energy_j: Reals  # of those, what the round cost them
+    losses: NDArray[np.float32] | None  # (scheduled, steps, batch) training losses; None without learning
+
+
+class Policy(Plugin):
+    """Base of all policies: give it a `select`, and `init` and `update` if it must remember something."""
+
+    tag_field: ClassVar[str] = "name"
+
+    size: Count = Field(2, description="devices scheduled per round (at most, where the rule says so)")
+
+    @property
+    def smallest_plan(self) -> int:
+        """The least number of devices, above none, that this policy ever plans to put on the band."""
+        return self.size
+
+    def init(self, system: System) -> State:
+        return {}
+
+    @abstractmethod
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision: ...
+
+    def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
+        """Who sends, with what and at which cost, once the gains (of the scheduled) are known; by default the scenario's
+        admission rule with equal shares of the band."""
+        ids = decision.schedule
+        return admission.transmit(observation.system, observation.f_hz[ids], observation.beta[ids], gain)
+
+    def update(self, state: State, outcome: Outcome) -> State:
+        return state
+
+
+def lowest(score: Reals, candidates: NDArray[np.bool_], n: int, rng: np.random.Generator) -> Ids:
+    """The n candidates with the lowest scores (all, where there are fewer); equal scores at the cut by lot."""
+    ids = np.flatnonzero(candidates)
+    if len(ids) <= n:
+        return ids
+    if n == 0:
+        return ids[:0]
+    scores = score[ids]
+    cut = np.partition(scores, n - 1)[n - 1]
+    certain, tied = ids[scores < cut], ids[scores == cut]
+    drawn = rng.permutation(tied)[: n - len(certain)] if len(certain) + len(tied) > n else tied
+    return np.sort(np.concatenate([certain, drawn]))

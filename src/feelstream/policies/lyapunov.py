@@ -1,0 +1,74 @@
+"""The drift-plus-penalty scheduler of Hu, Chen and Larsson.
+
+    score_k = Q_k E~_k(n) − V I_k,        Π* = argmin over Π ⊆ Π_f(n) of Σ_{k∈Π} score_k
+
+Q_k is the virtual energy queue: how far a device is ahead of its budget. I_k is what its fresh data is worth. V says
+how much worth buys how much energy; V = ∞ is blind to energy.
+
+Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
+ICASSP 2023, arXiv:2305.01238, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from feelstream.errors import ScenarioError
+from feelstream.importance import METRICS
+from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
+
+
+class Lyapunov(Policy):
+    """Least Σ (Q_k E~_k − V I_k): energy against data importance, with queues that keep the budget."""
+
+    tag: ClassVar[str] = "lyapunov"
+
+    V: Annotated[float, Field(strict=True, gt=0)] = Field(
+        0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
+    )
+    cardinality: Literal["exact", "cap", "free"] = Field(
+        "exact",
+        description="exact: `size` devices; cap: at most `size`, negative scores only; free: 0..`size`, optimised",
+    )
+    metric: str = Field("combined", description="importance: combined, amount, dissimilarity, or file.py:function")
+
+    @field_validator("metric")
+    @classmethod
+    def _known(cls, metric: str) -> str:
+        METRICS.lookup(metric)
+        return metric
+
+    @property
+    def smallest_plan(self) -> int:
+        return 1 if self.cardinality == "free" else self.size
+
+    def score(self, observation: Observation, plan: Plan) -> tuple[Reals, Reals]:
+        """(importance, score) of every device when plan.n devices share the band."""
+        worth = METRICS.lookup(self.metric)(plan.amount, observation.dissimilarity)
+        if worth.shape != plan.amount.shape or not np.isfinite(worth).all():
+            raise ScenarioError(f"policy.metric: '{self.metric}' must give one finite number per device")
+        if np.isinf(self.V):
+            return worth, -worth
+        return worth, observation.queue_j * plan.energy_j - self.V * worth
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        sizes = range(self.size + 1) if self.cardinality == "free" else [self.size]
+        best, least = None, np.inf
+        for n in sizes:
+            plan = observation.plan(n)
+            worth, score = self.score(observation, plan)
+            candidates = plan.feasible & (score < 0) if self.cardinality == "cap" else plan.feasible
+            if self.cardinality == "free":
+                if np.count_nonzero(candidates) < n:
+                    continue  # no subset of this size exists
+                total = np.partition(score[candidates], n - 1)[:n].sum() if n else 0.0
+                if total >= least:
+                    continue  # of equal totals the smallest size is kept
+                least = total
+            best = (plan, worth, score, candidates)
+        assert best is not None  # n = 0 always exists
+        plan, worth, score, candidates = best
+        return Decision(lowest(score, candidates, plan.n, rng), plan, worth, score)

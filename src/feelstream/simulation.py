@@ -1,0 +1,174 @@
+"""The round loop: Algorithm 1 of the paper, with its gaps closed as docs/model.md says.
+
+Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
+ICASSP 2023, arXiv:2305.01238.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.admission import Transmission
+from feelstream.errors import FeelstreamError
+from feelstream.importance import combined
+from feelstream.learning.base import Evaluation, Learner, Training
+from feelstream.policies.base import Decision, Observation, Outcome, State
+from feelstream.scenario import Scenario
+from feelstream.streams import Purpose, generator
+from feelstream.world import World
+
+Reals = NDArray[np.float64]
+
+
+class PolicyError(FeelstreamError):
+    """A policy broke its contract."""
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """Everything that was known, decided and spent in one round; arrays over all devices unless said otherwise."""
+
+    observation: Observation
+    used_labels: NDArray[np.int32]  # (K, m) X's part of each device, before the round
+    decision: Decision
+    importance: Reals
+    gain: Reals
+    transmission: Transmission  # one entry per scheduled device
+    queue_next_j: Reals
+    evaluation: Evaluation | None
+
+    @property
+    def energy_j(self) -> Reals:
+        """(K,) E_k of this round."""
+        energy = np.zeros(len(self.gain))
+        energy[self.decision.schedule] = self.transmission.e_cmp_j + self.transmission.e_tr_j
+        return energy
+
+
+class Simulation:
+    """A run in progress. `step` plays one round; `snapshot` and `restore` stop it and let it go on."""
+
+    def __init__(
+        self, scenario: Scenario, seed: int, labels: NDArray[np.uint8], classes: int, learner: Learner | None
+    ) -> None:
+        self.scenario, self.seed, self.learner = scenario, seed, learner
+        self.system = scenario.known_system(classes)
+        self.world = World(scenario, seed, labels, classes)
+        self.policy = scenario.policy
+        self.round = 0
+        self.queue_j: Reals = np.zeros(self.system.devices)
+        self.policy_state: State = self.policy.init(self.system)
+        self.theta = learner.init(seed) if learner else np.zeros(0, np.float32)
+        self.timings = {"arrivals": 0.0, "schedule": 0.0, "train": 0.0, "transmit": 0.0, "evaluate": 0.0}
+
+    def step(self) -> RoundRecord:
+        t = self.round + 1
+        stream, learning = self.world.stream, self.scenario.learning
+        with self._timed("arrivals"):
+            stream.advance(t)
+        with self._timed("schedule"):
+            observation = self._observe(t)
+            decision = self._decide(observation)
+            schedule = decision.schedule
+        with self._timed("train"):
+            training = None
+            if self.learner is not None and len(schedule):
+                batches = self.world.mini_batches(t, schedule, learning.steps, learning.batch)
+                training = self.learner.train(self.theta, batches, learning.lr)
+        with self._timed("transmit"):
+            gain = self.world.gain(t)  # known only now
+            transmission = self.policy.transmit(observation, decision, gain[schedule])
+            importance = decision.importance
+            if importance is None:
+                importance = combined(decision.plan.amount, observation.dissimilarity)
+            used_before = stream.used_labels.copy() if self.scenario.trace.level == "full" else stream.used_labels
+            self._charge(schedule, transmission)
+            self._aggregate(schedule[transmission.sent], training, transmission.sent)
+            stream.use(schedule[transmission.sent])
+            self.policy_state = self.policy.update(
+                self.policy_state,
+                Outcome(
+                    round=t,
+                    schedule=schedule,
+                    transmitted=transmission.sent,
+                    gain=gain[schedule],
+                    energy_j=transmission.e_cmp_j + transmission.e_tr_j,
+                    losses=training.losses if training else None,
+                ),
+            )
+        with self._timed("evaluate"):
+            evaluation = None
+            if self.learner is not None and (t % learning.eval_every == 0 or t == self.system.rounds):
+                evaluation = self.learner.evaluate(self.theta)
+        self.round = t
+        return RoundRecord(observation, used_before, decision, importance, gain, transmission, self.queue_j, evaluation)
+
+    def _observe(self, t: int) -> Observation:
+        stream, copy = self.world.stream, self.scenario.trace.level == "full"
+        return Observation(
+            system=self.system,
+            round=t,
+            f_hz=self.world.frequency_hz(t),
+            beta=self.world.beta,
+            stored=stream.stored.copy(),
+            fresh=stream.fresh.copy(),
+            fresh_labels=stream.fresh_labels.copy() if copy else stream.fresh_labels,
+            used_labels=stream.used_total.copy(),
+            queue_j=self.queue_j,
+        )
+
+    def _decide(self, observation: Observation) -> Decision:
+        rng = generator(self.seed, Purpose.POLICY, observation.round)
+        decision = self.policy.select(self.policy_state, observation, rng)
+        chosen = decision.schedule
+        if len(np.unique(chosen)) != len(chosen) or not decision.plan.feasible[chosen].all():
+            raise PolicyError(
+                f"policy '{self.policy.plugin_name()}' scheduled a device twice, or one that is not feasible, "
+                f"in round {observation.round}"
+            )
+        return decision
+
+    def _charge(self, schedule: NDArray[np.int64], transmission: Transmission) -> None:
+        """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
+        spent = np.zeros(self.system.devices)
+        spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
+        self.queue_j = np.maximum(self.queue_j + spent - self.system.energy_budget_j, 0.0)
+
+    def _aggregate(self, senders: NDArray[np.int64], training: Training | None, sent: NDArray[np.bool_]) -> None:
+        """θ(t+1) = θ(t) + Σ |S_k| Δθ_k / Σ |S_j| over the senders; unchanged where nobody sent."""
+        if training is None or len(senders) == 0:
+            return
+        weights = self.world.stream.stored[senders].astype(float)
+        weights /= weights.sum()  # never 0: a device without data is never feasible
+        change = (weights[:, None] * training.updates[sent]).sum(axis=0)
+        self.theta = (self.theta + change).astype(np.float32)
+
+    def snapshot(self) -> dict[str, NDArray]:
+        """All that `restore` needs to go on exactly here, as plain arrays."""
+        return {
+            "round": np.array(self.round),
+            "queue_j": self.queue_j,
+            "theta": self.theta,
+            **{f"policy.{name}": array for name, array in self.policy_state.items()},
+            **{f"stream.{name}": array for name, array in self.world.stream.snapshot().items()},
+        }
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        def part(prefix: str) -> dict[str, NDArray]:
+            return {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}
+
+        self.round = int(state["round"])
+        self.queue_j, self.theta = state["queue_j"], state["theta"]
+        self.policy_state = part("policy.")
+        self.world.stream.restore(part("stream."))
+
+    @contextmanager
+    def _timed(self, phase: str):
+        start = perf_counter()
+        yield
+        self.timings[phase] += perf_counter() - start

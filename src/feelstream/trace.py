@@ -1,0 +1,147 @@
+"""Traces: the tables a run leaves behind, one row per round and one per device and round.
+
+They hold everything that was known, decided and spent, and nothing that depends on wall-clock time. docs/trace.md
+describes every column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from feelstream.simulation import RoundRecord
+
+ROUNDS: dict[str, pl.DataType] = {
+    "round": pl.Int32(),
+    "sim_time_s": pl.Float64(),
+    "planned": pl.Int32(),
+    "feasible": pl.Int32(),
+    "scheduled": pl.Int32(),
+    "transmitted": pl.Int32(),
+    "importance_sum": pl.Float64(),
+    "energy_mean_j": pl.Float64(),
+    "energy_mean_cum_j": pl.Float64(),
+    "queue_mean_j": pl.Float64(),
+    "queue_max_j": pl.Float64(),
+    "accuracy": pl.Float64(),
+    "loss": pl.Float64(),
+}
+
+DEVICES: dict[str, pl.DataType] = {
+    "round": pl.Int32(),
+    "device": pl.Int32(),
+    "f_hz": pl.Float64(),
+    "beta": pl.Float64(),
+    "gain": pl.Float64(),
+    "stored": pl.Int64(),
+    "fresh": pl.Int64(),
+    "fresh_labels": pl.List(pl.Int32()),
+    "used_labels": pl.List(pl.Int32()),
+    "feasible": pl.Boolean(),
+    "amount": pl.Float64(),
+    "dissimilarity": pl.Float64(),
+    "importance": pl.Float64(),
+    "queue_j": pl.Float64(),
+    "score": pl.Float64(),
+    "scheduled": pl.Boolean(),
+    "transmitted": pl.Boolean(),
+    "bandwidth_share": pl.Float64(),
+    "power_w": pl.Float64(),
+    "t_cmp_s": pl.Float64(),
+    "t_tr_s": pl.Float64(),
+    "e_cmp_j": pl.Float64(),
+    "e_tr_j": pl.Float64(),
+    "queue_next_j": pl.Float64(),
+}
+
+
+def rounds_frame(records: Sequence[RoundRecord]) -> pl.DataFrame:
+    """One row per round; the running mean energy_mean_cum_j is left to `finish`, which sees all rounds."""
+    return pl.DataFrame(
+        [_round_row(record) for record in records],
+        schema={name: kind for name, kind in ROUNDS.items() if name != "energy_mean_cum_j"},
+        orient="row",
+    )
+
+
+def _round_row(record: RoundRecord) -> tuple[float | int | None, ...]:
+    observation, decision, evaluation = record.observation, record.decision, record.evaluation
+    return (
+        observation.round,
+        observation.round * observation.system.round_s,
+        decision.plan.n,
+        int(np.count_nonzero(decision.plan.feasible)),
+        len(decision.schedule),
+        int(np.count_nonzero(record.transmission.sent)),
+        float(record.importance[decision.schedule].sum()),
+        float(record.energy_j.mean()),
+        float(record.queue_next_j.mean()),
+        float(record.queue_next_j.max()),
+        evaluation.accuracy if evaluation else None,
+        evaluation.loss if evaluation else None,
+    )
+
+
+def finish(rounds: pl.DataFrame) -> pl.DataFrame:
+    """The rounds of a whole run, with the time-averaged energy (1/t) Σ_{s≤t} of each round's mean."""
+    energy = rounds["energy_mean_j"].to_numpy()
+    average = np.cumsum(energy) / np.arange(1, len(energy) + 1)
+    return rounds.with_columns(pl.Series("energy_mean_cum_j", average, pl.Float64)).select(list(ROUNDS)).rechunk()
+
+
+def devices_frame(records: Sequence[RoundRecord]) -> pl.DataFrame:
+    """One row per device and round, sorted by round, then device."""
+    if not records:
+        return pl.DataFrame(schema=DEVICES)
+    columns = [_device_columns(record) for record in records]
+    frame = {name: np.concatenate([column[name] for column in columns]) for name in DEVICES}
+    masked = {"amount", "dissimilarity", "importance", "score"}
+    return pl.DataFrame(
+        [
+            pl.Series(name, values, nan_to_null=name in masked).cast(kind)
+            for (name, values), kind in zip(frame.items(), DEVICES.values(), strict=True)
+        ]
+    )
+
+
+def _device_columns(record: RoundRecord) -> dict[str, NDArray]:
+    observation, decision, spent = record.observation, record.decision, record.transmission
+    devices, feasible = len(record.gain), decision.plan.feasible
+
+    def of_scheduled(values: NDArray) -> NDArray:
+        column = np.zeros(devices, values.dtype)
+        column[decision.schedule] = values
+        return column
+
+    def where_feasible(values: NDArray | None) -> NDArray:
+        return np.full(devices, np.nan) if values is None else np.where(feasible, values, np.nan)
+
+    return {
+        "round": np.full(devices, observation.round, np.int32),
+        "device": np.arange(devices, dtype=np.int32),
+        "f_hz": observation.f_hz,
+        "beta": observation.beta,
+        "gain": record.gain,
+        "stored": observation.stored,
+        "fresh": observation.fresh,
+        "fresh_labels": observation.fresh_labels,
+        "used_labels": record.used_labels,
+        "feasible": feasible,
+        "amount": where_feasible(decision.plan.amount),
+        "dissimilarity": where_feasible(observation.dissimilarity),
+        "importance": where_feasible(record.importance),
+        "queue_j": observation.queue_j,
+        "score": where_feasible(decision.score),
+        "scheduled": of_scheduled(np.ones(len(decision.schedule), bool)),
+        "transmitted": of_scheduled(spent.sent),
+        "bandwidth_share": of_scheduled(spent.bandwidth_share),
+        "power_w": of_scheduled(spent.power_w),
+        "t_cmp_s": of_scheduled(spent.t_cmp_s),
+        "t_tr_s": of_scheduled(spent.t_tr_s),
+        "e_cmp_j": of_scheduled(spent.e_cmp_j),
+        "e_tr_j": of_scheduled(spent.e_tr_j),
+        "queue_next_j": record.queue_next_j,
+    }

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import sys
+import types
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from feelstream.data.datasets import Dataset, load
+from feelstream.errors import EngineError
+from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU, build
+
+torch = pytest.importorskip("torch")
+
+from feelstream.learning.torch_engine import TorchLearner  # noqa: E402
+
+DATA = load("synthetic", samples=600, test_samples=300)
+FULL = load("synthetic")
+
+
+def learner(model: Model | str, data: Dataset = DATA, threads: int = 1) -> TorchLearner:
+    model = build(model, data.shape, data.classes) if isinstance(model, str) else model
+    return TorchLearner(
+        model,
+        data.train_images,
+        data.train_labels,
+        data.test_images,
+        data.test_labels,
+        data.mean,
+        data.std,
+        threads,
+    )
+
+
+def imported(cls: type, monkeypatch: pytest.MonkeyPatch, data: Dataset = DATA) -> TorchLearner:
+    module = types.ModuleType("some_nets")
+    setattr(module, cls.__name__, cls)
+    monkeypatch.setitem(sys.modules, "some_nets", module)
+    return TorchLearner.from_import(
+        f"some_nets:{cls.__name__}",
+        data.train_images, data.train_labels, data.test_images, data.test_labels, data.mean, data.std,
+    )  # fmt: skip
+
+
+def batches(devices: int, steps: int, batch: int, samples: int = 600) -> NDArray[np.int64]:
+    return np.random.default_rng(5).integers(samples, size=(devices, steps, batch))
+
+
+class SoftmaxRegression:
+    """The same model by hand in float64: logits x Wᵀ + b, gradient (p − onehot)ᵀ x / batch."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.x, self.x_test = (
+            (images.reshape(len(images), -1) / 255 - data.mean) / data.std
+            for images in (data.train_images, data.test_images)
+        )
+        self.y, self.y_test, self.classes = data.train_labels, data.test_labels, data.classes
+
+    def losses(self, theta: NDArray, x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+        w, b = theta[: -self.classes].reshape(self.classes, -1), theta[-self.classes :]
+        logits = x @ w.T + b
+        shifted = logits - logits.max(1, keepdims=True)
+        log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+        return -log_p[np.arange(len(y)), y], log_p
+
+    def train(self, theta: NDArray, batches: NDArray[np.int64], lr: float) -> tuple[NDArray, NDArray]:
+        theta_k, losses = theta.astype(float), []
+        for batch in batches:
+            x, y = self.x[batch], self.y[batch]
+            loss, log_p = self.losses(theta_k, x, y)
+            losses.append(loss)
+            error = (np.exp(log_p) - np.eye(self.classes)[y]) / len(y)
+            theta_k = theta_k - lr * np.concatenate([(error.T @ x).reshape(-1), error.sum(0)])
+        return theta_k - theta, np.array(losses)
+
+
+def test_training_is_that_of_softmax_regression_by_hand() -> None:
+    engine, hand = learner("softmax"), SoftmaxRegression(DATA)
+    theta, drawn = engine.init(3), batches(4, 15, 16)
+    training = engine.train(theta, drawn, 0.05)
+    assert training.updates.dtype == training.losses.dtype == np.float32
+    assert training.updates.shape == (4, 7850)
+    for k in range(4):
+        update, losses = hand.train(theta, drawn[k], 0.05)
+        np.testing.assert_allclose(training.updates[k], update, atol=2e-6)
+        np.testing.assert_allclose(training.losses[k], losses, rtol=1e-4, atol=1e-5)
+
+
+def test_evaluation_is_that_of_softmax_regression_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("feelstream.learning.torch_engine.EVALUATION_CHUNK", 128)  # 300 = 128 + 128 + 44
+    engine, hand = learner("softmax"), SoftmaxRegression(DATA)
+    theta = engine.init(3)
+    losses, log_p = hand.losses(theta.astype(float), hand.x_test, hand.y_test)
+    evaluation = engine.evaluate(theta)
+    assert evaluation.loss == pytest.approx(losses.mean(), rel=1e-5)
+    assert evaluation.accuracy == pytest.approx((log_p.argmax(1) == hand.y_test).mean(), abs=1e-12)
+
+
+def test_a_deep_model_has_the_documented_order() -> None:
+    """A convolutional network by hand, from the vector's documented order, gives the same losses."""
+    model = Model((1, 28, 28), (Conv(3, 5), MaxPool(), ReLU(), Conv(4, 4), MaxPool(), Dense(10)))
+    engine = learner(model)
+    theta = engine.init(1)
+    x, drawn = DATA.train_images / 255, batches(1, 1, 6)
+    signal = (x[drawn[0, 0]] - DATA.mean) / DATA.std
+    start = 0
+
+    def take(*shape: int) -> NDArray:
+        nonlocal start
+        start += int(np.prod(shape))
+        return theta[start - int(np.prod(shape)) : start].reshape(shape).astype(float)
+
+    for layer in model.layers:
+        match layer:
+            case Conv(out, k):
+                w, b = take(out, signal.shape[1], k, k), take(out)
+                windows = np.lib.stride_tricks.sliding_window_view(signal, (k, k), axis=(2, 3))
+                signal = np.einsum("nihwrc,oirc->nohw", windows, w) + b[:, None, None]
+            case MaxPool():
+                n, c, h, w_ = signal.shape
+                even = signal[:, :, : h // 2 * 2, : w_ // 2 * 2]
+                signal = even.reshape(n, c, h // 2, 2, w_ // 2, 2).max((3, 5))
+            case ReLU():
+                signal = np.maximum(signal, 0)
+            case Dense(units):
+                flat = signal.reshape(len(signal), -1)
+                signal = flat @ take(units, flat.shape[1]).T + take(units)
+    assert start == engine.parameters
+    expected = np.log(np.exp(signal).sum(1)) - signal[np.arange(6), DATA.train_labels[drawn[0, 0]]]
+    np.testing.assert_allclose(engine.train(theta, drawn, 0.1).losses[0, 0], expected, rtol=1e-5)
+
+
+def test_federated_averaging_of_one_step_is_one_step_on_all_samples() -> None:
+    engine = learner("paper-cnn")
+    theta, drawn = engine.init(0), batches(4, 1, 8)
+    apart = engine.train(theta, drawn, 0.1).updates.mean(0)
+    together = engine.train(theta, drawn.reshape(1, 1, 32), 0.1).updates[0]
+    np.testing.assert_allclose(apart, together, atol=1e-6)
+    assert np.abs(together).max() > 1e-4
+
+
+@pytest.mark.parametrize("model", ["paper-cnn", "mlp"])
+def test_a_device_does_not_depend_on_its_cohort_or_the_threads(model: str) -> None:
+    engine, drawn = learner(model), batches(5, 4, 8)
+    theta = engine.init(0)
+    threads = torch.get_num_threads()
+    cohort = engine.train(theta, drawn, 0.05)
+    alone = [engine.train(theta, drawn[k : k + 1], 0.05) for k in range(5)]
+    assert np.array_equal(cohort.updates, np.concatenate([training.updates for training in alone]))
+    for threads_used in (2, 3):
+        spread = learner(model, threads=threads_used).train(theta, drawn, 0.05)
+        assert np.array_equal(cohort.updates, spread.updates)
+        assert np.array_equal(cohort.losses, spread.losses)
+    assert torch.get_num_threads() == threads
+
+
+def test_no_device_gives_nothing() -> None:
+    engine = learner("softmax")
+    training = engine.train(engine.init(0), np.empty((0, 5, 8), np.int64), 0.1)
+    assert training.updates.shape == (0, 7850)
+    assert training.losses.shape == (0, 5, 8)
+
+
+@pytest.mark.parametrize(("model", "steps", "goal"), [("softmax", 200, 0.9), ("paper-cnn", 400, 0.8)])
+def test_learns(model: str, steps: int, goal: float) -> None:
+    engine = learner(model, FULL)
+    theta = engine.init(0)
+    before = engine.evaluate(theta)
+    theta = theta + engine.train(theta, batches(1, steps, 32, 6000), 0.02).updates[0]
+    after = engine.evaluate(theta)
+    assert before.accuracy < 0.3
+    assert goal < after.accuracy < 1
+    assert after.loss < before.loss
+
+
+def test_identity() -> None:
+    engine = learner("paper-cnn")
+    assert engine.parameters == 21840
+    assert engine.name == "torch"
+    assert engine.details["torch"] == torch.__version__
+    assert np.array_equal(engine.init(4), build("paper-cnn", (1, 28, 28), 10).init(4))
+
+
+def test_divergence_is_one_sentence() -> None:
+    engine = learner("mlp")
+    theta = engine.init(0)
+    with pytest.raises(EngineError, match=r"diverged.*learning\.lr"):
+        engine.train(theta, batches(1, 30, 8), 1e30)
+    with pytest.raises(EngineError, match=r"diverged.*learning\.lr"):
+        engine.evaluate(np.full_like(theta, np.nan))
+    with pytest.raises(EngineError, match=r"θ has shape \(3,\); this model has 50890 parameters"):
+        engine.evaluate(np.zeros(3, np.float32))
+
+
+class Softmax(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = torch.nn.Linear(784, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.dense(x.flatten(1))
+
+
+class Dropping(Softmax):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(torch.nn.functional.dropout(x, 0.5, self.training))
+
+
+class HalfFrozen(Softmax):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense.bias.requires_grad_(False)
+
+
+class Normed(Softmax):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm2d(1)
+
+
+class Double(Softmax):
+    def __init__(self) -> None:
+        super().__init__()
+        self.double()
+
+
+class TooFew(Softmax):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = torch.nn.Linear(784, 9)
+
+
+class WrongInput(Softmax):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = torch.nn.Linear(783, 10)
+
+
+class NeedsArgument(Softmax):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+
+
+class TestImported:
+    def test_agrees_with_the_same_model_of_ours(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine, ours = imported(Softmax, monkeypatch), learner("softmax")
+        theta, drawn = engine.init(2), batches(2, 5, 8)
+        assert engine.parameters == 7850
+        assert np.array_equal(engine.train(theta, drawn, 0.1).updates, ours.train(theta, drawn, 0.1).updates)
+        assert engine.evaluate(theta) == ours.evaluate(theta)
+
+    def test_initial_weights_follow_the_seed_and_leave_torch_alone(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        torch.manual_seed(99)
+        expected = torch.rand(3)
+        torch.manual_seed(99)
+        engine = imported(Dropping, monkeypatch)
+        theta = engine.init(7)
+        engine.train(theta, batches(2, 2, 4), 0.1)
+        assert torch.equal(torch.rand(3), expected)
+        assert np.array_equal(theta, engine.init(7))
+        assert not np.array_equal(theta, engine.init(8))
+        torch.manual_seed(7)
+        same = torch.nn.utils.parameters_to_vector(Softmax().parameters()).detach().numpy()
+        assert np.array_equal(theta, same)
+
+    def test_dropout_is_a_function_of_the_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine, drawn = imported(Dropping, monkeypatch), batches(3, 4, 8)
+        theta = engine.init(0)
+        cohort = engine.train(theta, drawn, 0.1).updates
+        assert np.array_equal(cohort[2], engine.train(theta, drawn[2:], 0.1).updates[0])
+        assert not np.array_equal(cohort, imported(Softmax, monkeypatch).train(theta, drawn, 0.1).updates)
+
+    def test_frozen_parameters_stay(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = imported(HalfFrozen, monkeypatch)
+        update = engine.train(engine.init(0), batches(1, 3, 8), 0.1).updates[0]
+        assert np.all(update[-10:] == 0)
+        assert np.any(update[:-10] != 0)
+
+    @pytest.mark.parametrize(
+        ("cls", "sentence"),
+        [
+            (Normed, r"keeps a buffer \(norm\.running_mean\)"),
+            (Double, "only float32 is allowed"),
+            (TooFew, r"gives \(1, 9\) for one image; .* at least 10 classes"),
+            (WrongInput, r"does not accept images of shape \(1, 28, 28\)"),
+            (NeedsArgument, "cannot be made without arguments"),
+            (int, "some_nets:int is not a class of torch.nn.Module"),
+        ],
+    )
+    def test_refuses(self, cls: type, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(EngineError, match=sentence):
+            imported(cls, monkeypatch)
+
+    @pytest.mark.parametrize(
+        "path", ["", "nets", "nets:", ":Net", "no_such_package.nets:Net", "torch.nn:NoSuchNet"]
+    )
+    def test_refuses_wrong_paths(self, path: str) -> None:
+        arrays = DATA.train_images, DATA.train_labels, DATA.test_images, DATA.test_labels
+        with pytest.raises(EngineError, match="import"):
+            TorchLearner.from_import(path, *arrays, 0.5, 0.5)
+
+
+def test_without_torch_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "feelstream.learning.torch_engine")
+    with pytest.raises(EngineError, match=r"install feelstream\[torch\]"):
+        __import__("feelstream.learning.torch_engine")
