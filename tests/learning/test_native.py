@@ -87,7 +87,7 @@ def stacks(draw) -> Model:
     shape = draw(st.tuples(st.integers(1, 7), st.integers(1, 13), st.integers(1, 13)))
     model = Model(shape, ())
     for _ in range(draw(st.integers(0, 6))):
-        channels, rows, columns = model.shapes()[-1] if model.layers else shape
+        _, rows, columns = model.shapes()[-1] if model.layers else shape
         choices: list[st.SearchStrategy[Layer]] = [
             st.just(ReLU()),
             st.builds(Conv, st.integers(1, 14), st.integers(1, min(rows, columns, 7))),
@@ -218,9 +218,7 @@ def test_a_samples_loss_does_not_depend_on_its_neighbours(batch: int):
     learner = learner_of(build("paper-cnn", (1, 28, 28), 10))
     theta = learner.init(0)
     apart = learner.train(theta, np.arange(batch).reshape(batch, 1, 1), 0.1).losses.ravel()
-    assert np.array_equal(
-        learner.train(theta, np.arange(batch).reshape(1, 1, batch), 0.1).losses.ravel(), apart
-    )
+    assert np.array_equal(learner.train(theta, np.arange(batch).reshape(1, 1, batch), 0.1).losses.ravel(), apart)
 
 
 def test_strided_arrays_are_read_right():

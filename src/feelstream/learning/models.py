@@ -73,9 +73,7 @@ class Model:
                 case ReLU():
                     pass
             if min(shape) < 1:
-                raise ScenarioError(
-                    f"layer {position + 1} ({layer}) leaves nothing of its {rows}×{columns} input"
-                )
+                raise ScenarioError(f"layer {position + 1} ({layer}) leaves nothing of its {rows}×{columns} input")
             shapes.append(shape)
         return shapes
 
@@ -102,13 +100,9 @@ class Model:
         if not self.weights():
             raise ScenarioError("a model needs at least one layer with weights (Conv or Dense)")
         if shapes[-1][1:] != (1, 1):
-            raise ScenarioError(
-                f"the last layer must give one logit per class, and it gives shape {shapes[-1]}"
-            )
+            raise ScenarioError(f"the last layer must give one logit per class, and it gives shape {shapes[-1]}")
         if classes is not None and self.classes != classes:
-            raise ScenarioError(
-                f"the last layer gives {self.classes} logits, and the data set has {classes} classes"
-            )
+            raise ScenarioError(f"the last layer gives {self.classes} logits, and the data set has {classes} classes")
 
     @property
     def parameters(self) -> int:

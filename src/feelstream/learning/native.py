@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from feelstream import _native
 from feelstream.errors import EngineError
+from feelstream.learning import cores
 from feelstream.learning.base import Evaluation, Training
 from feelstream.learning.models import Conv, Dense, Layer, MaxPool, Model, ReLU
 
@@ -33,13 +34,6 @@ def chosen_instruction_set() -> str:
             f"{ISA_VARIABLE} is {wanted!r}, and this build on this machine can run: {', '.join(available)}"
         )
     return wanted or available[-1]
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def compile_engine(model: Model, isa: str) -> _native.Engine:
@@ -86,7 +80,7 @@ class NativeLearner:
         isa = chosen_instruction_set()
         self.model = model
         self.details = {"isa": isa}
-        self.threads = available_cores() if threads is None else threads
+        self.threads = cores() if threads is None else threads
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {self.threads}")
         if not (np.isfinite(mean) and np.isfinite(std) and std > 0):
@@ -120,12 +114,12 @@ class NativeLearner:
         losses = np.empty(batches.shape, np.float32)
         data = (self._images, self._labels, self._scale, self._shift)
         self._engine.train(*data, theta, batches, lr, self.threads, updates, losses, False)
-        sound = np.isfinite(updates).all(axis=1) & np.isfinite(losses).all(axis=(1, 2))
-        if not sound.all():
-            raise EngineError(
-                f"training diverged: device {int(np.argmin(sound))} of the cohort of {len(sound)} (counted from"
-                f" 0) has weights or losses that are no finite numbers; try a learning.lr smaller than {lr:g}"
-            )
+        for device in range(len(batches)):
+            if not (np.isfinite(updates[device]).all() and np.isfinite(losses[device]).all()):
+                raise EngineError(
+                    f"training diverged: device {device} of the cohort of {len(batches)} (counted from 0) has"
+                    f" weights or losses that are no finite numbers; try a learning.lr smaller than {lr:g}"
+                )
         return Training(updates, losses)
 
     def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
@@ -149,8 +143,7 @@ class NativeLearner:
     def _sample_numbers(self, batches: NDArray[np.int64]) -> NDArray[np.int64]:
         if batches.dtype != np.int64 or batches.ndim != 3:
             raise ValueError(
-                "batches must be int64 of shape (devices, steps, batch),"
-                f" not {batches.dtype} of shape {batches.shape}"
+                f"batches must be int64 of shape (devices, steps, batch), not {batches.dtype} of shape {batches.shape}"
             )
         if batches.size == 0:
             raise ValueError(f"batches of shape {batches.shape} hold no samples to train on")
@@ -173,9 +166,7 @@ def _samples(
             f" not {images.dtype} of shape {images.shape}"
         )
     if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(
-            f"{which} labels must be {len(images)} integers, not {labels.dtype} of shape {labels.shape}"
-        )
+        raise ValueError(f"{which} labels must be {len(images)} integers, not {labels.dtype} of shape {labels.shape}")
     if labels.min() < 0 or labels.max() >= model.classes:
         raise ValueError(
             f"{which} labels must lie in 0 … {model.classes - 1}, the model's logits, and they span"
