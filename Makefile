@@ -8,7 +8,7 @@ SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.p
 .PHONY: run test lint clean
 
 run: $(VENV)/.installed
-	$(BIN)/feelstream headline --out results/headline
+	$(BIN)/feelstream run paper-iid --out results/paper-iid
 
 test: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest -n 2

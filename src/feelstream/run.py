@@ -20,7 +20,6 @@ import numpy as np
 import polars as pl
 
 from feelstream import __version__, learning, trace
-from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
 from feelstream.files import read_json, sole_writer, write_atomically, write_json
@@ -57,7 +56,7 @@ class Run:
 
 def simulate(scenario: Scenario, seed: int = 0, *, threads: int | None = None, progress: Progress | None = None) -> Run:
     """Play a scenario to its end and keep the tables in memory."""
-    dataset, simulation, about = _prepare(scenario, seed, threads)
+    simulation, about = _prepare(scenario, seed, threads)
     start = perf_counter()
     records: list[RoundRecord] = []
     rounds: list[pl.DataFrame] = []
@@ -91,7 +90,7 @@ def simulate_in(
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float = CHECKPOINT_SECONDS,
 ) -> Run:
-    """Play a scenario in a directory: from the start, from where an earlier call was stopped, or not at all if it is done.
+    """Play a scenario in a directory: from the start, from where an earlier call stopped, or not at all if it is done.
 
     The files at the end are the same bytes however often the run was interrupted.
     """
@@ -104,7 +103,7 @@ def simulate_in(
         if stored is not None and stored.get("status") == "complete":
             _same_run(path, stored, {"format": FORMAT, "seed": seed, "scenario": scenario.as_dict()})
             return read(path)
-        _, simulation, about = _prepare(scenario, seed, threads)
+        simulation, about = _prepare(scenario, seed, threads)
         if stored is not None:
             _same_run(path, stored, about)
         else:
@@ -170,7 +169,7 @@ class _Parts:
             simulation.restore(state)
 
     def add(self, records: list[RoundRecord], simulation: Simulation) -> None:
-        """Rows first, then the checkpoint: a kill between the two leaves rows that do not count and are written again."""
+        """Rows first, then the checkpoint: a kill between leaves rows that do not count and are written again."""
         if not records:
             return
         rounds = trace.rounds_frame(records)
@@ -193,7 +192,7 @@ class _Parts:
         return read_all("rounds"), read_all("devices") if self.full else None
 
 
-def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Dataset, Simulation, dict[str, Any]]:
+def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Simulation, dict[str, Any]]:
     if seed < 0:
         raise RunError(f"the seed must be 0 or more, not {seed}")
     samples = scenario.data.samples if scenario.data.dataset == "synthetic" else None
@@ -219,7 +218,7 @@ def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Datase
         },
         "timings": {},
     }
-    return dataset, simulation, about
+    return simulation, about
 
 
 def _same_run(path: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:

@@ -112,7 +112,9 @@ class DataSettings(Settings):
         description="fresh data: since_use: arrived since the device was last used; per_round: this round",
     )
     partition: Annotated[SerializeAsAny[Partition], _table(PARTITIONS, IID)] = Field(default_factory=IID)
-    arrivals: Annotated[SerializeAsAny[Arrivals], _table(ARRIVALS, TruncatedNormal)] = Field(default_factory=TruncatedNormal)
+    arrivals: Annotated[SerializeAsAny[Arrivals], _table(ARRIVALS, TruncatedNormal)] = Field(
+        default_factory=TruncatedNormal
+    )
     buffer: Annotated[SerializeAsAny[Buffer], _table(BUFFERS, Keep)] = Field(default_factory=Keep)
 
 
@@ -163,7 +165,7 @@ class Scenario(Settings):
         if not needed <= self.system.round_s:
             raise ScenarioError(
                 f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s, since computing at "
-                f"cpu.frequency_hz = {fastest:g} and sending radio.update_bits with {n} on the band takes {needed:.3g} s"
+                f"cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
             )
         return self
 

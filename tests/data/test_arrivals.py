@@ -79,9 +79,7 @@ def test_bursts_start_stationary_and_switch_with_their_probabilities() -> None:
     rounds=st.integers(1, 20),
     data=st.data(),
 )
-def test_events_fall_into_the_rounds_of_their_intervals(
-    round_s: float, rounds: int, data: st.DataObject
-) -> None:
+def test_events_fall_into_the_rounds_of_their_intervals(round_s: float, rounds: int, data: st.DataObject) -> None:
     edge = st.integers(0, rounds).map(lambda t: t * round_s)  # exactly on a border
     inside = st.floats(0, 1.2 * rounds * round_s)
     times = np.array(data.draw(st.lists(edge | inside, max_size=30)))

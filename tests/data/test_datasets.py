@@ -99,8 +99,7 @@ class TestOwn:
     def test_colour_images(self, tmp_path: Path) -> None:
         rng = np.random.default_rng(0)
         colour = {
-            key: rng.integers(256, size=(n, 3, 6, 5), dtype=np.uint8)
-            for key, n in (("x_train", 12), ("x_test", 4))
+            key: rng.integers(256, size=(n, 3, 6, 5), dtype=np.uint8) for key, n in (("x_train", 12), ("x_test", 4))
         }
         data = datasets.load(write(tmp_path / "a.npz", own(rng, **colour)))
         assert data.shape == (3, 6, 5)
@@ -111,10 +110,7 @@ class TestOwn:
         one = datasets.load(write(tmp_path / "a.npz", arrays)).digest
         np.savez_compressed(tmp_path / "b.npz", **arrays)  # pyright: ignore[reportArgumentType]
         assert datasets.load(str(tmp_path / "b.npz")).digest == one
-        assert (
-            datasets.load(write(tmp_path / "c.npz", arrays | {"y_test": np.array([0, 1, 2, 0])})).digest
-            != one
-        )
+        assert datasets.load(write(tmp_path / "c.npz", arrays | {"y_test": np.array([0, 1, 2, 0])})).digest != one
 
     @pytest.mark.parametrize(
         ("changes", "sentence"),

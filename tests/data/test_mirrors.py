@@ -154,9 +154,7 @@ def bomb(raw: bytes) -> bytes:
     return gzip.compress(raw + bytes(10**7))
 
 
-@pytest.mark.parametrize(
-    "spoil", [tampered, bomb, lambda raw: gzip.compress(raw)[:-20], lambda raw: b"\x1f\x8b?"]
-)
+@pytest.mark.parametrize("spoil", [tampered, bomb, lambda raw: gzip.compress(raw)[:-20], lambda raw: b"\x1f\x8b?"])
 def test_wrong_content_from_a_mirror_is_never_stored(spoil, server: Server, folder: Path) -> None:
     server.bodies[f"{known.TRAIN_IMAGES}.gz"] = spoil(RAW[known.TRAIN_IMAGES])
     with pytest.raises(DataError, match=f"{known.TRAIN_IMAGES} has a wrong checksum") as caught:
@@ -225,9 +223,7 @@ def test_an_unwritable_cache_is_one_sentence(server: Server, folder: Path) -> No
         obtain(small(server.mirror))
 
 
-def test_a_full_disk_leaves_no_part_behind(
-    server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_part_behind(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(source: str, target: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -259,9 +255,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wheel:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, raw in RAW.items():
             archive.writestr(f"tinydigits/{name}", raw)
-        archive.writestr(
-            "tinydigits-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinydigits\nVersion: 1.0\n"
-        )
+        archive.writestr("tinydigits-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinydigits\nVersion: 1.0\n")
         archive.writestr("tinydigits-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr("tinydigits-1.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")

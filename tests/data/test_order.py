@@ -23,9 +23,7 @@ def sequences(shards: Shards, labels: np.ndarray) -> list[np.ndarray]:
     stay=st.sampled_from([0.0, 0.5, 1.0]),
     seed=st.integers(0, 2**32),
 )
-def test_a_device_gets_its_own_samples_once_each(
-    order: Order, owner: list[int], stay: float, seed: int
-) -> None:
+def test_a_device_gets_its_own_samples_once_each(order: Order, owner: list[int], stay: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     owners = np.array(owner, np.int32)
     labels = rng.integers(0, 3, len(owners)).astype(np.uint8)

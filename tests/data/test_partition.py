@@ -12,9 +12,7 @@ from feelstream.data.partition import IID, Digits, Dirichlet, Minority, Partitio
 from feelstream.errors import ScenarioError
 
 
-def split(
-    partition: Partition, labels: np.ndarray, devices: int, classes: int = 10, seed: int = 0
-) -> np.ndarray:
+def split(partition: Partition, labels: np.ndarray, devices: int, classes: int = 10, seed: int = 0) -> np.ndarray:
     owner = partition.split(labels.astype(np.uint8), devices, classes, np.random.default_rng(seed))
     assert owner.dtype == np.int32
     assert owner.shape == labels.shape

@@ -131,8 +131,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 
 def test_numbers_beyond_64_bits_do_not_wrap_around(tmp_path: Path) -> None:
-    rows = pl.DataFrame(
-        {"time": [0.0], "device": [2**64 - 1], "sample": [0]}, schema_overrides={"device": pl.UInt64}
-    )
+    rows = pl.DataFrame({"time": [0.0], "device": [2**64 - 1], "sample": [0]}, schema_overrides={"device": pl.UInt64})
     with pytest.raises(DataError, match="device 18446744073709551615 does not exist"):
         stream(write(tmp_path / "trace.parquet", rows))

@@ -98,8 +98,7 @@ class Naive:
         owner = case.partition.split(case.labels, case.devices, CLASSES, rng)
         shards = arrange(owner, case.labels, case.devices, CLASSES, arrivals.order, arrivals.stay, rng)
         self.devices = [
-            Device(shards.samples[shards.offsets[k] : shards.offsets[k + 1]].tolist())
-            for k in range(case.devices)
+            Device(shards.samples[shards.offsets[k] : shards.offsets[k + 1]].tolist()) for k in range(case.devices)
         ]
         rng = generator(case.seed, Purpose.ARRIVALS)
         if isinstance(arrivals, FiniteArrivals):
@@ -117,9 +116,7 @@ class Naive:
             rng = generator(self.case.seed, Purpose.ARRIVALS, round)
             counts, self.state = arrivals.counts(round, self.state, self.case.devices, rng)
             return [
-                [device.shard[(device.arrived + j) % len(device.shard)] for j in range(count)]
-                if device.shard
-                else []
+                [device.shard[(device.arrived + j) % len(device.shard)] for j in range(count)] if device.shard else []
                 for device, count in zip(self.devices, counts, strict=True)
             ]
         return [
@@ -195,9 +192,7 @@ class Naive:
 def cases(draw: st.DrawFn, kind: type[Arrivals], order: str, buffer: int, fresh: Fresh) -> Case:
     devices = draw(st.integers(1, 5))
     samples = draw(st.integers(2 * devices, 40) | st.integers(1, devices))  # the latter leaves devices empty
-    labels = np.array(
-        draw(st.lists(st.integers(0, CLASSES - 1), min_size=samples, max_size=samples)), np.uint8
-    )
+    labels = np.array(draw(st.lists(st.integers(0, CLASSES - 1), min_size=samples, max_size=samples)), np.uint8)
     fields: dict = {"order": order, "stay": 0.6}
     if kind in (Poisson, Bursts):
         fields["rate"] = draw(st.sampled_from([0.3, 2.0, 9.0]))

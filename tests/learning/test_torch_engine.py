@@ -250,9 +250,7 @@ class TestImported:
         assert np.array_equal(engine.train(theta, drawn, 0.1).updates, ours.train(theta, drawn, 0.1).updates)
         assert engine.evaluate(theta) == ours.evaluate(theta)
 
-    def test_initial_weights_follow_the_seed_and_leave_torch_alone(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_initial_weights_follow_the_seed_and_leave_torch_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         torch.manual_seed(99)
         expected = torch.rand(3)
         torch.manual_seed(99)
@@ -294,9 +292,7 @@ class TestImported:
         with pytest.raises(EngineError, match=sentence):
             imported(cls, monkeypatch)
 
-    @pytest.mark.parametrize(
-        "path", ["", "nets", "nets:", ":Net", "no_such_package.nets:Net", "torch.nn:NoSuchNet"]
-    )
+    @pytest.mark.parametrize("path", ["", "nets", "nets:", ":Net", "no_such_package.nets:Net", "torch.nn:NoSuchNet"])
     def test_refuses_wrong_paths(self, path: str) -> None:
         arrays = DATA.train_images, DATA.train_labels, DATA.test_images, DATA.test_labels
         with pytest.raises(EngineError, match="import"):

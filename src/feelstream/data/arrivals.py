@@ -127,9 +127,7 @@ class EndlessArrivals(OrderedArrivals):
         return np.empty(0)
 
     @abstractmethod
-    def counts(
-        self, round: int, state: NDArray, devices: int, rng: np.random.Generator
-    ) -> tuple[Counts, NDArray]:
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
         """New samples of each device in this round, int64 (K,), and the next state.
 
         A device whose shard is empty receives nothing, whatever is returned for it.
@@ -201,9 +199,7 @@ class Poisson(EndlessArrivals):
 
     rate: Annotated[Rate, Field(description="mean samples per device and round; above 0, at most 1e6")] = 5.0
 
-    def counts(
-        self, round: int, state: NDArray, devices: int, rng: np.random.Generator
-    ) -> tuple[Counts, NDArray]:
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
         return rng.poisson(self.rate, devices), state
 
 
@@ -215,12 +211,10 @@ class Bursts(EndlessArrivals):
 
     tag: ClassVar[str] = "bursts"
 
-    rate: Annotated[
-        Rate, Field(description="mean samples per device and round while on; above 0, at most 1e6")
-    ] = 25.0
-    p_on: Annotated[
-        Probability, Field(description="probability per round to turn on when off; above 0, at most 1")
-    ] = 0.1
+    rate: Annotated[Rate, Field(description="mean samples per device and round while on; above 0, at most 1e6")] = 25.0
+    p_on: Annotated[Probability, Field(description="probability per round to turn on when off; above 0, at most 1")] = (
+        0.1
+    )
     p_off: Annotated[
         Probability, Field(description="probability per round to turn off when on; above 0, at most 1")
     ] = 0.4
@@ -228,9 +222,7 @@ class Bursts(EndlessArrivals):
     def init(self, devices: int, rng: np.random.Generator) -> NDArray:
         return rng.random(devices) < self.p_on / (self.p_on + self.p_off)
 
-    def counts(
-        self, round: int, state: NDArray, devices: int, rng: np.random.Generator
-    ) -> tuple[Counts, NDArray]:
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
         flips = rng.random(devices) < np.where(state, self.p_off, self.p_on)
         arrived = np.where(state, rng.poisson(self.rate, devices), 0)
         return arrived, state ^ flips  # flip after counting: round 1 sees the initial state

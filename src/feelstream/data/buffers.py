@@ -247,9 +247,7 @@ class Reservoir(Buffer):
     capacity: Annotated[Whole, Field(description="most samples a device holds; integer, at least 1")] = 500
 
     def store(self, devices: int, longest: int | None) -> Store:
-        return ReservoirStore(
-            devices, self.capacity if longest is None else max(1, min(self.capacity, longest))
-        )
+        return ReservoirStore(devices, self.capacity if longest is None else max(1, min(self.capacity, longest)))
 
 
 class UseOnce(Buffer):

@@ -87,9 +87,7 @@ def obtain(collection: Collection, progress: Progress | None = None) -> dict[str
         if raw is not None and file.matches(raw):
             contents[file.name] = raw
         elif raw is not None:
-            logger.warning(
-                "%s is damaged (its checksum is wrong) and is fetched again", collection.folder / file.name
-            )
+            logger.warning("%s is damaged (its checksum is wrong) and is fetched again", collection.folder / file.name)
     reasons: list[str] = []
     # A user without network may put the .gz files into the cache folder.
     for mirror in (Folder(collection.folder), *collection.mirrors):

@@ -96,9 +96,7 @@ def load(
         return _known(name, progress)
     if name.lower().endswith(".npz"):
         return _own(Path(name))
-    raise DataError(
-        f"there is no data set {name!r}; allowed are {', '.join(NAMES)} and the path of an .npz file"
-    )
+    raise DataError(f"there is no data set {name!r}; allowed are {', '.join(NAMES)} and the path of an .npz file")
 
 
 def fetch(name: str, progress: Progress | None = None) -> list[Path]:

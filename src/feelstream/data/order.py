@@ -66,9 +66,7 @@ def arrange(
     return Shards(offsets_of(sizes), samples.astype(np.int32))
 
 
-def _grouped(
-    members: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _grouped(members: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """`members` sorted by their group number, in random order within each group."""
     mixed = rng.permutation(members)
     # Group and place in one number: all differ, so every sort gives the same and the fastest may do.
@@ -89,9 +87,7 @@ def _markov(
     """Reorder samples grouped by (device, label) along a Markov chain of labels, all devices at once."""
     flat = owner[by_label] * np.int64(classes) + labels[by_label]
     left = np.bincount(flat, minlength=len(sizes) * classes).reshape(-1, classes)
-    following = offsets_of(left.ravel())[:-1].reshape(
-        -1, classes
-    )  # next unused place of each (device, label)
+    following = offsets_of(left.ravel())[:-1].reshape(-1, classes)  # next unused place of each (device, label)
     offsets = offsets_of(sizes)
     ordered = np.empty_like(by_label)
 

@@ -36,13 +36,9 @@ def read(path: Path) -> dict[str, NDArray[np.uint8]]:
             )
     train, test = arrays["x_train"].shape[1:], arrays["x_test"].shape[1:]
     if train != test:
-        raise DataError(
-            f"{path}: images of x_train are {train} and of x_test {test}; they must have one shape"
-        )
+        raise DataError(f"{path}: images of x_train are {train} and of x_test {test}; they must have one shape")
     if arrays["x_train"].min() == arrays["x_train"].max():
-        raise DataError(
-            f"{path}: x_train has one value everywhere; there is nothing to learn from such images"
-        )
+        raise DataError(f"{path}: x_train has one value everywhere; there is nothing to learn from such images")
     if max(arrays["y_train"].max(), arrays["y_test"].max()) == 0:
         raise DataError(f"{path}: y_train and y_test hold label 0 alone; at least two classes are needed")
     return arrays
@@ -75,21 +71,15 @@ def _images(path: Path, key: str, images: NDArray[Any]) -> NDArray[np.uint8]:
     if images.dtype != np.uint8:
         raise DataError(f"{path}: {key} is {images.dtype}; images must be uint8, 0 to 255")
     if images.ndim not in (3, 4) or images.size == 0:
-        raise DataError(
-            f"{path}: {key} has shape {images.shape}; images must be (N, H, W) or (N, C, H, W), none 0"
-        )
+        raise DataError(f"{path}: {key} has shape {images.shape}; images must be (N, H, W) or (N, C, H, W), none 0")
     if images.ndim == 4 and images.shape[3] in (1, 3, 4) and images.shape[1] > 4:
-        raise DataError(
-            f"{path}: {key} has shape {images.shape}, channels last; they must come second: (N, C, H, W)"
-        )
+        raise DataError(f"{path}: {key} has shape {images.shape}, channels last; they must come second: (N, C, H, W)")
     return np.ascontiguousarray(images[:, None] if images.ndim == 3 else images)
 
 
 def _labels(path: Path, key: str, labels: NDArray[Any]) -> NDArray[np.uint8]:
     if labels.dtype.kind not in "iu" or labels.ndim != 1 or labels.size == 0:
-        raise DataError(
-            f"{path}: {key} is {labels.dtype} of shape {labels.shape}; labels must be integers, shape (N,)"
-        )
+        raise DataError(f"{path}: {key} is {labels.dtype} of shape {labels.shape}; labels must be integers, shape (N,)")
     if labels.min() < 0 or labels.max() > 255:
         raise DataError(f"{path}: {key} goes from {labels.min()} to {labels.max()}; labels must be 0 to 255")
     return labels.astype(np.uint8)

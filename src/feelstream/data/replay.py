@@ -48,17 +48,13 @@ class Trace(Arrivals):
         shards = Shards(offsets_of(sizes), samples[place].astype(np.int32))
         return Plan(shards, events_by_round(times, devices.astype(np.int32), setting))
 
-    def _read(
-        self, setting: Setting
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], bool]:
+    def _read(self, setting: Setting) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], bool]:
         """Times, devices, samples or labels as checked arrays, and whether the third is labels."""
         table = self._table()
         what = [name for name in ("sample", "label") if name in table.columns]
         for name in ("time", "device"):
             if name not in table.columns:
-                raise DataError(
-                    f"Trace {self.path} has no column {name}; it needs time, device, and sample or label."
-                )
+                raise DataError(f"Trace {self.path} has no column {name}; it needs time, device, and sample or label.")
         if len(what) != 1:
             raise DataError(
                 f"Trace {self.path} has {'both columns' if what else 'no column'} sample "

@@ -154,9 +154,7 @@ class Stream:
             for name, array in present.items()
         )
         if not fits:
-            raise RunError(
-                "The stored state of the data stream does not fit this scenario; start the run afresh."
-            )
+            raise RunError("The stored state of the data stream does not fit this scenario; start the run afresh.")
         for name in self._SAVED:
             setattr(self, "_" + name, saved[name].copy())
         self._round = int(saved["round"])

@@ -47,9 +47,7 @@ class Synthetic:
         ):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise DataError(
-                    f"synthetic data: {field} is {value!r}, allowed are whole numbers {least} to {most}"
-                )
+                raise DataError(f"synthetic data: {field} is {value!r}, allowed are whole numbers {least} to {most}")
         if len(self.shape) != 3 or min(self.shape) < 1:
             raise DataError(f"synthetic data: shape is {self.shape}, allowed are three positive numbers")
 
@@ -83,7 +81,5 @@ class Synthetic:
     def _patterns(self) -> NDArray[np.float32]:
         channels, rows, columns = self.shape
         rng = generator(SEED, Purpose.SYNTHETIC_DATA, device=0)
-        coarse = rng.standard_normal(
-            (self.classes, channels, -(-rows // COARSE), -(-columns // COARSE)), np.float32
-        )
+        coarse = rng.standard_normal((self.classes, channels, -(-rows // COARSE), -(-columns // COARSE)), np.float32)
         return coarse.repeat(COARSE, axis=2).repeat(COARSE, axis=3)[:, :, :rows, :columns]

@@ -111,9 +111,7 @@ class TorchLearner:
                     list(pool.map(device, range(len(batches))))
             else:
                 for k in range(len(batches)):
-                    torch.manual_seed(
-                        zlib.crc32(batches[k].tobytes())
-                    )  # for dropout: by the device's own draw
+                    torch.manual_seed(zlib.crc32(batches[k].tobytes()))  # for dropout: by the device's own draw
                     device(k)
         if not np.isfinite(updates).all():
             raise EngineError(DIVERGED)
@@ -175,9 +173,7 @@ class TorchLearner:
                 "use layers without running statistics, such as GroupNorm"
             )
         if any(parameter.dtype != torch.float32 for parameter in self._module.parameters()):
-            raise EngineError(
-                "the model has parameters of another type than float32; only float32 is allowed"
-            )
+            raise EngineError("the model has parameters of another type than float32; only float32 is allowed")
         try:
             with torch.inference_mode():
                 logits = copy.deepcopy(self._module).eval()(self._normalised(self._test_images[:1]))
@@ -218,9 +214,7 @@ def _imported(path: str) -> Callable[[], object]:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise EngineError(
-            f"the model {path} cannot be imported ({error}); is its package installed?"
-        ) from error
+        raise EngineError(f"the model {path} cannot be imported ({error}); is its package installed?") from error
     if not (isinstance(found, type) and issubclass(found, nn.Module)):
         raise EngineError(f"{path} is not a class of torch.nn.Module")
     return found

@@ -122,8 +122,10 @@ class Policy(Plugin):
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision: ...
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
-        """Who sends, with what and at which cost, once the gains (of the scheduled) are known; by default the scenario's
-        admission rule with equal shares of the band."""
+        """Who sends, with what and at which cost, once the gains of the scheduled are known.
+
+        By default the scenario's admission rule, with equal shares of the band.
+        """
         ids = decision.schedule
         return admission.transmit(observation.system, observation.f_hz[ids], observation.beta[ids], gain)
 

@@ -1,0 +1,61 @@
+"""Commands that list what there is: presets, policies, data sets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from feelstream import scenario_files
+from feelstream.cli.common import SetOption, out, plain_table
+from feelstream.data import datasets
+from feelstream.policies import POLICIES
+
+app = typer.Typer()
+data_app = typer.Typer(help="Data sets: fetch them, list them.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+
+@app.command("presets")
+def show_presets(
+    name: Annotated[str | None, typer.Argument(help="Print this preset as a TOML file.")] = None,
+    overrides: SetOption = None,
+) -> None:
+    """List the presets, or print one with every field and its meaning."""
+    if name is None:
+        _two_columns(scenario_files.presets())
+        return
+    described = scenario_files.presets().get(name, "")
+    print(scenario_files.to_toml(scenario_files.preset(name, overrides or ()), described), end="")
+
+
+@app.command("policies")
+def show_policies() -> None:
+    """List the scheduling policies and their fields."""
+    for name in POLICIES.names():
+        policy = POLICIES.lookup(name)
+        out.print(f"[bold]{name}[/bold]  {(policy.__doc__ or '').strip().splitlines()[0]}", highlight=False)
+        for field, about in policy.model_fields.items():
+            out.print(f"    {field} = {about.default}: {about.description}", markup=False, highlight=False)
+
+
+def _two_columns(rows: dict[str, str]) -> None:
+    table = plain_table()
+    for left, right in rows.items():
+        table.add_row(left, right)
+    out.print(table, highlight=False)
+
+
+@data_app.command("get")
+def data_get(name: Annotated[str, typer.Argument(help="mnist or fashion-mnist.")]) -> None:
+    """Fetch a data set into the cache and check it."""
+    for path in datasets.fetch(name):
+        out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+
+
+@data_app.command("list")
+def data_list() -> None:
+    """Say which data sets are in the cache."""
+    for name, files in datasets.present().items():
+        states = {str(state) for state in files.values()}
+        out.print(f"{name}: {', '.join(sorted(states))}", highlight=False)

@@ -1,0 +1,95 @@
+"""Commands on single runs: play one, re-check one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from feelstream import scenario_files
+from feelstream.cli.common import (
+    ScenarioArgument,
+    SeedOption,
+    SetOption,
+    ThreadsOption,
+    out,
+    plain_table,
+    progress_bar,
+)
+from feelstream.run import Run, simulate, simulate_in
+from feelstream.simulation import RoundRecord
+
+app = typer.Typer()
+
+
+@app.command()
+def run(
+    scenario: ScenarioArgument,
+    seed: SeedOption = 0,
+    overrides: SetOption = None,
+    directory: Annotated[
+        Path | None, typer.Option("--out", help="Run directory; an interrupted run in it is continued.")
+    ] = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Play one scenario and say how it went."""
+    settings = scenario_files.load(scenario, overrides or ())
+    with progress_bar() as bar:
+        task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
+
+        def show(record: RoundRecord) -> None:
+            bar.update(task, advance=1, note=_note(record))
+
+        if directory is None:
+            finished = simulate(settings, seed, threads=threads, progress=show)
+        else:
+            finished = simulate_in(
+                directory,
+                settings,
+                seed,
+                threads=threads,
+                progress=show,
+                resumed=lambda round: bar.update(task, completed=round, note="resumed"),
+            )
+        bar.update(task, completed=settings.system.rounds)
+    _summary(finished, directory)
+
+
+def _note(record: RoundRecord) -> str:
+    accuracy = f"accuracy {record.evaluation.accuracy:.1%}, " if record.evaluation else ""
+    return f"{accuracy}queue {record.queue_next_j.mean() * 1e3:.2f} mJ"
+
+
+def _summary(finished: Run, directory: Path | None) -> None:
+    last, rounds = finished.rounds.row(-1, named=True), finished.rounds
+    budget = finished.scenario.known_system(1).energy_budget_j.mean()
+    table = plain_table()
+    if last["accuracy"] is not None:
+        table.add_row("accuracy", f"{last['accuracy']:.2%}  (loss {last['loss']:.3f})")
+    table.add_row(
+        "energy",
+        f"{last['energy_mean_cum_j'] * 1e3:.3f} mJ per device and round, budget {budget * 1e3:.3f} mJ",
+    )
+    table.add_row("queue", f"mean {last['queue_mean_j'] * 1e3:.2f} mJ, largest {last['queue_max_j'] * 1e3:.2f} mJ")
+    scheduled, sent = rounds["scheduled"].sum(), rounds["transmitted"].sum()
+    table.add_row("devices", f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission")
+    timings = finished.about["timings"]
+    table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")
+    table.add_row("files", str(directory) if directory else "none kept; give --out DIR to keep them")
+    out.print(table, highlight=False)
+
+
+@app.command("verify")
+def verify_run(
+    directory: Annotated[Path, typer.Argument(help="A run directory.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Recompute a stored run from its files alone; exit code 1 if anything disagrees."""
+    from feelstream.verify import verify
+
+    report = verify(directory)
+    print(json.dumps(report.as_dict(), indent=2) if as_json else report)
+    if not report.ok:
+        raise typer.Exit(1)

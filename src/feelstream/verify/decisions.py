@@ -1,0 +1,97 @@
+"""Scores and decisions, by policy. A policy without rules of its own here gets the generic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from feelstream.verify.findings import Array, Findings, Stage
+from feelstream.verify.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
+from feelstream.verify.merit import Merit, check_null_outside
+from feelstream.verify.reading import Block, Table
+from feelstream.verify.settings import Settings
+
+
+@dataclass(frozen=True)
+class PolicyRules:
+    """How a policy's planned size, scores and schedule are re-checked, and what the report says of it."""
+
+    planned: Callable[[Findings, Settings, Table, Array], None]
+    score: Callable[[Findings, Settings, Block, Array, Merit], None]
+    decision: Callable[[Findings, Settings, Block, Array, Merit], None]
+    note: str
+
+
+def rules_for(policy: str) -> PolicyRules:
+    return POLICY_RULES.get(policy, GENERIC)
+
+
+def check_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+    """0 ≤ planned ≤ K; `scheduled` [R] is the number of devices scheduled."""
+    planned = rounds["planned"]
+    bad = (planned < 0) | (planned > s.K)
+    rule = f"the planned size lies between 0 and the number of devices, {s.K}"
+    found.flag(Stage.INPUTS, "planned", rounds.rounds, bad, planned, np.clip(planned, 0, s.K), rule)
+
+
+def check_subset(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    """Only feasible devices are scheduled, and no more than planned [R]."""
+    scheduled = block["scheduled"]
+    bad = scheduled & ~merit.feasible
+    rule = "only feasible devices are scheduled"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, bad, scheduled, scheduled & merit.feasible, rule)
+    count = scheduled.sum(axis=1)
+    rule = "no more devices are scheduled than planned"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, count > planned, count, planned, rule)
+
+
+def _any_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    check_null_outside(found, Stage.SCORE, block, "score")
+
+
+def _random_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+    check_planned(found, s, rounds, scheduled)
+    if s.size is not None:
+        size, planned = np.array(s.size), rounds["planned"]
+        found.flag(
+            Stage.INPUTS,
+            "planned",
+            rounds.rounds,
+            planned != size,
+            planned,
+            size,
+            "the planned size is the size set",
+        )
+
+
+def _no_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    rule = "this policy has no score, so none is stored"
+    found.flag(
+        Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule
+    )
+
+
+def _random_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    check_subset(found, s, block, planned, merit)
+    count = block["scheduled"].sum(axis=1)
+    expected = np.minimum(planned, merit.feasible.sum(axis=1))
+    rule = "as many devices are scheduled as planned, or all feasible ones if they are fewer"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, count != expected, count, expected, rule)
+
+
+GENERIC = PolicyRules(
+    check_planned, _any_score, check_subset, "schedule within the feasible set and the planned size only"
+)
+POLICY_RULES = {
+    "lyapunov": PolicyRules(
+        check_lyapunov_planned,
+        check_lyapunov_score,
+        check_lyapunov_decision,
+        "no allowed subset has a smaller total score",
+    ),
+    "random": PolicyRules(
+        _random_planned, _no_score, _random_decision, "random: size and feasibility, the draw is not repeated"
+    ),
+}
