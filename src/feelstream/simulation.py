@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.admission import Transmission
-from feelstream.errors import FeelstreamError
+from feelstream.errors import EngineError, FeelstreamError
 from feelstream.importance import combined
 from feelstream.learning.base import Evaluation, Learner, Training
 from feelstream.policies.base import Decision, Observation, Outcome, State
@@ -27,6 +27,16 @@ Reals = NDArray[np.float64]
 
 class PolicyError(FeelstreamError):
     """A policy broke its contract."""
+
+
+def _are_devices(chosen: object, devices: int) -> bool:
+    return (
+        isinstance(chosen, np.ndarray)
+        and chosen.ndim == 1
+        and chosen.dtype.kind in "iu"
+        and bool(((chosen >= 0) & (chosen < devices)).all())
+        and len(np.unique(chosen)) == len(chosen)
+    )
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,7 @@ class Simulation:
             evaluation = None
             if self.learner is not None and (t % learning.eval_every == 0 or t == self.system.rounds):
                 evaluation = self.learner.evaluate(self.theta)
+                self._check_learning(np.isfinite(evaluation.loss))
         self.round = t
         return RoundRecord(observation, used_before, decision, importance, gain, transmission, self.queue_j, evaluation)
 
@@ -126,10 +137,15 @@ class Simulation:
         rng = generator(self.seed, Purpose.POLICY, observation.round)
         decision = self.policy.select(self.policy_state, observation, rng)
         chosen = decision.schedule
-        if len(np.unique(chosen)) != len(chosen) or not decision.plan.feasible[chosen].all():
+        if not _are_devices(chosen, self.system.devices):
             raise PolicyError(
-                f"policy '{self.policy.plugin_name()}' scheduled a device twice, or one that is not feasible, "
-                f"in round {observation.round}"
+                f"policy '{self.policy.plugin_name()}' must schedule an array of different device numbers from 0 to "
+                f"{self.system.devices - 1}, not {chosen!r}, in round {observation.round}"
+            )
+        if not (decision.plan.feasible & (observation.stored > 0))[chosen].all():
+            raise PolicyError(
+                f"policy '{self.policy.plugin_name()}' scheduled a device that is not feasible in round "
+                f"{observation.round}"
             )
         return decision
 
@@ -138,6 +154,7 @@ class Simulation:
         spent = np.zeros(self.system.devices)
         spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
         self.queue_j = np.maximum(self.queue_j + spent - self.system.energy_budget_j, 0.0)
+        self.queue_j.flags.writeable = False  # policies see it
 
     def _aggregate(self, senders: NDArray[np.int64], training: Training | None, sent: NDArray[np.bool_]) -> None:
         """θ(t+1) = θ(t) + Σ |S_k| Δθ_k / Σ |S_j| over the senders; unchanged where nobody sent."""
@@ -145,8 +162,17 @@ class Simulation:
             return
         weights = self.world.stream.stored[senders].astype(float)
         weights /= weights.sum()  # never 0: a device without data is never feasible
-        change = (weights[:, None] * training.updates[sent]).sum(axis=0)
-        self.theta = (self.theta + change).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # told below, in a sentence
+            change = (weights[:, None] * training.updates[sent]).sum(axis=0)
+            self.theta = (self.theta + change).astype(np.float32)
+        self._check_learning(np.isfinite(self.theta).all())
+
+    def _check_learning(self, finite: bool | np.bool_) -> None:
+        if not finite:
+            raise EngineError(
+                f"learning.lr: training diverged in round {self.round + 1} with a learning rate of "
+                f"{self.scenario.learning.lr:g}; choose a smaller one"
+            )
 
     def snapshot(self) -> dict[str, NDArray]:
         """All that `restore` needs to go on exactly here, as plain arrays."""

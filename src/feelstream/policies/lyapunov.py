@@ -18,6 +18,7 @@ from pydantic import Field, field_validator
 
 from feelstream.errors import ScenarioError
 from feelstream.importance import METRICS
+from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
 
 
@@ -26,7 +27,7 @@ class Lyapunov(Policy):
 
     tag: ClassVar[str] = "lyapunov"
 
-    V: Annotated[float, Field(strict=True, gt=0)] = Field(
+    V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
     )
     cardinality: Literal["exact", "cap", "free"] = Field(
@@ -47,7 +48,7 @@ class Lyapunov(Policy):
 
     def score(self, observation: Observation, plan: Plan) -> tuple[Reals, Reals]:
         """(importance, score) of every device when plan.n devices share the band."""
-        worth = METRICS.lookup(self.metric)(plan.amount, observation.dissimilarity)
+        worth = np.asarray(METRICS.lookup(self.metric)(plan.amount, observation.dissimilarity), float)
         if worth.shape != plan.amount.shape or not np.isfinite(worth).all():
             raise ScenarioError(f"policy.metric: '{self.metric}' must give one finite number per device")
         if np.isinf(self.V):
