@@ -17,7 +17,7 @@ from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
 from traceback import extract_tb
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -138,7 +138,7 @@ class Registry(Generic[T]):
             raise ScenarioError(f"'{name}' is not one of the {self.group}: it does not fulfil their contract")
         if isinstance(found, type) and issubclass(found, Plugin):
             found.tag = name
-        return found
+        return cast(T, found)
 
 
 def plugin_registry(group: str, base: type[Plugin], *ours: type[Plugin]) -> Registry[type[Plugin]]:

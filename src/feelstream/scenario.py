@@ -38,11 +38,11 @@ Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 class SystemSettings(Settings):
     """[system]"""
 
-    devices: Count = Field(40, description="K, number of devices; ≥ 1")
-    rounds: Count = Field(40, description="T, number of rounds; ≥ 1")
-    round_s: Positive = Field(4.0, description="T_rd, length and deadline of a round, s; > 0")
+    devices: Count = Field(default=40, description="K, number of devices; ≥ 1")
+    rounds: Count = Field(default=40, description="T, number of rounds; ≥ 1")
+    round_s: Positive = Field(default=4.0, description="T_rd, length and deadline of a round, s; > 0")
     energy_budget_j: NonNegative | tuple[NonNegative, ...] = Field(
-        5e-4, description="E_avg, energy budget per device and round, J; ≥ 0; one number, or one per device"
+        default=5e-4, description="E_avg, energy budget per device and round, J; ≥ 0; one number, or one per device"
     )
 
     @model_validator(mode="after")
@@ -58,10 +58,10 @@ class SystemSettings(Settings):
 class CpuSettings(Settings):
     """[cpu]"""
 
-    cycles: Positive = Field(419328000.0, description="c, CPU cycles of one round of local training; > 0")
-    power_coefficient: Positive = Field(1e-27, description="λ in the energy λ c f², J s² per cycle³; > 0")
+    cycles: Positive = Field(default=419328000.0, description="c, CPU cycles of one round of local training; > 0")
+    power_coefficient: Positive = Field(default=1e-27, description="λ in the energy λ c f², J s² per cycle³; > 0")
     frequency_hz: tuple[Positive, Positive] = Field(
-        (2e7, 1.52e9),
+        default=(2e7, 1.52e9),
         description="range of the frequency a device has in a round, Hz; [lowest, highest], > 0",
     )
 
@@ -74,27 +74,27 @@ class CpuSettings(Settings):
 class RadioSettings(Settings):
     """[radio]"""
 
-    bandwidth_hz: Positive = Field(20e6, description="B, shared by all that transmit in a round, Hz; > 0")
-    noise_w_per_hz: Positive = Field(1e-13, description="N0, noise power density, W/Hz; > 0")
-    received_power_dbm: Decibels = Field(28.0, description="P0, mean power that arrives from a device, dBm")
+    bandwidth_hz: Positive = Field(default=20e6, description="B, shared by all that transmit in a round, Hz; > 0")
+    noise_w_per_hz: Positive = Field(default=1e-13, description="N0, noise power density, W/Hz; > 0")
+    received_power_dbm: Decibels = Field(default=28.0, description="P0, mean power that arrives from a device, dBm")
     gain_db: tuple[Decibels, Decibels] = Field(
-        (-5.0, 3.0), description="range of the mean channel gain β of a device, dB; [lowest, highest]"
+        default=(-5.0, 3.0), description="range of the mean channel gain β of a device, dB; [lowest, highest]"
     )
     fading: Literal["rayleigh", "none"] = Field(
-        "rayleigh", description="rayleigh: the gain of a round is β·Exp(1); none: it is β"
+        default="rayleigh", description="rayleigh: the gain of a round is β·Exp(1); none: it is β"
     )
     rate_discount: Positive = Field(
-        1.0, description="γ, factor on the planned rate that allows for fading; > 0, usually ≤ 1"
+        default=1.0, description="γ, factor on the planned rate that allows for fading; > 0, usually ≤ 1"
     )
     link_margin: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
-        3.0,
+        default=3.0,
         description="admission tests the deadline at this fraction of the SNR: 3 in the paper, 1 is exact; ≥ 1",
     )
     admission: Literal["paper", "largest"] = Field(
-        "paper",
+        default="paper",
         description="paper: drop late devices one by one; largest: keep the largest set that is on time",
     )
-    update_bits: Positive = Field(698880.0, description="S, size of a model update, bit; > 0")
+    update_bits: Positive = Field(default=698880.0, description="S, size of a model update, bit; > 0")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -124,11 +124,13 @@ class DataSettings(Settings):
     """[data]"""
 
     dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
-        "mnist", description="mnist, fashion-mnist, synthetic, or the path of an .npz file"
+        default="mnist", description="mnist, fashion-mnist, synthetic, or the path of an .npz file"
     )
-    samples: Count = Field(6000, description="training samples of the synthetic data set (others: ignored); ≥ 1")
+    samples: Count = Field(
+        default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"
+    )
     fresh: Literal["since_use", "per_round"] = Field(
-        "since_use",
+        default="since_use",
         description="fresh data: since_use: arrived since the device was last used; per_round: this round",
     )
     partition: Annotated[SerializeAsAny[Partition], _table(PARTITIONS, IID)] = Field(default_factory=IID)
@@ -142,23 +144,23 @@ class LearningSettings(Settings):
     """[learning]"""
 
     engine: Literal["auto", "native", "torch", "none"] = Field(
-        "auto", description="auto: native if it can run the model, else torch; none: schedule only"
+        default="auto", description="auto: native if it can run the model, else torch; none: schedule only"
     )
     model: str = Field(
-        "paper-cnn",
+        default="paper-cnn",
         description="paper-cnn, lenet5, mlp, softmax, or package.module:Class (a torch nn.Module)",
     )
-    steps: Count = Field(20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
-    batch: Count = Field(32, description="samples of a mini-batch, drawn with replacement; ≥ 1")
-    lr: Positive = Field(0.02, description="learning rate; > 0")
-    eval_every: Count = Field(1, description="test after every this many rounds, and after the last; ≥ 1")
+    steps: Count = Field(default=20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
+    batch: Count = Field(default=32, description="samples of a mini-batch, drawn with replacement; ≥ 1")
+    lr: Positive = Field(default=0.02, description="learning rate; > 0")
+    eval_every: Count = Field(default=1, description="test after every this many rounds, and after the last; ≥ 1")
 
 
 class TraceSettings(Settings):
     """[trace]"""
 
     level: Literal["full", "rounds"] = Field(
-        "full", description="full: a row per device and round too; rounds: a row per round only"
+        default="full", description="full: a row per device and round too; rounds: a row per round only"
     )
 
 

@@ -73,7 +73,7 @@ def _summary(finished: Run, directory: Path | None) -> None:
         f"{last['energy_mean_cum_j'] * 1e3:.3f} mJ per device and round, budget {budget * 1e3:.3f} mJ",
     )
     table.add_row("queue", f"mean {last['queue_mean_j'] * 1e3:.2f} mJ, largest {last['queue_max_j'] * 1e3:.2f} mJ")
-    scheduled, sent = rounds["scheduled"].sum(), rounds["transmitted"].sum()
+    scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
     table.add_row("devices", f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission")
     timings = finished.about["timings"]
     table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")

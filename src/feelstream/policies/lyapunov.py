@@ -28,13 +28,15 @@ class Lyapunov(Policy):
     tag: ClassVar[str] = "lyapunov"
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
-        0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
+        default=0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
     )
     cardinality: Literal["exact", "cap", "free"] = Field(
-        "exact",
+        default="exact",
         description="exact: `size` devices; cap: at most `size`, negative scores only; free: 0..`size`, optimised",
     )
-    metric: str = Field("combined", description="importance: combined, amount, dissimilarity, or file.py:function")
+    metric: str = Field(
+        default="combined", description="importance: combined, amount, dissimilarity, or file.py:function"
+    )
 
     @field_validator("metric")
     @classmethod
