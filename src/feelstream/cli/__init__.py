@@ -30,7 +30,8 @@ INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
 def main() -> None:
     """Entry point: user errors become a sentence and exit code 2."""
     log = logging.getLogger("feelstream")
-    log.addHandler(RichHandler(console=err, show_path=False, show_time=False, show_level=False))
+    if not log.handlers:
+        log.addHandler(RichHandler(console=err, show_path=False, show_time=False, show_level=False))
     log.setLevel(logging.INFO)
     try:
         code = app(prog_name="feelstream", standalone_mode=False)

@@ -36,12 +36,14 @@ def run(
 ) -> None:
     """Play one scenario and say how it went."""
     settings = scenario_files.load(scenario, overrides or ())
-    with progress_bar() as bar:
-        task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
+    bar = progress_bar()
+    task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
 
-        def show(record: RoundRecord) -> None:
-            bar.update(task, advance=1, note=_note(record))
+    def show(record: RoundRecord) -> None:
+        bar.start()  # only now: what goes wrong before the first round is a sentence without a bar
+        bar.update(task, advance=1, note=_note(record))
 
+    try:
         if directory is None:
             finished = simulate(settings, seed, threads=threads, progress=show)
         else:
@@ -53,7 +55,9 @@ def run(
                 progress=show,
                 resumed=lambda round: bar.update(task, completed=round, note="resumed"),
             )
-        bar.update(task, completed=settings.system.rounds)
+    finally:
+        if bar.live.is_started:
+            bar.stop()
     _summary(finished, directory)
 
 
