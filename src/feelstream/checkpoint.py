@@ -80,5 +80,5 @@ class Checkpoint:
 
 
 def _load(path: Path) -> dict[str, NDArray]:
-    with np.load(path, allow_pickle=False) as stored:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return dict(stored)
