@@ -117,7 +117,7 @@ def test_policies_with_one_seed_meet_the_same_world(trace_file: str, data: st.Da
     assert first.select(world).equals(second.select(world))
 
 
-class Stop(Exception):
+class StopError(Exception):
     """Stands for the end of a process between two rounds."""
 
 
@@ -131,11 +131,11 @@ def test_a_run_stopped_and_started_again_is_the_same(
 
     def interrupt(record: object) -> None:
         if record.observation.round == stop:  # type: ignore[attr-defined]
-            raise Stop
+            raise StopError
 
     with tempfile.TemporaryDirectory() as directory:
         if stop <= scenario.system.rounds:
-            with pytest.raises(Stop):
+            with pytest.raises(StopError):
                 simulate_in(directory, scenario, seed, progress=interrupt, checkpoint_s=0)
         run = simulate_in(directory, scenario, seed, checkpoint_s=0)
         assert sorted(path.name for path in Path(directory).iterdir()) == [

@@ -21,6 +21,9 @@ from feelstream.plugins import Plugin, Registry, did_you_mean
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
 
+# A folder, not a package: importing one of that name would hide the function that users call.
+PRESETS = resources.files("feelstream").joinpath("presets")
+
 # The tables whose fields depend on the name in them.
 NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
     ("policy",): ("name", POLICIES),
@@ -32,7 +35,7 @@ NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
 
 def presets() -> dict[str, str]:
     """Name and one-line description of every preset."""
-    files = sorted(resources.files("feelstream.presets").iterdir(), key=lambda file: file.name)
+    files = sorted(PRESETS.iterdir(), key=lambda file: file.name)
     return {
         file.name.removesuffix(".toml"): file.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
         for file in files
@@ -50,7 +53,7 @@ def preset(name: str, overrides: Iterable[str] = ()) -> Scenario:
         raise ScenarioError(
             f"there is no preset '{name}'; {did_you_mean(name, list(presets()))}known: {', '.join(presets())}"
         )
-    text = resources.files("feelstream.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    text = PRESETS.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return from_dict(tomllib.loads(text), overrides)
 
 
