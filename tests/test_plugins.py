@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -10,7 +12,7 @@ import feelstream as fs
 from builders import small
 from feelstream.errors import ScenarioError
 from feelstream.plugins import import_object
-from feelstream.policies import POLICIES
+from feelstream.policies import POLICIES, Random
 from feelstream.run import simulate_in
 
 STATEFUL = f"{Path(__file__).parent / 'stateful.py'}:Patient"
@@ -29,6 +31,33 @@ def test_a_policy_of_ones_own_as_an_object() -> None:
     policy = POLICIES.lookup(STATEFUL)(size=1)
     run = fs.simulate(small().model_copy(update={"policy": policy}))
     assert run.about["scenario"]["policy"] == {"name": STATEFUL, "size": 1}
+
+
+def test_a_policy_that_only_lives_here_can_play_in_a_directory(tmp_path: Path) -> None:
+    class Here(Random):
+        tag: ClassVar[str] = ""
+
+    scenario = small().model_copy(update={"policy": Here(size=1)})
+    for _ in range(2):  # played, then found complete
+        assert simulate_in(tmp_path, scenario).rounds["scheduled"].max() == 1
+    with pytest.raises(ScenarioError, match=r"policy\.name: .*Here"):
+        fs.read(tmp_path)
+
+
+def test_a_class_within_a_class(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Outer:\n    class Inner:\n        pass\n")
+    assert import_object(f"{tmp_path}/mine.py:Outer.Inner").__qualname__ == "Outer.Inner"
+
+
+def test_an_installed_policy_that_cannot_be_loaded_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def installed(**wanted: str) -> list[EntryPoint]:
+        point = EntryPoint("theirs", "no_such_module:Theirs", "feelstream.policies")
+        return [point] if wanted.get("name", "theirs") == "theirs" and "policies" in wanted["group"] else []
+
+    monkeypatch.setattr("feelstream.plugins.entry_points", installed)
+    assert "theirs" in POLICIES.names()
+    with pytest.raises(ScenarioError, match=r"policy\.name: 'theirs' cannot be imported: ModuleNotFoundError"):
+        small("policy.name=theirs")
 
 
 def test_a_module_is_imported_once(tmp_path: Path) -> None:

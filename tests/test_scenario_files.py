@@ -65,6 +65,7 @@ def test_overrides_are_typed_like_the_field(override: str, section: str, field: 
 def test_another_policy_keeps_the_fields_both_know() -> None:
     scenario = fs.preset("paper-iid", ["policy.size=4", "policy.name=random"])
     assert scenario.policy.model_dump() == {"name": "random", "size": 4}
+    assert fs.preset("tiny", ["policy.name='random'"]).policy.plugin_name() == "random"
     assert fs.preset("paper-3digit", ["data.partition.kind=iid"]).data.partition.plugin_name() == "iid"
 
 

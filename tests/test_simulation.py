@@ -124,11 +124,25 @@ class Naughty(Random):
         return Decision(np.array(self.wish, int), plan)
 
 
+class Nobody(Random):
+    """As a newcomer writes it: an empty array, which is one of floats."""
+
+    tag: ClassVar[str] = ""
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        return Decision(np.array([]), observation.plan(self.size))
+
+
 @pytest.mark.parametrize("wish", [(0, 0), (-1,), (6,), (0, 6)])
 def test_a_policy_must_schedule_different_existing_devices(wish: tuple[int, ...]) -> None:
     scenario = small("data.arrivals.kind=poisson").model_copy(update={"policy": Naughty(wish=wish)})
     with pytest.raises(PolicyError, match="different device numbers from 0 to 5"):
         fs.simulate(scenario)
+
+
+def test_a_policy_may_give_an_empty_array() -> None:
+    run = fs.simulate(small().model_copy(update={"policy": Nobody()}))
+    assert run.rounds["scheduled"].sum() == 0
 
 
 @pytest.mark.parametrize("lie", [False, True])

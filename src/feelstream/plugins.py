@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from hashlib import sha256
 from importlib.metadata import entry_points
+from operator import attrgetter
 from pathlib import Path
 from traceback import extract_tb
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
@@ -71,15 +72,24 @@ def did_you_mean(name: str, known: list[str]) -> str:
 def import_object(reference: str) -> Any:
     """The object that `package.module:Name` or `path/to/file.py:Name` stands for."""
     where, _, attribute = reference.rpartition(":")
-    if where.endswith(".py") and not Path(where).is_file():
-        raise ScenarioError(f"'{reference}': there is no file {where}")
+    if where.endswith(".py"):
+        if not Path(where).is_file():
+            raise ScenarioError(f"'{reference}': there is no file {where}")
+        module = _guarded(reference, lambda: _module_from_file(Path(where)))
+    else:
+        module = _guarded(reference, lambda: importlib.import_module(where))
     try:
-        module = _module_from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    except Exception as problem:  # whatever someone's own module raises
+        return attrgetter(attribute)(module)
+    except AttributeError:
+        raise ScenarioError(f"'{reference}': {where} has no {attribute}") from None
+
+
+def _guarded(reference: str, load: Callable[[], Any]) -> Any:
+    """Whatever someone's own module raises becomes a sentence."""
+    try:
+        return load()
+    except Exception as problem:
         raise ScenarioError(f"'{reference}' cannot be imported: {_in_a_sentence(problem)}") from problem
-    if not hasattr(module, attribute):
-        raise ScenarioError(f"'{reference}': {where} has no {attribute}")
-    return getattr(module, attribute)
 
 
 def _in_a_sentence(problem: Exception) -> str:
@@ -125,7 +135,7 @@ class Registry(Generic[T]):
             return self.ours[name]
         found: Any = None
         for point in entry_points(group=f"feelstream.{self.group}", name=name):
-            found = import_object(point.value)
+            found = _guarded(name, point.load)
         if found is None and ":" in name:
             found = import_object(name)
         if found is None:

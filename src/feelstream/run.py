@@ -103,7 +103,7 @@ def simulate_in(
         if stored is not None and stored["status"] == "complete":
             check_same_run(path, stored, {"seed": seed, "scenario": scenario.as_dict()})
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
-            return read(path)
+            return _read(path, scenario, stored)
         simulation, about = _prepare(scenario, seed, threads)
         if stored is not None:
             check_same_run(path, stored, about)
@@ -120,11 +120,12 @@ def simulate_in(
         start = perf_counter()
         _play(simulation, checkpoint, progress, checkpoint_s)
         rounds, devices = checkpoint.tables()
-        _write_tables(path, trace.finish(rounds), devices)
+        rounds = trace.finish(rounds)
+        _write_tables(path, rounds, devices)
         about |= {"status": "complete", "timings": _timings(simulation, start)}
         write_json(about_file, about)
         shutil.rmtree(progress_dir)
-    return read(path)
+    return Run(scenario, about["seed"], rounds, devices, about)
 
 
 def _play(
@@ -157,7 +158,10 @@ def read(directory: str | Path) -> Run:
     about = read_about(path)
     if about["status"] != "complete":
         raise RunError(f"{path} holds an unfinished run; give the same command again to finish it")
-    scenario = from_dict(about["scenario"])
+    return _read(path, from_dict(about["scenario"]), about)
+
+
+def _read(path: Path, scenario: Scenario, about: dict[str, Any]) -> Run:
     devices = read_table(path / "devices.parquet") if scenario.trace.level == "full" else None
     return Run(scenario, about["seed"], read_table(path / "rounds.parquet"), devices, about)
 

@@ -105,7 +105,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
         if not isinstance(table, dict):
             raise ScenarioError(f"{field.strip()}: there is no such field")
     if tuple(sections) in NAMED_TABLES and last == NAMED_TABLES[tuple(sections)][0]:
-        _rename(table, tuple(sections), raw.strip())
+        _rename(table, tuple(sections), str(_value(raw.strip(), is_text=True)))
     else:
         table[last] = _value(raw.strip(), _is_text(path, table))
 

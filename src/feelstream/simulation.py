@@ -7,7 +7,7 @@ ICASSP 2023, arXiv:2305.01238.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -29,14 +29,10 @@ class PolicyError(FeelstreamError):
     """A policy broke its contract."""
 
 
-def _are_devices(chosen: object, devices: int) -> bool:
-    return (
-        isinstance(chosen, np.ndarray)
-        and chosen.ndim == 1
-        and chosen.dtype.kind in "iu"
-        and bool(((chosen >= 0) & (chosen < devices)).all())
-        and len(np.unique(chosen)) == len(chosen)
-    )
+def _are_devices(chosen: NDArray, devices: int) -> bool:
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        return False
+    return bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
 
 
 @dataclass(frozen=True)
@@ -136,18 +132,19 @@ class Simulation:
     def _decide(self, observation: Observation) -> Decision:
         rng = generator(self.seed, Purpose.POLICY, observation.round)
         decision = self.policy.select(self.policy_state, observation, rng)
-        chosen = decision.schedule
+        chosen = np.asarray(decision.schedule)
         if not _are_devices(chosen, self.system.devices):
             raise PolicyError(
-                f"policy '{self.policy.plugin_name()}' must schedule an array of different device numbers from 0 to "
-                f"{self.system.devices - 1}, not {chosen!r}, in round {observation.round}"
+                f"policy '{self.policy.plugin_name()}' must schedule a list of different device numbers from 0 to "
+                f"{self.system.devices - 1}, not {chosen.tolist()}, in round {observation.round}"
             )
+        chosen = chosen.astype(np.int64)  # an empty array is one of floats by default
         if not (decision.plan.feasible & (observation.stored > 0))[chosen].all():
             raise PolicyError(
                 f"policy '{self.policy.plugin_name()}' scheduled a device that is not feasible in round "
                 f"{observation.round}"
             )
-        return decision
+        return replace(decision, schedule=chosen)
 
     def _charge(self, schedule: NDArray[np.int64], transmission: Transmission) -> None:
         """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
