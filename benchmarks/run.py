@@ -24,7 +24,7 @@ PHASES = ("train_s", "evaluate_s", "schedule_s", "arrivals_s", "transmit_s")
 
 
 def work(run: fs.Run, tests: int) -> float:
-    """Multiply-adds of a run: three passes per trained sample (the first layer's input needs no gradient), one per test."""
+    """Multiply-adds of a run: three passes per trained sample (less the first layer's input), one per test image."""
     layers = [count for _, count in multiply_adds(build(run.scenario.learning.model, (1, 28, 28), 10))]
     learning = run.scenario.learning
     trained = int(run.rounds["scheduled"].sum()) * learning.steps * learning.batch

@@ -68,9 +68,7 @@ def _random_planned(found: Findings, s: Settings, rounds: Table, scheduled: Arra
 
 def _no_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
     rule = "this policy has no score, so none is stored"
-    found.flag(
-        Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule
-    )
+    found.flag(Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule)
 
 
 def _random_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:

@@ -40,9 +40,7 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
     unfair = ~close(block["bandwidth_share"], np.where(sent, 1.0 / np.maximum(n, 1), 0.0))
     share, wanted = block["bandwidth_share"].sum(axis=1), (n[:, 0] > 0).astype(float)
     rule = "the shares add up to 1 if anyone transmits"
-    found.compare(
-        Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0
-    )
+    found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0)
 
 
 def _check_deadlines(found: Findings, s: Settings, block: Block, n: Array) -> None:
@@ -66,9 +64,7 @@ def check_queues(found: Findings, s: Settings, block: Block) -> None:
     stepped = np.maximum(queue + change, 0.0)
     rule = "Q(t+1) = max(Q(t) + E − budget, 0)"
     found.compare(Stage.QUEUE, "queue_next_j", block.rounds, after, stepped, rule, scale)
-    found.flag(
-        Stage.QUEUE, "queue_next_j", block.rounds, ~(after >= 0), after, stepped, "a queue is never negative"
-    )
+    found.flag(Stage.QUEUE, "queue_next_j", block.rounds, ~(after >= 0), after, stepped, "a queue is never negative")
 
     drift = 0.5 * (np.square(after) - np.square(queue)).sum(axis=1)
     bound = (0.5 * np.square(change) + queue * change).sum(axis=1)

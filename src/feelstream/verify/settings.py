@@ -81,9 +81,7 @@ class _Section:
     def whole(self, least: int = 1) -> int:
         value = self.number()
         if not value.is_integer() or value < least:
-            raise RunError(
-                f"run.json: {self.name} must be a whole number of at least {least}, not {value!r}."
-            )
+            raise RunError(f"run.json: {self.name} must be a whole number of at least {least}, not {value!r}.")
         return int(value)
 
     def ratio(self) -> float:
@@ -124,13 +122,9 @@ def read_settings(directory: Path) -> Settings:
         raise RunError(f"{path} is damaged: it cannot be read as JSON.") from None
     root = _Section(tree)
     if root["format"].tree != FORMAT:
-        raise RunError(
-            f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}."
-        )
+        raise RunError(f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}.")
     if root["status"].tree != "complete":
-        raise RunError(
-            f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first."
-        )
+        raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
     return _settings(root["scenario"], root.get("data"))
 
 
@@ -140,11 +134,7 @@ def _settings(scenario: _Section, data: _Section | None) -> Settings:
     name = str(policy["name"].tree)
     K = system["devices"].whole()
     budget = system["energy_budget_j"]
-    budget_j = (
-        [item.number() for item in budget.items(K)]
-        if isinstance(budget.tree, list)
-        else [budget.number()] * K
-    )
+    budget_j = [item.number() for item in budget.items(K)] if isinstance(budget.tree, list) else [budget.number()] * K
     low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
     low_gain, high_gain = (item.ratio() for item in radio["gain_db"].items(2))
     classes = data.get("classes") if data else None
