@@ -54,9 +54,8 @@ def main() -> None:
                     best[engine] = run
         floor = work(best["native"], tests) / peak
         ratio = seconds(best["torch"]) / seconds(best["native"])
-        print(
-            f"n = {size}: native is {ratio:.1f}× as fast as PyTorch and takes {seconds(best['native']) / floor:.2f}× its floor"
-        )
+        above = seconds(best["native"]) / floor
+        print(f"n = {size}: native is {ratio:.1f}× as fast as PyTorch and takes {above:.2f}× its floor")
         for engine, run in best.items():
             split = "  ".join(f"{phase.removesuffix('_s')} {run.about['timings'][phase]:.2f}" for phase in PHASES)
             store = seconds(run) - sum(run.about["timings"][phase] for phase in PHASES)
