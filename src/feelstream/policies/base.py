@@ -108,7 +108,7 @@ class Policy(Plugin):
 
     tag_field: ClassVar[str] = "name"
 
-    size: Count = Field(2, description="devices scheduled per round (at most, where the rule says so)")
+    size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so)")
 
     @property
     def smallest_plan(self) -> int:
