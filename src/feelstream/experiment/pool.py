@@ -49,7 +49,7 @@ def _answer(future: Future[Answer]) -> Answer:
     try:
         return future.result()
     except Exception as problem:  # of the executor itself: a lost worker, a broken pool
-        return {"problem": f"the executor could not play it: {worker.explain(problem)}"}
+        return {"problem": f"the executor could not play it: {worker.sentence(problem)}"}
 
 
 def play_here(workers: int, jobs: Iterable[Job], done: Done) -> None:
