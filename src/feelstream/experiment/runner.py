@@ -65,7 +65,7 @@ def _execute(
     executor: Executor | None,
     progress: Callable[[Progress], None],
 ) -> Results:
-    store.tidy(runs)
+    store.tidy(out, runs)
     known, problems = _identities(plan, executor)
     directories: dict[Key, Path] = {
         (arm.label, seed): runs / run_name(arm.scenario, seed, known[arm.label])
