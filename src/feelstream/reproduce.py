@@ -222,17 +222,18 @@ def changes(plan: Plan) -> list[str]:
     for arm in plan.arms:
         if arm.label in recipes:
             base, own = recipes[arm.label]
-            before, after = _flat(preset(base, own).as_dict()), _flat(arm.scenario.as_dict())
+            before, after = flat(preset(base, own).as_dict()), flat(arm.scenario.as_dict())
             found.update(dict.fromkeys(f"{key}={_toml(after[key])}" for key in after if after[key] != before.get(key)))
     return list(found)
 
 
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with keys `section.field`."""
+    found: dict[str, Any] = {}
     for key, value in table.items():
         name = f"{prefix}{key}"
-        flat.update(_flat(value, f"{name}.") if isinstance(value, dict) else {name: value})
-    return flat
+        found.update(flat(value, f"{name}.") if isinstance(value, dict) else {name: value})
+    return found
 
 
 def _toml(value: Any) -> str:

@@ -93,6 +93,12 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
     axes.set_ylabel(quantity.axis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.02)
+    # A t interval may reach past what is possible (accuracy above 100 %); the axis does not.
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(
+        bottom if quantity.least is None else max(bottom, quantity.least),
+        top if quantity.most is None else min(top, quantity.most),
+    )
     axes.set_title(f"({panel.key[-1]}) {panel.setting}", loc="left", pad=4)
 
 

@@ -15,6 +15,8 @@ class Quantity:
     unit: str
     scale: float
     better: Literal["higher", "lower"]
+    least: float | None = 0.0  # bounds of what is possible, in `unit`
+    most: float | None = None
 
     @property
     def axis(self) -> str:
@@ -24,9 +26,9 @@ class Quantity:
 QUANTITIES: dict[str, Quantity] = {
     quantity.column: quantity
     for quantity in (
-        Quantity("accuracy", "Test accuracy", "%", 100.0, "higher"),
+        Quantity("accuracy", "Test accuracy", "%", 100.0, "higher", most=100.0),
         Quantity("loss", "Test loss", "nat", 1.0, "lower"),
-        Quantity("energy_mean_cum_j", "Energy per device and round", "mJ", 1e3, "lower"),
+        Quantity("energy_mean_cum_j", "Energy per device", "mJ per round", 1e3, "lower"),
         Quantity("queue_mean_j", "Mean energy queue", "mJ", 1e3, "lower"),
         Quantity("queue_max_j", "Largest energy queue", "mJ", 1e3, "lower"),
     )
