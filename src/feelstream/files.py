@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from feelstream.errors import RunError
+from feelstream.errors import BusyError, RunError
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -70,5 +70,5 @@ def sole_writer(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as problem:
-            raise RunError(f"another process is writing to {directory}; wait for it or choose another") from problem
+            raise BusyError(f"another process is writing to {directory}; wait for it or choose another") from problem
         yield

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from feelstream import __version__, learning, trace
+from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
 from feelstream.files import read_json, sole_writer, write_atomically, write_json
@@ -97,6 +99,8 @@ def simulate_in(
     path = _usable(Path(directory))
     with sole_writer(path):
         about_file, progress_dir = path / "run.json", path / "progress"
+        for left in path.glob(".*.tmp"):  # by a call that was killed while it wrote
+            left.unlink()
         stored = read_json(about_file) if about_file.exists() else None
         if stored is None and any(entry.name not in (".lock", "progress") for entry in path.iterdir()):
             raise RunError(f"{path} is not empty and not a run directory; choose another")
@@ -192,11 +196,23 @@ class _Parts:
         return read_all("rounds"), read_all("devices") if self.full else None
 
 
+def dataset_of(scenario: Scenario) -> Dataset:
+    """The data set of a scenario. The last one is kept: a process that plays many runs loads it once."""
+    name = scenario.data.dataset
+    file = Path(name)
+    changed_ns = file.stat().st_mtime_ns if name.lower().endswith(".npz") and file.is_file() else None
+    return _last_dataset(name, scenario.data.samples if name == "synthetic" else None, changed_ns)
+
+
+@lru_cache(maxsize=1)
+def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dataset:
+    return load_dataset(name, samples=samples)
+
+
 def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Simulation, dict[str, Any]]:
     if seed < 0:
         raise RunError(f"the seed must be 0 or more, not {seed}")
-    samples = scenario.data.samples if scenario.data.dataset == "synthetic" else None
-    dataset = load_dataset(scenario.data.dataset, samples=samples)
+    dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner)
     about = {
