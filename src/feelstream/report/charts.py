@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream.report.curves import band
 from feelstream.report.quantities import QUANTITIES, ROUND_AXIS, Quantity
 from feelstream.report.series import Series, series
 from feelstream.report.style import line_style
+from feelstream.statistics import band_by_round
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
 MOST_SEED_POINTS = 20_000  # of all seeds of one arm together
@@ -43,24 +43,36 @@ def group_charts(group: Group, rounds: pl.DataFrame, budget_j: float | None) -> 
     charts = []
     for column in SHOWN:
         quantity = QUANTITIES[column]
-        found = [(name, series(rounds, arm, column)) for arm, name in group.arms]
-        lines = [(index, name, values) for index, (name, values) in enumerate(found) if values is not None]
+        bands = band_by_round(rounds, column)
+        lines = [
+            _Line(index, name, values, bands.filter(arm=arm).sort("round"))
+            for index, (arm, name) in enumerate(group.arms)
+            if (values := series(rounds, arm, column)) is not None
+        ]
         if lines:
             limit = budget_j if column == "energy_mean_cum_j" else None
             charts.append(_chart(quantity, lines, limit))
     return charts
 
 
-def _chart(quantity: Quantity, lines: Sequence[tuple[int, str, Series]], budget_j: float | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Line:
+    style: int
+    name: str
+    seeds: Series
+    band: pl.DataFrame
+
+
+def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -> dict[str, Any]:
     traces: list[dict[str, Any]] = []
-    for index, name, values in lines:
-        traces += _arm_traces(index, name, values, quantity)
+    for line in lines:
+        traces += _arm_traces(line, quantity)
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": ROUND_AXIS}},
         "yaxis": {"title": {"text": quantity.axis}, "rangemode": "tozero" if quantity.unit != "%" else "normal"},
     }
     if budget_j is not None:
-        last = max(int(values.rounds[-1]) for _, _, values in lines)
+        last = max(int(line.seeds.rounds[-1]) for line in lines)
         traces.append(
             {
                 "type": "scatter",
@@ -76,13 +88,12 @@ def _chart(quantity: Quantity, lines: Sequence[tuple[int, str, Series]], budget_
     return {"title": quantity.title, "axis": quantity.axis, "traces": traces, "layout": layout}
 
 
-def _arm_traces(index: int, name: str, values: Series, quantity: Quantity) -> list[dict[str, Any]]:
+def _arm_traces(line: _Line, quantity: Quantity) -> list[dict[str, Any]]:
     """The band, the single seeds (hidden until asked for) and the mean, in the order they are painted."""
-    shown = _evenly(len(values.rounds), MOST_POINTS)
-    table = band(values)[shown]
+    table, values, index = line.band[_evenly(len(line.band), MOST_POINTS)], line.seeds, line.style
     rounds = table["round"].to_list()
     mean, low, high = (table[column] * quantity.scale for column in ("mean", "low", "high"))
-    common = {"type": "scatter", "mode": "lines", "legendgroup": f"arm{index}", "name": plain(name)}
+    common = {"type": "scatter", "mode": "lines", "legendgroup": f"arm{index}", "name": plain(line.name)}
     traces: list[dict[str, Any]] = []
     if low.null_count() == 0:
         edge = [_short(value) for value in [*high.to_list(), *reversed(low.to_list())]]

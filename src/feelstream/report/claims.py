@@ -78,13 +78,12 @@ class Finding:
     def ours_in_words(self) -> str:
         sign = "" if isinstance(self.claim.test, Size) else "+"
         unit, ours = self.claim.unit, self.ours
-        if self.verdict is Verdict.NO_INTERVAL:
+        if ours.low is None or ours.high is None:
             return f"{ours.mean:{sign}.3g} {unit}"
         digits = 3 if unit == "nat" else 1
         return f"{ours.mean:{sign}.{digits}f} {unit} [{ours.low:{sign}.{digits}f}, {ours.high:{sign}.{digits}f}]"
 
     def as_dict(self) -> dict[str, Any]:
-        finite = self.verdict is not Verdict.NO_INTERVAL
         return {
             "key": self.claim.key,
             "panel": self.claim.panel,
@@ -94,8 +93,8 @@ class Finding:
             "unit": self.claim.unit,
             "test": str(self.claim.test),
             "mean": self.ours.mean,
-            "low": self.ours.low if finite else None,
-            "high": self.ours.high if finite else None,
+            "low": self.ours.low,
+            "high": self.ours.high,
             "seeds": self.ours.n,
             "verdict": str(self.verdict),
             "reason": self.reason,

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from feelstream.files import write_atomically
-from feelstream.report.series import Series, series
 from feelstream.reproduce import PaperFigure
-from feelstream.statistics import interval
+from feelstream.statistics import band_by_round
 
 CURVES: dict[str, pl.DataType] = {
     "panel": pl.String(),
@@ -25,32 +23,15 @@ CURVES: dict[str, pl.DataType] = {
 }
 
 
-def band(values: Series) -> pl.DataFrame:
-    """Columns round, mean, low, high, n; low and high are null where one seed gives no interval."""
-    intervals = [interval(column) for column in values.values.T]
-    return pl.DataFrame(
-        {
-            "round": pl.Series(values.rounds, dtype=pl.Int32),
-            "mean": [found.mean for found in intervals],
-            "low": [found.low if np.isfinite(found.low) else None for found in intervals],
-            "high": [found.high if np.isfinite(found.high) else None for found in intervals],
-            "n": pl.Series([found.n for found in intervals], dtype=pl.Int32),
-        },
-        schema_overrides={"low": pl.Float64, "high": pl.Float64},
-    )
-
-
 def curves(figures: Sequence[PaperFigure], rounds: pl.DataFrame) -> pl.DataFrame:
     """The curves of all panels whose quantity was measured, in the units of the rounds table."""
     tables = [pl.DataFrame(schema=CURVES)]
     for figure in figures:
         for panel in figure.panels:
-            for curve in panel.curves:
-                found = series(rounds, curve.arm, panel.quantity)
-                if found is not None:
-                    names = {"panel": panel.key, "quantity": panel.quantity, "arm": curve.arm}
-                    columns = [pl.lit(value).alias(name) for name, value in names.items()]
-                    tables.append(band(found).with_columns(columns).select(list(CURVES)))
+            arms = [curve.arm for curve in panel.curves]
+            shown = band_by_round(rounds.filter(pl.col("arm").is_in(arms)), panel.quantity)
+            names = (pl.lit(panel.key).alias("panel"), pl.lit(panel.quantity).alias("quantity"))
+            tables.append(shown.with_columns(*names).select(list(CURVES)).cast(dict(CURVES)))
     return pl.concat(tables)
 
 

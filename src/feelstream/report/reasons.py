@@ -36,8 +36,8 @@ def reason(claim: Claim, ours: Interval, verdict: Verdict, scenario: Scenario) -
         return "Give at least two seeds."
     if verdict is Verdict.OPEN:
         return (
-            f"{ours.n} seeds leave it open: the spread between seeds (±{(ours.high - ours.low) / 2:.2g} {claim.unit}) "
-            "is as large as the effect; more seeds narrow it."
+            f"{ours.n} seeds leave it open: an effect of this size is within the uncertainty of "
+            f"±{ours.half_width:.2g} {claim.unit}; more seeds narrow it."
         )
     why = f"The paper does not state its settings in full; ours are inferred: {inferred(scenario)}."
     if isinstance(claim.test, Size):

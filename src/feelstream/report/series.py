@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.statistics import mean_height
+
 Reals = NDArray[np.float64]
 Span = Literal["final", "mean", "early", "late"]
 
@@ -38,7 +40,7 @@ class Series:
         if span == "final":
             part = self.rounds == last
         elif span == "mean":
-            return {seed: _area(self.rounds, row) for seed, row in zip(self.seeds, self.values, strict=True)}
+            return {seed: mean_height(self.rounds, row) for seed, row in zip(self.seeds, self.values, strict=True)}
         elif span == "early":
             part = self.rounds * 3 <= last
             part = part if part.any() else self.rounds == self.rounds[0]
@@ -46,13 +48,6 @@ class Series:
             part = self.rounds * 3 > 2 * last
         means = self.values[:, part].mean(axis=1)
         return dict(zip(self.seeds, means.tolist(), strict=True))
-
-
-def _area(rounds: NDArray[np.int64], values: Reals) -> float:
-    """Trapezoidal area over the span of the rounds, divided by the span: a mean in the quantity's own unit."""
-    if len(rounds) == 1:
-        return float(values[0])
-    return float(np.trapezoid(values, rounds) / (rounds[-1] - rounds[0]))
 
 
 def series(rounds: pl.DataFrame, arm: str, column: str) -> Series | None:

@@ -88,7 +88,7 @@ def summary_table(plan: Plan, rounds: pl.DataFrame) -> str:
 
 
 def interval_words(value: Interval) -> str:
-    if value.n < 2:
+    if value.low is None or value.high is None:
         return f"{value.mean:.4g}"
     return f"{value.mean:.4g} [{value.low:.4g}, {value.high:.4g}]"
 

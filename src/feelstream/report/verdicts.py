@@ -6,7 +6,6 @@ difference between arms is a paired one.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,10 +33,10 @@ EXPLAINED: dict[Verdict, str] = {
 class Ahead:
     """Reproduced if the whole interval is above 0; not reproduced if it is below 0; else not distinguishable."""
 
-    def judge(self, interval: Interval) -> Verdict:
-        if interval.low > 0:
+    def judge(self, low: float, high: float) -> Verdict:
+        if low > 0:
             return Verdict.REPRODUCED
-        return Verdict.FAILED if interval.high < 0 else Verdict.OPEN
+        return Verdict.FAILED if high < 0 else Verdict.OPEN
 
     def __str__(self) -> str:
         return "95 % interval above 0"
@@ -51,10 +50,10 @@ class NotBehind:
     margin: float
     unit: str
 
-    def judge(self, interval: Interval) -> Verdict:
-        if interval.low > -self.margin:
+    def judge(self, low: float, high: float) -> Verdict:
+        if low > -self.margin:
             return Verdict.REPRODUCED
-        return Verdict.FAILED if interval.high < 0 else Verdict.OPEN
+        return Verdict.FAILED if high < 0 else Verdict.OPEN
 
     def __str__(self) -> str:
         return f"95 % interval above −{self.margin:g} {self.unit}"
@@ -67,10 +66,10 @@ class Size:
 
     paper: float
 
-    def judge(self, interval: Interval) -> Verdict:
-        if interval.low > 0:
-            return Verdict.REPRODUCED if interval.low <= self.paper <= interval.high else Verdict.DIRECTION
-        return Verdict.FAILED if interval.high < 0 else Verdict.OPEN
+    def judge(self, low: float, high: float) -> Verdict:
+        if low > 0:
+            return Verdict.REPRODUCED if low <= self.paper <= high else Verdict.DIRECTION
+        return Verdict.FAILED if high < 0 else Verdict.OPEN
 
     def __str__(self) -> str:
         return f"95 % interval above 0 and holding {self.paper:g}"
@@ -80,7 +79,7 @@ Test = Ahead | NotBehind | Size
 
 
 def judge(test: Test, interval: Interval) -> Verdict:
-    """The verdict of a test; none without a finite interval."""
-    if interval.n < 2 or not (math.isfinite(interval.low) and math.isfinite(interval.high)):
+    """The verdict of a test; none without an interval."""
+    if interval.low is None or interval.high is None:
         return Verdict.NO_INTERVAL
-    return test.judge(interval)
+    return test.judge(interval.low, interval.high)
