@@ -156,9 +156,7 @@ def chosen(name: str) -> tuple[PaperFigure, ...]:
         return tuple(FIGURES.values())
     if name not in FIGURES:
         known = [*FIGURES, "all"]
-        raise ScenarioError(
-            f"there is no figure '{name}'; {did_you_mean(name, known)}allowed: {', '.join(known)}"
-        )
+        raise ScenarioError(f"there is no figure '{name}'; {did_you_mean(name, known)}allowed: {', '.join(known)}")
     return (FIGURES[name],)
 
 

@@ -64,8 +64,8 @@ def _report(results: Results, directory: Path, docs: Path | None) -> None:
     if written.findings:
         out.print(claims_table(written.findings))
         out.print(
-            f"ours: mean and 95 % t interval over {len(results.plan.seeds)} seeds, in pairs by seed; early, late: first, "
-            "last third of the rounds; pp: percentage points. The report says why where a claim did not come out.",
+            f"ours: mean [95 % t interval] over {len(results.plan.seeds)} seeds, in pairs by seed; early, late: "
+            "first, last third of the rounds; pp: percentage points. Why a claim did not come out is in the report.",
             style="dim",
             highlight=False,
         )

@@ -80,7 +80,7 @@ class Finding:
         unit, ours = self.claim.unit, self.ours
         if ours.low is None or ours.high is None:
             return f"{ours.mean:{sign}.3g} {unit}"
-        digits = 3 if unit == "nat" else 1
+        digits = {"nat": 3, "pp": 2}.get(unit, 1)
         return f"{ours.mean:{sign}.{digits}f} {unit} [{ours.low:{sign}.{digits}f}, {ours.high:{sign}.{digits}f}]"
 
     def as_dict(self) -> dict[str, Any]:
@@ -127,12 +127,12 @@ def _accuracy_claims() -> Iterable[Claim]:
     for panel, setting in (("1a", "iid"), ("1b", "3digit")):
         for n in reproduce.SIZES:
             ours, other = reproduce.proposed(setting, n), reproduce.random(setting, n)
-            for span, words in (("final", "at the end"), ("mean", "over the whole run")):
+            spans: tuple[tuple[Span, str], ...] = (("final", "at the end"), ("mean", "over the whole run"))
+            for span, words in spans:
                 yield Claim(
                     f"{panel}-n{n}-{span}",
                     panel,
-                    f"The proposed policy is more accurate than random scheduling {words}: "
-                    f"{reproduce.IN_WORDS[setting]}, n = {n}",
+                    f"{reproduce.IN_WORDS[setting]}, n = {n}: proposed more accurate than random {words}",
                     "ahead",
                     f"accuracy, proposed − random, {SPANS[span]}",
                     "pp",
@@ -149,8 +149,7 @@ def _energy_claims() -> Iterable[Claim]:
             yield Claim(
                 f"{panel}-n{n}-saving",
                 panel,
-                f"The proposed policy saves {saving:g} % of the energy of random scheduling: "
-                f"{reproduce.IN_WORDS[setting]}, n = {n}",
+                f"{reproduce.IN_WORDS[setting]}, n = {n}: proposed saves energy against random",
                 f"{saving:g} %",
                 "1 − proposed / random, energy per device over the whole run",
                 "%",
@@ -174,7 +173,7 @@ def _metric_claims() -> Iterable[Claim]:
             yield Claim(
                 f"{panel}-early",
                 panel,
-                f"Amount alone is ahead of dissimilarity alone early: {where}",
+                f"{where}: amount alone ahead of dissimilarity alone early",
                 "ahead",
                 f"{column}, lead of amount over dissimilarity, {SPANS['early']}",
                 unit,
@@ -185,7 +184,7 @@ def _metric_claims() -> Iterable[Claim]:
             yield Claim(
                 f"{panel}-late",
                 panel,
-                f"Dissimilarity alone is level with amount alone or ahead late: {where}",
+                f"{where}: dissimilarity alone level with amount alone or ahead, late",
                 "level or ahead",
                 f"{column}, lead of dissimilarity over amount, {SPANS['late']}",
                 unit,
@@ -196,7 +195,7 @@ def _metric_claims() -> Iterable[Claim]:
         yield Claim(
             f"{panel}-combined",
             panel,
-            f"The combined metric is never clearly the worst of the three: {where}",
+            f"{where}: combined never clearly the worst of the three metrics",
             "not worst",
             f"{column}, lead of combined over the weaker of the other two, {SPANS['mean']}",
             unit,
@@ -220,7 +219,7 @@ def _uniform_claim() -> Iterable[Claim]:
     yield Claim(
         "3b-shrinks",
         "3b",
-        "The gap between amount alone and dissimilarity alone shrinks when arrivals are uniform",
+        "minority digits: the gap between amount alone and dissimilarity alone shrinks under uniform arrivals",
         "shrinks",
         f"loss, lead of amount over dissimilarity under truncated-normal minus under uniform arrivals, "
         f"{SPANS['early']}",

@@ -31,7 +31,7 @@ def curves(figures: Sequence[PaperFigure], rounds: pl.DataFrame) -> pl.DataFrame
             arms = [curve.arm for curve in panel.curves]
             shown = band_by_round(rounds.filter(pl.col("arm").is_in(arms)), panel.quantity)
             names = (pl.lit(panel.key).alias("panel"), pl.lit(panel.quantity).alias("quantity"))
-            tables.append(shown.with_columns(*names).select(list(CURVES)).cast(dict(CURVES)))
+            tables.append(shown.with_columns(*names).select(pl.col(name).cast(kind) for name, kind in CURVES.items()))
     return pl.concat(tables)
 
 

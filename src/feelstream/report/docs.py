@@ -41,7 +41,7 @@ def write_docs(directory: Path, results: Results, curves: pl.DataFrame, findings
 
 def _text(results: Results, shown: Sequence[reproduce.PaperFigure], findings: Sequence[Finding]) -> str:
     made = origin(results)
-    date = made.finished[:10] or "an unknown date"
+    date = made.finished.partition(" ")[0]
     counts = Counter(finding.verdict for finding in findings)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     command = f"{made.command} --docs docs"
@@ -78,8 +78,8 @@ def _claims(findings: Sequence[Finding]) -> str:
     )
     return (
         "## Claims\n\n"
-        "Each value is a number per seed, compared in pairs (arms with one seed meet the same arrivals, CPU frequencies "
-        "and channels), with its two-sided 95 % t interval. Early and late are the first and the last third of the "
+        "Each value is a number per seed, compared in pairs (arms with one seed meet the same arrivals, CPU "
+        "frequencies and channels), with its two-sided 95 % t interval. Early and late are the first and the last third of the "
         "rounds; pp are percentage points. Intervals are per claim, not corrected for their number.\n\n"
         "| figure | claim | paper | ours [95 %] | test | verdict |\n|---|---|---|---|---|---|\n"
         + "\n".join(rows)
@@ -108,15 +108,15 @@ def _discussion(results: Results, findings: Sequence[Finding]) -> str:
             "intervals in the table say how large the effect can still be.\n"
         )
     parts.append(
-        f"**What the paper leaves open.** These runs have {inferred(results.plan.arms[0].scenario)}. None of that is in "
-        "the paper: the number of rounds and the width of arrivals were chosen so that the energy savings come out near "
-        "the reported ones, the learning settings so that accuracy settles within the run. Fading is Rayleigh, the "
+        f"**What the paper leaves open.** These runs have {inferred(results.plan.arms[0].scenario)}. None of that is "
+        "in the paper: the number of rounds and the width of arrivals were chosen so that the energy savings come out "
+        "near the reported ones, the learning settings so that accuracy settles within the run. Fading is Rayleigh, the "
         "surrogate rate is not discounted, and a device without data is never eligible.\n"
     )
     parts.append(
-        "**What follows from the paper's own numbers.** Computing takes about a hundred times the energy of sending. With "
-        "exactly 2 or 4 devices a round the budget of 0.5 mJ cannot be met by any policy, so the queues grow for ever and "
-        "the policy balances them rather than keeping them bounded. The admission phase drops about one device in "
+        "**What follows from the paper's own numbers.** Computing takes about a hundred times the energy of sending. "
+        "With exactly 2 or 4 devices a round the budget of 0.5 mJ cannot be met by any policy, so the queues grow for "
+        "ever and the policy balances them rather than keeping them bounded. The admission phase drops about one device in "
         "100 000; the `stress` preset exercises it.\n"
     )
     return "\n".join(parts)
@@ -124,5 +124,7 @@ def _discussion(results: Results, findings: Sequence[Finding]) -> str:
 
 def _origin(facts: dict[str, str], changes: Sequence[str]) -> str:
     rows = "\n".join(f"- {name}: {fact}" for name, fact in facts.items())
-    changed = f"\nChanged from the paper's presets: {', '.join(f'`{change}`' for change in changes)}.\n" if changes else ""
+    changed = (
+        f"\nChanged from the paper's presets: {', '.join(f'`{change}`' for change in changes)}.\n" if changes else ""
+    )
     return f"## Origin\n\n{rows}\n{changed}"

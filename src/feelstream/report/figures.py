@@ -6,7 +6,9 @@ Everything goes through Figure objects, never pyplot: no global state is left be
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import polars as pl
@@ -25,6 +27,12 @@ from feelstream.reproduce import Panel, PaperFigure
 _METADATA = {"pdf": {"CreationDate": None, "Title": "feelstream"}, "png": {"Software": None}}
 
 
+def _styled() -> AbstractContextManager[None]:
+    """Our look while a figure is made; the user's own settings come back after."""
+    settings: Any = RC  # matplotlib types the keys as a list of literals
+    return mpl.rc_context(settings)
+
+
 def panel_figure(panel: Panel, curves: pl.DataFrame) -> Figure:
     """One panel, one column wide.
 
@@ -32,7 +40,7 @@ def panel_figure(panel: Panel, curves: pl.DataFrame) -> Figure:
         panel: what is shown.
         curves: rows (panel, arm, round, mean, low, high, n) in the units of the rounds table.
     """
-    with mpl.rc_context(RC):
+    with _styled():
         figure = Figure(figsize=(COLUMN_WIDTH_IN, PANEL_HEIGHT_IN), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
@@ -48,7 +56,7 @@ def composite(paper_figure: PaperFigure, curves: pl.DataFrame) -> Figure:
         raise RunError(f"{paper_figure.key} has nothing to show: no run of it has the quantity it draws")
     across = min(2, len(panels))
     down = -(-len(panels) // across)
-    with mpl.rc_context(RC):
+    with _styled():
         size = (COLUMN_WIDTH_IN * across, PANEL_HEIGHT_IN * down * 0.94 + 0.15)
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
@@ -114,7 +122,7 @@ def save(figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("
     written = []
     for kind in formats:
         path = directory / f"{name}.{kind}"
-        with mpl.rc_context(RC):
+        with _styled():
             write_atomically(
                 path, lambda file, kind=kind: figure.savefig(file, format=kind, metadata=_METADATA.get(kind))
             )

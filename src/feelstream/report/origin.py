@@ -28,6 +28,7 @@ def origin(results: Results) -> Origin:
     abouts = [read_json(results.directories[key] / "run.json") for key in results.finished]
     changes = tuple(reproduce.changes(plan)) if reproduce.figures_of(plan) else ()
     finished = max((about["timings"].get("finished", "") for about in abouts), default="")
+    when = f"{finished[:10]} {finished[11:16]} UTC" if finished else "at an unknown time"
     versions = _distinct(about.get("feelstream", "") for about in abouts)
     facts = {
         "Seeds": _ranges(plan.seeds),
@@ -41,10 +42,17 @@ def origin(results: Results) -> Origin:
         "Computing time": f"{sum(about['timings'].get('total_s', 0.0) for about in abouts):.0f} s over all runs",
     }
     command, hint = _command(plan, changes)
-    title = f"The paper’s figures: {plan.name.removeprefix(reproduce.PLAN_PREFIX)}" if changes or (
-        reproduce.figures_of(plan)
-    ) else plan.name
-    return Origin(title, command, hint, changes, finished, versions, {name: fact for name, fact in facts.items() if fact})
+    return Origin(
+        _title(plan), command, hint, changes, when, versions, {name: fact for name, fact in facts.items() if fact}
+    )
+
+
+def _title(plan: Plan) -> str:
+    shown = reproduce.figures_of(plan)
+    if not shown:
+        return plan.name
+    numbers = [figure.key.removeprefix("fig") for figure in shown]
+    return f"The paper’s figure {numbers[0]}" if len(numbers) == 1 else f"The paper’s figures {', '.join(numbers)}"
 
 
 def _command(plan: Plan, changes: tuple[str, ...]) -> tuple[str, str]:

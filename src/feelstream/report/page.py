@@ -43,7 +43,7 @@ def page(results: Results, rounds: pl.DataFrame, findings: Sequence[Finding]) ->
         failures_notice((failure.arm, failure.seed, failure.reason) for failure in results.failures),
         claims_section(findings),
         f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval].</p>'
-        f"{summary_table(plan, rounds)}</section>",
+        f'<div class="scroll">{summary_table(plan, rounds)}</div></section>',
         '<section id="curves"><h2>By round</h2><p>Lines are means over seeds, shades are 95 % t intervals. '
         "A click on a name in a legend hides or shows its curve, a double click shows it alone.</p>"
         '<div class="controls"><label><input type="checkbox" id="show-seeds"> Show each seed</label></div>'
@@ -90,7 +90,7 @@ def _header(results: Results, made: Origin, has_claims: bool, has_maps: bool) ->
     return (
         f"<header><h1>{escape(made.title)}</h1>"
         f'<p class="muted">{arms} arm{"s" * (arms != 1)}, {seeds} seed{"s" * (seeds != 1)}, '
-        f"{finished} finished run{'s' * (finished != 1)}; last run finished {escape(made.finished or 'unknown')}; "
+        f"{finished} finished run{'s' * (finished != 1)}; last run finished {escape(made.finished)}; "
         f"feelstream {escape(made.feelstream or __version__)}.</p><nav>{nav}</nav></header>"
     )
 
@@ -179,8 +179,8 @@ def _repeat_section(made: Origin) -> str:
         changed = f"<p>Changed from the paper’s presets: {listed}.</p>"
     return (
         '<section id="repeat"><h2>How to repeat it</h2>'
-        f"<p>{escape(made.hint)}</p><pre>{escape(made.command)}</pre>{changed}"
-        f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>'
+        f'<p>{escape(made.hint)}</p><pre class="command">{escape(made.command)}</pre>{changed}'
+        f'<table class="facts"><tbody>{rows}</tbody></table>'
         "<p>The paper: C.-H. Hu, Z. Chen, E. G. Larsson, “Dynamic Scheduling for Federated Edge Learning with "
         f'Streaming Data”, ICASSP 2023, <a href="{PAPER}">arXiv:2305.01238</a>.</p></section>'
     )

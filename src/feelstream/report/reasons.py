@@ -35,10 +35,7 @@ def reason(claim: Claim, ours: Interval, verdict: Verdict, scenario: Scenario) -
     if verdict is Verdict.NO_INTERVAL:
         return "Give at least two seeds."
     if verdict is Verdict.OPEN:
-        return (
-            f"{ours.n} seeds leave it open: an effect of this size is within the uncertainty of "
-            f"±{ours.half_width:.2g} {claim.unit}; more seeds narrow it."
-        )
+        return f"{ours.n} seeds leave it open (±{ours.half_width:.2g} {claim.unit}); more seeds narrow the interval."
     why = f"The paper does not state its settings in full; ours are inferred: {inferred(scenario)}."
     if isinstance(claim.test, Size):
         why += " The saving depends strongly on T and σ: `long-iid` (T = 300, σ = 1/8) saves far more."

@@ -16,9 +16,9 @@ Span = Literal["final", "mean", "early", "late"]
 
 SPANS: dict[Span, str] = {
     "final": "after the last round",
-    "mean": "mean over all rounds (normalised area under the curve)",
-    "early": "mean over the first third of the rounds",
-    "late": "mean over the last third of the rounds",
+    "mean": "mean over the rounds (area under the curve)",
+    "early": "mean over the first third",
+    "late": "mean over the last third",
 }
 
 

@@ -56,7 +56,8 @@ def _claim_row(finding: Finding) -> str:
         f'<tr><td data-name="Figure">{escape(claim.panel)}</td>'
         f'<td>{escape(claim.statement)}<span class="measure">{escape(claim.measure)}; test: {escape(str(claim.test))}'
         f'</span>{why}</td><td data-name="Paper">{escape(claim.paper)}</td>'
-        f'<td class="number" data-name="Ours">{escape(finding.ours_in_words)}</td><td>{_chip(finding.verdict)}</td></tr>'
+        f'<td class="number" data-name="Ours">{escape(finding.ours_in_words)}</td>'
+        f"<td>{_chip(finding.verdict)}</td></tr>"
     )
 
 
@@ -78,13 +79,10 @@ def summary_table(plan: Plan, rounds: pl.DataFrame) -> str:
             if found is not None:
                 value = interval([number * quantity.scale for number in found.over("final").values()])
                 seeds, text = max(seeds, value.n), interval_words(value)
-            cells.append(f'<td class="number" data-name="{escape(quantity.title)}">{text}</td>')
-        cells.append(f'<td data-name="Seeds">{seeds}</td>')
+            cells.append(f'<td class="number">{text}</td>')
+        cells.append(f"<td>{seeds}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    return (
-        '<table class="cards"><thead><tr><th>Arm</th>'
-        f"{heads}<th>Seeds</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
+    return f"<table><thead><tr><th>Arm</th>{heads}<th>Seeds</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def interval_words(value: Interval) -> str:
