@@ -79,8 +79,8 @@ def _claims(findings: Sequence[Finding]) -> str:
     return (
         "## Claims\n\n"
         "Each value is a number per seed, compared in pairs (arms with one seed meet the same arrivals, CPU "
-        "frequencies and channels), with its two-sided 95 % t interval. Early and late are the first and the last third of the "
-        "rounds; pp are percentage points. Intervals are per claim, not corrected for their number.\n\n"
+        "frequencies and channels), with its two-sided 95 % t interval. Early and late are the first and the last "
+        "third of the rounds; pp are percentage points. Intervals are per claim, not corrected for their number.\n\n"
         "| figure | claim | paper | ours [95 %] | test | verdict |\n|---|---|---|---|---|---|\n"
         + "\n".join(rows)
         + f"\n\n{words}\n"
@@ -110,14 +110,14 @@ def _discussion(results: Results, findings: Sequence[Finding]) -> str:
     parts.append(
         f"**What the paper leaves open.** These runs have {inferred(results.plan.arms[0].scenario)}. None of that is "
         "in the paper: the number of rounds and the width of arrivals were chosen so that the energy savings come out "
-        "near the reported ones, the learning settings so that accuracy settles within the run. Fading is Rayleigh, the "
-        "surrogate rate is not discounted, and a device without data is never eligible.\n"
+        "near the reported ones, the learning settings so that accuracy settles within the run. Fading is Rayleigh, "
+        "the surrogate rate is not discounted, and a device without data is never eligible.\n"
     )
     parts.append(
         "**What follows from the paper's own numbers.** Computing takes about a hundred times the energy of sending. "
         "With exactly 2 or 4 devices a round the budget of 0.5 mJ cannot be met by any policy, so the queues grow for "
-        "ever and the policy balances them rather than keeping them bounded. The admission phase drops about one device in "
-        "100 000; the `stress` preset exercises it.\n"
+        "ever and the policy balances them rather than keeping them bounded. The admission phase drops about one "
+        "device in 100 000; the `stress` preset exercises it.\n"
     )
     return "\n".join(parts)
 
