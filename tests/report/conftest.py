@@ -14,6 +14,7 @@ SMALL = (
     "system.devices=8",
     "data.dataset=synthetic",
     "data.samples=400",
+    "data.fresh=per_round",
     "learning.engine=none",
 )
 NASTY = "</script><img src=x onerror=alert(1)> & \"quoted\" 'label' [red]"
@@ -38,7 +39,7 @@ def paper_results(tmp_path_factory) -> Results:
 @pytest.fixture(scope="session")
 def learned_results(tmp_path_factory) -> Results:
     """Two policies that really learn, under labels that try to break out of the page."""
-    overrides = ["system.rounds=5", "learning.steps=2", "learning.engine=torch"]
+    overrides = ["system.rounds=5", "learning.steps=2"]
     arms = (
         Arm("lyapunov", fs.preset("tiny", overrides)),
         Arm(NASTY, fs.preset("tiny", [*overrides, "policy.name=random"])),

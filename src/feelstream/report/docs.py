@@ -111,7 +111,8 @@ def _discussion(results: Results, findings: Sequence[Finding]) -> str:
         f"**What the paper leaves open.** These runs have {inferred(results.plan.arms[0].scenario)}. None of that is "
         "in the paper: the number of rounds and the width of arrivals were chosen so that the energy savings come out "
         "near the reported ones, the learning settings so that accuracy settles within the run. Fading is Rayleigh, "
-        "the surrogate rate is not discounted, and a device without data is never eligible.\n"
+        "the surrogate rate is not discounted, and a device without data is never eligible. Which data counts as fresh "
+        "moves both energy and accuracy; [the model](model.md) says why we read it as we do.\n"
     )
     parts.append(
         "**What follows from the paper's own numbers.** Computing takes about a hundred times the energy of sending. "

@@ -38,5 +38,8 @@ def reason(claim: Claim, ours: Interval, verdict: Verdict, scenario: Scenario) -
         return f"{ours.n} seeds leave it open (±{ours.half_width:.2g} {claim.unit}); more seeds narrow the interval."
     why = f"The paper does not state its settings in full; ours are inferred: {inferred(scenario)}."
     if isinstance(claim.test, Size):
-        why += " The saving depends strongly on T and σ: `long-iid` (T = 300, σ = 1/8) saves far more."
+        why += " The saving depends strongly on T and σ (the preset long-iid, with T = 300 and σ = 1/8, saves far more)"
+        if scenario.data.fresh == "since_use":
+            why += ", and counting as fresh only what arrived in this round (data.fresh=per_round) lowers it"
+        why += "."
     return why
