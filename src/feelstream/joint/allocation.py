@@ -38,7 +38,7 @@ def allocate(devices: Devices) -> Allocation:
     if not feasible.all():
         return _some(devices, feasible)
     n = devices.weight.shape[-1]
-    low, high = _worth(devices, devices.share_min + ((1 - least) / n)[..., None])
+    low, high = band_worth(devices, devices.share_min + ((1 - least) / n)[..., None])
 
     def excess(log_price: Reals) -> tuple[Reals, Reals]:
         answer = respond(devices, log_price[..., None])
@@ -55,7 +55,7 @@ def allocate(devices: Devices) -> Allocation:
     )
 
 
-def _worth(d: Devices, share: Reals) -> tuple[Reals, Reals]:
+def band_worth(d: Devices, share: Reals) -> tuple[Reals, Reals]:
     """Bounds on log(−w dφ/dρ), φ(ρ) = the least e at share ρ ≥ share_min: at the longest and the shortest τ.
 
     At the shortest, full power, more band also frees computing time; the greater of the two forms is a bound.

@@ -20,6 +20,8 @@ Reals = NDArray[np.float64]
 
 def rest(x: Reals) -> Reals:
     """x − 1 + e^−x for x ≥ 0, by its series where the terms would cancel."""
+    if np.min(x, initial=np.inf) >= 0.1:
+        return x + np.expm1(-x)
     small = np.minimum(x, 0.1)
     series = np.ones_like(x)
     for j in range(10, 2, -1):  # x²/2 (1 − x/3 (1 − x/4 (…)))

@@ -83,37 +83,47 @@ def _unlimited(d: Devices, price: Reals) -> Response:
     """P free. Stationary in τ and ρ:  ρ = 2 C w τ / (μ (T−τ)³)  and  log τ + log_marginal(x) = log(μ/(wκ)).
 
     With the first put into the second, the second falls in log τ with a slope of −3 or steeper; where its root lies
-    beyond the longest sending time, τ is that and x = log_marginal⁻¹(log(μ/(wκτ))).
+    beyond the longest sending time, τ is that and x = log_marginal⁻¹(log(μ/(wκτ))). The unknown is
+    u = log(τ/(T−τ)), and both sides go through `_bent`, which leaves an almost straight line for Newton.
     """
     target = price - np.log(d.weight) - np.log(d.kappa_w)
-    log_a, longest = np.log(d.airtime_s), np.broadcast_to(np.log(d.sending_s), price.shape)
+    log_a, log_t = np.log(d.airtime_s), np.log(d.round_s)
+    longest = np.broadcast_to(np.log(d.sending_s), price.shape)
+    tau, v = np.broadcast_to(d.sending_s, price.shape).copy(), np.zeros(price.shape)
+    elasticity = np.zeros(price.shape)
+    ceiling = np.ones(price.shape, bool)
     if d.work_j_s2 > 0:
-        level = np.log(2 * d.work_j_s2) + np.log(d.weight) - price
+        level = log_a - np.log(2 * d.work_j_s2) - np.log(d.weight) + price
+        aim = _bent(target)[0]
 
         def log_x(u: Reals) -> Reals:
-            return np.clip(log_a - level - 2 * u + 3 * np.log(d.round_s - np.exp(u)), -HUGE, HUGE)
+            # −2 log τ + 3 log(T−τ), with τ = T/(1+e^−u) and T − τ = T/(1+e^u)
+            return np.clip(level + log_t + 2 * np.logaddexp(0, -u) - 3 * np.logaddexp(0, u), -HUGE, HUGE)
 
         def excess(u: Reals) -> tuple[Reals, Reals]:
-            x, ratio = np.exp(log_x(u)), np.exp(u) / (d.round_s - np.exp(u))
-            return u + log_marginal(x) - target, 1 - marginal_steepness(x) * (2 + 3 * ratio)
+            x, part = np.exp(log_x(u)), 1 / (1 + np.exp(-u))
+            value, slope = _bent(log_t - np.logaddexp(0, -u) + log_marginal(x))
+            return value - aim, slope * (1 - part - marginal_steepness(x) * (2 + part))
 
-        u = falling_root(excess, np.minimum(longest, log_a) - 100.0, longest)
-        ceiling = excess(longest)[0] >= 0
-    else:
-        u, ceiling = longest.copy(), np.ones(price.shape, bool)
-    v = np.zeros(price.shape)
-    elasticity = np.zeros(price.shape)
+        last = np.broadcast_to(np.log(d.sending_s / (d.round_s - d.sending_s)), price.shape)
+        u = falling_root(excess, np.minimum(last, log_a - log_t) - 100.0, last)
+        ceiling = (u >= last) & (excess(last)[0] >= 0)
+        inside = ~ceiling
+        part = 1 / (1 + np.exp(-u))
+        tau[inside] = (d.round_s * part)[inside]
+        v = log_x(u)
+        steep = marginal_steepness(np.exp(v))
+        elasticity = (steep - 1) * (1 + 2 * part) / (steep * (2 + part) - (1 - part)) - 1
     if ceiling.any():
-        u = np.where(ceiling, longest, u)
         v[ceiling] = _log_x_of_marginal((target - longest)[ceiling])
         elasticity[ceiling] = -1 / marginal_steepness(np.exp(v[ceiling]))
-    if not ceiling.all():
-        inside = ~ceiling
-        v = np.where(inside, log_x(u), v)  # pyright: ignore[reportPossiblyUnbound]
-        steep, ratio = marginal_steepness(np.exp(v)), np.exp(u) / (d.round_s - np.exp(u))
-        per_price = (steep - 1) / (steep * (2 + 3 * ratio) - 1) * (1 + 3 * ratio) - 1
-        elasticity = np.where(inside, per_price, elasticity)
-    return Response(np.exp(u), np.exp(log_a - v - u), elasticity)
+    return Response(tau, np.exp(log_a - v) / tau, elasticity)
+
+
+def _bent(z: Reals) -> tuple[Reals, Reals]:
+    """A rising function that is z far below 0 and log z far above, and its slope: log(log(1 + e^z))."""
+    soft = np.logaddexp(0, np.maximum(z, -30.0))
+    return np.where(z > -30, np.log(soft), z), np.where(z > -30, -np.expm1(-soft) / soft, 1.0)
 
 
 def _log_x_of_marginal(target: Reals) -> Reals:

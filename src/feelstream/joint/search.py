@@ -18,7 +18,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.joint.allocation import Allocation, allocate
+from feelstream.joint.allocation import Allocation, allocate, band_worth
 from feelstream.joint.devices import Devices, energy_j
 from feelstream.joint.response import respond
 
@@ -104,15 +104,11 @@ class _Search:
     def price(self) -> tuple[Reals, float]:
         """Go from set to price to set; (scores, bound) at the price with the greatest bound."""
         spread = self.devices.take(np.arange(len(self.worth))[:, None])
-        low, high = -np.inf, np.inf  # the best price is between: above, the lowest ask for less than the band
         tried: set[bytes] = set()
-        # The first price: as if everyone had its n-th of the band.
         share = np.full((len(self.worth), 1), 1.0 / self.n)
-        from feelstream.joint.allocation import _worth
-
-        first_low, first_high = _worth(spread, share)
-        log_price = float(np.median(first_low))
-        low, high = float(first_low.min()), float(first_high.max())
+        least, most = band_worth(spread, share)
+        # Below `low` any n devices ask for more than the band, above `high` for less; the best price is between.
+        low, high, log_price = float(least.min()), float(most.max()), float(np.median(least))
         best_score, best_bound = np.zeros(len(self.worth)), -np.inf
         for _ in range(MOST_PRICES):
             score, share = scores(self.devices, self.worth, log_price)
