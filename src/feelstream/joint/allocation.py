@@ -50,9 +50,7 @@ def allocate(devices: Devices) -> Allocation:
     # The price is right to rounding and so is the sum; where no one may have less, it stays as it is.
     share = np.maximum(answer.share / answer.share.sum(axis=-1, keepdims=True), devices.share_min)
     power = np.minimum(least_power_w(devices, answer.sending_s, share), devices.power_w)
-    return Allocation(
-        answer.sending_s, share, energy_j(devices, answer.sending_s, share), power, log_price, feasible
-    )
+    return Allocation(answer.sending_s, share, energy_j(devices, answer.sending_s, share), power, log_price, feasible)
 
 
 def band_worth(d: Devices, share: Reals) -> tuple[Reals, Reals]:

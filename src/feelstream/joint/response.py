@@ -141,7 +141,7 @@ def _log_x_of_marginal(target: Reals) -> Reals:
 def _full_power(d: Devices, price: Reals) -> Response:
     """P = P_max:  ρ = (P_max/κ) / (e^x − 1), τ = a/(ρx), and the best x balances what band costs and saves:
 
-        μ = w (2C/(T−τ)³ + P_max) a (x − 1 + e^−x) / (ρx)²,    x ≤ x_max, where τ is the longest possible.
+    μ = w (2C/(T−τ)³ + P_max) a (x − 1 + e^−x) / (ρx)²,    x ≤ x_max, where τ is the longest possible.
     """
     log_m, log_a = np.log(d.power_w) - np.log(d.kappa_w), np.log(d.airtime_s)
     fixed = price - np.log(d.weight) - log_a

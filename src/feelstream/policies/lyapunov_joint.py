@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from feelstream import joint, physics
@@ -85,7 +86,7 @@ class LyapunovJoint(Policy):
         return Decision(schedule, plan, worth, np.where(candidates, score, np.nan), f_hz)
 
     def _choose(
-        self, devices: joint.Devices, worth: Reals, n: int, candidates: np.ndarray, order: Ids
+        self, devices: joint.Devices, worth: Reals, n: int, candidates: NDArray[np.bool_], order: Ids
     ) -> tuple[Ids, float]:
         """The set and its total. Every n candidates fit the band together, since each fits an n-th of it."""
         order = order[candidates[order]]
@@ -184,17 +185,14 @@ def weights(observation: Observation) -> Reals:
     return np.maximum(observation.queue_j, max(WEIGHT_FLOOR * largest, 1e-30))
 
 
-def admit(share_min: Reals, ratio: Reals, rule: Literal["paper", "largest"]) -> np.ndarray:
-    """Who sends, given the least share of each and |g|²/β; no set whose least shares exceed the band together."""
-    sent = share_min <= 1
-    key = share_min if rule == "largest" else -ratio
-    order = np.argsort(key, kind="stable")
-    order = order[sent[order]]
-    fits = np.cumsum(share_min[order]) <= 1
-    if rule == "largest":
-        keep = order[fits]
-    else:  # the weakest goes first, so what stays is a leading part of the order
-        keep = order[: int(np.count_nonzero(fits))]
+def admit(share_min: Reals, ratio: Reals, rule: Literal["paper", "largest"]) -> NDArray[np.bool_]:
+    """Who sends, given the least share of each and |g|²/β; no set whose least shares exceed the band together.
+
+    paper: whoever not even the whole band would help is dropped, then the least |g|²/β until the rest fits;
+    largest: the most devices that fit, so the least shares. Equals: the later one is dropped first.
+    """
+    order = np.argsort(share_min if rule == "largest" else -ratio, kind="stable")
+    order = order[share_min[order] <= 1]
     sent = np.zeros(len(ratio), bool)
-    sent[keep] = True
+    sent[order[np.cumsum(share_min[order]) <= 1]] = True  # sums only grow, so this is the leading part that fits
     return sent

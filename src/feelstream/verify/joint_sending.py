@@ -8,7 +8,8 @@ import numpy as np
 
 from feelstream.verify.band import Radio, least_share, power_w, settle
 from feelstream.verify.findings import RELATIVE, Array, Findings, Stage
-from feelstream.verify.joint import OPTIMAL, airtime_s, limit_w, weights
+from feelstream.verify.joint import airtime_s, limit_w, weights
+from feelstream.verify.joint_sets import OPTIMAL, members
 from feelstream.verify.reading import Block
 from feelstream.verify.settings import Settings
 
@@ -110,9 +111,7 @@ def _check_shares(found: Findings, block: Block, radio: Radio) -> None:
     rows = np.flatnonzero(sent.any(axis=1))
     if rows.size == 0:
         return
-    width = int(sent.sum(axis=1).max())
-    index = np.argsort(~sent[rows], axis=1, kind="stable")[:, :width]
-    member = np.take_along_axis(sent[rows], index, axis=1)
+    index, member = members(sent[rows])
     part = radio.rows(rows).of(index)
     part = replace(part, longest_s=np.where(member, part.longest_s, 1.0))
     _, _, best = settle(part, member)
