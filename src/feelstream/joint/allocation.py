@@ -16,14 +16,14 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Allocation:
-    """The least Σ w e of a set with Σ ρ = 1 (of many sets, where the arrays have more axes than one)."""
+    """The least Σ w e of a set with Σ ρ = 1 (of many sets, where the arrays have a first axis)."""
 
-    sending_s: Reals  # (..., n) τ
-    share: Reals  # (..., n) ρ
-    energy_j: Reals  # (..., n) e(τ, ρ)
-    power_w: Reals  # (..., n)
-    log_price: Reals  # (...,) log μ, in weight·J per band
-    feasible: NDArray[np.bool_]  # (...,) where not, the rest is NaN
+    sending_s: Reals  # (n,) or (sets, n): τ
+    share: Reals  # ρ
+    energy_j: Reals  # e(τ, ρ)
+    power_w: Reals
+    log_price: Reals  # () or (sets,): log μ, in weight·J per band
+    feasible: NDArray[np.bool_]  # () or (sets,): where not, the rest is NaN
 
 
 def allocate(devices: Devices) -> Allocation:
@@ -73,13 +73,10 @@ def band_worth(d: Devices, share: Reals) -> tuple[Reals, Reals]:
 
 def _some(devices: Devices, feasible: NDArray[np.bool_]) -> Allocation:
     """The same for the feasible sets of many, NaN for the others."""
-    shape = devices.weight.shape
-    columns = [np.full(shape, np.nan) for _ in range(4)]
-    log_price = np.full(shape[:-1], np.nan)
+    sending_s, share, energy, power_w = (np.full(devices.weight.shape, np.nan) for _ in range(4))
+    log_price = np.full(devices.weight.shape[:-1], np.nan)
     if feasible.any():
-        rows = np.nonzero(feasible)
-        part = allocate(devices.take(rows))  # pyright: ignore[reportArgumentType]
-        for whole, some in zip(columns, (part.sending_s, part.share, part.energy_j, part.power_w), strict=True):
-            whole[feasible] = some
-        log_price[feasible] = part.log_price
-    return Allocation(*columns, log_price, feasible)
+        part = allocate(devices.take(np.flatnonzero(feasible)))  # sets are rows here: of one set there is no part
+        sending_s[feasible], share[feasible], energy[feasible] = part.sending_s, part.share, part.energy_j
+        power_w[feasible], log_price[feasible] = part.power_w, part.log_price
+    return Allocation(sending_s, share, energy, power_w, log_price, feasible)

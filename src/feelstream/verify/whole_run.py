@@ -32,10 +32,10 @@ class RunningTotals:
         self.queue_end_j, self.beta = queue[-1], block["beta"][-1]
 
 
-def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: Array) -> None:
+def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: Array | None = None) -> None:
     """(1/T)ΣE ≤ E^avg + Q(T+1)/T for every device; with `cap` and finite V also the bound on its queue.
 
-    least_j [K]: no device was ever scheduled at a planned energy below this.
+    least_j [K]: no device was ever scheduled at a planned energy below this; by default E~_min.
     """
     mean, bound = run.energy_j / s.T, s.budget_j + run.queue_end_j / s.T
     bad = ~(mean <= bound * (1 + RELATIVE))
@@ -51,7 +51,7 @@ def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: A
     )
     found.notes[Stage.WHOLE_RUN] = "mean energy against budget"
     if s.cardinality == "cap" and s.V is not None and math.isfinite(s.V):
-        _check_queue_bound(found, s, run, s.V, least_j)
+        _check_queue_bound(found, s, run, s.V, least_planned_energy_j(s, run.beta) if least_j is None else least_j)
         found.notes[Stage.WHOLE_RUN] += "; queue bound of cap, with the largest energy that occurred"
 
 
