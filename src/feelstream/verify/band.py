@@ -65,14 +65,15 @@ def efficiency_at_price(z: Array) -> Array:
 
 
 def efficiency_at_power(q: Array) -> Array:
-    """x > 0 with e^x = 1 + q x: −1/q − W₋₁(−e^{−1/q}/q); 0 where q ≤ 1, for which there is none."""
-    able = q > 1
-    r = 1 / np.where(able, q, 2.0)
+    """x > 0 with e^x = 1 + q x: −1/q − W₋₁(−e^{−1/q}/q); 0 where q ≤ 1, for which there is none.
+
+    Near q = 1, the branch point, by the inverse series of (e^x − 1)/x − 1 = x/2 + x²/6 + …
+    """
+    over = np.clip(q - 1, 0.0, 3e-3)
+    series = over * (2 - over * (4 / 3 - over * (10 / 9 - over * 136 / 135)))
+    r = 1 / np.maximum(q, 1 + 3e-3)
     x = -r - lambertw(-r * np.exp(-r), -1).real
-    # Two Newton steps on e^x − 1 = q x mend what the branch point costs near q = 1.
-    for _ in range(2):
-        x = x - (np.expm1(x) * r - x) / (np.exp(x) * r - 1)
-    return np.where(able, x, 0.0)
+    return np.where(q < 1 + 3e-3, series, x - (np.expm1(x) * r - x) / (np.exp(x) * r - 1))
 
 
 def least_share(radio: Radio) -> Array:
