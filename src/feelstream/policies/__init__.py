@@ -3,6 +3,7 @@
 from feelstream.plugins import plugin_registry
 from feelstream.policies.base import Policy
 from feelstream.policies.lyapunov import Lyapunov
+from feelstream.policies.lyapunov_joint import LyapunovJoint
 from feelstream.policies.random import Random
 
-POLICIES = plugin_registry("policies", Policy, Lyapunov, Random)
+POLICIES = plugin_registry("policies", Policy, Lyapunov, LyapunovJoint, Random)

@@ -7,21 +7,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from feelstream.verify.admission import check_admission
+from feelstream.verify.energy import check_energy
 from feelstream.verify.findings import Array, Findings, Stage
+from feelstream.verify.joint import check_joint_decision, check_joint_planned, check_joint_score, least_joint_energy_j
+from feelstream.verify.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verify.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
 from feelstream.verify.merit import Merit, check_null_outside
 from feelstream.verify.reading import Block, Table
 from feelstream.verify.settings import Settings
+from feelstream.verify.whole_run import least_planned_energy_j
 
 
 @dataclass(frozen=True)
 class PolicyRules:
-    """How a policy's planned size, scores and schedule are re-checked, and what the report says of it."""
+    """How a policy's planned size, scores and schedule are re-checked, and what the report says of it.
+
+    Where it does not share the band equally at full frequency, also who was admitted and what that cost, and the
+    least energy per device (of mean gains β) with which it can have scheduled.
+    """
 
     planned: Callable[[Findings, Settings, Table, Array], None]
     score: Callable[[Findings, Settings, Block, Array, Merit], None]
     decision: Callable[[Findings, Settings, Block, Array, Merit], None]
     note: str
+    admission: Callable[[Findings, Settings, Block], None] = check_admission
+    energy: Callable[[Findings, Settings, Block, Array], None] = check_energy
+    least_energy: Callable[[Settings, Array], Array] = least_planned_energy_j
 
 
 def rules_for(policy: str) -> PolicyRules:
@@ -88,6 +100,15 @@ POLICY_RULES = {
         check_lyapunov_score,
         check_lyapunov_decision,
         "no allowed subset has a smaller total score",
+    ),
+    "lyapunov_joint": PolicyRules(
+        check_joint_planned,
+        check_joint_score,
+        check_joint_decision,
+        "no set found with a smaller total; see the scores for the price",
+        check_joint_admission,
+        check_joint_energy,
+        least_joint_energy_j,
     ),
     "random": PolicyRules(
         _random_planned, _no_score, _random_decision, "random: size and feasibility, the draw is not repeated"

@@ -45,6 +45,8 @@ class Settings:
     size: int | None
     cardinality: str | None
     metric: str
+    power_max_w: float | None  # None: P0/min β
+    fade_reserve: float
     learns: bool
     eval_every: int
     trace_level: str
@@ -140,7 +142,8 @@ def _settings(scenario: _Section, data: _Section | None) -> Settings:
     classes = data.get("classes") if data else None
     capacity = buffer.get("capacity")
     metric = policy.get("metric")
-    drift_plus_penalty = name == "lyapunov"
+    drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
+    limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
     return Settings(
         K=K,
         T=system["rounds"].whole(),
@@ -164,9 +167,11 @@ def _settings(scenario: _Section, data: _Section | None) -> Settings:
         classes=classes.whole() if classes and isinstance(classes.tree, int) else None,
         policy=name,
         V=policy["V"].weight() if drift_plus_penalty else None,
-        size=policy["size"].whole(0) if name in ("lyapunov", "random") else None,
+        size=policy["size"].whole(0) if drift_plus_penalty or name == "random" else None,
         cardinality=policy["cardinality"].one_of("exact", "cap", "free") if drift_plus_penalty else None,
         metric=metric.one_of("combined", "amount", "dissimilarity") if metric else "combined",
+        power_max_w=limit.positive() if limit and drift_plus_penalty else None,
+        fade_reserve=reserve.positive() if reserve and drift_plus_penalty else 1.0,
         learns=learning["engine"].tree != "none",
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),

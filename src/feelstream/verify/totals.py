@@ -75,7 +75,8 @@ def check_counts(found: Findings, s: Settings, rounds: Table) -> None:
     most("scheduled", scheduled, planned, "no more devices are scheduled than planned")
     most("transmitted", sent, scheduled, "only scheduled devices transmit")
     exactly = {"exact": np.minimum(planned, feasible), "free": planned}.get(s.cardinality or "")
-    if exactly is not None:
+    # Only with a power limit below what equal shares need can a feasible device be no candidate.
+    if exactly is not None and s.power_max_w is None and (s.policy != "lyapunov_joint" or s.rate_discount <= 1):
         rule = f"{s.cardinality} schedules as many devices as it planned for, as far as there are feasible ones"
         found.flag(RD, "scheduled", rounds.rounds, scheduled != exactly, scheduled, exactly, rule)
     for name in ("feasible", "scheduled", "transmitted", "energy_mean_j", "queue_mean_j", "importance_sum"):
