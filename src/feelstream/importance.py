@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.errors import ScenarioError
 from feelstream.plugins import Registry
 
 Reals = NDArray[np.float64]
@@ -67,3 +68,11 @@ METRICS: Registry[Metric] = Registry(
     {"combined": combined, "amount": amount_only, "dissimilarity": dissimilarity_only},
     callable,
 )
+
+
+def evaluate(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:
+    """I_k by a metric's name; ScenarioError where a user's own one does not give one finite number per device."""
+    worth = METRICS.lookup(metric)(amount, dissimilarity)
+    if worth.shape != amount.shape or not np.isfinite(worth).all():
+        raise ScenarioError(f"policy.metric: '{metric}' must give one finite number per device")
+    return worth

@@ -47,7 +47,7 @@ def check_whole_run(found: Findings, s: Settings, run: RunningTotals) -> None:
         rule,
     )
     found.notes[Stage.WHOLE_RUN] = "mean energy against budget"
-    if s.cardinality == "cap" and s.V is not None and math.isfinite(s.V):
+    if s.cardinality == "cap" and s.V is not None and math.isfinite(s.V) and s.metric != "own":
         _check_queue_bound(found, s, run, s.V)
         found.notes[Stage.WHOLE_RUN] += "; queue bound of cap, with the largest energy that occurred"
 
