@@ -26,7 +26,6 @@ from pydantic import Field
 
 from feelstream import admission
 from feelstream.admission import Transmission
-from feelstream.plugins import Positive
 from feelstream.policies.bandwidth import least_share, sending_time_s, split
 from feelstream.policies.base import Decision, Ids, Observation, Plan, Policy, Reals, State
 from feelstream.system import System
@@ -37,7 +36,9 @@ class Ocean(Policy):
 
     tag: ClassVar[str] = "ocean"
 
-    V: Positive = Field(0.05, description="weight of a participant against energy, J²; > 0")
+    V: Annotated[float, Field(strict=True, gt=0)] = Field(
+        0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"
+    )
     eta: Literal["ascending", "uniform", "descending"] = Field(
         "ascending", description="how the weight of a participant changes over the run"
     )
@@ -55,6 +56,8 @@ class Ocean(Policy):
         ids = rng.permutation(np.flatnonzero(plan.feasible))  # so that equal costs are in random order
         cost = observation.queue_j * plan.energy_j
         ids = ids[np.argsort(cost[ids], kind="stable")][: self.size]
+        if np.isinf(self.V):
+            return Decision(np.sort(ids), plan)
         worth = self.weight(observation.round, system.rounds)
         # Sending never takes less than with the whole band, so no prefix is worth more than this.
         with_whole_band = observation.plan(1).energy_j[ids]
