@@ -14,6 +14,10 @@ from feelstream.errors import RunError
 from feelstream.verify.findings import Array
 
 FORMAT = 1
+OUR_POLICIES = (
+    "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
+    "fedcs", "power_of_choice", "oort", "ocean", "myopic_energy", "importance_greedy", "select_all",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,10 @@ class Settings:
     V: float | None
     size: int | None
     cardinality: str | None
-    metric: str
+    metric: str  # "own": a user's function or policy, so importance is taken as stored
     power_max_w: float | None  # None: P0/min β
     fade_reserve: float
+    least_share: float | None
     learns: bool
     eval_every: int
     trace_level: str
@@ -167,12 +172,20 @@ def _settings(scenario: _Section, data: _Section | None) -> Settings:
         classes=classes.whole() if classes and isinstance(classes.tree, int) else None,
         policy=name,
         V=policy["V"].weight() if drift_plus_penalty else None,
-        size=policy["size"].whole(0) if drift_plus_penalty or name == "random" else None,
+        size=policy["size"].whole(0) if name in OUR_POLICIES else None,
         cardinality=policy["cardinality"].one_of("exact", "cap", "free") if drift_plus_penalty else None,
-        metric=metric.one_of("combined", "amount", "dissimilarity") if metric else "combined",
+        metric=_metric(name, metric),
+        least_share=policy["least_share"].positive() if name == "ocean" else None,
         power_max_w=limit.positive() if limit and drift_plus_penalty else None,
         fade_reserve=reserve.positive() if reserve and drift_plus_penalty else 1.0,
         learns=learning["engine"].tree != "none",
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
     )
+
+
+def _metric(policy: str, metric: _Section | None) -> str:
+    """One of ours, or "own" where a user's function, or a policy that we do not know, says what data is worth."""
+    if policy not in OUR_POLICIES or (metric is not None and ":" in str(metric.tree)):
+        return "own"
+    return metric.one_of("combined", "amount", "dissimilarity") if metric else "combined"
