@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from feelstream.errors import RunError
+from feelstream.errors import BusyError, RunError
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -85,5 +85,5 @@ def sole_writer(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
-            raise RunError(f"another process is writing to {directory}; wait for it or choose another") from problem
+            raise BusyError(f"another process is writing to {directory}; wait for it or choose another") from problem
         yield

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,6 +21,7 @@ import polars as pl
 from feelstream import learning, trace
 from feelstream.about import check_same_run, describe, read_about
 from feelstream.checkpoint import Checkpoint
+from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
 from feelstream.files import read_table, remove_temporaries, sole_writer, write_atomically, write_json
@@ -166,12 +168,24 @@ def _read(path: Path, scenario: Scenario, about: dict[str, Any]) -> Run:
     return Run(scenario, about["seed"], read_table(path / "rounds.parquet"), devices, about)
 
 
+def dataset_of(scenario: Scenario) -> Dataset:
+    """The data set of a scenario. The last one is kept: a process that plays many runs loads it once."""
+    name = scenario.data.dataset
+    file = Path(name)
+    changed_ns = file.stat().st_mtime_ns if name.lower().endswith(".npz") and file.is_file() else None
+    return _last_dataset(name, scenario.data.samples if name == "synthetic" else None, changed_ns)
+
+
+@lru_cache(maxsize=1)
+def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dataset:
+    return load_dataset(name, samples=samples)
+
+
 def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Simulation, dict[str, Any]]:
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
     if seed < 0:
         raise RunError(f"the seed must be 0 or more, not {seed}")
-    samples = scenario.data.samples if scenario.data.dataset == "synthetic" else None
-    dataset = load_dataset(scenario.data.dataset, samples=samples)
+    dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner)
     return simulation, describe(scenario, seed, dataset, learner)

@@ -51,7 +51,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "nobody-feasible": {"system__round_s": 0.05},
     "budget-list": {"system__energy_budget_j": [0.0, 0.01, 0.02, 0.1, 1.0]},
     "random": {"policy": {"name": "random", "size": 3}},
-    "unknown-policy": {"policy": {"name": "greedy_energy", "size": 2, "of_its_own": [1, "x"]}},
+    "unknown-policy": {"policy": {"name": "mine.py:Mine", "size": 2, "of_its_own": [1, "x"]}},
     "engine-none": {"learning__engine": "none"},
 }
 

@@ -77,9 +77,7 @@ def test_another_format(run: Path, number: object) -> None:
     assert "format" in refusal(run)
 
 
-@pytest.mark.parametrize(
-    "text", ["[]", "3", "null", "{}", '{"format": 1}', '{"format": 1, "status": "complete"}']
-)
+@pytest.mark.parametrize("text", ["[]", "3", "null", "{}", '{"format": 1}', '{"format": 1, "status": "complete"}'])
 def test_run_json_without_its_fields(run: Path, text: str) -> None:
     (run / "run.json").write_text(text)
     assert "run.json lacks" in refusal(run)
@@ -120,9 +118,7 @@ def test_a_setting_that_is_not_there(run: Path) -> None:
     assert "run.json lacks scenario.radio.link_margin" in refusal(run)
 
 
-@pytest.mark.parametrize(
-    ("file", "column"), [("rounds", "planned"), ("devices", "used_labels"), ("devices", "gain")]
-)
+@pytest.mark.parametrize(("file", "column"), [("rounds", "planned"), ("devices", "used_labels"), ("devices", "gain")])
 def test_wrong_columns_are_named(run: Path, file: str, column: str) -> None:
     rewrite(run, file, lambda frame: frame.with_columns(pl.lit("x").alias(column)))
     assert column in refusal(run)

@@ -16,8 +16,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from feelstream.errors import ScenarioError
-from feelstream.importance import METRICS
+from feelstream.importance import METRICS, evaluate
 from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
 
@@ -50,9 +49,7 @@ class Lyapunov(Policy):
 
     def score(self, observation: Observation, plan: Plan) -> tuple[Reals, Reals]:
         """(importance, score) of every device when plan.n devices share the band."""
-        worth = np.asarray(METRICS.lookup(self.metric)(plan.amount, observation.dissimilarity), float)
-        if worth.shape != plan.amount.shape or not np.isfinite(worth).all():
-            raise ScenarioError(f"policy.metric: '{self.metric}' must give one finite number per device")
+        worth = evaluate(self.metric, plan.amount, observation.dissimilarity)
         if np.isinf(self.V):
             return worth, -worth
         return worth, observation.queue_j * plan.energy_j - self.V * worth
