@@ -61,7 +61,9 @@ def measure(devices: int, rounds: int, takes: int) -> dict[str, Any]:
     for _ in range(rounds):
         start = perf_counter()
         record = simulation.step()
-        trace.rounds_frame([record])
+        rows = trace.Rows(full=False)
+        rows.add(record)
+        rows.take()
         round_s.append(perf_counter() - start)
         arrays = known_arrays(record.observation)
         for _ in range(takes):

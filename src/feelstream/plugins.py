@@ -145,7 +145,7 @@ class Registry(Generic[T]):
                 "or one of your own as file.py:Name"
             )
         if not self.is_one(found):
-            raise ScenarioError(f"'{name}' is not one of the {self.group}: it does not fulfil their contract")
+            raise ScenarioError(f"'{name}' does not fulfil the contract of feelstream.{self.group}")
         if isinstance(found, type) and issubclass(found, Plugin):
             found.tag = name
         return cast(T, found)
@@ -181,7 +181,7 @@ def from_table(registry: Registry[type[Plugin]], default: type[Plugin]) -> Calla
         for field in fields.keys() - cls.model_fields.keys():
             known = [tag_field, *cls.model_fields]
             close = did_you_mean(str(field), known)
-            raise ScenarioError(f".{field}: {name} has no such field; {close}allowed: {', '.join(known)}")
+            raise ScenarioError(f".{field}: there is no such field in {name}; {close}allowed: {', '.join(known)}")
         return cls.model_validate(fields)
 
     return build

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from feelstream import __version__
-from feelstream import run as runs_module
+from feelstream.about import FORMAT as RUN_FORMAT
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.files import read_json, write_atomically, write_json
@@ -171,10 +171,10 @@ def why_not(directory: Path | None) -> str | None:
         about = read_json(about_file)
     except RunError as problem:
         return str(problem)
-    if about.get("format") != runs_module.FORMAT:
+    if about.get("format") != RUN_FORMAT:
         return (
             f"{directory} was written in format {about.get('format')} and this version reads format "
-            f"{runs_module.FORMAT}; run it again"
+            f"{RUN_FORMAT}; run it again"
         )
     return None if about.get("status") == "complete" else NOT_YET
 
