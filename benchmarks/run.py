@@ -24,7 +24,7 @@ PHASES = ("train_s", "evaluate_s", "schedule_s", "arrivals_s", "transmit_s")
 
 
 def work(run: fs.Run, tests: int) -> float:
-    """Multiply-adds of a run: three passes per trained sample (the first layer's input needs no gradient), one per test."""
+    """Multiply-adds of a run: three passes per trained sample (less the first layer's input), one per test image."""
     layers = [count for _, count in multiply_adds(build(run.scenario.learning.model, (1, 28, 28), 10))]
     learning = run.scenario.learning
     trained = int(run.rounds["scheduled"].sum()) * learning.steps * learning.batch
@@ -54,9 +54,8 @@ def main() -> None:
                     best[engine] = run
         floor = work(best["native"], tests) / peak
         ratio = seconds(best["torch"]) / seconds(best["native"])
-        print(
-            f"n = {size}: native is {ratio:.1f}× as fast as PyTorch and takes {seconds(best['native']) / floor:.2f}× its floor"
-        )
+        above = seconds(best["native"]) / floor
+        print(f"n = {size}: native is {ratio:.1f}× as fast as PyTorch and takes {above:.2f}× its floor")
         for engine, run in best.items():
             split = "  ".join(f"{phase.removesuffix('_s')} {run.about['timings'][phase]:.2f}" for phase in PHASES)
             store = seconds(run) - sum(run.about["timings"][phase] for phase in PHASES)

@@ -58,7 +58,7 @@ def test_saving() -> None:
 
 @pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), ([[1.0]], [[2.0]]), ([math.nan, 1.0], [1.0, 2.0])])
 def test_no_interval_of_what_is_not_paired(a: list[float], b: list[float]) -> None:
-    with pytest.raises(ValueError, match="seed|pairs"):
+    with pytest.raises(ValueError, match=r"seed|pairs"):
         fs.paired_difference(a, b)
 
 
@@ -124,7 +124,8 @@ def test_mean_height_of_a_line_and_of_a_point() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shares", "index"), [([3, 3, 3], 1), ([0, 0, 5, 0], 0.25), ([0, 0], 1), ([1, 2, 3], 36 / 42), ([1e-300, 1e300], 0.5)]
+    ("shares", "index"),
+    [([3, 3, 3], 1), ([0, 0, 5, 0], 0.25), ([0, 0], 1), ([1, 2, 3], 36 / 42), ([1e-300, 1e300], 0.5)],
 )
 def test_jain_index(shares: list[float], index: float) -> None:
     assert fs.jain_index(shares) == pytest.approx(index)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from feelstream.errors import RunError
-from feelstream.experiment.worker import explain
+from feelstream.experiment.worker import sentence
 from feelstream.learning import cores
 
 CONNECT_SECONDS = 10
@@ -34,6 +34,6 @@ def dask_executor(address: str, workers: int | None = None) -> Iterator[Executor
     try:
         client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as problem:
-        raise RunError(f"there is no Dask scheduler at {address}: {explain(problem)}") from problem
+        raise RunError(f"there is no Dask scheduler at {address}: {sentence(problem)}") from problem
     with client:
         yield client.get_executor()

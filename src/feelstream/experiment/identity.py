@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from feelstream import __version__, learning
-from feelstream.run import FORMAT, dataset_of
+from feelstream.about import FORMAT
+from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
 
 

@@ -49,7 +49,7 @@ def _answer(future: Future[Answer]) -> Answer:
     try:
         return future.result()
     except Exception as problem:  # of the executor itself: a lost worker, a broken pool
-        return {"problem": f"the executor could not play it: {worker.explain(problem)}"}
+        return {"problem": f"the executor could not play it: {worker.sentence(problem)}"}
 
 
 def play_here(workers: int, jobs: Iterable[Job], done: Done) -> None:
@@ -64,43 +64,22 @@ def play_here(workers: int, jobs: Iterable[Job], done: Done) -> None:
     crew = _Crew(workers)
     try:
         while waiting or suspects:
-            running: dict[Future[Answer], Job] = {}
-            lost: list[Job] = []
             alone = bool(suspects)
             source = deque([suspects.popleft()]) if alone else waiting
-            while (source and not lost) or running:
-                while source and not lost and len(running) < workers:
-                    job = source.popleft()
-                    future = crew.submit(job)
-                    if future is None:  # a worker died while idle, which is nobody's fault
-                        source.appendleft(job)
-                        break
-                    running[future] = job
-                if not running:
-                    break
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    job = running.pop(future)
-                    try:
-                        answer = future.result()
-                    except BrokenExecutor:
-                        lost.append(job)
-                        continue
-                    fruitless = 0
-                    done(job, answer)
-            if alone and source:
-                suspects.extendleft(source)
-            if not crew.broken and not lost:
+            answered, lost = crew.play(source, done)
+            if alone:
+                suspects.extend(source)  # not even begun: a worker had died while it was idle
+            if not crew.broken:
                 continue
             crew.renew()
-            fruitless += 1
+            fruitless = 0 if answered else fruitless + 1
             for job in lost:
                 deaths[job.directory] += alone
-                if fruitless >= FRUITLESS_POOLS or deaths[job.directory] >= DEATHS_PER_RUN:
-                    done(job, {"problem": "its worker process was killed again and again (out of memory?)"})
-                else:
+                if deaths[job.directory] < DEATHS_PER_RUN:
                     suspects.append(job)
-            if fruitless >= FRUITLESS_POOLS:
+                else:
+                    done(job, {"problem": "its worker process was killed again and again (out of memory?)"})
+            if fruitless == FRUITLESS_POOLS:
                 for job in (*suspects, *waiting):
                     done(job, {"problem": "not played, since worker processes keep dying (out of memory?)"})
                 return
@@ -123,12 +102,34 @@ class _Crew:
         theirs, self.lifeline = self.context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(self.workers, self.context, initializer=worker.start, initargs=(theirs,))
 
-    def submit(self, job: Job) -> Future[Answer] | None:
-        try:
-            return self.pool.submit(worker.play, job.scenario, job.seed, str(job.directory))
-        except BrokenExecutor:
-            self.broken = True
-            return None
+    def play(self, jobs: deque[Job], done: Done) -> tuple[int, list[Job]]:
+        """Take jobs until none is left or the pool breaks; how many were answered, and those that were lost.
+
+        No more jobs are handed out than there are workers, so that only runs under way can be lost.
+        """
+        running: dict[Future[Answer], Job] = {}
+        answered, lost = 0, list[Job]()
+        while True:
+            while jobs and not self.broken and len(running) < self.workers:
+                try:
+                    future = self.pool.submit(worker.play, jobs[0].scenario, jobs[0].seed, str(jobs[0].directory))
+                except BrokenExecutor:
+                    self.broken = True
+                    break
+                running[future] = jobs.popleft()
+            if not running:
+                return answered, lost
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                job = running.pop(future)
+                try:
+                    answer = future.result()
+                except BrokenExecutor:
+                    self.broken = True
+                    lost.append(job)
+                    continue
+                answered += 1
+                done(job, answer)
 
     def stop(self) -> None:
         self.lifeline.close()

@@ -65,7 +65,7 @@ def _execute(
     executor: Executor | None,
     progress: Callable[[Progress], None],
 ) -> Results:
-    store.tidy(runs)
+    store.tidy(out, runs)
     known, problems = _identities(plan, executor)
     directories: dict[Key, Path] = {
         (arm.label, seed): runs / run_name(arm.scenario, seed, known[arm.label])
@@ -105,7 +105,7 @@ def _execute(
             if "files" in answer:
                 problem = store.receive(job.directory, answer["files"], promised[job.directory])
         except (OSError, RunError) as trouble:
-            problem, answer = worker.explain(trouble), {"disk_full": worker.is_disk_full(trouble)}
+            problem, answer = worker.sentence(trouble), {"disk_full": worker.is_disk_full(trouble)}
         if answer.get("disk_full"):
             raise RunError(f"the disk that holds {runs} is full; make room and give the same command again to go on")
         played.add(job.directory)
@@ -142,7 +142,7 @@ def _identities(plan: Plan, executor: Executor | None) -> tuple[dict[str, dict[s
         try:
             answers[key] = executor.submit(worker.identify, table).result()
         except Exception as problem:
-            raise RunError(f"the executor does not work: {worker.explain(problem)}") from problem
+            raise RunError(f"the executor does not work: {worker.sentence(problem)}") from problem
     known: dict[str, dict[str, Any]] = {}
     problems: dict[str, str | None] = {}
     for arm in plan.arms:

@@ -198,7 +198,12 @@ def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> 
     return None
 
 
-def tidy(runs: Path) -> None:
-    """Remove what a killed call of `receive` left. Only under the lock of the runs directory."""
+def tidy(out: Path, runs: Path) -> None:
+    """Remove what a killed call left and nobody will look at again. Only under the lock of the runs directory."""
     for left in runs.glob(".*.tmp"):
         shutil.rmtree(left, ignore_errors=True)
+    for left in out.glob(".plan.json.*.tmp"):
+        left.unlink(missing_ok=True)
+    for left in runs.glob("*/progress"):
+        if why_not(left.parent) is None:
+            shutil.rmtree(left, ignore_errors=True)

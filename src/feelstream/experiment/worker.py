@@ -85,12 +85,18 @@ def _patiently(directory: str, settings: Any, seed: int) -> None:
 
 def explain(problem: BaseException) -> str:
     """One sentence; for an error that is not ours, with the place where it came up."""
-    if isinstance(problem, FeelstreamError):
-        return str(problem)
     frames = traceback.extract_tb(problem.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    if isinstance(problem, FeelstreamError) or not frames:
+        return sentence(problem)
+    return f"{sentence(problem)} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+
+
+def sentence(problem: BaseException) -> str:
+    """The first line of an error, with its kind if it is not ours."""
     text = str(problem).strip().splitlines()
-    return f"{type(problem).__name__}{': ' + text[0] if text else ''}{where}"
+    if isinstance(problem, FeelstreamError):
+        return " ".join(text)
+    return f"{type(problem).__name__}{': ' + text[0] if text else ''}"
 
 
 def is_disk_full(problem: BaseException | None) -> bool:
