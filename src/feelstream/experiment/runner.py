@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from feelstream import __version__
-from feelstream import run as runs_module
+from feelstream import about as runs_module
 from feelstream.errors import RunError
 from feelstream.experiment import store, worker
 from feelstream.experiment.identity import run_name, same_identity

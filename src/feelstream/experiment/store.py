@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from feelstream import __version__
-from feelstream import run as runs_module
+from feelstream import about as runs_module
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.files import read_json, write_atomically, write_json
