@@ -81,7 +81,10 @@ Network lay_out(std::vector<Stage>& stages) {
         std::int64_t weights = 0;
         if (s.kind == Kind::convolution) {
             weights = std::int64_t(s.out_channels) * s.channels * s.kernel * s.kernel;
-            s.forward_weights = take(weights), s.backward_weights = take(weights);
+            s.forward_weights = take(s.winograd() ? weights / s.kernel * winograd_points : weights);
+            s.backward_weights = take(weights);
+            if (s.winograd())
+                s.points = take(std::size_t(s.channels) * s.rows * s.row_tiles() * winograd_points * lanes);
             if (s.pool) expanded = std::max(expanded, s.conv_outputs());
         } else if (s.kind == Kind::dense) {
             weights = std::int64_t(s.out_channels) * s.inputs();

@@ -5,6 +5,7 @@
 #include "dense.hpp"
 #include "pooling.hpp"
 #include "samples.hpp"
+#include "winograd.hpp"
 
 namespace feelstream {
 namespace {
@@ -25,9 +26,15 @@ const float* input_of(const Network& net, const Workspace& space, int stage) {
     return space.memory + (stage ? net.stages[stage - 1].output : net.input);
 }
 
-void prepare(const Network& net, const float* theta, Workspace& space) {
+// Training decides which of a window's values was the largest, and must decide like everybody else in close
+// cases: it takes the direct way forward. Evaluation only needs the values.
+template <bool Train>
+void pack(const Network& net, const float* theta, Workspace& space) {
     for (int i = 0; i < net.count; ++i)
-        if (net.stages[i].kind == Kind::convolution)
+        if (!Train && net.stages[i].winograd())
+            winograd_pack(net.stages[i], theta + net.stages[i].weight,
+                          space.memory + net.stages[i].forward_weights);
+        else if (net.stages[i].kind == Kind::convolution)
             pack_forward(net.stages[i], theta + net.stages[i].weight,
                          space.memory + net.stages[i].forward_weights);
 }
@@ -41,7 +48,11 @@ void forward(const Network& net, const float* theta, Workspace& space) {
         float *output = space.memory + s.output, *route = space.memory + s.route;
         switch (s.kind) {
             case Kind::convolution:
-                convolve<Train>(s, in, space.memory + s.forward_weights, theta + s.bias, output, route);
+                if (!Train && s.winograd())
+                    winograd_convolve(s, in, space.memory + s.points, space.memory + s.forward_weights,
+                                      theta + s.bias, output);
+                else
+                    convolve<Train>(s, in, space.memory + s.forward_weights, theta + s.bias, output, route);
                 break;
             case Kind::dense: dense_forward(s, in, theta + s.weight, theta + s.bias, output); break;
             case Kind::pool: pool_forward(s, in, output, route); break;
@@ -118,7 +129,7 @@ void step(const Network& net, float* theta, Workspace& space, const Samples& sam
           const std::int64_t* batch, int size, float lr, float* losses) {
     float* gradient = space.memory + net.gradient;
     memset(gradient, 0, net.parameters * sizeof(float));
-    prepare(net, theta, space);
+    pack<true>(net, theta, space);
     for (int first = 0; first < size; first += lanes) {
         const int count = size - first < lanes ? size - first : lanes;
         std::int32_t labels[lanes];
@@ -155,6 +166,6 @@ double multiply_adds(std::int64_t rounds) {
 }  // namespace
 
 extern const Kernel FEELSTREAM_KERNEL;
-const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, prepare, evaluate, step, multiply_adds};
+const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, pack<false>, evaluate, step, multiply_adds};
 
 }  // namespace feelstream
