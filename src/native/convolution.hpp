@@ -146,10 +146,13 @@ FEELSTREAM_APART void weight_gradient_tile(const Stage& s, const float* in, cons
             gradient[std::ptrdiff_t(i) * s.channels * s.kernel * s.kernel + k] += total[i * K + k];
 }
 
-void weight_gradient(const Stage& s, const float* in, const float* delta, float* gradient) {
+// `prepare(first, count)` is called before the delta of those output channels is read.
+template <class F>
+void weight_gradient(const Stage& s, const float* in, const float* delta, float* gradient, F prepare) {
     const std::size_t conv_plane = std::size_t(s.conv_rows()) * s.conv_columns() * lanes;
     tiles<gradient_channels>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
+        prepare(first, C);
         for (int c = 0; c < s.channels; ++c)
             for (int ky = 0; ky < s.kernel; ++ky)
                 tiles<gradient_columns>(s.kernel, [&](int kx, auto size) {

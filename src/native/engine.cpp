@@ -135,7 +135,7 @@ double Engine::peak(double seconds) const {
     double best = 0;
     for (const double end = now() + seconds; now() < end;) {
         const double start = now();
-        const double done = kernel_->multiply_adds(4000);
+        const double done = kernel_->multiply_adds(50000);
         best = std::max(best, done / (now() - start));
     }
     return best;

@@ -5,7 +5,7 @@
 #include "dense.hpp"
 #include "pooling.hpp"
 #include "samples.hpp"
-#include "winograd.hpp"
+#include "winograd_gradient.hpp"
 
 namespace feelstream {
 namespace {
@@ -71,17 +71,24 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
         const float* in = input_of(net, space, i);
         if (s.relu && !s.pool) relu_backward(space.memory + s.output, s.outputs(), delta);
         if (s.kind == Kind::convolution) {
-            const float* spread = delta;
+            float* spread = s.pool ? space.memory + net.expanded : delta;
+            const float* route = space.memory + s.route;
             {
                 const Clock clock(space, i, weight_phase);
-                if (s.pool) {
-                    float* expanded = space.memory + net.expanded;
-                    unpool(s, delta, space.memory + s.route, s.conv_rows(), s.conv_columns(), expanded);
-                    spread = expanded;
-                }
-                weight_gradient(s, in, spread, gradient + s.weight);
-                bias_gradient(spread, s.out_channels, std::size_t(s.conv_rows()) * s.conv_columns(),
-                              gradient + s.bias);
+                if (s.pool)
+                    pooled_bias_gradient(s, delta, route, gradient + s.bias);
+                else
+                    bias_gradient(delta, s.out_channels, std::size_t(s.out_rows) * s.out_columns,
+                                  gradient + s.bias);
+                // Unpooled a few channels at a time, while they are wanted: the whole may not fit the cache.
+                const auto spread_out = [&](int first, int count) {
+                    if (s.pool) unpool(s, first, count, delta, route, s.conv_rows(), s.conv_columns(), spread);
+                };
+                if (s.winograd_gradient())
+                    winograd_weight_gradient(s, in, spread, space.memory + s.points,
+                                             space.memory + net.delta_points, gradient + s.weight, spread_out);
+                else
+                    weight_gradient(s, in, spread, gradient + s.weight, spread_out);
             }
             if (s.has_earlier_weights) {
                 const Clock clock(space, i, input_phase);

@@ -30,6 +30,8 @@ struct Stage {
     int conv_columns() const { return pool ? 2 * out_columns : out_columns; }
     // The paper's and LeNet-5's convolutions go through winograd.hpp, by tiles of its width.
     bool winograd() const { return kind == Kind::convolution && pool && kernel == winograd_kernel; }
+    // Backwards too, where enough channels share the transformations.
+    bool winograd_gradient() const { return winograd() && channels >= 4; }
     int row_tiles() const { return (conv_columns() + winograd_columns - 1) / winograd_columns; }
     std::size_t inputs() const { return std::size_t(channels) * rows * columns; }
     std::size_t outputs() const { return std::size_t(out_channels) * out_rows * out_columns; }
@@ -42,7 +44,7 @@ struct Network {
     int pixels, classes;
     std::int64_t parameters;
     // Offsets of buffers that stages share, and the size of a whole workspace, in floats.
-    std::size_t input, gradient, delta[2], expanded, transposed, workspace;
+    std::size_t input, gradient, delta[2], expanded, transposed, delta_points, workspace;
 };
 
 // A data set as it lies in memory; normalising is value · scale + shift.

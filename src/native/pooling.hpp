@@ -24,10 +24,11 @@ inline void pool_window(const Vec (&four)[4], bool with_relu, float* output, flo
     if (Train) store_mask(route, winner);
 }
 
-// Spread the gradient of pooled values over the windows they came from; planes are rows × columns.
-inline void unpool(const Stage& s, const float* delta, const float* route, int rows, int columns,
-                   float* spread) {
-    for (int c = 0; c < s.out_channels; ++c)
+// Spread the gradient of pooled values of some channels over the windows they came from, in planes of
+// rows × columns.
+inline void unpool(const Stage& s, int first, int channels, const float* delta, const float* route, int rows,
+                   int columns, float* spread) {
+    for (int c = first; c < first + channels; ++c)
         for (int y = 0; y < s.out_rows; ++y)
             for (int x = 0; x < s.out_columns; ++x)
                 for (int v = 0; v < lanes; v += width) {
@@ -58,7 +59,7 @@ inline void pool_forward(const Stage& s, const float* in, float* output, float* 
 
 inline void pool_backward(const Stage& s, const float* delta, const float* route, float* result) {
     for (std::size_t i = 0; i < s.inputs() * lanes; ++i) result[i] = 0;  // an odd last row or column
-    unpool(s, delta, route, s.rows, s.columns, result);
+    unpool(s, 0, s.channels, delta, route, s.rows, s.columns, result);
 }
 
 inline void relu_forward(const float* in, std::size_t count, float* output) {

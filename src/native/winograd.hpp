@@ -68,10 +68,11 @@ inline void winograd_pack(const Stage& s, const float* weight, float* packed) {
     });
 }
 
-// Input (channel, row, column, lane) → (channel, row, tile, point, lane). Tiles start 4 columns apart.
+// Input (channel, row, column, lane) → (point, channel, row, tile, lane). Tiles start 4 columns apart.
 inline void winograd_inputs(const Stage& s, const float* in, float* points) {
-    for (std::ptrdiff_t row = 0; row < std::ptrdiff_t(s.channels) * s.rows; ++row, in += s.columns * lanes)
-        for (int t = 0; t < s.row_tiles(); ++t, points += winograd_points * lanes)
+    const std::ptrdiff_t rows = std::ptrdiff_t(s.channels) * s.rows, apart = rows * s.row_tiles() * lanes;
+    for (std::ptrdiff_t row = 0; row < rows; ++row, in += s.columns * lanes)
+        for (int t = 0; t < s.row_tiles(); ++t, points += lanes)
             for (int v = 0; v < lanes; v += width) {
                 Vec x[8], value[winograd_points];
                 const int first = t * winograd_columns;
@@ -81,7 +82,7 @@ inline void winograd_inputs(const Stage& s, const float* in, float* points) {
                     for (int i = 0; i < 8; ++i)
                         x[i] = first + i < s.columns ? load(in + (first + i) * lanes + v) : Vec{};
                 inputs_at_points(x, value);
-                for (int j = 0; j < winograd_points; ++j) store(points + j * lanes + v, value[j]);
+                for (int j = 0; j < winograd_points; ++j) store(points + j * apart + v, value[j]);
             }
 }
 
@@ -89,16 +90,16 @@ inline void winograd_inputs(const Stage& s, const float* in, float* points) {
 template <int C, int T>
 FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const float* weight, const float* bias, int first,
                           int y, int tile, float* output) {
-    const std::ptrdiff_t step = winograd_points * lanes, row = s.row_tiles() * step, plane = s.rows * row;
+    const std::ptrdiff_t row = std::ptrdiff_t(s.row_tiles()) * lanes, plane = s.rows * row;
     const Window window = {s.channels, s.kernel, 1, plane, row, 0};
     const std::ptrdiff_t taps = std::ptrdiff_t(s.channels) * s.kernel;
     std::ptrdiff_t at[2 * T];
-    for (int t = 0; t < T; ++t) at[t] = t * step, at[T + t] = t * step + row;
+    for (int t = 0; t < T; ++t) at[t] = t * lanes, at[T + t] = t * lanes + row;
     for (int v = 0; v < lanes; v += width) {
         Vec product[winograd_points][C][2 * T];
         for (int j = 0; j < winograd_points; ++j) {
             Vec sums[C][2 * T] = {};
-            convolve_tile<C, 2 * T>(window, points + 2 * y * row + tile * step + j * lanes + v, at,
+            convolve_tile<C, 2 * T>(window, points + j * s.channels * plane + 2 * y * row + tile * lanes + v, at,
                                     weight + j * taps * C, sums);
             for (int i = 0; i < C; ++i)
                 for (int p = 0; p < 2 * T; ++p) product[j][i][p] = sums[i][p];
