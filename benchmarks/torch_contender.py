@@ -36,7 +36,7 @@ def module_of(model: Model, theta: NDArray[np.float32], layout: torch.memory_for
         shape = after
     module = nn.Sequential(*modules)
     nn.utils.vector_to_parameters(torch.from_numpy(theta.copy()), module.parameters())
-    return module.to(memory_format=layout)
+    return module.to(memory_format=layout)  # pyright: ignore[reportCallIssue]
 
 
 class Contender:

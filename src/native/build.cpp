@@ -62,15 +62,20 @@ std::vector<Stage> fuse(int channels, int rows, int columns, const std::vector<L
     return stages;
 }
 
-Network lay_out(std::vector<Stage>& stages) {
+Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
+    guards.clear();
     Network net{};
     const Stage &first = stages.front(), &last = stages.back();
     net.stages = stages.data(), net.count = int(stages.size());
     net.pixels = int(first.inputs()), net.classes = int(last.outputs());
     std::size_t used = 0, largest = 0, expanded = 0, transposed = 0, delta_points = 0;
-    const auto take = [&used](std::size_t floats) {
+    const auto take = [&](std::size_t floats) {
         const std::size_t at = used;
         used += whole_lines(floats);
+#ifdef __SANITIZE_ADDRESS__
+        guards.push_back(used);
+        used += lanes;
+#endif
         return at;
     };
     net.input = take(first.inputs() * lanes);

@@ -12,6 +12,10 @@
 
 #include "build.hpp"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace feelstream {
 namespace {
 
@@ -42,9 +46,12 @@ struct Free {
 };
 using Memory = std::unique_ptr<float[], Free>;
 
-Memory allocate(std::size_t floats) {
+Memory allocate(std::size_t floats, [[maybe_unused]] const std::vector<std::size_t>& guards) {
     Memory memory(static_cast<float*>(::operator new[](floats * sizeof(float), cache_line)));
     std::fill_n(memory.get(), floats, 0.0f);
+#ifdef __SANITIZE_ADDRESS__
+    for (const std::size_t guard : guards) ASAN_POISON_MEMORY_REGION(memory.get() + guard, lanes * sizeof(float));
+#endif
     return memory;
 }
 
@@ -82,7 +89,7 @@ std::vector<std::string> available_kernels() {
 }
 
 Engine::Engine(int channels, int rows, int columns, const std::vector<Layer>& layers, const std::string& isa)
-    : stages_(fuse(channels, rows, columns, layers)), network_(lay_out(stages_)), kernel_(nullptr) {
+    : stages_(fuse(channels, rows, columns, layers)), network_(lay_out(stages_, guards_)), kernel_(nullptr) {
     for (const Kernel* kernel : kernels())
         if (kernel->name == isa) kernel_ = kernel;
     if (!kernel_) throw std::invalid_argument("no kernel for instruction set '" + isa + "'");
@@ -94,7 +101,7 @@ void Engine::train(const Samples& samples, const float* theta, const std::int64_
     std::atomic<std::int64_t> next{0};
     const std::int64_t parameters = network_.parameters;
     on_threads(int(std::min<std::int64_t>(seconds ? 1 : threads, devices)), [&] {
-        const Memory memory = allocate(network_.workspace);
+        const Memory memory = allocate(network_.workspace, guards_);
         Workspace space{memory.get(), seconds, now};
         for (std::int64_t device; (device = next++) < devices;) {
             float* own = updates + device * parameters;
@@ -115,7 +122,7 @@ Result Engine::evaluate(const Samples& samples, std::int64_t count, const float*
     std::vector<int> right(blocks);
     std::atomic<std::int64_t> next{0};
     on_threads(int(std::min<std::int64_t>(seconds ? 1 : threads, blocks)), [&] {
-        const Memory memory = allocate(network_.workspace);
+        const Memory memory = allocate(network_.workspace, guards_);
         Workspace space{memory.get(), seconds, now};
         kernel_->prepare(network_, theta, space);
         for (std::int64_t block; (block = next++) < blocks;) {
