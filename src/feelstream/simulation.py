@@ -7,14 +7,14 @@ ICASSP 2023, arXiv:2305.01238.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.admission import Transmission
-from feelstream.errors import FeelstreamError
+from feelstream.errors import EngineError, FeelstreamError
 from feelstream.importance import combined
 from feelstream.learning.base import Evaluation, Learner, Training
 from feelstream.policies.base import Decision, Observation, Outcome, State
@@ -27,6 +27,12 @@ Reals = NDArray[np.float64]
 
 class PolicyError(FeelstreamError):
     """A policy broke its contract."""
+
+
+def _are_devices(chosen: NDArray, devices: int) -> bool:
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        return False
+    return bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,7 @@ class Simulation:
             evaluation = None
             if self.learner is not None and (t % learning.eval_every == 0 or t == self.system.rounds):
                 evaluation = self.learner.evaluate(self.theta)
+                self._check_learning(np.isfinite(evaluation.loss))
         self.round = t
         return RoundRecord(observation, used_before, decision, importance, gain, transmission, self.queue_j, evaluation)
 
@@ -125,19 +132,26 @@ class Simulation:
     def _decide(self, observation: Observation) -> Decision:
         rng = generator(self.seed, Purpose.POLICY, observation.round)
         decision = self.policy.select(self.policy_state, observation, rng)
-        chosen = decision.schedule
-        if len(np.unique(chosen)) != len(chosen) or not decision.plan.feasible[chosen].all():
+        chosen = np.asarray(decision.schedule)
+        if not _are_devices(chosen, self.system.devices):
             raise PolicyError(
-                f"policy '{self.policy.plugin_name()}' scheduled a device twice, or one that is not feasible, "
-                f"in round {observation.round}"
+                f"policy '{self.policy.plugin_name()}' must schedule a list of different device numbers from 0 to "
+                f"{self.system.devices - 1}, not {chosen.tolist()}, in round {observation.round}"
             )
-        return decision
+        chosen = chosen.astype(np.int64)  # an empty array is one of floats by default
+        if not (decision.plan.feasible & (observation.stored > 0))[chosen].all():
+            raise PolicyError(
+                f"policy '{self.policy.plugin_name()}' scheduled a device that is not feasible in round "
+                f"{observation.round}"
+            )
+        return replace(decision, schedule=chosen)
 
     def _charge(self, schedule: NDArray[np.int64], transmission: Transmission) -> None:
         """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
         spent = np.zeros(self.system.devices)
         spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
         self.queue_j = np.maximum(self.queue_j + spent - self.system.energy_budget_j, 0.0)
+        self.queue_j.flags.writeable = False  # policies see it
 
     def _aggregate(self, senders: NDArray[np.int64], training: Training | None, sent: NDArray[np.bool_]) -> None:
         """θ(t+1) = θ(t) + Σ |S_k| Δθ_k / Σ |S_j| over the senders; unchanged where nobody sent."""
@@ -145,8 +159,17 @@ class Simulation:
             return
         weights = self.world.stream.stored[senders].astype(float)
         weights /= weights.sum()  # never 0: a device without data is never feasible
-        change = (weights[:, None] * training.updates[sent]).sum(axis=0)
-        self.theta = (self.theta + change).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # told below, in a sentence
+            change = (weights[:, None] * training.updates[sent]).sum(axis=0)
+            self.theta = (self.theta + change).astype(np.float32)
+        self._check_learning(np.isfinite(self.theta).all())
+
+    def _check_learning(self, finite: bool | np.bool_) -> None:
+        if not finite:
+            raise EngineError(
+                f"learning.lr: training diverged in round {self.round + 1} with a learning rate of "
+                f"{self.scenario.learning.lr:g}; choose a smaller one"
+            )
 
     def snapshot(self) -> dict[str, NDArray]:
         """All that `restore` needs to go on exactly here, as plain arrays."""

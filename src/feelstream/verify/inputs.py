@@ -72,9 +72,7 @@ def _check_radio_and_cpu(found: Findings, s: Settings, block: Block) -> None:
     rule = "a device's mean gain β is fixed for the run"
     found.compare(IN, "beta", block.rounds, block["beta"], block.before("beta"), rule)
     gain = block["gain"]
-    found.flag(
-        IN, "gain", block.rounds, ~(gain >= 0), gain, np.array(0.0), "a channel power gain is not negative"
-    )
+    found.flag(IN, "gain", block.rounds, ~(gain >= 0), gain, np.array(0.0), "a channel power gain is not negative")
     if s.fading == "none":
         found.compare(IN, "gain", block.rounds, gain, block["beta"], "without fading the gain equals β")
 

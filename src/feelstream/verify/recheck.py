@@ -36,9 +36,7 @@ def verify(path: str | PathLike[str]) -> Report:
         else:
             rules_for(settings.policy).planned(found, settings, rounds, rounds["scheduled"])
             check_counts(found, settings, rounds)
-            found.notes.update(
-                {stage: NOT_STORED for stage in Stage if stage not in (Stage.INPUTS, Stage.ROUND)}
-            )
+            found.notes.update({stage: NOT_STORED for stage in Stage if stage not in (Stage.INPUTS, Stage.ROUND)})
         check_round_inputs(found, rounds)
         check_rounds(found, settings, rounds)
     return Report(str(directory), found.checks(), found.first)

@@ -50,7 +50,7 @@ def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: A
         rule,
     )
     found.notes[Stage.WHOLE_RUN] = "mean energy against budget"
-    if s.cardinality == "cap" and s.V is not None and math.isfinite(s.V):
+    if s.cardinality == "cap" and s.V is not None and math.isfinite(s.V) and s.metric != "own":
         _check_queue_bound(found, s, run, s.V, least_planned_energy_j(s, run.beta) if least_j is None else least_j)
         found.notes[Stage.WHOLE_RUN] += "; queue bound of cap, with the largest energy that occurred"
 
