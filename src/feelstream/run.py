@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from feelstream import __version__, learning, trace
 from feelstream.data.datasets import load as load_dataset
@@ -31,6 +32,7 @@ FORMAT = 1
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_ROUNDS = 1000  # also bounds the rows held in memory
 Progress = Callable[[RoundRecord], None]
+DevicesFrame = Callable[[Sequence[RoundRecord]], pl.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,40 @@ def simulate_in(
 
     The files at the end are the same bytes however often the run was interrupted.
     """
+    return play_in(
+        directory, scenario, seed, lambda: _prepare(scenario, seed, threads),
+        progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
+    )  # fmt: skip
+
+
+class Player(Protocol):
+    """What plays a run round by round, and can stop and go on: a simulation, or a federation of real devices."""
+
+    round: int
+    timings: dict[str, float]
+
+    def step(self) -> RoundRecord: ...
+
+    def snapshot(self) -> dict[str, NDArray]: ...
+
+    def restore(self, state: dict[str, NDArray]) -> None: ...
+
+
+def play_in(
+    directory: str | Path,
+    scenario: Scenario,
+    seed: int,
+    prepare: Callable[[], tuple[Player, dict[str, Any]]],
+    *,
+    progress: Progress | None = None,
+    resumed: Callable[[int], None] | None = None,
+    checkpoint_s: float = CHECKPOINT_SECONDS,
+    devices_frame: DevicesFrame = trace.devices_frame,
+) -> Run:
+    """Play a run in a directory with the player, and the account of it for run.json, that `prepare` makes.
+
+    `prepare` is not called for a run that is done already.
+    """
     path = _usable(Path(directory))
     with sole_writer(path):
         about_file, progress_dir = path / "run.json", path / "progress"
@@ -103,32 +139,32 @@ def simulate_in(
         if stored is not None and stored.get("status") == "complete":
             _same_run(path, stored, {"format": FORMAT, "seed": seed, "scenario": scenario.as_dict()})
             return read(path)
-        simulation, about = _prepare(scenario, seed, threads)
+        player, about = prepare()
         if stored is not None:
             _same_run(path, stored, about)
         else:
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died before it wrote run.json
             write_json(about_file, about | {"status": "running"})
         progress_dir.mkdir(exist_ok=True)
-        parts = _Parts(progress_dir, full=scenario.trace.level == "full")
-        parts.restore(simulation)
-        if simulation.round and resumed:
-            resumed(simulation.round)
+        parts = _Parts(progress_dir, devices_frame if scenario.trace.level == "full" else None)
+        parts.restore(player)
+        if player.round and resumed:
+            resumed(player.round)
 
         start = last = perf_counter()
         records: list[RoundRecord] = []
-        while simulation.round < scenario.system.rounds:
-            records.append(simulation.step())
+        while player.round < scenario.system.rounds:
+            records.append(player.step())
             if progress:
                 progress(records[-1])
             if perf_counter() - last >= checkpoint_s or len(records) == CHECKPOINT_ROUNDS:
-                parts.add(records, simulation)
+                parts.add(records, player)
                 records.clear()
                 last = perf_counter()
-        parts.add(records, simulation)
+        parts.add(records, player)
         rounds, devices = parts.tables()
         _write_tables(path, trace.finish(rounds), devices)
-        about |= {"status": "complete", "timings": _timings(simulation, start)}
+        about |= {"status": "complete", "timings": _timings(player, start)}
         write_json(about_file, about)
         shutil.rmtree(progress_dir)
     return read(path)
@@ -154,30 +190,30 @@ def read(directory: str | Path) -> Run:
 class _Parts:
     """The rows of a run under way, and the checkpoint that says which of them count."""
 
-    def __init__(self, directory: Path, full: bool) -> None:
-        self.directory, self.full, self.count = directory, full, 0
+    def __init__(self, directory: Path, devices_frame: DevicesFrame | None) -> None:
+        self.directory, self.devices_frame, self.count = directory, devices_frame, 0
 
     def _file(self, table: str, number: int) -> Path:
         return self.directory / f"{table}-{number:06d}.parquet"
 
-    def restore(self, simulation: Simulation) -> None:
+    def restore(self, player: Player) -> None:
         checkpoint = self.directory / "checkpoint.npz"
         if checkpoint.exists():
             with np.load(checkpoint, allow_pickle=False) as stored:
                 state = dict(stored)
             self.count = int(state.pop("parts"))
-            simulation.restore(state)
+            player.restore(state)
 
-    def add(self, records: list[RoundRecord], simulation: Simulation) -> None:
+    def add(self, records: list[RoundRecord], player: Player) -> None:
         """Rows first, then the checkpoint: a kill between leaves rows that do not count and are written again."""
         if not records:
             return
         rounds = trace.rounds_frame(records)
         write_atomically(self._file("rounds", self.count), rounds.write_parquet)
-        if self.full:
-            write_atomically(self._file("devices", self.count), trace.devices_frame(records).write_parquet)
+        if self.devices_frame:
+            write_atomically(self._file("devices", self.count), self.devices_frame(records).write_parquet)
         self.count += 1
-        state = simulation.snapshot() | {"parts": np.array(self.count)}
+        state = player.snapshot() | {"parts": np.array(self.count)}
 
         def save(path: Path) -> None:
             with path.open("wb") as file:
@@ -189,7 +225,7 @@ class _Parts:
         def read_all(table: str) -> pl.DataFrame:
             return pl.concat([pl.read_parquet(self._file(table, number)) for number in range(self.count)], rechunk=True)
 
-        return read_all("rounds"), read_all("devices") if self.full else None
+        return read_all("rounds"), read_all("devices") if self.devices_frame else None
 
 
 def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Simulation, dict[str, Any]]:
@@ -268,9 +304,9 @@ def _read_table(path: Path) -> pl.DataFrame:
         raise RunError(f"{path} is missing or damaged") from problem
 
 
-def _timings(simulation: Simulation, start: float) -> dict[str, Any]:
+def _timings(player: Player, start: float) -> dict[str, Any]:
     return {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "total_s": round(perf_counter() - start, 3),
-        **{f"{phase}_s": round(seconds, 3) for phase, seconds in simulation.timings.items()},
+        **{f"{phase}_s": round(seconds, 3) for phase, seconds in player.timings.items()},
     }

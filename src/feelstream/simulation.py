@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from feelstream.admission import Transmission
 from feelstream.errors import FeelstreamError
 from feelstream.importance import combined
-from feelstream.learning.base import Evaluation, Learner, Training
-from feelstream.policies.base import Decision, Observation, Outcome, State
+from feelstream.learning.base import Evaluation, Learner
+from feelstream.policies.base import Decision, Ids, Observation, Outcome, Policy, State
 from feelstream.scenario import Scenario
 from feelstream.streams import Purpose, generator
 from feelstream.world import World
@@ -50,6 +50,43 @@ class RoundRecord:
         return energy
 
 
+def decide(policy: Policy, state: State, observation: Observation, seed: int) -> Decision:
+    """The policy's decision, with the round's own random numbers; refused where it breaks the contract."""
+    decision = policy.select(state, observation, generator(seed, Purpose.POLICY, observation.round))
+    chosen = decision.schedule
+    if len(np.unique(chosen)) != len(chosen) or not decision.plan.feasible[chosen].all():
+        raise PolicyError(
+            f"policy '{policy.plugin_name()}' scheduled a device twice, or one that is not feasible, "
+            f"in round {observation.round}"
+        )
+    return decision
+
+
+def shown_importance(observation: Observation, decision: Decision) -> Reals:
+    """(K,) the importance that the trace shows: the policy's own, or else the combined metric."""
+    if decision.importance is not None:
+        return decision.importance
+    return combined(decision.plan.amount, observation.dissimilarity)
+
+
+def next_queue_j(queue_j: Reals, schedule: Ids, transmission: Transmission, budget_j: Reals) -> Reals:
+    """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
+    spent = np.zeros(len(queue_j))
+    spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
+    return np.maximum(queue_j + spent - budget_j, 0.0)
+
+
+def aggregate(theta: NDArray[np.float32], stored: Ids, updates: NDArray[np.float32]) -> NDArray[np.float32]:
+    """θ(t+1) = θ(t) + Σ |S_k| Δθ_k / Σ |S_j| over the senders; unchanged where nobody sent.
+
+    stored: |S_k| of the senders, never all 0, since a device without data is never feasible; updates: one row each.
+    """
+    if len(updates) == 0:
+        return theta
+    weights = stored / stored.sum()
+    return (theta + (weights[:, None] * updates).sum(axis=0)).astype(np.float32)
+
+
 class Simulation:
     """A run in progress. `step` plays one round; `snapshot` and `restore` stop it and let it go on."""
 
@@ -73,7 +110,7 @@ class Simulation:
             stream.advance(t)
         with self._timed("schedule"):
             observation = self._observe(t)
-            decision = self._decide(observation)
+            decision = decide(self.policy, self.policy_state, observation, self.seed)
             schedule = decision.schedule
         with self._timed("train"):
             training = None
@@ -83,12 +120,12 @@ class Simulation:
         with self._timed("transmit"):
             gain = self.world.gain(t)  # known only now
             transmission = self.policy.transmit(observation, decision, gain[schedule])
-            importance = decision.importance
-            if importance is None:
-                importance = combined(decision.plan.amount, observation.dissimilarity)
+            importance = shown_importance(observation, decision)
             used_before = stream.used_labels.copy() if self.scenario.trace.level == "full" else stream.used_labels
-            self._charge(schedule, transmission)
-            self._aggregate(schedule[transmission.sent], training, transmission.sent)
+            self.queue_j = next_queue_j(self.queue_j, schedule, transmission, self.system.energy_budget_j)
+            if training is not None:
+                weights = stream.stored[schedule[transmission.sent]]
+                self.theta = aggregate(self.theta, weights, training.updates[transmission.sent])
             stream.use(schedule[transmission.sent])
             self.policy_state = self.policy.update(
                 self.policy_state,
@@ -121,32 +158,6 @@ class Simulation:
             used_labels=stream.used_total.copy(),
             queue_j=self.queue_j,
         )
-
-    def _decide(self, observation: Observation) -> Decision:
-        rng = generator(self.seed, Purpose.POLICY, observation.round)
-        decision = self.policy.select(self.policy_state, observation, rng)
-        chosen = decision.schedule
-        if len(np.unique(chosen)) != len(chosen) or not decision.plan.feasible[chosen].all():
-            raise PolicyError(
-                f"policy '{self.policy.plugin_name()}' scheduled a device twice, or one that is not feasible, "
-                f"in round {observation.round}"
-            )
-        return decision
-
-    def _charge(self, schedule: NDArray[np.int64], transmission: Transmission) -> None:
-        """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
-        spent = np.zeros(self.system.devices)
-        spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
-        self.queue_j = np.maximum(self.queue_j + spent - self.system.energy_budget_j, 0.0)
-
-    def _aggregate(self, senders: NDArray[np.int64], training: Training | None, sent: NDArray[np.bool_]) -> None:
-        """θ(t+1) = θ(t) + Σ |S_k| Δθ_k / Σ |S_j| over the senders; unchanged where nobody sent."""
-        if training is None or len(senders) == 0:
-            return
-        weights = self.world.stream.stored[senders].astype(float)
-        weights /= weights.sum()  # never 0: a device without data is never feasible
-        change = (weights[:, None] * training.updates[sent]).sum(axis=0)
-        self.theta = (self.theta + change).astype(np.float32)
 
     def snapshot(self) -> dict[str, NDArray]:
         """All that `restore` needs to go on exactly here, as plain arrays."""

@@ -55,6 +55,7 @@ class Observation:
     fresh_labels: NDArray[np.int32]  # (K, m)
     used_labels: NDArray[np.int64]  # (m,) label counts of X, the data used so far
     queue_j: Reals  # (K,) Q_k(t)
+    available: NDArray[np.bool_] | None = None  # (K,) who can be reached at all; None: everyone
 
     def plan(self, n: int) -> Plan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
@@ -64,6 +65,8 @@ class Observation:
         system = self.system
         transmit_time_s = system.surrogate_time_s(max(n, 1))
         feasible = (self.stored >= 1) & (self.compute_time_s + transmit_time_s <= system.round_s)
+        if self.available is not None:
+            feasible &= self.available
         energy_j = self.compute_energy_j + system.received_power_w / self.beta * transmit_time_s
         return Plan(n, transmit_time_s, feasible, energy_j, importance.amount(self.fresh, feasible))
 
