@@ -14,9 +14,9 @@ except ImportError as error:
     raise FeelstreamError("feelstream.flower needs Flower; install feelstream[flower]") from error
 del _flwr
 
-from feelstream.flower.device import Device
-from feelstream.flower.report import BadReport, Report
-from feelstream.flower.scheduler import Scheduler
-from feelstream.flower.strategy import ScheduledFedAvg
+from feelstream.flower.device import Device  # noqa: E402
+from feelstream.flower.report import Report, ReportError  # noqa: E402
+from feelstream.flower.scheduler import Scheduler  # noqa: E402
+from feelstream.flower.strategy import ScheduledFedAvg  # noqa: E402
 
-__all__ = ["BadReport", "Device", "Report", "ScheduledFedAvg", "Scheduler"]
+__all__ = ["Device", "Report", "ReportError", "ScheduledFedAvg", "Scheduler"]

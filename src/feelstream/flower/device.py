@@ -100,7 +100,7 @@ class Device:
 
     def report(self, **after_training: Any) -> Report:
         """What the server is told; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
-        measured = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
+        measured: dict[str, Any] = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
         fresh = None if self.fresh_labels is None else self.fresh_labels.astype(np.int32)
         return Report(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **measured)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.errors import FeelstreamError
-from feelstream.flower.report import BadReport
+from feelstream.flower.report import ReportError
 
 
 class Directory:
@@ -42,21 +42,21 @@ class Directory:
         return mask
 
     def introduce(self, node: int, name: str, silent: Iterable[int] = ()) -> int:
-        """Node `node` says it is device `name`: its number, or BadReport if it cannot be.
+        """Node `node` says it is device `name`: its number, or ReportError if it cannot be.
 
         silent: nodes that were asked and did not answer; such a node loses its name to one that answers, so that a
         device which comes back need not wait until Flower has given its old node up.
         """
         device = self._number.get(name)
         if device is None:
-            raise BadReport(f"there is no device '{name[:40]}' in this run")
+            raise ReportError(f"there is no device '{name[:40]}' in this run")
         before = self._device_of.get(node, device)
         if before != device:
-            raise BadReport(f"it called itself '{self.names[before]}' before and '{name[:40]}' now")
+            raise ReportError(f"it called itself '{self.names[before]}' before and '{name[:40]}' now")
         holder = self.node(device)
         if holder not in (None, node):
             if holder not in silent:
-                raise BadReport(f"another connected node is device '{name[:40]}'")
+                raise ReportError(f"another connected node is device '{name[:40]}'")
             del self._device_of[holder]
         self._device_of = {n: d for n, d in self._device_of.items() if d != device or n in self._here}
         self._device_of[node] = device

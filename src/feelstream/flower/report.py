@@ -25,7 +25,7 @@ MOST_JOULES = 1e6  # no device spends a megajoule on one round
 Counts = NDArray[np.int32]
 
 
-class BadReport(FeelstreamError):
+class ReportError(FeelstreamError):
     """A report that cannot be believed; the message says why."""
 
 
@@ -79,11 +79,11 @@ def _wire(field: str) -> str:
 
 
 def device_name(content: RecordDict) -> str:
-    """Who sent a message; BadReport if it does not say."""
+    """Who sent a message; ReportError if it does not say."""
     record = content.config_records.get(DEVICE)
     name = record.get("name") if record is not None else None
     if not isinstance(name, str) or not name:
-        raise BadReport(f"it carries no device name ({DEVICE}.name)")
+        raise ReportError(f"it carries no device name ({DEVICE}.name)")
     return name
 
 
@@ -115,22 +115,22 @@ class Bounds:
         )
 
     def read(self, content: RecordDict) -> Report:
-        """The report in a message, if every number in it is possible; otherwise BadReport says which is not."""
+        """The report in a message, if every number in it is possible; otherwise ReportError says which is not."""
         record = content.metric_records.get(REPORT)
         if record is None:
-            raise BadReport(f"it carries no report (a MetricRecord '{REPORT}')")
+            raise ReportError(f"it carries no report (a MetricRecord '{REPORT}')")
         known = {_wire(field.name) for field in fields(Report)}
         stranger = next((key for key in record if key not in known), None)
         if stranger is not None:
-            raise BadReport(f"'{stranger[:40]}' is no field of a report")
+            raise ReportError(f"'{stranger[:40]}' is no field of a report")
         stored = self._counts(record, "stored_labels")
         fresh = self._counts(record, "fresh_labels") if "fresh-labels" in record else None
         if fresh is None and not self.keeps_all:
-            raise BadReport("fresh-labels is missing, and needed where samples are deleted")
+            raise ReportError("fresh-labels is missing, and needed where samples are deleted")
         if fresh is not None and (fresh > stored).any():
-            raise BadReport("it has more fresh samples of a label than it stores")
+            raise ReportError("it has more fresh samples of a label than it stores")
         if self.capacity is not None and stored.sum(dtype=np.int64) > self.capacity:
-            raise BadReport(f"it stores more than the buffer's {self.capacity} samples")
+            raise ReportError(f"it stores more than the buffer's {self.capacity} samples")
         return Report(
             stored_labels=stored,
             fresh_labels=fresh,
@@ -145,20 +145,22 @@ class Bounds:
         )
 
     def completed(self, report: Report, known: Report | None, age: int, used_labels: Counts) -> Report:
-        """The report with its fresh counts, unless it contradicts what is known of the device (BadReport).
+        """The report with its fresh counts, unless it contradicts what is known of the device (ReportError).
 
         known: what was believed so far, `age` rounds old (0: of this very round); used_labels: its part of X.
         """
         stored = report.stored_labels
         before = known.stored_labels if known is not None else np.zeros_like(stored)
         if known is not None and not np.isclose(report.beta, known.beta, rtol=1e-9, atol=0):
-            raise BadReport(f"its mean gain changed from {known.beta:.6g} to {report.beta:.6g}, and is fixed for a run")
+            raise ReportError(
+                f"its mean gain changed from {known.beta:.6g} to {report.beta:.6g}, and is fixed for a run"
+            )
         if self.keeps_all and (stored < before).any():
-            raise BadReport("its counts shrank, but nothing is ever deleted from a buffer of kind 'keep'")
+            raise ReportError("its counts shrank, but nothing is ever deleted from a buffer of kind 'keep'")
         if known is not None and age == 0:
             same = (stored == before).all()
             if not same or (report.fresh_labels is not None and (report.fresh_labels != known.fresh_labels).any()):
-                raise BadReport("its counts changed within the round")
+                raise ReportError("its counts changed within the round")
             return replace(report, fresh_labels=known.fresh_labels)
         if self.keeps_all and self.since_use:
             return replace(report, fresh_labels=_agreed(report, stored - used_labels, "those already used"))
@@ -172,19 +174,19 @@ class Bounds:
         values = record.get(_wire(name))
         if not isinstance(values, list) or len(values) != self.classes:
             found = f"a list of {len(values)}" if isinstance(values, list) else f"{values!r:.40}"
-            raise BadReport(f"{_wire(name)} must be a list of {self.classes} counts, not {found}")
+            raise ReportError(f"{_wire(name)} must be a list of {self.classes} counts, not {found}")
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_SAMPLES:
-                raise BadReport(f"{_wire(name)} holds {value!r:.40}, which is no count of samples")
+                raise ReportError(f"{_wire(name)} holds {value!r:.40}, which is no count of samples")
         counts = np.array(values, np.int64)
         if counts.sum() > MOST_SAMPLES:
-            raise BadReport(f"{_wire(name)} adds up to more than {MOST_SAMPLES} samples")
+            raise ReportError(f"{_wire(name)} adds up to more than {MOST_SAMPLES} samples")
         return counts.astype(np.int32)
 
 
 def _agreed(report: Report, fresh: Counts, less: str) -> Counts:
     if report.fresh_labels is not None and (report.fresh_labels != fresh).any():
-        raise BadReport(f"its fresh samples are not those it stores less {less}")
+        raise ReportError(f"its fresh samples are not those it stores less {less}")
     return fresh
 
 
@@ -195,14 +197,14 @@ def _number(record: Mapping[str, Any], name: str, limits: tuple[float, float]) -
     # Rounding on the way must not push a value out of a range it lies at the edge of.
     low, high = limits[0] * (1 - 1e-9), limits[1] if limits[1] > 1e300 else limits[1] * (1 + 1e-9)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise BadReport(f"{_wire(name)} must lie between {limits[0]:.6g} and {limits[1]:.6g}, not {value!r:.40}")
+        raise ReportError(f"{_wire(name)} must lie between {limits[0]:.6g} and {limits[1]:.6g}, not {value!r:.40}")
     return float(value)
 
 
 def _needed(record: Mapping[str, Any], name: str, limits: tuple[float, float]) -> float:
     value = _number(record, name, limits)
     if value is None:
-        raise BadReport(f"{_wire(name)} is missing")
+        raise ReportError(f"{_wire(name)} is missing")
     return value
 
 
@@ -211,8 +213,8 @@ def _losses(record: Mapping[str, Any]) -> NDArray[np.float32] | None:
     if values is None:
         return None
     if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
-        raise BadReport("losses must be a list of numbers")
+        raise ReportError("losses must be a list of numbers")
     losses = np.array(values, np.float64)
     if not (losses >= 0).all() or (losses > np.finfo(np.float32).max).any():
-        raise BadReport("losses holds a number that is negative or not finite")
+        raise ReportError("losses holds a number that is negative or not finite")
     return losses.astype(np.float32)

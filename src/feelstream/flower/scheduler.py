@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from feelstream import trace
 from feelstream.admission import Transmission
-from feelstream.flower.report import MEASURED, BadReport, Bounds, Report
+from feelstream.flower.report import MEASURED, Bounds, Report
 from feelstream.policies.base import Decision, Ids, Observation, Outcome, State
 from feelstream.scenario import Scenario
 from feelstream.simulation import PolicyError, RoundRecord, decide, next_queue_j, shown_importance
@@ -93,14 +93,15 @@ class Scheduler:
         return (age < 0) | (age > self.max_report_age)
 
     def check(self, device: int, report: Report) -> Report:
-        """The report with its fresh counts; BadReport if it contradicts what is known of the device."""
+        """The report with its fresh counts; ReportError if it contradicts what is known of the device."""
         age = int(self.report_age[device])
         known = self._belief(device) if age >= 0 else None
         return self.bounds.completed(report, known, age, self.used_labels[device])
 
     def hear(self, device: int, report: Report) -> None:
-        """Believe a report that has passed Bounds.read, unless it contradicts what is known (BadReport)."""
+        """Believe a report that has passed Bounds.read, unless it contradicts what is known (ReportError)."""
         report = self.check(device, report)
+        assert report.fresh_labels is not None
         self.heard_round[device] = self.round
         self.stored_labels[device], self.fresh_labels[device] = report.stored_labels, report.fresh_labels
         self.f_hz[device], self.beta[device] = report.f_hz, report.beta
@@ -243,6 +244,3 @@ def _gain(reply: Report | None) -> float:
     if reply is None:
         return 0.0
     return reply.beta if reply.gain is None else reply.gain
-
-
-__all__ = ["BadReport", "DeployedRecord", "Scheduler", "devices_frame"]
