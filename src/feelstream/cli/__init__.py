@@ -10,7 +10,7 @@ import typer
 from rich.logging import RichHandler
 
 from feelstream import __version__
-from feelstream.cli import catalogue, run
+from feelstream.cli import catalogue, flower, run
 from feelstream.cli.common import err, out
 from feelstream.errors import FeelstreamError
 
@@ -20,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (run, catalogue):
+for commands in (run, catalogue, flower):
     app.add_typer(commands.app)
 
 

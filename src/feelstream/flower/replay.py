@@ -130,6 +130,7 @@ def _server(grid: Grid, context: Context) -> None:
         out=str(settings["out"]),
         deadline_s=float(settings["deadline-s"]),
         query_timeout_s=float(settings["query-timeout-s"]),
+        max_report_age=int(settings["max-report-age"]),
         min_available_nodes=int(settings["nodes"]),
     )  # fmt: skip
     serve(strategy, grid, learner)

@@ -28,7 +28,7 @@ from feelstream.policies.base import Decision, Ids, Observation, Outcome, State
 from feelstream.scenario import Scenario
 from feelstream.simulation import PolicyError, RoundRecord, decide, next_queue_j, shown_importance
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from feelstream.flower.scheduler import DeployedRecord, Scheduler
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
