@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -244,10 +244,8 @@ def _listens(port: int) -> bool:
 
 
 def _signal(process: subprocess.Popen[bytes], what: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, what)
-    except ProcessLookupError:
-        pass
 
 
 def _toml(value: str | float) -> str:

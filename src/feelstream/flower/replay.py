@@ -1,8 +1,8 @@
 """A scenario played by real messages: each client replays the simulator's world for its own device.
 
-Because every draw of the world is keyed by (seed, purpose, round, device), a client needs only the scenario, the seed and
-the round to know what its device holds, at which frequency it runs and what its channel is like. A federation of such
-clients must therefore do exactly what the simulator does; it is how the deployment is tested, and what
+Because every draw of the world is keyed by (seed, purpose, round, device), a client needs only the scenario, the seed
+and the round to know what its device holds, at which frequency it runs and what its channel is like. A federation of
+such clients must therefore do exactly what the simulator does; it is how the deployment is tested, and what
 `feelstream flower run` shows.
 """
 
