@@ -107,7 +107,7 @@ def test_noisy_counts_only_grow_and_centre_on_the_truth() -> None:
     rng = np.random.default_rng(1)
     true, state, seen = np.zeros(4, np.int64), NoisyCounts.empty(4), []
     for _ in range(50):
-        true = true + [3, 0, 10, 1]
+        true = true + np.array([3, 0, 10, 1])
         state = state.tell(true, 2.0, rng)
         seen.append(state.released)
     assert (np.diff(seen, axis=0) >= 0).all()
