@@ -47,7 +47,8 @@ Played = tuple[NDArray[np.bool_], float, float]
 
 def show(name: str, exact: list[Played], other: list[Played]) -> None:
     kept = np.mean([(a & b).sum() / a.sum() for (a, _, _), (b, _, _) in zip(exact, other, strict=True)])
-    energy, worth = (np.mean([b[i] for b in other]) / np.mean([a[i] for a in exact]) for i in (1, 2))
+    energy = sum(b[1] for b in other) / sum(a[1] for a in exact)
+    worth = sum(b[2] for b in other) / sum(a[2] for a in exact)
     print(f"{name}  {kept:13.1%}  {energy:6.3f}  {worth:10.3f}")
 
 

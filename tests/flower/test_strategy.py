@@ -220,6 +220,16 @@ def test_a_device_that_returns_keeps_its_queue(tmp_path: Path) -> None:
     assert fs.verify(tmp_path / "run").ok
 
 
+def test_a_device_that_returns_need_not_wait_for_its_old_node_to_be_given_up() -> None:
+    grid = grid_of(lambda context, message: None)  # crashed, but still in Flower's list
+    chosen = strategy(max_report_age=0)
+    chosen.directory.meet([10])
+    chosen.directory.introduce(10, "0")
+    grid.add(77, {"partition-id": 0}, client(growing))
+    list(chosen.configure_train(1, model(), ConfigRecord(), grid))
+    assert chosen.directory.node(0) == 77
+
+
 def test_reports_ride_on_replies_and_only_the_unheard_are_asked(tmp_path: Path) -> None:
     grid = grid_of(*[client(growing)] * K)
     options = {"max_report_age": 2, "out": tmp_path / "run"}

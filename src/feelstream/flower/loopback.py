@@ -6,6 +6,7 @@ app's dependencies at run time are off, so no other host is needed.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -186,6 +187,11 @@ def run_in_federation(
 ) -> Run:
     """Play a scenario through SuperLink and one SuperNode per device, and store the ordinary run directory."""
     out = out.resolve()
+    if is_complete(out):
+        stored = read(out)
+        if (stored.scenario, stored.seed) != (scenario, seed):
+            raise RunError(f"{out} holds another run; choose another directory or remove it")
+        return stored
     with federation() as flower:
         for device in range(scenario.system.devices):
             flower.start_node(device, scenario.system.devices)
@@ -249,4 +255,5 @@ def _signal(process: subprocess.Popen[bytes], what: int) -> None:
 
 
 def _toml(value: str | float) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    """JSON's strings are TOML's basic strings."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
