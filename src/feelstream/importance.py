@@ -14,10 +14,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.errors import ScenarioError
 from feelstream.plugins import Registry
 
 Reals = NDArray[np.float64]
 Metric = Callable[[Reals, Reals], Reals]
+
+BLOCK = 2048  # devices whose label counts fit the cache
 
 
 def amount(fresh: NDArray[np.int64], feasible: NDArray[np.bool_]) -> Reals:
@@ -32,19 +35,26 @@ def dissimilarity(fresh_labels: NDArray[np.int32], used_labels: NDArray[np.int64
     """Distance of each device's fresh labels (K, m) from the labels used so far (m,).
 
     0 where nothing was used yet, where a device has nothing fresh, and where both are perfectly balanced (x = y = 0).
+
+    As ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y, two sums over a device's counts c_i suffice, with n = Σ c_i:
+    ‖y‖² = m (m Σ c_i² − n²) / n², whose bracket is a whole number and 0 exactly where y is, and x·y = m Σ x_i c_i / n.
+    The rows are taken in blocks that stay in the cache, so no (K, m) array of floats ever exists.
     """
-    result = np.zeros(len(fresh_labels))
+    devices, m = fresh_labels.shape
+    result = np.zeros(devices)
     if not used_labels.any():
         return result
     x = used_labels / used_labels.mean() - 1
-    has_fresh = fresh_labels.any(axis=1)
-    counts = fresh_labels if has_fresh.all() else fresh_labels[has_fresh]
-    y = counts / counts.mean(axis=1, keepdims=True) - 1
-    scale = x @ x + np.einsum("km,km->k", y, y)
-    gap = y - x
-    distance = np.einsum("km,km->k", gap, gap)
-    result[has_fresh] = np.divide(distance, scale, out=np.zeros_like(scale), where=scale > 0)
-    return result
+    x_norm = x @ x
+    sums = np.column_stack([np.ones(m), x])  # c @ sums = (n, Σ x_i c_i)
+    for start in range(0, devices, BLOCK):
+        counts = fresh_labels[start : start + BLOCK].astype(np.float64)
+        total, along = (counts @ sums).T
+        y_norm = m * (m * np.einsum("km,km->k", counts, counts) - total * total)
+        scale = x_norm * total * total + y_norm  # both norms, times n²
+        gap = scale - 2 * m * along * total
+        np.divide(gap, scale, out=result[start : start + BLOCK], where=scale > 0)
+    return np.clip(result, 0.0, 2.0, out=result)
 
 
 def combined(amount: Reals, dissimilarity: Reals) -> Reals:
@@ -67,3 +77,11 @@ METRICS: Registry[Metric] = Registry(
     {"combined": combined, "amount": amount_only, "dissimilarity": dissimilarity_only},
     callable,
 )
+
+
+def evaluate(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:
+    """I_k by a metric's name; ScenarioError where a user's own one does not give one finite number per device."""
+    worth = np.asarray(METRICS.lookup(metric)(amount, dissimilarity), float)
+    if worth.shape != amount.shape or not np.isfinite(worth).all():
+        raise ScenarioError(f"policy.metric: '{metric}' must give one finite number per device")
+    return worth

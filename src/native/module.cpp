@@ -1,3 +1,87 @@
+// The Python face of the engine. Callers check what they pass (learning/native.py has the sentences);
+// what is checked here again is only what would otherwise read or write outside an array.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
-NB_MODULE(_native, m) { m.doc() = "feelstream's learning kernel"; }
+#include <limits>
+#include <stdexcept>
+
+#include "engine.hpp"
+
+namespace nb = nanobind;
+using feelstream::Engine;
+
+namespace {
+
+template <class T, int N>
+using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+using Images = Array<const std::uint8_t, 2>;  // (sample, pixel)
+using Labels = Array<const std::int32_t, 1>;
+using Theta = Array<const float, 1>;
+using Profile = std::vector<double>;
+
+void require(bool holds, const char* sentence) {
+    if (!holds) throw std::invalid_argument(sentence);
+}
+
+feelstream::Samples check(const Engine& engine, const Images& images, const Labels& labels, const Theta& theta,
+                          float scale, float shift) {
+    const auto& net = engine.network();
+    require(images.shape(0) == labels.shape(0), "as many labels as images are needed");
+    require(images.shape(1) == std::size_t(net.pixels), "the images do not have the model's shape");
+    require(theta.shape(0) == std::size_t(net.parameters), "theta does not have the model's length");
+    for (std::size_t i = 0; i < labels.shape(0); ++i)
+        require(labels(i) >= 0 && labels(i) < net.classes, "a label is outside the model's classes");
+    return {images.data(), labels.data(), scale, shift};
+}
+
+Profile train(const Engine& engine, const Images& images, const Labels& labels, float scale, float shift,
+              const Theta& theta, const Array<const std::int64_t, 3>& batches, float lr, int threads,
+              const Array<float, 2>& updates, const Array<float, 3>& losses, bool profile) {
+    const auto samples = check(engine, images, labels, theta, scale, shift);
+    const std::size_t devices = batches.shape(0), steps = batches.shape(1), size = batches.shape(2);
+    require(updates.shape(0) == devices && updates.shape(1) == theta.shape(0), "updates has the wrong shape");
+    require(losses.shape(0) == devices && losses.shape(1) == steps && losses.shape(2) == size,
+            "losses has the wrong shape");
+    require(size > 0 && size <= std::size_t(std::numeric_limits<int>::max()), "the batch size is out of range");
+    for (std::size_t i = 0; i < batches.size(); ++i)
+        require(batches.data()[i] >= 0 && std::size_t(batches.data()[i]) < images.shape(0),
+                "a sample number is outside the data set");
+    Profile seconds(profile ? engine.profile_size() : 0);
+    const nb::gil_scoped_release release;
+    engine.train(samples, theta.data(), batches.data(), std::int64_t(devices), std::int64_t(steps),
+                 std::int64_t(size), lr, threads, updates.data(), losses.data(),
+                 profile ? seconds.data() : nullptr);
+    return seconds;
+}
+
+std::tuple<double, std::int64_t, Profile> evaluate(const Engine& engine, const Images& images,
+                                                   const Labels& labels, float scale, float shift,
+                                                   const Theta& theta, int threads, bool profile) {
+    const auto samples = check(engine, images, labels, theta, scale, shift);
+    Profile seconds(profile ? engine.profile_size() : 0);
+    const nb::gil_scoped_release release;
+    const auto result = engine.evaluate(samples, std::int64_t(images.shape(0)), theta.data(), threads,
+                                        profile ? seconds.data() : nullptr);
+    return {result.loss_sum, result.right, std::move(seconds)};
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "feelstream's learning kernel";
+    m.def("available", &feelstream::available_kernels, "Instruction sets this machine can run, slowest first.");
+    nb::class_<Engine>(m, "Engine")
+        .def(nb::init<int, int, int, const std::vector<feelstream::Layer>&, const std::string&>(),
+             nb::arg("channels"), nb::arg("rows"), nb::arg("columns"), nb::arg("layers"), nb::arg("isa"))
+        .def_prop_ro("parameters", [](const Engine& e) { return e.network().parameters; })
+        .def_prop_ro("classes", [](const Engine& e) { return e.network().classes; })
+        .def_prop_ro("stages", &Engine::stage_names)
+        .def("train", &train)
+        .def("evaluate", &evaluate)
+        .def("peak", &Engine::peak, nb::call_guard<nb::gil_scoped_release>(), nb::arg("seconds"),
+             "Multiply-adds a second that one core can do.");
+}

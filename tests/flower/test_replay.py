@@ -12,6 +12,7 @@ import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
 from feelstream.learning.base import Evaluation, Training
+from feelstream.policies import POLICIES
 from feelstream.simulation import Simulation
 
 DEVICES, SEED = 6, 3
@@ -27,6 +28,7 @@ WORLDS = {
     "largest admission, per round": [*STRESS, "radio.admission=largest", "data.fresh=per_round"],
     "no fading, cap": ["radio.fading=none", "policy.cardinality=cap", "policy.V=1.0"],
 }
+WORLDS |= {f"policy {name}": [f"policy.name={name}", "policy.size=2", "system.energy_budget_j=1.0"] for name in POLICIES.names()}
 
 
 class Drifting:

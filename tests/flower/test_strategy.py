@@ -17,6 +17,7 @@ import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower import Device, ScheduledFedAvg
 from feelstream.flower.report import DEVICE, QUERY
+from feelstream.policies import POLICIES
 
 K, CLASSES, SHORT = 4, 3, 0.01
 FAST = ["cpu.frequency_hz=[1e9, 1.5e9]", f"system.devices={K}", "policy.V=inf", "learning.engine=none"]
@@ -116,6 +117,21 @@ def test_a_silent_trainer_is_charged_for_computing(tmp_path: Path) -> None:
     np.testing.assert_allclose(silent["e_cmp_j"], computing)
     np.testing.assert_allclose(silent["queue_next_j"], [computing - 5e-4, 2 * (computing - 5e-4)])
     assert fs.verify(tmp_path / "run").ok
+
+
+@pytest.mark.parametrize("policy", POLICIES.names())
+def test_no_policy_minds_silence_and_absence(policy: str, tmp_path: Path) -> None:
+    grid = grid_of(silent_in_training(client(growing)), client(growing))  # and two that never come
+    changes = [f"policy.name={policy}", "policy.size=2", "system.energy_budget_j=1.0"]
+    scenario = fs.preset("tiny", [*FAST[:2], FAST[3], *changes])
+    options: dict[str, Any] = {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT}
+    ScheduledFedAvg(scenario, out=tmp_path / "run", **options).start(grid, model(), num_rounds=4)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    assert not devices.filter(pl.col("device") != 1)["transmitted"].any()
+    assert rows(tmp_path / "run", 1)["transmitted"].any()
+    report = fs.verify(tmp_path / "run")
+    assert report.ok, report
 
 
 def with_arrays(**arrays: Any) -> Answer:

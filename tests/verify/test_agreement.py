@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from slow_simulator import scenario, simulate
 
-from feelstream.verify import verify
+from feelstream.verify import reading, verify
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "exact": {},
@@ -51,7 +51,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "nobody-feasible": {"system__round_s": 0.05},
     "budget-list": {"system__energy_budget_j": [0.0, 0.01, 0.02, 0.1, 1.0]},
     "random": {"policy": {"name": "random", "size": 3}},
-    "unknown-policy": {"policy": {"name": "greedy_energy", "size": 2, "of_its_own": [1, "x"]}},
+    "unknown-policy": {"policy": {"name": "mine.py:Mine", "size": 2, "of_its_own": [1, "x"]}},
     "engine-none": {"learning__engine": "none"},
 }
 
@@ -106,7 +106,7 @@ def test_blocks_of_rounds_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path = simulate(scenario(policy__cardinality="cap")).save(tmp_path)
     whole = verify(path)
     for rows in (1, 11, 15):
-        monkeypatch.setattr("feelstream.verify.reading.BLOCK_ROWS", rows)
+        monkeypatch.setattr(reading, "BLOCK_ROWS", rows)
         assert verify(path) == whole
 
 

@@ -16,12 +16,13 @@ from flwr.serverapp.strategy import Result
 from numpy.typing import NDArray
 
 from feelstream import __version__
+from feelstream.about import FORMAT
 from feelstream.errors import FeelstreamError
 from feelstream.files import write_atomically
 from feelstream.flower.exchange import exchange
 from feelstream.flower.scheduler import devices_frame
 from feelstream.learning.base import Evaluation
-from feelstream.run import FORMAT, play_in
+from feelstream.run import play_in
 from feelstream.scenario import Scenario
 from feelstream.simulation import RoundRecord
 

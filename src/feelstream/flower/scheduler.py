@@ -35,6 +35,7 @@ log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 class DeployedRecord(RoundRecord):
     """A round with real devices: also how well each was known."""
 
+    available: NDArray[np.bool_]  # (K,) could be scheduled at all
     report_age: NDArray[np.int32]  # (K,) rounds since the last believed report; −1: never heard of
     metered: NDArray[np.bool_]  # (K,) its times and energies are its own measurement, not the model's
 
@@ -42,9 +43,8 @@ class DeployedRecord(RoundRecord):
 def devices_frame(records: Sequence[RoundRecord]) -> pl.DataFrame:
     """The ordinary rows, with three more columns that only a deployment has: available, report_age, metered."""
     more = [record for record in records if isinstance(record, DeployedRecord)]
-    available = [record.observation.available for record in more if record.observation.available is not None]
     return trace.devices_frame(records).with_columns(
-        pl.Series("available", np.concatenate(available), pl.Boolean),
+        pl.Series("available", np.concatenate([record.available for record in more]), pl.Boolean),
         pl.Series("report_age", np.concatenate([record.report_age for record in more]), pl.Int32),
         pl.Series("metered", np.concatenate([record.metered for record in more]), pl.Boolean),
     )
@@ -72,7 +72,7 @@ class Scheduler:
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
         self._excluded = np.zeros(devices, bool)
-        self._open: tuple[Observation, Decision, NDArray[np.int32]] | None = None
+        self._open: tuple[Observation, Decision, NDArray[np.bool_], NDArray[np.int32]] | None = None
 
     def begin(self) -> int:
         """Start the next round and return its number."""
@@ -124,10 +124,11 @@ class Scheduler:
             fresh_labels=self.fresh_labels.copy(),
             used_labels=self.used_labels.sum(axis=0, dtype=np.int64),
             queue_j=self.queue_j,
-            available=available,
         )
-        decision = decide(self.policy, self.policy_state, observation, self.seed)
-        self._open = observation, decision, self.report_age
+        # Nobody schedules a device without data, so to the policy that is what one out of reach looks like.
+        seen = replace(observation, stored=np.where(available, observation.stored, 0))
+        decision = decide(self.policy, self.policy_state, seen, self.seed)
+        self._open = observation, decision, available, self.report_age
         return decision.schedule
 
     def settle(self, replies: Mapping[int, Report]) -> DeployedRecord:
@@ -136,7 +137,7 @@ class Scheduler:
         A scheduled device that did not reply is one whose channel was dead: it has computed, and sends nothing.
         """
         assert self._open is not None, "schedule comes before settle"
-        observation, decision, report_age = self._open
+        observation, decision, available, report_age = self._open
         schedule = decision.schedule
         gain = observation.beta.copy()
         for device in schedule:
@@ -175,6 +176,7 @@ class Scheduler:
             transmission=transmission,
             queue_next_j=self.queue_j,
             evaluation=None,
+            available=available,
             report_age=report_age,
             metered=metered,
         )

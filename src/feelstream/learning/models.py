@@ -57,9 +57,13 @@ class Model:
     def shapes(self) -> list[Shape]:
         """The shape after each layer; raises ScenarioError where a layer does not fit."""
         shape, shapes = self.input, []
+        if min(shape) < 1:
+            raise ScenarioError(f"the input shape {shape} must hold positive numbers")
         for position, layer in enumerate(self.layers):
             channels, rows, columns = shape
             match layer:
+                case Conv(out, kernel) if kernel < 1:
+                    raise ScenarioError(f"layer {position + 1} ({layer}) needs a kernel of at least 1")
                 case Conv(out, kernel):
                     shape = (out, rows - kernel + 1, columns - kernel + 1)
                 case MaxPool():
@@ -84,6 +88,21 @@ class Model:
                 found.append(((layer.units, prod(shape)), prod(shape)))
             shape = after
         return found
+
+    @property
+    def classes(self) -> int:
+        """How many logits the last layer gives."""
+        return self.shapes()[-1][0] if self.layers else 0
+
+    def check(self, classes: int | None = None) -> None:
+        """Raise ScenarioError unless the layers fit, weigh something and end in one logit per class."""
+        shapes = self.shapes()
+        if not self.weights():
+            raise ScenarioError("a model needs at least one layer with weights (Conv or Dense)")
+        if shapes[-1][1:] != (1, 1):
+            raise ScenarioError(f"the last layer must give one logit per class, and it gives shape {shapes[-1]}")
+        if classes is not None and self.classes != classes:
+            raise ScenarioError(f"the last layer gives {self.classes} logits, and the data set has {classes} classes")
 
     @property
     def parameters(self) -> int:
@@ -128,4 +147,6 @@ def build(name: str, input: Shape, classes: int) -> Model:
     >>> build("paper-cnn", (1, 28, 28), 10).parameters
     21840
     """
+    if name not in STACKS:
+        raise ScenarioError(f"no model is called {name!r}; there are: {', '.join(STACKS)}")
     return Model(input, STACKS[name](classes))

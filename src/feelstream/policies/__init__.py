@@ -1,8 +1,39 @@
-"""Scheduling policies: the contract in base.py, one rule per file."""
+"""Scheduling policies: the contract in base.py, one rule per file. docs/policies.md is the catalogue."""
 
 from feelstream.plugins import plugin_registry
+from feelstream.policies.age import Age
 from feelstream.policies.base import Policy
+from feelstream.policies.best_channel import BestChannel
+from feelstream.policies.fedcs import FedCS
+from feelstream.policies.greedy_energy import GreedyEnergy
+from feelstream.policies.importance_greedy import ImportanceGreedy
 from feelstream.policies.lyapunov import Lyapunov
+from feelstream.policies.lyapunov_joint import LyapunovJoint
+from feelstream.policies.myopic_energy import MyopicEnergy
+from feelstream.policies.ocean import Ocean
+from feelstream.policies.oort import Oort
+from feelstream.policies.power_of_choice import PowerOfChoice
+from feelstream.policies.proportional_fair import ProportionalFair
 from feelstream.policies.random import Random
+from feelstream.policies.round_robin import RoundRobin
+from feelstream.policies.select_all import SelectAll
 
-POLICIES = plugin_registry("policies", Policy, Lyapunov, Random)
+POLICIES = plugin_registry(
+    "policies",
+    Policy,
+    Lyapunov,
+    LyapunovJoint,
+    Random,
+    RoundRobin,
+    ProportionalFair,
+    BestChannel,
+    GreedyEnergy,
+    Age,
+    FedCS,
+    PowerOfChoice,
+    Oort,
+    Ocean,
+    MyopicEnergy,
+    ImportanceGreedy,
+    SelectAll,
+)

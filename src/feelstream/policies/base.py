@@ -55,7 +55,6 @@ class Observation:
     fresh_labels: NDArray[np.int32]  # (K, m)
     used_labels: NDArray[np.int64]  # (m,) label counts of X, the data used so far
     queue_j: Reals  # (K,) Q_k(t)
-    available: NDArray[np.bool_] | None = None  # (K,) who can be reached at all; None: everyone
 
     def plan(self, n: int) -> Plan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
@@ -65,8 +64,6 @@ class Observation:
         system = self.system
         transmit_time_s = system.surrogate_time_s(max(n, 1))
         feasible = (self.stored >= 1) & (self.compute_time_s + transmit_time_s <= system.round_s)
-        if self.available is not None:
-            feasible &= self.available
         energy_j = self.compute_energy_j + system.received_power_w / self.beta * transmit_time_s
         return Plan(n, transmit_time_s, feasible, energy_j, importance.amount(self.fresh, feasible))
 
@@ -92,6 +89,7 @@ class Decision:
     plan: Plan
     importance: Reals | None = None  # (K,) None: the trace shows the combined metric
     score: Reals | None = None  # (K,) what the policy minimised, if it minimises a sum over devices
+    f_hz: Reals | None = None  # (scheduled,) frequency chosen for each; None: all that the device has
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class Policy(Plugin):
 
     tag_field: ClassVar[str] = "name"
 
-    size: Count = Field(2, description="devices scheduled per round (at most, where the rule says so)")
+    size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so)")
 
     @property
     def smallest_plan(self) -> int:

@@ -16,8 +16,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from feelstream.errors import ScenarioError
-from feelstream.importance import METRICS
+from feelstream.importance import METRICS, evaluate
+from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
 
 
@@ -26,14 +26,16 @@ class Lyapunov(Policy):
 
     tag: ClassVar[str] = "lyapunov"
 
-    V: Annotated[float, Field(strict=True, gt=0)] = Field(
-        0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
+    V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
+        default=0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
     )
     cardinality: Literal["exact", "cap", "free"] = Field(
-        "exact",
+        default="exact",
         description="exact: `size` devices; cap: at most `size`, negative scores only; free: 0..`size`, optimised",
     )
-    metric: str = Field("combined", description="importance: combined, amount, dissimilarity, or file.py:function")
+    metric: str = Field(
+        default="combined", description="importance: combined, amount, dissimilarity, or file.py:function"
+    )
 
     @field_validator("metric")
     @classmethod
@@ -47,9 +49,7 @@ class Lyapunov(Policy):
 
     def score(self, observation: Observation, plan: Plan) -> tuple[Reals, Reals]:
         """(importance, score) of every device when plan.n devices share the band."""
-        worth = METRICS.lookup(self.metric)(plan.amount, observation.dissimilarity)
-        if worth.shape != plan.amount.shape or not np.isfinite(worth).all():
-            raise ScenarioError(f"policy.metric: '{self.metric}' must give one finite number per device")
+        worth = evaluate(self.metric, plan.amount, observation.dissimilarity)
         if np.isinf(self.V):
             return worth, -worth
         return worth, observation.queue_j * plan.energy_j - self.V * worth

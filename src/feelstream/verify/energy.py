@@ -8,6 +8,7 @@ from feelstream.verify.findings import ABSOLUTE, RELATIVE, Array, Findings, Stag
 from feelstream.verify.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
 from feelstream.verify.reading import Block
 from feelstream.verify.settings import Settings
+from feelstream.verify.shares import OWN_SHARES, check_split
 
 MEASURED = {"t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j"}
 
@@ -17,7 +18,12 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
     scheduled, sent = block["scheduled"], block["transmitted"]
     n = sent.sum(axis=1, keepdims=True)
     power = s.received_power_w / block["beta"]
-    sending = sending_time_s(s, np.maximum(n, 1), block["gain"] / block["beta"])
+    share = 1.0 / np.maximum(n, 1)
+    share_rule = "n transmitters get 1/n of the band each, others none"
+    if s.policy in OWN_SHARES:
+        share, share_rule = block["bandwidth_share"], "only a transmitter has a share of the band"
+        check_split(found, s, block)
+    sending = sending_time_s(s, 1.0 / np.where(sent, share, 1.0), block["gain"] / block["beta"])
     computing = computing_time_s(s, block["f_hz"])
     expected = {
         "t_cmp_s": (scheduled, computing, "T_cmp = c/f for a scheduled device, else 0"),
@@ -28,11 +34,11 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
         ),
         "bandwidth_share": (
             sent,
-            1.0 / np.maximum(n, 1),
-            "n transmitters get 1/n of the band each, others none",
+            share,
+            share_rule,
         ),
         "power_w": (sent, power, "P = P0/β for a transmitter, else 0"),
-        "t_tr_s": (sent, sending, "T_tr = S_bits/R(n, |g|²) for n transmitters, else 0"),
+        "t_tr_s": (sent, sending, "T_tr = S_bits/R(|g|²) on the transmitter's share of the band, else 0"),
         "e_tr_j": (sent, power * sending, "E_tr = P·T_tr for a transmitter, else 0"),
     }
     for name, (who, value, rule) in expected.items():
@@ -44,12 +50,10 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
         found.flag(Stage.ENERGY, name, block.rounds, negative, block[name], np.array(0.0), rule)
     _check_deadlines(found, s, block, np.maximum(planned, 1)[:, None])
     # Where one device's share is wrong, that device is named instead.
-    unfair = ~close(block["bandwidth_share"], np.where(sent, 1.0 / np.maximum(n, 1), 0.0))
+    unfair = ~close(block["bandwidth_share"], np.where(sent, share, 0.0))
     share, wanted = block["bandwidth_share"].sum(axis=1), (n[:, 0] > 0).astype(float)
     rule = "the shares add up to 1 if anyone transmits"
-    found.compare(
-        Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0
-    )
+    found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0)
 
 
 def _check_deadlines(found: Findings, s: Settings, block: Block, n: Array) -> None:
@@ -73,9 +77,7 @@ def check_queues(found: Findings, s: Settings, block: Block) -> None:
     stepped = np.maximum(queue + change, 0.0)
     rule = "Q(t+1) = max(Q(t) + E − budget, 0)"
     found.compare(Stage.QUEUE, "queue_next_j", block.rounds, after, stepped, rule, scale)
-    found.flag(
-        Stage.QUEUE, "queue_next_j", block.rounds, ~(after >= 0), after, stepped, "a queue is never negative"
-    )
+    found.flag(Stage.QUEUE, "queue_next_j", block.rounds, ~(after >= 0), after, stepped, "a queue is never negative")
 
     drift = 0.5 * (np.square(after) - np.square(queue)).sum(axis=1)
     bound = (0.5 * np.square(change) + queue * change).sum(axis=1)

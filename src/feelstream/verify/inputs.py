@@ -73,15 +73,11 @@ def _check_radio_and_cpu(found: Findings, s: Settings, block: Block) -> None:
     known = block.before("report_age") >= 0
     found.compare(IN, "beta", block.rounds, block["beta"], block.before("beta"), rule, where=known)
     gain = block["gain"]
-    found.flag(
-        IN, "gain", block.rounds, ~(gain >= 0), gain, np.array(0.0), "a channel power gain is not negative"
-    )
+    found.flag(IN, "gain", block.rounds, ~(gain >= 0), gain, np.array(0.0), "a channel power gain is not negative")
     if s.fading == "none":
         # A device that did not reply in time stands in the trace with a dead channel.
         silent = block["scheduled"] & ~block["transmitted"] & (gain == 0) & s.deployed
-        found.compare(
-            IN, "gain", block.rounds, gain, block["beta"], "without fading the gain equals β", where=~silent
-        )
+        found.compare(IN, "gain", block.rounds, gain, block["beta"], "without fading the gain equals β", where=~silent)
 
 
 def _check_data(found: Findings, s: Settings, block: Block) -> None:

@@ -76,7 +76,7 @@ def check_lyapunov_decision(found: Findings, s: Settings, block: Block, planned:
     worse = chosen_total > best_total + RELATIVE * (chosen_scale + best_scale) + ABSOLUTE
     bad = (size_is_wrong | worse)[:, None] & (scheduled != best)
     found.flag(Stage.DECISION, "scheduled", block.rounds, bad, scheduled, best, rule)
-    if s.cardinality == "free":
+    if s.cardinality == "free" and s.metric != "own":
         _check_free_size(found, s, block, planned, best_total, best_scale)
 
 

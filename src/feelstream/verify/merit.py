@@ -42,10 +42,15 @@ def check_importance(found: Findings, s: Settings, block: Block) -> Merit:
     amount = amounts(block["fresh"], feasible)
     dissimilarity, exactly_zero = dissimilarities(block["used_labels"], block["fresh_labels"])
     merit = merit_at(s, amount, dissimilarity, exactly_zero, feasible)
+    if s.metric == "own":
+        given = np.where(feasible, block["importance"], 0.0)
+        merit = Merit(feasible, given, np.abs(given))
     rules = {
         "amount": "amount = |Π_f|·fresh / Σ fresh over Π_f, 0 if nothing is fresh",
         "dissimilarity": "dissimilarity = ‖x−y‖²/(‖x‖²+‖y‖²) of centred label counts, 0 if either is empty",
-        "importance": f"importance by the metric {s.metric}",
+        "importance": "importance is stored for every feasible device"
+        if s.metric == "own"
+        else f"importance by the metric {s.metric}",
     }
     recomputed = {"amount": amount, "dissimilarity": dissimilarity, "importance": merit.importance}
     scales = {"amount": 0.0, "dissimilarity": np.where(exactly_zero, 0.0, 1.0), "importance": merit.scale}

@@ -22,12 +22,8 @@ ROUND_COLUMNS = {
 }
 DEVICE_COLUMNS = {
     **dict.fromkeys(("round", "device", "stored", "fresh"), WHOLE),
-    **dict.fromkeys(
-        ("f_hz", "beta", "gain", "amount", "dissimilarity", "importance", "queue_j", "score"), REAL
-    ),
-    **dict.fromkeys(
-        ("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "queue_next_j"), REAL
-    ),
+    **dict.fromkeys(("f_hz", "beta", "gain", "amount", "dissimilarity", "importance", "queue_j", "score"), REAL),
+    **dict.fromkeys(("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "queue_next_j"), REAL),
     **dict.fromkeys(("feasible", "scheduled", "transmitted"), TRUTH),
     **dict.fromkeys(("fresh_labels", "used_labels"), COUNTS),
 }
@@ -153,7 +149,5 @@ def _label_counts(path: Path, series: pl.Series, classes: int | None) -> Array:
     lengths = lists.list.len()
     wanted = classes if classes is not None else lengths.max()
     if wanted == 0 or lists.null_count() or bool((lengths != wanted).any()):
-        raise RunError(
-            f"{path}: every list in the column {series.name} must have one entry per class ({wanted})."
-        )
+        raise RunError(f"{path}: every list in the column {series.name} must have one entry per class ({wanted}).")
     return lists.explode().fill_null(-1).to_numpy()

@@ -14,6 +14,10 @@ from feelstream.errors import RunError
 from feelstream.verify.findings import Array
 
 FORMAT = 1
+OUR_POLICIES = (
+    "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
+    "fedcs", "power_of_choice", "oort", "ocean", "myopic_energy", "importance_greedy", "select_all",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,10 @@ class Settings:
     V: float | None
     size: int | None
     cardinality: str | None
-    metric: str
+    metric: str  # "own": a user's function or policy, so importance is taken as stored
+    power_max_w: float | None  # None: P0/min β
+    fade_reserve: float
+    least_share: float | None
     learns: bool
     eval_every: int
     trace_level: str
@@ -82,9 +89,7 @@ class _Section:
     def whole(self, least: int = 1) -> int:
         value = self.number()
         if not value.is_integer() or value < least:
-            raise RunError(
-                f"run.json: {self.name} must be a whole number of at least {least}, not {value!r}."
-            )
+            raise RunError(f"run.json: {self.name} must be a whole number of at least {least}, not {value!r}.")
         return int(value)
 
     def ratio(self) -> float:
@@ -125,13 +130,9 @@ def read_settings(directory: Path) -> Settings:
         raise RunError(f"{path} is damaged: it cannot be read as JSON.") from None
     root = _Section(tree)
     if root["format"].tree != FORMAT:
-        raise RunError(
-            f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}."
-        )
+        raise RunError(f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}.")
     if root["status"].tree != "complete":
-        raise RunError(
-            f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first."
-        )
+        raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
     return _settings(root["scenario"], root.get("data"), deployed)
@@ -143,17 +144,14 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
     name = str(policy["name"].tree)
     K = system["devices"].whole()
     budget = system["energy_budget_j"]
-    budget_j = (
-        [item.number() for item in budget.items(K)]
-        if isinstance(budget.tree, list)
-        else [budget.number()] * K
-    )
+    budget_j = [item.number() for item in budget.items(K)] if isinstance(budget.tree, list) else [budget.number()] * K
     low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
     low_gain, high_gain = (item.ratio() for item in radio["gain_db"].items(2))
     classes = data.get("classes") if data else None
     capacity = buffer.get("capacity")
     metric = policy.get("metric")
-    drift_plus_penalty = name == "lyapunov"
+    drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
+    limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
     return Settings(
         K=K,
         T=system["rounds"].whole(),
@@ -177,11 +175,21 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         classes=classes.whole() if classes and isinstance(classes.tree, int) else None,
         policy=name,
         V=policy["V"].weight() if drift_plus_penalty else None,
-        size=policy["size"].whole(0) if name in ("lyapunov", "random") else None,
+        size=policy["size"].whole(0) if name in OUR_POLICIES else None,
         cardinality=policy["cardinality"].one_of("exact", "cap", "free") if drift_plus_penalty else None,
-        metric=metric.one_of("combined", "amount", "dissimilarity") if metric else "combined",
+        metric=_metric(name, metric),
+        least_share=policy["least_share"].positive() if name == "ocean" else None,
+        power_max_w=limit.positive() if limit and drift_plus_penalty else None,
+        fade_reserve=reserve.positive() if reserve and drift_plus_penalty else 1.0,
         learns=learning["engine"].tree != "none",
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
     )
+
+
+def _metric(policy: str, metric: _Section | None) -> str:
+    """One of ours, or "own" where a user's function, or a policy that we do not know, says what data is worth."""
+    if policy not in OUR_POLICIES or (metric is not None and ":" in str(metric.tree)):
+        return "own"
+    return metric.one_of("combined", "amount", "dissimilarity") if metric else "combined"

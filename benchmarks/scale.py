@@ -1,0 +1,124 @@
+"""How the cost of a round grows with the number of devices, against the floor of reading what is known once.
+
+    python benchmarks/scale.py            K = 10², …, 10⁶
+    python benchmarks/scale.py --smoke    K = 10², 10³, two rounds each
+
+The scenario is the preset `million` with K devices, K/1000 of them scheduled and as much band for each. The floor is
+the time to read every array of the observation once through memory; the decision is the policy's `select`, with
+nothing cached; the round is all of it: arrivals, decision, channel, queues and the row of the trace. All three are the
+least of several takes in one run on one core, since other programs only ever add time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import sys
+from dataclasses import fields, replace
+from time import perf_counter
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
+
+import numpy as np
+
+from feelstream import preset, trace
+from feelstream.data.datasets import load
+from feelstream.policies.base import Observation
+from feelstream.simulation import Simulation
+
+GOAL_DECISION, GOAL_ROUND_S, GOAL_BYTES = 15.0, 0.5, 2e9
+
+
+def build(devices: int, rounds: int) -> Simulation:
+    size = max(devices // 1000, 1)
+    scenario = preset(
+        "million",
+        [
+            f"system.devices={devices}",
+            f"system.rounds={rounds}",
+            f"policy.size={size}",
+            f"radio.bandwidth_hz={size * 1e7}",
+            f"data.samples={10 * devices}",
+        ],
+    )
+    data = load("synthetic", samples=scenario.data.samples)
+    return Simulation(scenario, 0, data.train_labels, data.classes, None)
+
+
+def known_arrays(observation: Observation) -> list[np.ndarray]:
+    values = (getattr(observation, field.name) for field in fields(observation))
+    return [value for value in values if isinstance(value, np.ndarray) and value.ndim and len(value) > 10]
+
+
+def measure(devices: int, rounds: int, takes: int) -> dict[str, Any]:
+    start = perf_counter()
+    simulation = build(devices, rounds)
+    prepared = perf_counter() - start
+    round_s, decision_s, floor_s = [], [], []
+    for _ in range(rounds):
+        start = perf_counter()
+        record = simulation.step()
+        trace.rounds_frame([record])
+        round_s.append(perf_counter() - start)
+        arrays = known_arrays(record.observation)
+        for _ in range(takes):
+            start = perf_counter()
+            for array in arrays:
+                array.max()
+            floor_s.append(perf_counter() - start)
+            uncached = replace(record.observation)
+            start = perf_counter()
+            simulation.policy.select({}, uncached, np.random.default_rng(0))
+            decision_s.append(perf_counter() - start)
+    known = sum(array.nbytes for array in arrays)
+    # The first round has no used data to compare with and is cheaper than the rest.
+    return {
+        "devices": devices,
+        "prepare_s": prepared,
+        "round_s": min(round_s[1:]),
+        "decision_s": min(decision_s[takes:]),
+        "floor_s": min(floor_s),
+        "known_bytes": known / devices,
+    }
+
+
+def peak_bytes() -> float:
+    """Most memory this process has held; kilobytes on Linux, bytes on macOS."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Cost of a round against the number of devices.")
+    parser.add_argument("--smoke", action="store_true", help="small and short: does it run?")
+    smoke = parser.parse_args().smoke
+    sizes, rounds, takes = ([100, 1000], 2, 2) if smoke else ([10**e for e in range(2, 7)], 8, 5)
+    base = peak_bytes()
+    print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}")
+    print(
+        "  devices   prepare     round  decision     floor  decision/floor  round, ns/device  known, B/device  peak, MB"
+    )
+    for devices in sizes:
+        m = measure(devices, rounds, takes)
+        print(
+            f"{devices:9,} {m['prepare_s']:7.2f} s {m['round_s'] * 1e3:6.2f} ms {m['decision_s'] * 1e3:6.2f} ms "
+            f"{m['floor_s'] * 1e3:6.3f} ms {m['decision_s'] / m['floor_s']:15.1f} {m['round_s'] / devices * 1e9:17.0f} "
+            f"{m['known_bytes']:16.0f} {peak_bytes() / 1e6:9.0f}"
+        )
+    if smoke:
+        return
+    print(
+        f"memory per device at {sizes[-1]:,}: {(peak_bytes() - base) / sizes[-1]:.0f} bytes beyond the program itself"
+    )
+    for what, value, goal in (
+        ("decision over floor", m["decision_s"] / m["floor_s"], GOAL_DECISION),
+        ("seconds per round", m["round_s"], GOAL_ROUND_S),
+        ("peak memory in GB", peak_bytes() / 1e9, GOAL_BYTES / 1e9),
+    ):
+        print(f"goal: {what} {value:.2f} ≤ {goal:g}: {'met' if value <= goal else 'MISSED'}")
+
+
+if __name__ == "__main__":
+    main()

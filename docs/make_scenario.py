@@ -1,0 +1,96 @@
+"""Write docs/scenario.md from the settings themselves, so that the page cannot disagree with the program.
+
+python docs/make_scenario.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from feelstream.data import ARRIVALS, BUFFERS, PARTITIONS
+from feelstream.plugins import Plugin, Registry
+from feelstream.policies import POLICIES
+from feelstream.scenario import Scenario
+from feelstream.scenario_files import presets
+
+PAGE = Path(__file__).with_name("scenario.md")
+
+INTRODUCTION = """\
+# The scenario file
+
+Made by `python docs/make_scenario.py`; do not edit by hand.
+
+A scenario is a TOML file with the tables below. Every field may be left out: it then has the default shown, which is
+the paper's value wherever the paper gives one. Units are SI. Unknown fields, wrong types, values out of range and
+combinations that cannot work (more scheduled devices than devices, an update that can never fit a round) are refused
+with one sentence that names the field.
+
+    feelstream presets paper-iid > my.toml     # a preset with every field, to edit
+    feelstream run my.toml --set policy.V=0.2  # any field can be overridden on the command line
+
+`--set` takes the value as the field's type: text needs no quotes, lists are written `[1, 2]`, infinity is `inf`.
+Switching a table to another name (`--set policy.name=random`) keeps the fields that both know and drops the others.
+Paths are relative to the directory in which the command is given.
+"""
+
+TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
+    "data.partition": ("Who may ever see which sample.", PARTITIONS),
+    "data.arrivals": ("When samples reach the devices, and in which order.", ARRIVALS),
+    "data.buffer": ("Which of the samples that arrived a device still holds.", BUFFERS),
+    "policy": ("Who is scheduled. docs/policies.md says what each rule does.", POLICIES),
+}
+
+
+def page() -> str:
+    parts = [INTRODUCTION]
+    for section, field in Scenario.model_fields.items():
+        if section == "policy":
+            parts.append(_named_table(section))
+            continue
+        model: Any = field.annotation
+        parts.append(f"## [{section}]\n\n{_rows(model)}")
+        parts += [_named_table(name) for name in TABLES if name.startswith(f"{section}.")]
+    listed = "\n".join(f"| `{name}` | {about} |" for name, about in presets().items())
+    parts.append(f"## Presets\n\n| preset | what it is |\n|---|---|\n{listed}\n")
+    return "\n".join(parts)
+
+
+def _named_table(name: str) -> str:
+    about, registry = TABLES[name]
+    first = next(iter(registry.ours.values()))
+    lines = [
+        f"## [{name}]",
+        "",
+        f"{about} `{first.tag_field}` is one of the names below; the default is `{first.tag}`.",
+    ]
+    for tag, plugin in registry.ours.items():
+        described = " ".join((plugin.__doc__ or "").split("\n\n")[0].split())
+        lines += ["", f"### `{tag}`", "", described, "", _rows(plugin)]
+    return "\n".join(lines)
+
+
+def _rows(model: type[BaseModel]) -> str:
+    rows = [
+        f"| `{name}` | {_default(field.default)} | {(field.description or '').replace('|', chr(92) + '|')} |"
+        for name, field in model.model_fields.items()
+        if field.default_factory is None
+    ]
+    return (
+        "| field | default | meaning, unit, range |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+        if rows
+        else "No fields.\n"
+    )
+
+
+def _default(value: Any) -> str:
+    if value is PydanticUndefined:
+        return "none: must be given"
+    return f"`{list(value) if isinstance(value, tuple) else value}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

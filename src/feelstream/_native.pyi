@@ -1,0 +1,44 @@
+"""The compiled kernel; feelstream.learning.native is its only caller, besides benchmarks and tests."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+def available() -> list[str]: ...
+
+class Engine:
+    def __init__(
+        self, channels: int, rows: int, columns: int, layers: list[tuple[str, int, int]], isa: str
+    ) -> None: ...
+    @property
+    def parameters(self) -> int: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def stages(self) -> list[str]: ...
+    def train(
+        self,
+        images: NDArray[np.uint8],
+        labels: NDArray[np.int32],
+        scale: float,
+        shift: float,
+        theta: NDArray[np.float32],
+        batches: NDArray[np.int64],
+        lr: float,
+        threads: int,
+        updates: NDArray[np.float32],
+        losses: NDArray[np.float32],
+        profile: bool,
+        /,
+    ) -> list[float]: ...
+    def evaluate(
+        self,
+        images: NDArray[np.uint8],
+        labels: NDArray[np.int32],
+        scale: float,
+        shift: float,
+        theta: NDArray[np.float32],
+        threads: int,
+        profile: bool,
+        /,
+    ) -> tuple[float, int, list[float]]: ...
+    def peak(self, seconds: float) -> float: ...

@@ -1,0 +1,176 @@
+"""The learner on feelstream's own C++ kernel: fast on any CPU, nothing else to install.
+
+What the kernel does and how is told in docs/engine.md. Results depend on the instruction set (recorded in
+`details`) in the last bits, and on nothing else: any number of threads gives the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from feelstream import _native
+from feelstream.errors import EngineError
+from feelstream.learning import cores
+from feelstream.learning.base import Evaluation, Training
+from feelstream.learning.models import Conv, Dense, Layer, MaxPool, Model, ReLU
+
+ISA_VARIABLE = "FEELSTREAM_ISA"
+
+
+def instruction_sets() -> list[str]:
+    """Instruction sets that this build has and this machine can run, slowest first."""
+    return _native.available()
+
+
+def chosen_instruction_set() -> str:
+    """The one named in FEELSTREAM_ISA, else the fastest the machine can run."""
+    available = instruction_sets()
+    wanted = os.environ.get(ISA_VARIABLE, "")
+    if wanted and wanted not in available:
+        raise EngineError(
+            f"{ISA_VARIABLE} is {wanted!r}, and this build on this machine can run: {', '.join(available)}"
+        )
+    return wanted or available[-1]
+
+
+def compile_engine(model: Model, isa: str) -> _native.Engine:
+    """The kernel's own description of a model, for one instruction set."""
+    channels, rows, columns = model.input
+    return _native.Engine(channels, rows, columns, [_word(layer) for layer in model.layers], isa)
+
+
+def _word(layer: Layer) -> tuple[str, int, int]:
+    match layer:
+        case Conv(channels, kernel):
+            return "conv", channels, kernel
+        case Dense(units):
+            return "dense", units, 0
+        case MaxPool():
+            return "pool", 0, 0
+        case ReLU():
+            return "relu", 0, 0
+
+
+class NativeLearner:
+    """One model on one data set, trained and evaluated by the C++ kernel.
+
+    images, test_images: uint8 (samples, channels, rows, columns); the kernel reads them as they are and
+        normalises each pixel to (x / 255 − mean) / std on the way, so no float copy exists.
+    labels, test_labels: integers (samples,), below the number of the model's logits.
+    threads: at most this many devices, or blocks of test samples, are computed at once.
+    """
+
+    name = "native"
+
+    def __init__(
+        self,
+        model: Model,
+        images: NDArray[np.uint8],
+        labels: ArrayLike,
+        test_images: NDArray[np.uint8],
+        test_labels: ArrayLike,
+        mean: float,
+        std: float,
+        threads: int | None = None,
+    ) -> None:
+        model.check()
+        isa = chosen_instruction_set()
+        self.model = model
+        self.details = {"isa": isa}
+        self.threads = cores() if threads is None else threads
+        if self.threads < 1:
+            raise ValueError(f"threads must be at least 1, not {self.threads}")
+        if not (np.isfinite(mean) and np.isfinite(std) and std > 0):
+            raise ValueError(f"mean must be finite and std positive, not {mean} and {std}")
+        self._engine = compile_engine(model, isa)
+        self._images, self._labels = _samples(model, "training", images, labels)
+        self._test_images, self._test_labels = _samples(model, "test", test_images, test_labels)
+        self._scale, self._shift = 1.0 / (255.0 * std), -mean / std
+
+    @property
+    def parameters(self) -> int:
+        return self._engine.parameters
+
+    def init(self, seed: int) -> NDArray[np.float32]:
+        """θ(1): the same vector whatever the engine."""
+        return self.model.init(seed)
+
+    def train(self, theta: NDArray[np.float32], batches: NDArray[np.int64], lr: float) -> Training:
+        """Plain SGD on the mean loss of each batch, from θ, for each device by itself.
+
+        theta: float32 (parameters,), finite.
+        batches: int64 (devices, steps, batch), sample numbers of the training set; a number may repeat.
+        lr: the step size, finite.
+        Raises EngineError if a device's weights or losses stop being finite numbers.
+        """
+        theta = self._finite(theta)
+        batches = self._sample_numbers(batches)
+        if not np.isfinite(lr):
+            raise ValueError(f"the learning rate must be a finite number, not {lr}")
+        updates = np.empty((len(batches), self.parameters), np.float32)
+        losses = np.empty(batches.shape, np.float32)
+        data = (self._images, self._labels, self._scale, self._shift)
+        self._engine.train(*data, theta, batches, lr, self.threads, updates, losses, False)
+        for device in range(len(batches)):
+            if not (np.isfinite(updates[device]).all() and np.isfinite(losses[device]).all()):
+                raise EngineError(
+                    f"training diverged: device {device} of the cohort of {len(batches)} (counted from 0) has"
+                    f" weights or losses that are no finite numbers; try a learning.lr smaller than {lr:g}"
+                )
+        return Training(updates, losses)
+
+    def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
+        """Mean cross-entropy and accuracy of θ on the whole test set; EngineError if the loss is not finite."""
+        theta = self._finite(theta)
+        data = (self._test_images, self._test_labels, self._scale, self._shift)
+        total, right, _ = self._engine.evaluate(*data, theta, self.threads, False)
+        if not np.isfinite(total):
+            raise EngineError("the test loss is no finite number: the weights have grown too large")
+        return Evaluation(total / len(self._test_labels), right / len(self._test_labels))
+
+    def _finite(self, theta: NDArray[np.float32]) -> NDArray[np.float32]:
+        if theta.dtype != np.float32 or theta.shape != (self.parameters,):
+            raise ValueError(
+                f"theta must be float32 of shape ({self.parameters},), not {theta.dtype} of shape {theta.shape}"
+            )
+        if not np.isfinite(theta).all():
+            raise EngineError("theta holds weights that are no finite numbers: an earlier round diverged")
+        return np.ascontiguousarray(theta)
+
+    def _sample_numbers(self, batches: NDArray[np.int64]) -> NDArray[np.int64]:
+        if batches.dtype != np.int64 or batches.ndim != 3:
+            raise ValueError(
+                f"batches must be int64 of shape (devices, steps, batch), not {batches.dtype} of shape {batches.shape}"
+            )
+        if batches.size == 0:
+            raise ValueError(f"batches of shape {batches.shape} hold no samples to train on")
+        if batches.min() < 0 or batches.max() >= len(self._labels):
+            raise ValueError(
+                f"sample numbers must lie in 0 … {len(self._labels) - 1}, and batches hold"
+                f" {batches.min()} … {batches.max()}"
+            )
+        return np.ascontiguousarray(batches)
+
+
+def _samples(
+    model: Model, which: str, images: NDArray[np.uint8], labels: ArrayLike
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """The images as (samples, pixels) and the labels as int32, once they have been found to fit the model."""
+    labels = np.asarray(labels)
+    if images.dtype != np.uint8 or images.shape[1:] != model.input or len(images) == 0:
+        raise ValueError(
+            f"{which} images must be uint8 of shape (samples ≥ 1, {', '.join(map(str, model.input))}),"
+            f" not {images.dtype} of shape {images.shape}"
+        )
+    if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"{which} labels must be {len(images)} integers, not {labels.dtype} of shape {labels.shape}")
+    if labels.min() < 0 or labels.max() >= model.classes:
+        raise ValueError(
+            f"{which} labels must lie in 0 … {model.classes - 1}, the model's logits, and they span"
+            f" {labels.min()} … {labels.max()}"
+        )
+    pixels = np.ascontiguousarray(images).reshape(len(images), -1)
+    return pixels, np.ascontiguousarray(labels, np.int32)

@@ -1,0 +1,48 @@
+"""Best channel: the devices that are heard best.
+
+    Π* = the n feasible devices with the largest β_k                       (gain = "mean")
+    Π* = the n feasible devices with the largest last seen |g_k|², β_k if never seen    (gain = "last")
+
+Needs: mean gains, or the gains of scheduled devices as measured when they send. Ignores: computing energy, data.
+
+Reference: M. M. Amiri, D. Gündüz, S. R. Kulkarni, H. V. Poor, "Convergence of Update Aware Device Scheduling for
+Federated Learning at the Wireless Edge", IEEE Trans. Wireless Commun. 20(6), 2021, arXiv:2001.10402 (policy BC).
+Choice: BC ranks this round's gains, which nobody knows when scheduling. Fading is independent from round to round, so
+β_k, the default, is the best forecast of them; the last seen gain is what a server without any β would use.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
+from feelstream.system import System
+
+
+class BestChannel(Policy):
+    """The `size` feasible devices with the largest known channel gain."""
+
+    tag: ClassVar[str] = "best_channel"
+
+    gain: Literal["mean", "last"] = Field("mean", description="mean: β; last: the gain last seen, β if none was")
+
+    def init(self, system: System) -> State:
+        if self.gain == "mean":
+            return {}
+        return {"seen": np.zeros(system.devices, bool), "last": np.zeros(system.devices)}
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan = observation.plan(self.size)
+        score = -(np.where(state["seen"], state["last"], observation.beta) if state else observation.beta)
+        return Decision(lowest(score, plan.feasible, self.size, rng), plan, score=score)
+
+    def update(self, state: State, outcome: Outcome) -> State:
+        if not state:
+            return state
+        seen, last = state["seen"].copy(), state["last"].copy()
+        seen[outcome.schedule] = True
+        last[outcome.schedule] = outcome.gain
+        return {"seen": seen, "last": last}

@@ -1,0 +1,47 @@
+"""FedCS: ask some devices for their resources, then pack as many as meet the deadline, the fastest first.
+
+    C  = ⌈share·K⌉ devices with data, but at least n, drawn uniformly          (the resource request)
+    Π* = the largest subset of C of at most n devices that meets the deadline together, the fastest first (pack)
+
+Needs: CPU frequencies of the devices asked. Ignores: energy, data. It plans for |Π*| devices, so `size` is the most
+it takes, and a slow round shrinks the schedule instead of emptying it. `size` = K is the original without a cap.
+
+Reference: T. Nishio, R. Yonetani, "Client Selection for Federated Learning with Heterogeneous Resources in Mobile
+Edge", ICC 2019, arXiv:1804.08333, Algorithm 3: repeatedly take the device that lengthens the round least,
+t_upload + max(0, t_update − Θ), and keep it while Θ stays within the deadline.
+Choice: there devices upload one after another with the whole band each; here they share it, so the time that is
+tested is c/f_k + T~(n). Planned upload times are equal for all devices, so the device that lengthens the round least
+is the fastest in both.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from feelstream.plugins import Fraction
+from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.packing import pack
+
+
+class FedCS(Policy):
+    """The fastest of a random group, as many as meet the deadline together, at most `size`."""
+
+    tag: ClassVar[str] = "fedcs"
+
+    share: Fraction = Field(0.1, description="share of all devices that is asked each round, at least `size`; 0 to 1")
+
+    @property
+    def smallest_plan(self) -> int:
+        return 1
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        with_data = np.flatnonzero(observation.stored >= 1)
+        asked = min(max(ceil(self.share * observation.system.devices), self.size), len(with_data))
+        candidates = np.zeros(observation.system.devices, bool)
+        candidates[rng.choice(with_data, asked, replace=False)] = True
+        schedule = pack(observation, candidates, self.size)
+        return Decision(schedule, observation.plan(len(schedule)))

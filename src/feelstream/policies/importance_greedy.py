@@ -1,0 +1,38 @@
+"""Greedy in importance: the devices with the most valuable fresh data, whatever it costs them.
+
+    Π* = the n feasible devices with the largest I_k
+
+Needs: sizes and label counts of fresh data. Ignores: energy, channels.
+
+The ablation V = ∞ of the Lyapunov scheduler, as in figures 2 and 3 of C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic
+Scheduling for Federated Edge Learning with Streaming Data", ICASSP 2023, arXiv:2305.01238.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from feelstream.importance import METRICS, evaluate
+from feelstream.policies.base import Decision, Observation, Policy, State, lowest
+
+
+class ImportanceGreedy(Policy):
+    """The `size` feasible devices with the largest importance."""
+
+    tag: ClassVar[str] = "importance_greedy"
+
+    metric: str = Field("combined", description="importance: combined, amount, dissimilarity, or file.py:function")
+
+    @field_validator("metric")
+    @classmethod
+    def _known(cls, metric: str) -> str:
+        METRICS.lookup(metric)
+        return metric
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan = observation.plan(self.size)
+        worth = evaluate(self.metric, plan.amount, observation.dissimilarity)
+        return Decision(lowest(-worth, plan.feasible, self.size, rng), plan, worth, -worth)

@@ -1,0 +1,108 @@
+"""OCEAN: as many participants as the energy queues allow, later rounds weighing more, with its own split of the band.
+
+    choose Π ⊆ Π_f and shares b to maximise   V η_t |Π| − Σ_{k∈Π} Q_k (E_cmp,k + P_k T_k(b_k)),    Σ b_k = 1
+    order    devices by Q_k E~_k(n); test every prefix of at most n, each with its best split of the band
+    η_t      = 2t/(T+1) (ascending), 1 (uniform), 2(T+1−t)/(T+1) (descending): the mean is always 1
+    shares   b_k ≥ least_share/|Π|, and large enough for the deadline; once the gains are known, the split is made
+             anew for the devices that were admitted
+
+Needs: queues, CPU frequencies, mean gains; the gains of scheduled devices when it splits the band. Ignores: data.
+
+Reference: J. Xu, H. Wang, "Client Selection and Bandwidth Allocation in Wireless Federated Learning Networks: A
+Long-Term Perspective", IEEE Trans. Wireless Commun. 20(2), 2021, arXiv:2004.04314.
+Choices: theirs is a system with power control and no computing energy, where devices are ordered by Q_k/h_k². Here
+powers are P0/β_k, and Q_k E~_k(n) takes the place of that order; without computing energy it is theirs, with it the
+prefixes are no longer certain to contain the best set. One frame: queues are never reset. Admission tests the deadline
+at equal shares, like every policy's. A least share is needed because a queue of 0 puts no price on energy at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from feelstream import admission
+from feelstream.admission import Transmission
+from feelstream.policies.bandwidth import least_share, sending_time_s, split
+from feelstream.policies.base import Decision, Ids, Observation, Plan, Policy, Reals, State
+from feelstream.system import System
+
+
+class Ocean(Policy):
+    """Most participants for their queue-weighted energy, at most `size`, with the cheapest split of the band."""
+
+    tag: ClassVar[str] = "ocean"
+
+    V: Annotated[float, Field(strict=True, gt=0)] = Field(
+        0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"
+    )
+    eta: Literal["ascending", "uniform", "descending"] = Field(
+        "ascending", description="how the weight of a participant changes over the run"
+    )
+    least_share: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
+        0.5, description="a device's least share of the band, as a part of the equal share; above 0, at most 1"
+    )
+
+    def weight(self, round: int, rounds: int) -> float:
+        """V η_t."""
+        ascending = 2 * round / (rounds + 1)
+        return self.V * {"ascending": ascending, "uniform": 1.0, "descending": 2 - ascending}[self.eta]
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan, system = observation.plan(self.size), observation.system
+        ids = rng.permutation(np.flatnonzero(plan.feasible))  # so that equal costs are in random order
+        cost = observation.queue_j * plan.energy_j
+        ids = ids[np.argsort(cost[ids], kind="stable")][: self.size]
+        if np.isinf(self.V):
+            return Decision(np.sort(ids), plan)
+        worth = self.weight(observation.round, system.rounds)
+        # Sending never takes less than with the whole band, so no prefix is worth more than this.
+        with_whole_band = observation.plan(1).energy_j[ids]
+        bounds = worth * np.arange(1, len(ids) + 1) - np.cumsum(observation.queue_j[ids] * with_whole_band)
+        best, most = ids[:0], 0.0
+        for j, bound in enumerate(bounds, start=1):
+            if bound > most and (value := worth * j - self._cost(observation, plan, ids[:j])) > most:
+                best, most = ids[:j], value
+        return Decision(np.sort(best), plan)
+
+    def _cost(self, observation: Observation, plan: Plan, ids: Ids) -> float:
+        """Σ Q_k (E_cmp,k + P_k T~(b_k)) at the best split, planned at the mean gains and the discounted rate."""
+        system = observation.system
+        queue, beta, unit_s = observation.queue_j[ids], observation.beta[ids], _unit_s(system) / system.rate_discount
+        left_s = system.round_s - observation.compute_time_s[ids]
+        snr = _snr(system, np.ones(len(ids)))
+        sending_s = sending_time_s(self._shares(queue / beta, snr, snr, left_s, unit_s), snr, unit_s)
+        energy_j = observation.compute_energy_j[ids] + system.received_power_w / beta * sending_s
+        return float((queue * energy_j).sum())
+
+    def _shares(self, weight: Reals, snr: Reals, tested_snr: Reals, left_s: Reals, unit_s: float) -> Reals:
+        """The cheapest split among devices that are all on time, at the tested SNR, with equal shares."""
+        equal = 1.0 / len(weight)
+        least = least_share(tested_snr, left_s, unit_s, self.least_share * equal, equal)
+        return split(weight, snr, least, unit_s)
+
+    def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
+        ids, system = decision.schedule, observation.system
+        equal = admission.transmit(system, observation.f_hz[ids], observation.beta[ids], gain)
+        sent = equal.sent
+        if not sent.any():
+            return equal
+        ratio, weight = (gain / observation.beta[ids])[sent], (observation.queue_j[ids] / observation.beta[ids])[sent]
+        snr, left_s, unit_s = _snr(system, ratio), system.round_s - equal.t_cmp_s[sent], _unit_s(system)
+        shares, t_tr_s = np.zeros(len(ids)), np.zeros(len(ids))
+        shares[sent] = self._shares(weight, snr, snr / system.link_margin, left_s, unit_s)
+        t_tr_s[sent] = sending_time_s(shares[sent], snr, unit_s)
+        return replace(equal, bandwidth_share=shares, t_tr_s=t_tr_s, e_tr_j=equal.power_w * t_tr_s)
+
+
+def _unit_s(system: System) -> float:
+    """a = S ln 2 / B."""
+    return system.update_bits * np.log(2) / system.bandwidth_hz
+
+
+def _snr(system: System, ratio: Reals) -> Reals:
+    """c = P0 (|g|²/β) / (B N0): the SNR with the whole band."""
+    return system.received_power_w * ratio / (system.bandwidth_hz * system.noise_w_per_hz)

@@ -1,0 +1,110 @@
+"""Oort: devices that still have something to teach and are fast enough, with some exploration.
+
+    utility   U_k = √(mean loss²) of the samples trained when k last got through, clipped at its 95 % quantile and
+              scaled to 0…1 over the known devices;   1 where no loss is known
+    score_k   = (U_k + √(0.1 ln t / t_k)) · (T/τ_k)^α if τ_k > T, without the last factor otherwise
+              t_k: round of the last success;  τ_k = c/f_k + T~(n);  T: the `prefer` quantile of τ among the feasible
+    exploit   (1 − ε_t) n devices, drawn ∝ score among known ones with score ≥ 0.95 × the last one that would fit
+    explore   ε_t n devices never heard of, drawn ∝ |S_k| (T/τ_k)^α,      ε_t = max(ε_0 · decay^t, ε_min)
+
+Too few known (unknown) devices: the others fill the slots.
+
+Needs: the losses of transmitting devices, CPU frequencies. Ignores: energy.
+
+Reference: F. Lai, X. Zhu, H. V. Madhyastha, M. Chowdhury, "Oort: Efficient Federated Learning via Guided Participant
+Selection", OSDI 2021, arXiv:2010.06081; details and default values as documented by its open implementation.
+Choices: the number of trained samples, a factor of U there, is the same for all devices here and cancels. No pacer:
+it lengthens T when utility flattens, but rounds have a fixed length here, so T stays a quantile. No blacklist. ε_t n is
+rounded at random, since with n = 2 rounding down would end all exploration. Without learning (engine none) all
+utilities are 1 and the rule is driven by age and speed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from feelstream.plugins import Fraction
+from feelstream.policies.base import Decision, Ids, Observation, Outcome, Plan, Policy, Reals, State, lowest
+from feelstream.system import System
+
+CLIP, CUT_OFF = 0.95, 0.95
+
+
+class Oort(Policy):
+    """`size` feasible devices by statistical utility and speed, a decaying part of them for exploration."""
+
+    tag: ClassVar[str] = "oort"
+
+    exploration: Fraction = Field(0.9, description="ε_0, share of the schedule that explores at first; 0 to 1")
+    decay: Fraction = Field(0.98, description="factor on that share per round; 0 to 1")
+    exploration_min: Fraction = Field(0.3, description="ε_min, below which that share never falls; 0 to 1")
+    prefer: Fraction = Field(0.3, description="quantile of the devices' times that counts as fast enough; 0 to 1")
+    alpha: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = Field(
+        2.0, description="α, how hard slower devices are penalised; ≥ 0"
+    )
+
+    def init(self, system: System) -> State:
+        zeros = np.zeros(system.devices)
+        return {"last": np.zeros(system.devices, np.int64), "known": zeros.astype(bool), "utility": zeros}
+
+    def explores(self, round: int) -> float:
+        """ε_t."""
+        return max(self.exploration * self.decay**round, self.exploration_min)
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan = observation.plan(self.size)
+        tried, speed = state["last"] > 0, self.speed(observation, plan)
+        old, new = np.flatnonzero(plan.feasible & tried), np.flatnonzero(plan.feasible & ~tried)
+        n = min(self.size, len(old) + len(new))
+        exploring = int(self.size * self.explores(observation.round) + rng.random())
+        exploring = min(max(exploring, n - len(old)), len(new), n)
+        weights = observation.stored * speed
+        explored = _draw(new, weights[new], exploring, rng)
+        exploited = self._exploit(old, self.scores(state, observation.round, speed)[old], n - exploring, rng)
+        return Decision(np.sort(np.concatenate([explored, exploited])), plan)
+
+    def speed(self, observation: Observation, plan: Plan) -> Reals:
+        """(T/τ_k)^α where τ_k > T, else 1; all 1 where nobody is feasible."""
+        time_s = observation.compute_time_s + plan.transmit_time_s
+        if not plan.feasible.any():
+            return np.ones_like(time_s)
+        return np.minimum(np.quantile(time_s[plan.feasible], self.prefer) / time_s, 1.0) ** self.alpha
+
+    def scores(self, state: State, round: int, speed: Reals) -> Reals:
+        """Score of every device; only those of tried ones mean anything."""
+        known = state["utility"][state["known"]]
+        utility = np.ones(len(speed))
+        if len(known):
+            clipped = np.minimum(state["utility"], np.quantile(known, CLIP))
+            lowest_known = 0.999 * known.min()  # so that the worst keeps a little, and equal ones get 1
+            spread = max(float(np.quantile(known, CLIP)) - lowest_known, 1e-12)
+            utility[state["known"]] = ((clipped - lowest_known) / spread)[state["known"]]
+        uncertainty = np.sqrt(0.1 * np.log(round) / np.maximum(state["last"], 1))
+        return (utility + uncertainty) * speed
+
+    def _exploit(self, ids: Ids, scores: Reals, n: int, rng: np.random.Generator) -> Ids:
+        if n == 0 or n >= len(ids):
+            return ids[:n]
+        cut_off = CUT_OFF * np.partition(scores, -n)[-n]
+        near = scores >= cut_off
+        return _draw(ids[near], scores[near], n, rng)
+
+    def update(self, state: State, outcome: Outcome) -> State:
+        sent = outcome.schedule[outcome.transmitted]
+        last, known, utility = (state[name].copy() for name in ("last", "known", "utility"))
+        last[sent] = outcome.round
+        if outcome.losses is not None:
+            losses = outcome.losses[outcome.transmitted].astype(float)
+            found = np.sqrt(np.square(losses).mean(axis=(1, 2)))
+            known[sent] = np.isfinite(found)  # a model that has diverged tells nothing
+            utility[sent] = np.where(known[sent], found, 0.0)
+        return {"last": last, "known": known, "utility": utility}
+
+
+def _draw(ids: Ids, weights: Reals, n: int, rng: np.random.Generator) -> Ids:
+    """n of the devices without replacement, with probability ∝ weight: those whose exponential clocks ring first."""
+    clocks = rng.standard_exponential(len(ids)) / np.maximum(weights, 1e-200)
+    return ids[lowest(clocks, np.ones(len(ids), bool), n, rng)]

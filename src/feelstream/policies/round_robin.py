@@ -1,0 +1,42 @@
+"""Round robin: the devices take turns in a fixed cyclic order.
+
+    Π* = the first n feasible devices met when walking p, p+1, …, K−1, 0, …, p−1;   p ← 1 + the last of them (mod K)
+
+Needs: nothing but feasibility. Ignores: energy, channels, data.
+
+Reference: H. H. Yang, Z. Liu, T. Q. S. Quek, H. V. Poor, "Scheduling Policies for Federated Learning in Wireless
+Networks", IEEE Trans. Commun. 68(1), 2020, arXiv:1908.06287, where fixed groups of n follow one another.
+Choice: groups would waste the slots of infeasible members, so we walk the circle; a device that is infeasible when
+passed loses its turn. With all feasible and n | K these are the paper's groups.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.system import System
+
+
+class RoundRobin(Policy):
+    """The next `size` feasible devices in cyclic order."""
+
+    tag: ClassVar[str] = "round_robin"
+
+    def init(self, system: System) -> State:
+        return {"next": np.array(0), "devices": np.array(system.devices)}
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan = observation.plan(self.size)
+        feasible = np.flatnonzero(plan.feasible)
+        first = np.searchsorted(feasible, int(state["next"]))
+        return Decision(np.sort(np.roll(feasible, -first)[: self.size]), plan)
+
+    def update(self, state: State, outcome: Outcome) -> State:
+        if len(outcome.schedule) == 0:
+            return state
+        start, devices = int(state["next"]), int(state["devices"])
+        furthest = int(((outcome.schedule - start) % devices).max())
+        return state | {"next": np.array((start + furthest + 1) % devices)}

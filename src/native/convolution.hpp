@@ -1,0 +1,212 @@
+// Convolution, k×k, stride 1, no padding. All arrays are (channel, row, column, lane).
+#pragma once
+#include "vector.hpp"
+
+namespace feelstream {
+namespace {
+
+// Channels × 4 positions of accumulators, 4 inputs and a weight must fit the registers.
+constexpr int channel_tile = registers == 32 ? 6 : 2;
+constexpr int position_tile = 4;
+// Weight gradient: channels × kernel columns of accumulators.
+constexpr int gradient_channels = registers == 32 ? 5 : 2;
+constexpr int gradient_columns = 5;
+
+// Weights (out, in, row, column) → for each tile of output channels: (in, row, column, channel of the tile).
+inline void pack_forward(const Stage& s, const float* weight, float* packed) {
+    const int taps = s.channels * s.kernel * s.kernel;
+    tile_bounds<channel_tile>(s.out_channels, [&](int first, int size) {
+        for (int t = 0; t < taps; ++t)
+            for (int i = 0; i < size; ++i) *packed++ = weight[std::size_t(first + i) * taps + t];
+    });
+}
+
+// → for each tile of input channels: (out, row, column, channel of the tile).
+inline void pack_backward(const Stage& s, const float* weight, float* packed) {
+    const int area = s.kernel * s.kernel;
+    tile_bounds<channel_tile>(s.channels, [&](int first, int size) {
+        for (int out = 0; out < s.out_channels; ++out)
+            for (int t = 0; t < area; ++t)
+                for (int i = 0; i < size; ++i)
+                    *packed++ = weight[(std::size_t(out) * s.channels + first + i) * area + t];
+    });
+}
+
+// Sums of C output channels at P positions; `at[p]` is where position p's window starts, relative to `in`.
+template <int C, int P>
+inline void convolve_tile(const Stage& s, const float* in, const std::ptrdiff_t (&at)[P], const float* weight,
+                          const float* bias, Vec (&sums)[C][P]) {
+    for (int i = 0; i < C; ++i)
+        for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
+    const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes, plane = s.rows * row;
+    for (int c = 0; c < s.channels; ++c)
+        for (int ky = 0; ky < s.kernel; ++ky) {
+            const float* x = in + c * plane + ky * row;
+            for (int kx = 0; kx < s.kernel; ++kx, x += lanes, weight += C) {
+                Vec value[P];
+                for (int p = 0; p < P; ++p) value[p] = load(x + at[p]);
+                for (int i = 0; i < C; ++i) {
+                    const Vec w = splat(weight[i]);
+                    for (int p = 0; p < P; ++p) sums[i][p] += value[p] * w;
+                }
+            }
+        }
+}
+
+// The four positions of a tile are one pooling window, so its sums never leave the registers. For training,
+// `route` keeps which of the four won, or −1 where ReLU lets no gradient through.
+template <int C, bool Train>
+inline void convolve_pooled(const Stage& s, const float* in, const float* weight, const float* bias, int first,
+                            int y, float* output, float* route) {
+    const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
+    const std::ptrdiff_t window[4] = {0, lanes, row, row + lanes};
+    for (int x = 0; x < s.out_columns; ++x)
+        for (int v = 0; v < lanes; v += width) {
+            Vec sums[C][4];
+            convolve_tile<C, 4>(s, in + 2 * y * row + 2 * x * lanes + v, window, weight, bias, sums);
+            for (int i = 0; i < C; ++i) {
+                const std::size_t to =
+                    ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
+                Vec best = sums[i][0];
+                Mask winner = {};
+                for (int p = 1; p < 4; ++p) {
+                    const Mask larger = sums[i][p] > best;
+                    best = larger ? sums[i][p] : best;
+                    if (Train) winner = larger ? Mask{} + p : winner;
+                }
+                if (s.relu) {
+                    if (Train) winner = best <= 0.0f ? Mask{} - 1 : winner;
+                    best = relu(best);
+                }
+                store(output + to, best);
+                if (Train) store_mask(route + to, winner);
+            }
+        }
+}
+
+template <int C>
+inline void convolve_row(const Stage& s, const float* in, const float* weight, const float* bias, int first,
+                         int y, float* output) {
+    const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
+    for (int x = 0; x < s.out_columns; x += position_tile)
+        with_size<position_tile>(
+            s.out_columns - x < position_tile ? s.out_columns - x : position_tile, [&](auto count) {
+                constexpr int P = decltype(count)::value;
+                std::ptrdiff_t at[P];
+                for (int p = 0; p < P; ++p) at[p] = p * lanes;
+                for (int v = 0; v < lanes; v += width) {
+                    Vec sums[C][P];
+                    convolve_tile<C, P>(s, in + y * row + x * lanes + v, at, weight, bias, sums);
+                    for (int i = 0; i < C; ++i)
+                        for (int p = 0; p < P; ++p)
+                            store(output +
+                                      ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x + p) * lanes + v,
+                                  s.relu ? relu(sums[i][p]) : sums[i][p]);
+                }
+            });
+}
+
+template <bool Train>
+void convolve(const Stage& s, const float* in, const float* packed, const float* bias, float* output,
+              float* route) {
+    const std::size_t taps = std::size_t(s.channels) * s.kernel * s.kernel;
+    tiles<channel_tile>(s.out_channels, [&](int first, auto count) {
+        constexpr int C = decltype(count)::value;
+        for (int y = 0; y < s.out_rows; ++y)
+            if (s.pool)
+                convolve_pooled<C, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
+            else
+                convolve_row<C>(s, in, packed + first * taps, bias + first, first, y, output);
+    });
+}
+
+// ∂/∂w[o, c, ky, kx] = Σ over positions and lanes of delta[o, y, x] · in[c, y + ky, x + kx]:
+// C × K accumulators run over the whole plane, their lanes are added at the end.
+template <int C, int K>
+inline void weight_gradient_tile(const Stage& s, const float* in, const float* delta, float* gradient) {
+    const int rows = s.conv_rows(), columns = s.conv_columns();
+    const std::ptrdiff_t plane = std::ptrdiff_t(rows) * columns * lanes;
+    Vec sums[C][K] = {};
+    for (int y = 0; y < rows; ++y) {
+        const float* x = in + std::ptrdiff_t(y) * s.columns * lanes;
+        const float* d = delta + std::ptrdiff_t(y) * columns * lanes;
+        for (int left = columns * lanes; left > 0; left -= width, x += width, d += width) {
+            Vec value[C];
+            for (int i = 0; i < C; ++i) value[i] = load(d + i * plane);
+            for (int k = 0; k < K; ++k) {
+                const Vec pixel = load(x + k * lanes);
+                for (int i = 0; i < C; ++i) sums[i][k] += value[i] * pixel;
+            }
+        }
+    }
+    for (int i = 0; i < C; ++i)
+        for (int k = 0; k < K; ++k)
+            gradient[std::ptrdiff_t(i) * s.channels * s.kernel * s.kernel + k] += sum(sums[i][k]);
+}
+
+void weight_gradient(const Stage& s, const float* in, const float* delta, float* gradient) {
+    const std::size_t conv_plane = std::size_t(s.conv_rows()) * s.conv_columns() * lanes;
+    tiles<gradient_channels>(s.out_channels, [&](int first, auto count) {
+        constexpr int C = decltype(count)::value;
+        for (int c = 0; c < s.channels; ++c)
+            for (int ky = 0; ky < s.kernel; ++ky)
+                tiles<gradient_columns>(s.kernel, [&](int kx, auto size) {
+                    weight_gradient_tile<C, decltype(size)::value>(
+                        s, in + ((std::size_t(c) * s.rows + ky) * s.columns + kx) * lanes,
+                        delta + first * conv_plane,
+                        gradient + ((std::size_t(first) * s.channels + c) * s.kernel + ky) * s.kernel + kx);
+                });
+    });
+}
+
+// ∂/∂in[c, y, x] = Σ over o, ky, kx of w[o, c, ky, kx] · delta[o, y − ky, x − kx], over the taps that exist:
+// rows by the bounds of ky, columns by a test that only tiles at the border make.
+template <int C, bool Border>
+inline void input_gradient_tile(const Stage& s, const float* delta, const float* weight, int y, int x,
+                                Vec (&sums)[C][position_tile]) {
+    const int rows = s.conv_rows(), columns = s.conv_columns();
+    const int low = y - rows + 1 > 0 ? y - rows + 1 : 0, high = y < s.kernel - 1 ? y : s.kernel - 1;
+    for (int i = 0; i < C; ++i)
+        for (int p = 0; p < position_tile; ++p) sums[i][p] = Vec{};
+    for (int out = 0; out < s.out_channels; ++out)
+        for (int ky = low; ky <= high; ++ky) {
+            const std::ptrdiff_t start = (std::ptrdiff_t(out) * rows + y - ky) * columns;
+            const float* w = weight + (std::ptrdiff_t(out) * s.kernel + ky) * s.kernel * C;
+            for (int kx = 0; kx < s.kernel; ++kx, w += C) {
+                const float* d = delta + (start + x - kx) * lanes;
+                Vec tap[C];
+                for (int i = 0; i < C; ++i) tap[i] = splat(w[i]);
+                for (int p = 0; p < position_tile; ++p) {
+                    if (Border && unsigned(x + p - kx) >= unsigned(columns)) continue;
+                    const Vec value = load(d + p * lanes);
+                    for (int i = 0; i < C; ++i) sums[i][p] += value * tap[i];
+                }
+            }
+        }
+}
+
+void input_gradient(const Stage& s, const float* delta, const float* packed, float* result) {
+    const std::size_t taps = std::size_t(s.out_channels) * s.kernel * s.kernel;
+    tiles<channel_tile>(s.channels, [&](int first, auto count) {
+        constexpr int C = decltype(count)::value;
+        for (int y = 0; y < s.rows; ++y)
+            for (int x = 0; x < s.columns; x += position_tile) {
+                const bool inside = x >= s.kernel - 1 && x + position_tile <= s.conv_columns();
+                for (int v = 0; v < lanes; v += width) {
+                    Vec sums[C][position_tile];
+                    if (inside)
+                        input_gradient_tile<C, false>(s, delta + v, packed + first * taps, y, x, sums);
+                    else
+                        input_gradient_tile<C, true>(s, delta + v, packed + first * taps, y, x, sums);
+                    for (int i = 0; i < C; ++i)
+                        for (int p = 0; p < position_tile; ++p)
+                            if (x + p < s.columns)
+                                store(result + ((std::size_t(first + i) * s.rows + y) * s.columns + x + p) * lanes + v,
+                                      sums[i][p]);
+                }
+            }
+    });
+}
+
+}  // namespace
+}  // namespace feelstream

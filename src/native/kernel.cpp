@@ -1,0 +1,160 @@
+// The whole network on one block of samples, for one instruction set. Compiled once for each of them.
+#include "kernel.hpp"
+
+#include "convolution.hpp"
+#include "dense.hpp"
+#include "pooling.hpp"
+#include "samples.hpp"
+
+namespace feelstream {
+namespace {
+
+// Adds the time of its life to (stage, phase) of the profile, if there is one.
+struct Clock {
+    Workspace& space;
+    int slot;
+    double start;
+    Clock(Workspace& space, int stage, Phase phase)
+        : space(space), slot(stage * phases + phase), start(space.seconds ? space.now() : 0) {}
+    ~Clock() {
+        if (space.seconds) space.seconds[slot] += space.now() - start;
+    }
+};
+
+const float* input_of(const Network& net, const Workspace& space, int stage) {
+    return space.memory + (stage ? net.stages[stage - 1].output : net.input);
+}
+
+void prepare(const Network& net, const float* theta, Workspace& space) {
+    for (int i = 0; i < net.count; ++i)
+        if (net.stages[i].kind == Kind::convolution)
+            pack_forward(net.stages[i], theta + net.stages[i].weight,
+                         space.memory + net.stages[i].forward_weights);
+}
+
+template <bool Train>
+void forward(const Network& net, const float* theta, Workspace& space) {
+    for (int i = 0; i < net.count; ++i) {
+        const Clock clock(space, i, forward_phase);
+        const Stage& s = net.stages[i];
+        const float* in = input_of(net, space, i);
+        float *output = space.memory + s.output, *route = space.memory + s.route;
+        switch (s.kind) {
+            case Kind::convolution:
+                convolve<Train>(s, in, space.memory + s.forward_weights, theta + s.bias, output, route);
+                break;
+            case Kind::dense: dense_forward(s, in, theta + s.weight, theta + s.bias, output); break;
+            case Kind::pool: pool_forward(s, in, output, route); break;
+            case Kind::relu: relu_forward(in, s.outputs(), output); break;
+        }
+    }
+}
+
+// Adds the block's gradient to the workspace's; the gradient of the logits is in delta[0].
+void backward(const Network& net, const float* theta, Workspace& space, int samples) {
+    float* gradient = space.memory + net.gradient;
+    float* delta = space.memory + net.delta[0];
+    float* earlier = space.memory + net.delta[1];
+    for (int i = net.count - 1; i >= 0; --i) {
+        const Stage& s = net.stages[i];
+        const float* in = input_of(net, space, i);
+        if (s.relu && !s.pool) relu_backward(space.memory + s.output, s.outputs(), delta);
+        if (s.kind == Kind::convolution) {
+            const float* spread = delta;
+            {
+                const Clock clock(space, i, weight_phase);
+                if (s.pool) {
+                    float* expanded = space.memory + net.expanded;
+                    unpool(s, delta, space.memory + s.route, s.conv_rows(), s.conv_columns(), expanded);
+                    spread = expanded;
+                }
+                weight_gradient(s, in, spread, gradient + s.weight);
+                bias_gradient(spread, s.out_channels, std::size_t(s.conv_rows()) * s.conv_columns(),
+                              gradient + s.bias);
+            }
+            if (s.has_earlier_weights) {
+                const Clock clock(space, i, input_phase);
+                pack_backward(s, theta + s.weight, space.memory + s.backward_weights);
+                input_gradient(s, spread, space.memory + s.backward_weights, earlier);
+            }
+        } else if (s.kind == Kind::dense) {
+            {
+                const Clock clock(space, i, weight_phase);
+                dense_weight_gradient(s, in, delta, samples, space.memory + net.transposed,
+                                      gradient + s.weight);
+                bias_gradient(delta, s.out_channels, 1, gradient + s.bias);
+            }
+            const Clock clock(space, i, input_phase);
+            if (s.has_earlier_weights) dense_input_gradient(s, delta, theta + s.weight, earlier);
+        } else if (s.has_earlier_weights) {
+            if (s.kind == Kind::pool) pool_backward(s, delta, space.memory + s.route, earlier);
+            else memcpy(earlier, delta, s.inputs() * lanes * sizeof(float));
+        }
+        if (!s.has_earlier_weights) return;
+        float* swap = delta;
+        delta = earlier;
+        earlier = swap;
+    }
+}
+
+void evaluate(const Network& net, const float* theta, Workspace& space, const Samples& samples,
+              std::int64_t first, int count, double& loss, int& right) {
+    std::int64_t numbers[lanes];
+    for (int lane = 0; lane < count; ++lane) numbers[lane] = first + lane;
+    gather(samples, net.pixels, numbers, count, space.memory + net.input);
+    forward<false>(net, theta, space);
+    float losses[lanes];
+    int predicted[lanes];
+    const float* logits = space.memory + net.stages[net.count - 1].output;
+    cross_entropy(logits, net.classes, samples.labels + first, count, 0, losses, predicted, nullptr);
+    loss = 0, right = 0;
+    for (int lane = 0; lane < count; ++lane) {
+        loss += losses[lane];
+        right += predicted[lane] == samples.labels[first + lane];
+    }
+}
+
+void step(const Network& net, float* theta, Workspace& space, const Samples& samples,
+          const std::int64_t* batch, int size, float lr, float* losses) {
+    float* gradient = space.memory + net.gradient;
+    memset(gradient, 0, net.parameters * sizeof(float));
+    prepare(net, theta, space);
+    for (int first = 0; first < size; first += lanes) {
+        const int count = size - first < lanes ? size - first : lanes;
+        std::int32_t labels[lanes];
+        for (int lane = 0; lane < count; ++lane) labels[lane] = samples.labels[batch[first + lane]];
+        gather(samples, net.pixels, batch + first, count, space.memory + net.input);
+        forward<true>(net, theta, space);
+        int predicted[lanes];
+        const float* logits = space.memory + net.stages[net.count - 1].output;
+        cross_entropy(logits, net.classes, labels, count, 1.0f / float(size), losses + first, predicted,
+                      space.memory + net.delta[0]);
+        backward(net, theta, space, count);
+    }
+    for (std::int64_t i = 0; i < net.parameters; ++i) theta[i] -= lr * gradient[i];
+}
+
+double multiply_adds(std::int64_t rounds) {
+    constexpr int chains = 12;  // more than latency × units, fewer than registers
+    constexpr int unroll = 8;
+    Vec value[chains];
+    for (int i = 0; i < chains; ++i) value[i] = splat(float(i));
+    Vec factor = splat(0.999f), term = splat(0.001f);
+    __asm__ volatile("" : "+m"(factor), "+m"(term));  // unknown to the compiler, so nothing folds
+    const Vec a = factor, b = term;
+    for (std::int64_t r = 0; r < rounds; ++r)
+        for (int u = 0; u < unroll; ++u)
+            for (int i = 0; i < chains; ++i) value[i] = value[i] * a + b;
+    Vec total = {};
+    for (int i = 0; i < chains; ++i) total += value[i];
+    volatile float keep = sum(total);
+    (void)keep;
+    return double(rounds) * unroll * chains * width;
+}
+
+}  // namespace
+
+extern const Kernel FEELSTREAM_KERNEL;
+const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, prepare, evaluate, step, multiply_adds};
+
+}  // namespace feelstream

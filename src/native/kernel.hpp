@@ -1,0 +1,37 @@
+// What each instruction set offers. kernel.cpp is compiled once for each of them with other compiler flags,
+// so it and what it includes must define nothing with external linkage but its table: an inline function of
+// the standard library compiled for AVX-512 could otherwise be the one the linker keeps for everybody.
+#pragma once
+#include "network.hpp"
+
+namespace feelstream {
+
+enum Phase { forward_phase, weight_phase, input_phase, phases };
+
+struct Workspace {
+    float* memory;    // Network::workspace floats, aligned to 64 bytes
+    double* seconds;  // time by (stage, phase), or null when nobody wants to know
+    double (*now)();
+};
+
+struct Kernel {
+    const char* name;
+    // Bring the weights into the order in which evaluate reads them.
+    void (*prepare)(const Network&, const float* theta, Workspace&);
+    // Sum of losses and number of right answers of samples first .. first + count − 1, count ≤ lanes.
+    void (*evaluate)(const Network&, const float* theta, Workspace&, const Samples&, std::int64_t first,
+                     int count, double& loss, int& right);
+    // One step of SGD on θ in place; losses[size] are those before the step.
+    void (*step)(const Network&, float* theta, Workspace&, const Samples&, const std::int64_t* batch,
+                 int size, float lr, float* losses);
+    // Runs `rounds` rounds of independent multiply-adds in registers; gives how many multiply-adds that was.
+    double (*multiply_adds)(std::int64_t rounds);
+};
+
+extern const Kernel kernel_baseline;
+#ifdef FEELSTREAM_X86
+extern const Kernel kernel_avx2;
+extern const Kernel kernel_avx512;
+#endif
+
+}  // namespace feelstream

@@ -1,0 +1,49 @@
+// What is computed: a stack of layers as stages, and where each stage keeps its numbers.
+// Shared by every instruction set, so plain data only (see kernel.hpp for the reason).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace feelstream {
+
+// Samples side by side in memory: a block. 16 floats are one cache line and one AVX-512 register.
+constexpr int lanes = 16;
+
+enum class Kind { convolution, dense, pool, relu };
+
+// One pass over memory: a layer together with the pooling and the ReLU that follow it.
+struct Stage {
+    Kind kind;
+    int channels, rows, columns;              // of its input
+    int out_channels, out_rows, out_columns;  // of its output, after pooling
+    int kernel;                               // of a convolution
+    bool pool, relu;                          // fused into it; pooling always comes first
+    bool has_earlier_weights;                 // so the gradient of its input is needed
+    std::int64_t weight, bias;                // offsets in θ
+    std::size_t output, route, forward_weights, backward_weights;  // offsets in the workspace
+
+    // A convolution computes only what pooling will look at: an odd last row or column is never touched.
+    int conv_rows() const { return pool ? 2 * out_rows : out_rows; }
+    int conv_columns() const { return pool ? 2 * out_columns : out_columns; }
+    std::size_t inputs() const { return std::size_t(channels) * rows * columns; }
+    std::size_t outputs() const { return std::size_t(out_channels) * out_rows * out_columns; }
+    std::size_t conv_outputs() const { return std::size_t(out_channels) * conv_rows() * conv_columns(); }
+};
+
+struct Network {
+    const Stage* stages;
+    int count;
+    int pixels, classes;
+    std::int64_t parameters;
+    // Offsets of buffers that stages share, and the size of a whole workspace, in floats.
+    std::size_t input, gradient, delta[2], expanded, transposed, workspace;
+};
+
+// A data set as it lies in memory; normalising is value · scale + shift.
+struct Samples {
+    const std::uint8_t* pixels;
+    const std::int32_t* labels;
+    float scale, shift;
+};
+
+}  // namespace feelstream

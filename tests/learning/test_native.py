@@ -1,0 +1,304 @@
+"""The native engine against PyTorch in float64, against finite differences, and against itself."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from feelstream.errors import EngineError
+from feelstream.learning.models import STACKS, Conv, Dense, Layer, MaxPool, Model, ReLU, build
+from feelstream.learning.native import ISA_VARIABLE, NativeLearner, chosen_instruction_set, instruction_sets
+
+MEAN, STD = 0.3, 0.4
+TOLERANCE = 1e-4  # of the update's norm: float32 arithmetic over 20 steps against float64
+
+
+def data(model: Model, samples: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 256, (samples, *model.input), dtype=np.uint8)
+    return images, rng.integers(0, model.classes, samples)
+
+
+def learner_of(model: Model, samples: int = 80, tests: int = 50, threads: int = 1) -> NativeLearner:
+    return NativeLearner(model, *data(model, samples), *data(model, tests, 1), MEAN, STD, threads)
+
+
+def torch_module(model: Model, theta: np.ndarray) -> nn.Sequential:
+    modules: list[nn.Module] = []
+    shape = model.input
+    for layer, after in zip(model.layers, model.shapes(), strict=True):
+        match layer:
+            case Conv(channels, kernel):
+                modules.append(nn.Conv2d(shape[0], channels, kernel))
+            case MaxPool():
+                modules.append(nn.MaxPool2d(2))
+            case ReLU():
+                modules.append(nn.ReLU())
+            case Dense(units):
+                modules += [nn.Flatten(), nn.Linear(prod(shape), units), nn.Unflatten(1, after)]
+        shape = after
+    module = nn.Sequential(*modules, nn.Flatten()).double()
+    nn.utils.vector_to_parameters(torch.from_numpy(theta.astype(np.float64)), module.parameters())
+    return module
+
+
+def torch_input(images: np.ndarray) -> torch.Tensor:
+    return (torch.from_numpy(images).double() / 255 - MEAN) / STD
+
+
+def torch_training(model, images, labels, theta, batches, lr):
+    """What train should give, for one device: (update, losses) in float64."""
+    module = torch_module(model, theta)
+    optimiser = torch.optim.SGD(module.parameters(), lr)
+    losses = []
+    for batch in batches:
+        optimiser.zero_grad()
+        loss = nn.functional.cross_entropy(
+            module(torch_input(images[batch])), torch.from_numpy(labels[batch]), reduction="none"
+        )
+        loss.mean().backward()
+        optimiser.step()
+        losses.append(loss.detach().numpy())
+    return nn.utils.parameters_to_vector(module.parameters()).detach().numpy() - theta, np.stack(losses)
+
+
+def assert_trains_like_torch(model: Model, batch: int, steps: int, lr: float = 0.02, seed: int = 0):
+    learner = learner_of(model)
+    images, labels = data(model, 80)
+    theta = learner.init(seed)
+    batches = np.random.default_rng(seed).integers(0, 80, (1, steps, batch))
+    training = learner.train(theta, batches, lr)
+    update, losses = torch_training(model, images, labels, theta, batches[0], lr)
+    scale = np.linalg.norm(update)
+    assert scale > 0
+    assert np.abs(training.updates[0] - update).max() <= TOLERANCE * scale
+    np.testing.assert_allclose(training.losses[0], losses, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@st.composite
+def stacks(draw) -> Model:
+    """Any stack of up to six layers that leaves something, ended by a layer of logits."""
+    shape = draw(st.tuples(st.integers(1, 7), st.integers(1, 13), st.integers(1, 13)))
+    model = Model(shape, ())
+    for _ in range(draw(st.integers(0, 6))):
+        _, rows, columns = model.shapes()[-1] if model.layers else shape
+        choices: list[st.SearchStrategy[Layer]] = [
+            st.just(ReLU()),
+            st.builds(Conv, st.integers(1, 14), st.integers(1, min(rows, columns, 7))),
+            st.builds(Dense, st.integers(1, 40)),
+        ]
+        if rows > 1 and columns > 1:
+            choices.append(st.just(MaxPool()))
+        model = Model(shape, (*model.layers, draw(st.one_of(choices))))
+    return Model(shape, (*model.layers, Dense(draw(st.integers(2, 12)))))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(stacks(), st.integers(1, 40))
+def test_any_stack_trains_like_torch(model: Model, batch: int):
+    assert_trains_like_torch(model, batch, steps=20)
+
+
+@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("batch", [1, 10, 16, 33])
+def test_named_models_train_like_torch(name: str, batch: int):
+    assert_trains_like_torch(build(name, (1, 28, 28), 10), batch, steps=2)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_evaluation_is_torchs(name: str):
+    model = build(name, (1, 28, 28), 10)
+    learner = learner_of(model, tests=101)
+    images, labels = data(model, 101, 1)
+    theta = learner.init(3)
+    with torch.inference_mode():
+        logits = torch_module(model, theta)(torch_input(images))
+        loss = nn.functional.cross_entropy(logits, torch.from_numpy(labels)).item()
+    evaluation = learner.evaluate(theta)
+    assert evaluation.loss == pytest.approx(loss, rel=1e-5)
+    assert evaluation.accuracy == (logits.argmax(1).numpy() == labels).mean()
+
+
+def test_ties_in_a_pooling_window_go_where_torch_sends_them():
+    """Uniform images make every window a tie; sharing the gradient would change the update."""
+    model = Model((1, 9, 9), (Conv(4, 3), MaxPool(), MaxPool(), Dense(3)))
+    images = np.repeat(np.arange(0, 240, 6, dtype=np.uint8), 81).reshape(40, 1, 9, 9)
+    images[:, 0, ::3, ::2] += 9
+    labels = np.arange(40) % 3
+    learner = NativeLearner(model, images, labels, images, labels, MEAN, STD, 1)
+    theta, batches = learner.init(0), np.arange(40).reshape(1, 2, 20)
+    update, _ = torch_training(model, images, labels, theta, batches[0], 0.1)
+    error = learner.train(theta, batches, 0.1).updates[0] - update
+    assert np.abs(error).max() <= TOLERANCE * np.linalg.norm(update)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_the_gradient_is_the_slope_of_the_loss(name: str):
+    model = build(name, (1, 28, 28), 10)
+    images, labels = data(model, 48)
+    learner = NativeLearner(model, images, labels, images, labels, MEAN, STD, 1)
+    theta = learner.init(0)
+    gradient = -learner.train(theta, np.arange(48).reshape(1, 1, 48), 1.0).updates[0].astype(np.float64)
+    slope = np.linalg.norm(gradient)
+    step = 2e-3 * gradient / slope
+    up, down = (learner.evaluate((theta + sign * step).astype(np.float32)).loss for sign in (1, -1))
+    assert (up - down) / 4e-3 == pytest.approx(slope, rel=2e-3)
+
+
+@pytest.mark.parametrize("isa", instruction_sets())
+def test_every_instruction_set_agrees_with_the_baseline(isa: str, monkeypatch: pytest.MonkeyPatch):
+    model = build("lenet5", (1, 28, 28), 10)
+    batches = np.random.default_rng(0).integers(0, 80, (1, 10, 20))
+    results = []
+    for name in ("baseline", isa):
+        monkeypatch.setenv(ISA_VARIABLE, name)
+        learner = learner_of(model)
+        assert learner.details == {"isa": name}
+        theta = learner.init(0)
+        results.append((learner.train(theta, batches, 0.02), learner.evaluate(theta)))
+    (training, evaluation), (other_training, other_evaluation) = results
+    error = np.abs(training.updates - other_training.updates).max()
+    assert error <= 1e-5 * np.linalg.norm(training.updates)
+    assert other_evaluation.loss == pytest.approx(evaluation.loss, rel=1e-6)
+    assert other_evaluation.accuracy == evaluation.accuracy
+
+
+def test_the_fastest_instruction_set_is_the_default(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(ISA_VARIABLE, raising=False)
+    assert chosen_instruction_set() == instruction_sets()[-1]
+
+
+def test_an_instruction_set_that_cannot_run_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(ISA_VARIABLE, "sse9")
+    with pytest.raises(EngineError, match=r"FEELSTREAM_ISA is 'sse9'.*baseline"):
+        learner_of(build("softmax", (1, 4, 4), 3))
+
+
+@pytest.mark.parametrize("threads", [2, 3, 16])
+def test_threads_do_not_change_a_bit(threads: int):
+    model = build("paper-cnn", (1, 28, 28), 10)
+    alone, together = (learner_of(model, tests=333, threads=n) for n in (1, threads))
+    theta = alone.init(0)
+    batches = np.random.default_rng(0).integers(0, 80, (5, 4, 10))
+    one, many = (learner.train(theta, batches, 0.05) for learner in (alone, together))
+    assert np.array_equal(one.updates, many.updates)
+    assert np.array_equal(one.losses, many.losses)
+    assert alone.evaluate(theta) == together.evaluate(theta)
+
+
+def test_a_device_does_not_see_its_cohort():
+    learner = learner_of(build("lenet5", (1, 28, 28), 10))
+    theta = learner.init(0)
+    batches = np.random.default_rng(0).integers(0, 80, (3, 3, 7))
+    cohort = learner.train(theta, batches, 0.05)
+    for device in range(3):
+        alone = learner.train(theta, batches[device : device + 1], 0.05)
+        assert np.array_equal(alone.updates[0], cohort.updates[device])
+
+
+def test_padding_weighs_nothing():
+    """One sample and 15 lanes of padding, or it four times and 12: quarters are exact, so the bits agree."""
+    model = Model((2, 9, 9), (Conv(7, 4), ReLU(), MaxPool(), Conv(5, 3)))
+    learner = learner_of(model)
+    theta = learner.init(0)
+    one = learner.train(theta, np.full((1, 1, 1), 5), 0.1)
+    four = learner.train(theta, np.full((1, 1, 4), 5), 0.1)
+    assert np.array_equal(one.updates, four.updates)
+    assert np.array_equal(np.repeat(one.losses, 4, axis=2), four.losses)
+
+
+@pytest.mark.parametrize("batch", [1, 10, 33])
+def test_a_samples_loss_does_not_depend_on_its_neighbours(batch: int):
+    learner = learner_of(build("paper-cnn", (1, 28, 28), 10))
+    theta = learner.init(0)
+    apart = learner.train(theta, np.arange(batch).reshape(batch, 1, 1), 0.1).losses.ravel()
+    assert np.array_equal(learner.train(theta, np.arange(batch).reshape(1, 1, batch), 0.1).losses.ravel(), apart)
+
+
+def test_strided_arrays_are_read_right():
+    model = build("mlp", (1, 5, 6), 4)
+    images, labels = data(model, 60)
+    strided = NativeLearner(model, images[::2], labels[::2], images, labels, MEAN, STD)
+    plain = NativeLearner(model, images[::2].copy(), labels[::2].copy(), images, labels, MEAN, STD)
+    theta = np.repeat(plain.init(0), 2)[::2]
+    batches = np.random.default_rng(0).integers(0, 30, (2, 6, 5))
+    expected = plain.train(theta.copy(), batches[:, ::2].copy(), 0.1)
+    assert np.array_equal(strided.train(theta, batches[:, ::2], 0.1).updates, expected.updates)
+
+
+SMALL = build("softmax", (1, 4, 4), 3)
+
+
+@pytest.mark.parametrize(
+    ("batches", "sentence"),
+    [
+        (np.zeros((1, 1, 0), np.int64), "hold no samples"),
+        (np.zeros((0, 1, 1), np.int64), "hold no samples"),
+        (np.full((1, 1, 1), 80), "sample numbers must lie in 0 … 79"),
+        (np.full((1, 1, 1), -1), "sample numbers must lie in 0 … 79"),
+        (np.zeros((1, 1), np.int64), r"shape \(devices, steps, batch\)"),
+        (np.zeros((1, 1, 1), np.float64), "must be int64"),
+    ],
+)
+def test_batches_that_cannot_be_drawn(batches: np.ndarray, sentence: str):
+    learner = learner_of(SMALL)
+    with pytest.raises(ValueError, match=sentence):
+        learner.train(learner.init(0), batches, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"images": np.zeros((5, 1, 4, 5), np.uint8)}, "training images must be uint8"),
+        ({"images": np.zeros((5, 1, 4, 4), np.float32)}, "training images must be uint8"),
+        ({"labels": np.zeros(4, np.int64)}, "training labels must be 5 integers"),
+        ({"labels": np.zeros(5)}, "training labels must be 5 integers"),
+        ({"labels": np.full(5, 3)}, "training labels must lie in 0 … 2"),
+        ({"labels": np.full(5, -1)}, "training labels must lie in 0 … 2"),
+        ({"test_images": np.zeros((0, 1, 4, 4), np.uint8)}, "test images must be"),
+        ({"test_labels": np.full(5, 7)}, "test labels must lie in 0 … 2"),
+        ({"std": 0.0}, "std positive"),
+        ({"threads": 0}, "at least 1"),
+    ],
+)
+def test_data_that_does_not_fit(change: dict, sentence: str):
+    images, labels = np.zeros((5, 1, 4, 4), np.uint8), np.zeros(5, np.int64)
+    arguments = {"images": images, "labels": labels, "test_images": images, "test_labels": labels}
+    with pytest.raises(ValueError, match=sentence):
+        NativeLearner(SMALL, **{**arguments, "mean": MEAN, "std": STD, **change})
+
+
+def test_theta_must_be_a_finite_float32_vector():
+    learner = learner_of(SMALL)
+    theta = learner.init(0)
+    with pytest.raises(ValueError, match="theta must be float32 of shape"):
+        learner.evaluate(theta[:-1])
+    with pytest.raises(ValueError, match="theta must be float32 of shape"):
+        learner.evaluate(theta.astype(np.float64))
+    theta[7] = np.nan
+    with pytest.raises(EngineError, match="no finite numbers"):
+        learner.evaluate(theta)
+    with pytest.raises(EngineError, match="no finite numbers"):
+        learner.train(theta, np.zeros((1, 1, 1), np.int64), 0.1)
+
+
+def test_divergence_names_the_device_and_what_to_do():
+    model = build("lenet5", (1, 28, 28), 10)
+    learner = learner_of(model)
+    batches = np.random.default_rng(0).integers(0, 80, (2, 12, 4))
+    with pytest.raises(EngineError, match=r"diverged: device 0 .*learning\.lr smaller than 1e\+30"):
+        learner.train(learner.init(0), batches, 1e30)
+    with pytest.raises(ValueError, match="finite"):
+        learner.train(learner.init(0), batches, float("inf"))
+
+
+def test_weights_too_large_to_evaluate_are_reported():
+    learner = learner_of(build("mlp", (1, 4, 4), 3))
+    with pytest.raises(EngineError, match="grown too large"):
+        learner.evaluate(np.full(learner.parameters, 3e38, np.float32))

@@ -1,0 +1,167 @@
+"""What the rules do over many rounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import chisquare
+
+from feelstream import preset, simulate, verify
+from feelstream.policies import POLICIES
+from feelstream.policies.bandwidth import sending_time_s, split
+from feelstream.policies.oort import Oort
+from feelstream.policies.trials import SYSTEM, observe
+from feelstream.run import Run
+
+OURS = list(POLICIES.ours)
+# Fast computers with data from the first round on, so that everyone is always feasible.
+ALWAYS = [
+    "data.arrivals.kind=poisson",
+    "data.arrivals.rate=20.0",
+    "cpu.frequency_hz=[1e9, 1.5e9]",
+    "learning.engine=none",
+    "system.devices=10",
+]
+
+
+def play(name: str, *overrides: str, seed: int = 0, scenario: str = "tiny") -> Run:
+    return simulate(preset(scenario, ["learning.engine=none", f"policy.name={name}", *overrides]), seed)
+
+
+def turns(run: Run) -> np.ndarray:
+    """How often each device was scheduled."""
+    assert run.devices is not None
+    return run.devices.select("device", "scheduled").group_by("device").sum().sort("device")["scheduled"].to_numpy()
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 10])
+def test_round_robin_visits_all_within_a_cycle(size: int) -> None:
+    run = play("round_robin", *ALWAYS, f"system.rounds={ceil(10 / size)}", f"policy.size={size}")
+    assert turns(run).min() >= 1
+
+
+def test_age_is_as_even_as_can_be() -> None:
+    counts = turns(play("age", *ALWAYS, "system.rounds=25"))
+    assert counts.tolist() == [5] * 10  # 50 turns
+
+
+def test_proportional_fair_is_fair_in_the_long_run() -> None:
+    """Nearly equal turns (Jain's index) although mean gains differ by up to 8 dB; best_channel serves two alone."""
+    counts = turns(play("proportional_fair", *ALWAYS, "system.rounds=600")).astype(float)
+    assert counts.sum() ** 2 / (10 * np.square(counts).sum()) > 0.97
+    assert np.count_nonzero(turns(play("best_channel", *ALWAYS, "system.rounds=50"))) == 2
+
+
+def test_random_is_uniform() -> None:
+    """Each device has n/K of the turns; the counts are less variable than multinomial ones, so the test is strict."""
+    counts = turns(play("random", *ALWAYS, "system.rounds=500"))
+    assert chisquare(counts).pvalue > 1e-3
+
+
+def test_cap_never_schedules_a_score_that_is_not_negative() -> None:
+    run = play("lyapunov", "policy.cardinality=cap", "system.rounds=60", "policy.V=0.001")
+    assert run.devices is not None
+    chosen = run.devices.filter(run.devices["scheduled"])
+    assert len(chosen) > 0
+    assert chosen["score"].max() < 0  # type: ignore[operator]
+    assert run.rounds["scheduled"].min() == 0
+
+
+def test_the_exploration_of_oort_decays() -> None:
+    """With 2000 devices, of which none is ever exhausted, the share of new ones follows ε_t."""
+    rule = Oort(size=50)
+    assert rule.explores(0) == 0.9
+    assert rule.explores(10) == pytest.approx(0.9 * 0.98**10)
+    assert rule.explores(1000) == 0.3
+    system = replace(SYSTEM, devices=2000, energy_budget_j=np.zeros(2000), bandwidth_hz=1e9, received_power_w=1e-3)
+    state = rule.init(system)
+    half = np.arange(2000) % 2 == 0
+    state = state | {"last": half.astype(np.int64)}
+    new = {}
+    for t in (1, 40, 200):
+        drawn = [rule.select(state, observe(system, t), np.random.default_rng(seed)).schedule for seed in range(20)]
+        new[t] = np.mean([(~half[ids]).mean() for ids in drawn])
+        assert new[t] == pytest.approx(rule.explores(t), abs=0.02)
+    assert new[1] > new[40] > new[200]
+
+
+def test_myopic_energy_keeps_the_budget_at_every_moment() -> None:
+    """Without fading the plan is exact, so no device is ever ahead of what it was granted."""
+    run = play("myopic_energy", *ALWAYS, "radio.fading=none", "system.energy_budget_j=0.05", "system.rounds=60",
+               "cpu.frequency_hz=[5e8, 1.5e9]")  # fmt: skip
+    assert run.devices is not None
+    assert run.rounds["scheduled"].sum() > 20
+    for _, device in run.devices.group_by("device"):
+        spent = np.cumsum((device["e_cmp_j"] + device["e_tr_j"]).to_numpy())
+        assert (spent <= 0.05 * np.arange(1, 61) * (1 + 1e-9)).all()
+
+
+def test_ocean_spends_more_in_later_rounds() -> None:
+    def first_half(eta: str) -> float:
+        run = play(
+            "ocean", f"policy.eta={eta}", "system.rounds=80", "policy.V=0.002", "policy.size=4", scenario="stress"
+        )
+        scheduled = run.rounds["scheduled"].to_numpy()
+        return scheduled[:40].sum() / scheduled.sum()
+
+    assert first_half("ascending") < first_half("uniform") < first_half("descending")
+
+
+def test_select_all_takes_at_least_as_many_as_any_other() -> None:
+    most = play("select_all", scenario="stress").rounds["scheduled"].to_numpy()
+    for name in ("random", "fedcs", "ocean"):
+        assert (play(name, "policy.size=20", scenario="stress").rounds["scheduled"].to_numpy() <= most).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_split_of_the_band_is_the_cheapest(seed: int) -> None:
+    """Against a general solver, over SNRs from −20 to 50 dB and weights over eight decades."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 7))
+    weight, snr, unit_s = 10.0 ** rng.uniform(-6, 2, n), 10.0 ** rng.uniform(-2, 5, n), 0.5
+    weight[0] *= rng.integers(0, 2)
+    least = rng.uniform(0.05, 0.9, n) / n
+    shares = split(weight, snr, least, unit_s)
+    assert shares.sum() == pytest.approx(1, abs=1e-12)
+    assert (shares >= least * (1 - 1e-9)).all()
+
+    def cost(b: np.ndarray) -> float:
+        return float((weight * sending_time_s(b, snr, unit_s)).sum())
+
+    equal = np.full(n, 1 / n)
+    whole = {"type": "eq", "fun": lambda b: b.sum() - 1}
+    found = minimize(
+        lambda b: cost(b) / cost(equal), equal, bounds=[(low, 1) for low in least], constraints=whole,
+        method="SLSQP", options={"ftol": 1e-13, "maxiter": 500},
+    )  # fmt: skip
+    assert cost(shares) / cost(equal) <= found.fun * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("scenario", ["paper-2digit", "paper-minority", "stress", "theorem", "tiny"])
+@pytest.mark.parametrize("name", OURS)
+def test_presets_verify(name: str, scenario: str, tmp_path: Any) -> None:
+    overrides = ["data.dataset=synthetic", "system.rounds=12", "trace.level=full"]
+    run = play(name, *overrides, seed=3, scenario=scenario)
+    report = verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+    assert not any(run.rounds[column].is_nan().any() for column in ("energy_mean_cum_j", "queue_mean_j"))
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(
+    "edge",
+    [
+        ["system.devices=1", "policy.size=1"],
+        ["policy.size=10"],
+        ["cpu.frequency_hz=[2e7, 1.1e8]"],  # hardly anyone is ever fast enough
+    ],
+    ids=["one device", "all devices", "nearly nobody feasible"],
+)
+def test_edges_verify(name: str, edge: list[str], tmp_path: Any) -> None:
+    report = verify(play(name, *edge).save(tmp_path / "run"))
+    assert report.ok, str(report)

@@ -1,0 +1,200 @@
+"""Each rule on three or four devices, worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from feelstream.policies import POLICIES
+from feelstream.policies.base import Observation, Outcome, Policy, State
+from feelstream.policies.trials import SYSTEM, observe
+
+SMALL = replace(SYSTEM, devices=4, energy_budget_j=np.full(4, 5e-3), rounds=10)
+GHZ = np.array([0.4, 1.0, 0.8, 1.2]) * 1e9
+
+
+def policy(name: str, **fields: Any) -> Any:
+    return POLICIES.lookup(name)(**fields)
+
+
+def see(round: int = 1, **known: Any) -> Observation:
+    return observe(SMALL, round, **known)
+
+
+def choose(rule: Policy, state: State, observation: Observation, seed: int = 0) -> list[int]:
+    return rule.select(state, observation, np.random.default_rng(seed)).schedule.tolist()
+
+
+def outcome(round: int, schedule: list[int], **found: Any) -> Outcome:
+    n = len(schedule)
+    usual: dict[str, Any] = {
+        "transmitted": np.ones(n, bool),
+        "gain": np.ones(n),
+        "energy_j": np.zeros(n),
+        "losses": None,
+    }
+    return Outcome(round=round, schedule=np.array(schedule, np.int64), **usual | found)
+
+
+def test_round_robin_walks_the_circle_past_the_infeasible() -> None:
+    rule = policy("round_robin")
+    state = rule.init(SMALL)
+    stored = np.array([5, 0, 5, 5])  # device 1 has no data
+    for turn, expected in ((1, [0, 2]), (2, [0, 3]), (3, [2, 3]), (4, [0, 2])):
+        assert choose(rule, state, see(turn, stored=stored)) == expected
+        state = rule.update(state, outcome(turn, expected))
+
+
+def test_round_robin_keeps_its_place_when_nobody_can() -> None:
+    rule = policy("round_robin", size=3)
+    state = rule.update(rule.init(SMALL), outcome(1, [0, 1, 2]))
+    assert choose(rule, state, see(2, stored=np.zeros(4, int))) == []
+    state = rule.update(state, outcome(2, []))
+    assert choose(rule, state, see(3)) == [0, 1, 3]
+
+
+def test_proportional_fair_divides_the_last_gain_by_the_service() -> None:
+    """w = 2. After devices 0 (gain 4), 1 (1), 2 (2), 3 (8) had one turn each: served 0.5 g · 2^-(rounds since)."""
+    rule = policy("proportional_fair", size=1, window=2)
+    state = rule.init(SMALL)
+    for turn, gain in enumerate([4.0, 1.0, 2.0, 8.0]):
+        state = rule.update(state, outcome(turn + 1, [turn], gain=np.array([gain])))
+    assert state["served"] == pytest.approx([4 / 16, 1 / 8, 2 / 4, 8 / 2])
+    decision = rule.select(state, see(5), np.random.default_rng(0))
+    assert decision.score == pytest.approx([-16, -8, -4, -2])
+    assert decision.schedule.tolist() == [0]
+    # A refused device was seen, but not served: 0.5 against 0.125 stored, its ratio falls to 4.
+    state = rule.update(state, outcome(5, [0], gain=np.array([0.5]), transmitted=np.array([False])))
+    assert -rule.select(state, see(6), np.random.default_rng(0)).score == pytest.approx([4, 16, 8, 4])
+
+
+def test_proportional_fair_serves_everyone_once_first() -> None:
+    rule = policy("proportional_fair", size=3)
+    state = rule.update(rule.init(SMALL), outcome(1, [0, 1, 3], gain=np.full(3, 1e6)))
+    assert 2 in choose(rule, state, see(2))
+
+
+def test_best_channel_by_mean_and_by_last_gain() -> None:
+    beta = np.array([0.5, 2.0, 1.0, 1.5])
+    mean, last = policy("best_channel"), policy("best_channel", gain="last")
+    assert choose(mean, mean.init(SMALL), see(beta=beta)) == [1, 3]
+    state = last.update(last.init(SMALL), outcome(1, [1, 0], gain=np.array([0.1, 9.0])))
+    assert choose(last, state, see(2, beta=beta)) == [0, 3]
+
+
+def test_greedy_energy_takes_the_cheapest() -> None:
+    """Computing costs λ c f²: 0.064, 0.4, 0.256, 0.576 J; sending to β = 1e-9 costs device 0 far more."""
+    rule, beta = policy("greedy_energy"), np.array([1e-9, 1.0, 1.0, 1.0])
+    assert choose(rule, {}, see(f_hz=GHZ)) == [0, 2]
+    assert choose(rule, {}, see(f_hz=GHZ, beta=beta)) == [1, 2]
+
+
+def test_age_prefers_who_waited_longest() -> None:
+    rule = policy("age")
+    state = rule.init(SMALL)
+    for turn, schedule in enumerate([[0, 1], [2, 3], [0, 2]]):
+        state = rule.update(state, outcome(turn + 1, schedule))
+    decision = rule.select(state, see(4), np.random.default_rng(0))
+    assert decision.score.tolist() == [-1, -3, -1, -2]
+    assert decision.schedule.tolist() == [1, 3]
+
+
+def test_fedcs_and_select_all_pack_the_fastest_that_fit() -> None:
+    """After computing 3.0, 3.6, 3.5 and 3.67 s are left; which sets are on time is found by trying all of them."""
+    slow = replace(SMALL, update_bits=SMALL.update_bits * 4.5)
+    times = [slow.surrogate_time_s(n) for n in (1, 2, 3, 4)]
+    left = 4.0 - 4e8 / GHZ
+    expected = max(
+        (set_ for n in (1, 2, 3, 4) for set_ in combinations(range(4), n) if all(left[list(set_)] >= times[n - 1])),
+        key=len,
+    )
+    assert expected == (1, 2, 3)  # four would not be on time, and no other three are
+    seen = observe(slow, 1, f_hz=GHZ)
+    everyone = policy("select_all").select({}, seen, np.random.default_rng(0))
+    assert (everyone.schedule.tolist(), everyone.plan.n) == ([1, 2, 3], 3)
+    packed = policy("fedcs", size=2, share=1.0).select({}, seen, np.random.default_rng(0))
+    assert (packed.schedule.tolist(), packed.plan.n) == ([1, 3], 2)
+
+
+def test_fedcs_asks_only_its_share() -> None:
+    rule = policy("fedcs", size=1, share=0.5)
+    pairs = {tuple(choose(rule, {}, see(f_hz=GHZ), seed)) for seed in range(60)}
+    assert pairs == {(3,), (1,), (2,)}  # the slowest never wins a pair
+
+
+def test_power_of_choice_takes_the_worst_known_loss() -> None:
+    rule = policy("power_of_choice", candidates=4)
+    losses = np.array([[[0.2, 0.4]], [[2.0, 1.0]], [[9.0, 9.0]]], np.float32)
+    found = outcome(1, [0, 1, 2], losses=losses, transmitted=np.array([True, True, False]))
+    state = rule.update(rule.init(SMALL), found)
+    assert state["loss"] == pytest.approx([0.3, 1.5, 0, 0])  # device 2 was not heard
+    assert choose(rule, state, see(2)) == [2, 3]  # unknown losses come first
+    state = rule.update(state, outcome(2, [2, 3], losses=np.full((2, 1, 2), 1.0, np.float32)))
+    assert choose(rule, state, see(3), seed=1)[0] == 1
+    assert 0 not in choose(rule, state, see(3))
+
+
+def test_power_of_choice_draws_candidates_by_size() -> None:
+    """Of two candidates among |S| = 1, 1, 1, 97 the big one is nearly always one."""
+    rule = policy("power_of_choice", size=1, candidates=1)
+    stored = np.array([1, 1, 1, 97])
+    picks = [choose(rule, rule.init(SMALL), see(stored=stored), seed)[0] for seed in range(400)]
+    assert np.mean(np.array(picks) == 3) == pytest.approx(0.97, abs=0.03)
+
+
+def test_oort_scores_by_hand() -> None:
+    """Losses 1, 2, 3 (rms); round 10; last heard in rounds 2, 4, 8; device 3 unknown; all of one speed."""
+    rule = policy("oort", prefer=1.0)
+    state = rule.init(SMALL)
+    for turn, device, loss in ((2, 0, 1.0), (4, 1, 2.0), (8, 2, 3.0)):
+        state = rule.update(state, outcome(turn, [device], losses=np.full((1, 2, 2), loss, np.float32)))
+    scores = rule.scores(state, 10, np.ones(4))
+    low, clip = 0.999, 2.9  # 0.999 × the least, and the 95 % quantile of 1, 2, 3
+    wait = np.sqrt(0.1 * np.log(10) / np.array([2, 4, 8]))
+    assert scores[:3] == pytest.approx((np.array([1, 2, 2.9]) - low) / (clip - low) + wait)
+
+
+def test_oort_penalises_the_slow() -> None:
+    rule, seen = policy("oort", prefer=0.0, alpha=2.0), see(f_hz=GHZ)
+    plan = seen.plan(2)
+    time_s = 4e8 / GHZ + plan.transmit_time_s
+    assert rule.speed(seen, plan) == pytest.approx((time_s[3] / time_s) ** 2)
+
+
+def test_ocean_stops_where_another_participant_costs_more_than_it_is_worth() -> None:
+    """Queues 0, 0.01, 0.02, 5 J and 0.4 J to compute: costs ≈ 0, 0.004, 0.008, 2 against a worth of 0.05·2·5/11."""
+    rule = policy("ocean", size=4)
+    decision = rule.select({}, see(5, queue_j=np.array([0.0, 0.01, 0.02, 5.0])), np.random.default_rng(0))
+    assert decision.schedule.tolist() == [0, 1, 2]
+    assert rule.weight(5, 10) == pytest.approx(0.05 * 10 / 11)
+
+
+def test_ocean_weights_have_mean_one() -> None:
+    for eta in ("ascending", "uniform", "descending"):
+        rule = policy("ocean", V=1.0, eta=eta)
+        assert np.mean([rule.weight(t, 10) for t in range(1, 11)]) == pytest.approx(1)
+
+
+def test_myopic_energy_waits_until_it_can_pay() -> None:
+    """Computing costs 0.064 J at 0.4 GHz; at 5 mJ a round, devices that all cost that much can pay in round 13."""
+    rule = policy("myopic_energy", size=4)
+    state, cost = rule.init(SMALL), see(f_hz=np.full(4, 4e8)).plan(4).energy_j[0]
+    first = int(np.ceil(cost / 5e-3))
+    assert choose(rule, state, see(first - 1, f_hz=np.full(4, 4e8))) == []
+    assert choose(rule, state, see(first, f_hz=np.full(4, 4e8))) == [0, 1, 2, 3]
+    state = rule.update(state, outcome(first, [0, 2], energy_j=np.full(2, cost)))
+    assert choose(rule, state, see(first + 1, f_hz=np.full(4, 4e8))) == [1, 3]
+    static = policy("myopic_energy", budget="static")
+    assert choose(static, static.init(SMALL), see(500, f_hz=np.full(4, 4e8))) == []
+
+
+def test_importance_greedy_takes_the_most_valuable() -> None:
+    labels = np.array([[3, 0, 0], [0, 3, 0], [1, 1, 1], [0, 0, 9]], np.int32)
+    seen = see(2, fresh=labels.sum(axis=1), fresh_labels=labels, used_labels=np.array([10, 0, 0]))
+    assert choose(policy("importance_greedy", metric="amount", size=1), {}, seen) == [3]
+    # Dissimilar to X = (10, 0, 0): devices 1 and 3 (1.5 each: ‖x−y‖² = 18 over 12), then 2 (1), then 0 (0).
+    assert choose(policy("importance_greedy", metric="dissimilarity"), {}, seen) == [1, 3]

@@ -1,0 +1,176 @@
+"""The examples of docs/extending.md: run, resumed, in another process, checked and verified."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feelstream import preset, simulate, verify
+from feelstream.errors import ScenarioError
+from feelstream.run import read, simulate_in
+from feelstream.scenario_files import from_dict
+from feelstream.simulation import RoundRecord
+
+ROOT = Path(__file__).parents[1]
+POLICY, METRIC, ARRIVALS = (
+    str(ROOT / "examples" / name) for name in ("my_policy.py:Rested", "my_metric.py:product", "my_arrivals.py:Daily")
+)
+OWN = [
+    "learning.engine=none",
+    f"policy.name={POLICY}",
+    "policy.rest=3",
+    f"data.arrivals.kind={ARRIVALS}",
+    "data.arrivals.day=8",
+    "system.rounds=30",
+]
+
+
+def test_own_policy_and_arrivals_run_and_verify(tmp_path: Path) -> None:
+    run = simulate(preset("tiny", OWN))
+    path = run.save(tmp_path / "run")
+    stored = json.loads((path / "run.json").read_text())["scenario"]
+    assert stored["policy"] == {"name": POLICY, "size": 2, "rest": 3}
+    assert stored["data"]["arrivals"]["day"] == 8
+    assert read(path).scenario == run.scenario
+    report = verify(path)
+    assert report.ok, str(report)
+    # The rule itself: nobody comes back within 3 rounds, and by night nothing arrives.
+    assert run.devices is not None
+    for _, device in run.devices.group_by("device"):
+        turns = device.filter(device["scheduled"])["round"].sort()
+        assert turns.diff().drop_nulls().min() is None or turns.diff().min() > 3  # type: ignore[operator]
+
+
+def test_a_killed_run_of_an_own_policy_goes_on(tmp_path: Path) -> None:
+    scenario = preset("tiny", OWN)
+    whole = simulate_in(tmp_path / "whole", scenario)
+
+    class Killed(Exception):  # noqa: N818
+        pass
+
+    def kill(record: RoundRecord) -> None:
+        if record.observation.round == 17:
+            raise Killed
+
+    with pytest.raises(Killed):
+        simulate_in(tmp_path / "cut", scenario, progress=kill, checkpoint_s=0.0)
+    seen: list[int] = []
+    resumed = simulate_in(tmp_path / "cut", scenario, resumed=seen.append)
+    assert seen == [16]
+    assert resumed.rounds.equals(whole.rounds)
+    assert (tmp_path / "cut" / "devices.parquet").read_bytes() == (tmp_path / "whole" / "devices.parquet").read_bytes()
+
+
+def play(table: dict[str, Any]) -> list[float]:
+    return simulate(from_dict(table)).rounds["energy_mean_j"].to_list()
+
+
+def test_another_process_plays_the_same() -> None:
+    """A fresh interpreter gets the settings as plain tables and imports the file by its name."""
+    scenario = preset("tiny", OWN)
+    code = "import json, sys; from feelstream import simulate; from feelstream.scenario_files import from_dict; "
+    code += "print(json.dumps(simulate(from_dict(json.load(sys.stdin))).rounds['energy_mean_j'].to_list()))"
+    source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(scenario.as_dict()),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(source)},
+    )
+    assert json.loads(done.stdout) == play(scenario.as_dict())
+
+
+@pytest.mark.parametrize("policy", ["lyapunov", "importance_greedy"])
+def test_own_metric_runs_and_verifies(policy: str, tmp_path: Path) -> None:
+    overrides = ["learning.engine=none", f"policy.name={policy}", f"policy.metric={METRIC}"]
+    run = simulate(preset("tiny", overrides))
+    assert run.devices is not None
+    known = run.devices.drop_nulls("amount")
+    product = known["amount"] * (1 + known["dissimilarity"])
+    assert (product - known["importance"]).abs().max() < 1e-12  # type: ignore[operator]
+    report = verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+
+
+def test_a_changed_score_under_an_own_metric_is_still_seen(tmp_path: Path) -> None:
+    path = simulate(preset("tiny", ["learning.engine=none", f"policy.metric={METRIC}"])).save(tmp_path / "run")
+    devices = read(path).devices
+    assert devices is not None
+    devices.with_columns(score=devices["score"] * 1.001).write_parquet(path / "devices.parquet")
+    found = verify(path).disagreement
+    assert found is not None
+    assert found.field == "score"
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+
+    def points(group: str, name: str | None = None) -> list[EntryPoint]:
+        known = [
+            EntryPoint("rested", "my_policy:Rested", "feelstream.policies"),
+            EntryPoint("product", "my_metric:product", "feelstream.metrics"),
+            EntryPoint("daily", "my_arrivals:Daily", "feelstream.arrivals"),
+        ]
+        return [point for point in known if point.group == group and name in (None, point.name)]
+
+    monkeypatch.setattr("feelstream.plugins.entry_points", points)
+    yield
+    for module in ("my_policy", "my_metric", "my_arrivals"):
+        sys.modules.pop(module, None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_entry_points_give_short_names() -> None:
+    run = simulate(preset("tiny", ["learning.engine=none", "policy.name=rested", "data.arrivals.kind=daily"]))
+    assert run.about["scenario"]["policy"]["name"] == "rested"
+    assert run.about["scenario"]["data"]["arrivals"]["kind"] == "daily"
+    metric = preset("tiny", ["learning.engine=none", "policy.metric=product"])
+    assert simulate(metric).rounds["scheduled"].sum() > 0
+
+
+def test_what_is_not_a_policy_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="does not fulfil the contract"):
+        preset("tiny", [f"policy.name={METRIC}"])
+    with pytest.raises(ScenarioError, match="there is no file"):
+        preset("tiny", ["policy.name=missing.py:Mine"])
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "says"),
+    [
+        (POLICY, 0, "pass"),
+        ("oort", 0, "pass"),
+        (METRIC, 2, "does not fulfil the contract"),
+        ("broken.py:Broken", 1, "FAIL"),
+    ],
+)
+def test_check_policy_command(name: str, code: int, says: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "import numpy as np\n"
+        "from feelstream import Decision, Policy\n"
+        "class Broken(Policy):\n"
+        "    def select(self, state, observation, rng):\n"
+        "        return Decision(np.arange(self.size), observation.plan(self.size))\n"
+    )
+    source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", "from feelstream.cli import main; main()", "check-policy", name],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(source)},
+    )
+    assert done.returncode == code, done.stderr
+    assert says in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
