@@ -177,3 +177,10 @@ def test_a_metric_must_give_a_finite_number_per_device(tmp_path) -> None:
     policy = Lyapunov(size=1, metric=f"{file}:one")
     with pytest.raises(ScenarioError, match=r"policy.metric: .*one finite number per device"):
         policy.select({}, observation(system(3)), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("cardinality", "scheduled"), [("exact", 2), ("cap", 0), ("free", 0)])
+def test_a_score_of_nothing_is_no_reason_to_schedule(cardinality: str, scheduled: int) -> None:
+    """Empty queues and nothing fresh: every score is 0, so only `exact` schedules anybody."""
+    nothing = {"fresh": np.zeros(3, np.int64), "fresh_labels": np.zeros((3, 10), np.int32)}
+    assert len(choose(observation(system(3), **nothing), 0.05, 2, cardinality, "combined")) == scheduled

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import matplotlib as mpl
 import numpy as np
@@ -64,6 +65,17 @@ def test_drawing_leaves_no_global_state_behind():
     assert dict(mpl.rcParams) == before
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_threads_may_draw_at_once():
+    """Every thread gets our style, and none leaves it behind."""
+    before = dict(mpl.rcParams)
+    panels = [panel for figure in ALL for panel in figure.panels] * 2
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda panel: figures.panel_figure(panel, made_up()), panels))
+    assert {figure.axes[0].spines["top"].get_visible() for figure in made} == {False}
+    assert {figure.axes[0].xaxis.label.get_size() for figure in made} == {8.0}
+    assert dict(mpl.rcParams) == before
 
 
 def test_pdf_embeds_truetype_fonts(tmp_path):

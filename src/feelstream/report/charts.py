@@ -69,7 +69,7 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
         traces += _arm_traces(line, quantity)
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": ROUND_AXIS}},
-        "yaxis": {"title": {"text": quantity.axis}, "rangemode": "tozero" if quantity.unit != "%" else "normal"},
+        "yaxis": {"title": {"text": quantity.unit}, "rangemode": "tozero" if quantity.unit != "%" else "normal"},
     }
     if budget_j is not None:
         last = max(int(line.seeds.rounds[-1]) for line in lines)

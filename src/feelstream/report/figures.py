@@ -1,13 +1,14 @@
 """The paper's panels as matplotlib figures, from curves that are already computed.
 
-Everything goes through Figure objects, never pyplot: no global state is left behind, and threads may draw at once.
+Everything goes through Figure objects, never pyplot: no global state is left behind, and any thread may draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import matplotlib as mpl
@@ -23,14 +24,21 @@ from feelstream.report.quantities import QUANTITIES, ROUND_AXIS
 from feelstream.report.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, line_style
 from feelstream.reproduce import Panel, PaperFigure
 
+_ONE_AT_A_TIME = RLock()
+
 # No creation date in the files: the same results give the same bytes.
 _METADATA = {"pdf": {"CreationDate": None, "Title": "feelstream"}, "png": {"Software": None}}
 
 
-def _styled() -> AbstractContextManager[None]:
-    """Our look while a figure is made; the user's own settings come back after."""
+@contextmanager
+def _styled() -> Iterator[None]:
+    """Our look while a figure is made; the user's own settings come back after.
+
+    matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
+    """
     settings: Any = RC  # matplotlib types the keys as a list of literals
-    return mpl.rc_context(settings)
+    with _ONE_AT_A_TIME, mpl.rc_context(settings):
+        yield
 
 
 def panel_figure(panel: Panel, curves: pl.DataFrame) -> Figure:
