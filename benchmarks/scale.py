@@ -5,8 +5,8 @@
 
 The scenario is the preset `million` with K devices, K/1000 of them scheduled and as much band for each. The floor is
 the time to read every array of the observation once through memory; the decision is the policy's `select`, with
-nothing cached; the round is all of it: arrivals, decision, channel, queues and the row of the trace. All three are the
-least of several takes in one run on one core, since other programs only ever add time.
+nothing cached; the round is all of it: arrivals, decision, channel, queues and the row of the trace. All three are CPU
+time on one core, the least of several takes in one run, since other programs only ever add to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import platform
 import resource
 import sys
 from dataclasses import fields, replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
@@ -54,27 +54,27 @@ def known_arrays(observation: Observation) -> list[np.ndarray]:
 
 
 def measure(devices: int, rounds: int, takes: int) -> dict[str, Any]:
-    start = perf_counter()
+    start = process_time()
     simulation = build(devices, rounds)
-    prepared = perf_counter() - start
+    prepared = process_time() - start
     round_s, decision_s, floor_s = [], [], []
     for _ in range(rounds):
-        start = perf_counter()
+        start = process_time()
         record = simulation.step()
         rows = trace.Rows(full=False)
         rows.add(record)
         rows.take()
-        round_s.append(perf_counter() - start)
+        round_s.append(process_time() - start)
         arrays = known_arrays(record.observation)
         for _ in range(takes):
-            start = perf_counter()
+            start = process_time()
             for array in arrays:
                 array.max()
-            floor_s.append(perf_counter() - start)
+            floor_s.append(process_time() - start)
             uncached = replace(record.observation)
-            start = perf_counter()
+            start = process_time()
             simulation.policy.select({}, uncached, np.random.default_rng(0))
-            decision_s.append(perf_counter() - start)
+            decision_s.append(process_time() - start)
     known = sum(array.nbytes for array in arrays)
     # The first round has no used data to compare with and is cheaper than the rest.
     return {

@@ -1,6 +1,6 @@
 """Checkpoints: what a run under way keeps in its directory, so that it survives being killed.
 
-`progress/` holds the rows so far in numbered parts, and checkpoint.npz, which holds the simulation's state and says
+`progress/` holds the rows so far in numbered parts, and checkpoint.npz, which holds the player's state and says
 how many parts count. Rows are written first, then the checkpoint: a kill between the two leaves rows that do not
 count and are written again.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from feelstream.errors import RunError
 from feelstream.files import read_table, write_atomically
-from feelstream.simulation import Simulation
+from feelstream.player import Player
 from feelstream.trace import Tables
 
 DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
@@ -32,15 +32,15 @@ class Checkpoint:
     def _part(self, table: str, number: int) -> Path:
         return self.directory / f"{table}-{number:06d}.parquet"
 
-    def restore(self, simulation: Simulation) -> None:
-        """Put the simulation where the checkpoint was taken; at the start, if there is none."""
+    def restore(self, player: Player) -> None:
+        """Put the player where the checkpoint was taken; at the start, if there is none."""
         path = self.directory / "checkpoint.npz"
         if not path.exists():
             return
         try:
             state = _load(path)
             self.parts = int(state.pop("parts"))
-            simulation.restore(state)
+            player.restore(state)
         except DAMAGE as problem:
             raise RunError(f"{path} is damaged; {self._remedy}") from problem
         for table in ("rounds", "devices") if self.full else ("rounds",):
@@ -48,13 +48,13 @@ class Checkpoint:
                 if not part.is_file():
                     raise RunError(f"{part} is missing; {self._remedy}")
 
-    def save(self, tables: Tables, simulation: Simulation) -> None:
+    def save(self, tables: Tables, player: Player) -> None:
         rounds, devices = tables
         write_atomically(self._part("rounds", self.parts), rounds.write_parquet)
         if devices is not None:
             write_atomically(self._part("devices", self.parts), devices.write_parquet)
         self.parts += 1
-        state = simulation.snapshot() | {"parts": np.array(self.parts)}
+        state = player.snapshot() | {"parts": np.array(self.parts)}
 
         def write(path: Path) -> None:
             with path.open("wb") as file:

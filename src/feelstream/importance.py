@@ -20,12 +20,12 @@ from feelstream.plugins import Registry
 Reals = NDArray[np.float64]
 Metric = Callable[[Reals, Reals], Reals]
 
-BLOCK = 2048  # devices whose label counts fit the cache
+BLOCK = 4096  # devices whose label counts fit the cache
 
 
 def amount(fresh: NDArray[np.int64], feasible: NDArray[np.bool_]) -> Reals:
     """|Π_f| |B_k| / Σ_{Π_f} |B_j| for every device k; all 0 where the feasible devices have nothing fresh."""
-    total = int(fresh[feasible].sum())
+    total = int((fresh * feasible).sum())
     if total == 0:
         return np.zeros(len(fresh))
     return fresh * (np.count_nonzero(feasible) / total)
@@ -46,11 +46,14 @@ def dissimilarity(fresh_labels: NDArray[np.int32], used_labels: NDArray[np.int64
         return result
     x = used_labels / used_labels.mean() - 1
     x_norm = x @ x
-    sums = np.column_stack([np.ones(m), x])  # c @ sums = (n, Σ x_i c_i)
+    block = np.empty((m, min(devices, BLOCK)))  # classes first, so that every step runs along the devices
     for start in range(0, devices, BLOCK):
-        counts = fresh_labels[start : start + BLOCK].astype(np.float64)
-        total, along = (counts @ sums).T
-        y_norm = m * (m * np.einsum("km,km->k", counts, counts) - total * total)
+        labels = fresh_labels[start : start + BLOCK]
+        counts = block[:, : len(labels)]
+        counts[:] = labels.T
+        total, along = counts.sum(axis=0), x @ counts
+        squares = np.square(counts, out=counts).sum(axis=0)
+        y_norm = m * (m * squares - total * total)
         scale = x_norm * total * total + y_norm  # both norms, times n²
         gap = scale - 2 * m * along * total
         np.divide(gap, scale, out=result[start : start + BLOCK], where=scale > 0)

@@ -25,6 +25,7 @@ from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
 from feelstream.files import read_table, remove_temporaries, sole_writer, write_atomically, write_json
+from feelstream.player import Player
 from feelstream.scenario import Scenario
 from feelstream.scenario_files import from_dict
 from feelstream.simulation import RoundRecord, Simulation
@@ -95,6 +96,27 @@ def simulate_in(
     A directory that holds another run (seed, scenario, data, engine), or anything else, is refused and left alone. So
     is a run whose checkpoint or rows are damaged, which no kill can do: nothing is thrown away unasked.
     """
+    return play_in(
+        directory, scenario, seed, lambda: _prepare(scenario, seed, threads),
+        progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
+    )  # fmt: skip
+
+
+def play_in(
+    directory: str | Path,
+    scenario: Scenario,
+    seed: int,
+    prepare: Callable[[], tuple[Player, dict[str, Any]]],
+    *,
+    progress: Progress | None = None,
+    resumed: Callable[[int], None] | None = None,
+    checkpoint_s: float | None = None,
+    devices_frame: trace.DevicesFrame | None = None,
+) -> Run:
+    """As `simulate_in`, with any player of rounds: `prepare` makes it, and what run.json is to say of the run.
+
+    `prepare` is not called for a run that is done already. devices_frame: see trace.Rows.
+    """
     path = _usable(Path(directory))
     with sole_writer(path):
         remove_temporaries(path)
@@ -106,7 +128,7 @@ def simulate_in(
             check_same_run(path, stored, {"seed": seed, "scenario": scenario.as_dict()})
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return _read(path, scenario, stored)
-        simulation, about = _prepare(scenario, seed, threads)
+        player, about = prepare()
         if stored is not None:
             check_same_run(path, stored, about)
         else:
@@ -115,40 +137,40 @@ def simulate_in(
         progress_dir.mkdir(exist_ok=True)
         remove_temporaries(progress_dir)
         checkpoint = Checkpoint(progress_dir, full=scenario.trace.level == "full")
-        checkpoint.restore(simulation)
-        if simulation.round and resumed:
-            resumed(simulation.round)
+        checkpoint.restore(player)
+        if player.round and resumed:
+            resumed(player.round)
 
         start = perf_counter()
-        _play(simulation, checkpoint, progress, checkpoint_s)
+        rows = trace.Rows(scenario.trace.level == "full", devices_frame)
+        _play(player, rows, checkpoint, progress, checkpoint_s)
         rounds, devices = checkpoint.tables()
         rounds = trace.finish(rounds)
         _write_tables(path, rounds, devices)
-        about |= {"status": "complete", "timings": _timings(simulation, start)}
+        about |= {"status": "complete", "timings": _timings(player, start)}
         write_json(about_file, about)
         shutil.rmtree(progress_dir)
     return Run(scenario, about["seed"], rounds, devices, about)
 
 
 def _play(
-    simulation: Simulation, checkpoint: Checkpoint, progress: Progress | None, checkpoint_s: float | None
+    player: Player, rows: trace.Rows, checkpoint: Checkpoint, progress: Progress | None, checkpoint_s: float | None
 ) -> None:
     """All rounds that are left, with a checkpoint every now and then and one after the last."""
-    rows = trace.Rows(full=simulation.scenario.trace.level == "full")
     pause, last = CHECKPOINT_SECONDS if checkpoint_s is None else checkpoint_s, perf_counter()
-    while simulation.round < simulation.scenario.system.rounds:
-        _step(simulation, rows, progress)
-        over = simulation.round == simulation.scenario.system.rounds
+    while player.round < player.scenario.system.rounds:
+        _step(player, rows, progress)
+        over = player.round == player.scenario.system.rounds
         if over or rows.many or perf_counter() - last >= pause:
             begun = perf_counter()
-            checkpoint.save(rows.take(), simulation)
+            checkpoint.save(rows.take(), player)
             last = perf_counter()
             if checkpoint_s is None:
                 pause = max(CHECKPOINT_SECONDS, (last - begun) / CHECKPOINT_SHARE)
 
 
-def _step(simulation: Simulation, rows: trace.Rows, progress: Progress | None) -> None:
-    record = simulation.step()
+def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
+    record = player.step()
     rows.add(record)
     if progress:
         progress(record)
@@ -209,9 +231,9 @@ def _write_tables(path: Path, rounds: pl.DataFrame, devices: pl.DataFrame | None
         write_atomically(path / "devices.parquet", devices.write_parquet)
 
 
-def _timings(simulation: Simulation, start: float) -> dict[str, Any]:
+def _timings(player: Player, start: float) -> dict[str, Any]:
     return {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "total_s": round(perf_counter() - start, 3),
-        **{f"{phase}_s": round(seconds, 3) for phase, seconds in simulation.timings.items()},
+        **{f"{phase}_s": round(seconds, 3) for phase, seconds in player.timings.items()},
     }

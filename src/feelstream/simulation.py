@@ -17,7 +17,7 @@ from feelstream.admission import Transmission
 from feelstream.errors import EngineError, FeelstreamError
 from feelstream.importance import combined
 from feelstream.learning.base import Evaluation, Learner, Training
-from feelstream.policies.base import Decision, Observation, Outcome, State
+from feelstream.policies.base import Decision, Ids, Observation, Outcome, Policy, State
 from feelstream.scenario import Scenario
 from feelstream.streams import Purpose, generator
 from feelstream.world import World
@@ -56,6 +56,40 @@ class RoundRecord:
         return energy
 
 
+def decide(policy: Policy, state: State, observation: Observation, seed: int) -> Decision:
+    """The policy's decision, with the round's own random numbers; refused where it breaks the contract."""
+    devices, rng = observation.system.devices, generator(seed, Purpose.POLICY, observation.round)
+    decision = policy.select(state, observation, rng)
+    chosen = np.asarray(decision.schedule)
+    if not _are_devices(chosen, devices):
+        raise PolicyError(
+            f"policy '{policy.plugin_name()}' must schedule a list of different device numbers from 0 to "
+            f"{devices - 1}, not {chosen.tolist()}, in round {observation.round}"
+        )
+    chosen = chosen.astype(np.int64)  # an empty array is one of floats by default
+    if not (decision.plan.feasible & (observation.stored > 0))[chosen].all():
+        raise PolicyError(
+            f"policy '{policy.plugin_name()}' scheduled a device that is not feasible in round {observation.round}"
+        )
+    return replace(decision, schedule=chosen)
+
+
+def shown_importance(observation: Observation, decision: Decision) -> Reals:
+    """(K,) the importance that the trace shows: the policy's own, or else the combined metric."""
+    if decision.importance is not None:
+        return decision.importance
+    return combined(decision.plan.amount, observation.dissimilarity)
+
+
+def next_queue_j(queue_j: Reals, schedule: Ids, transmission: Transmission, budget_j: Reals) -> Reals:
+    """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
+    spent = np.zeros(len(queue_j))
+    spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
+    after = np.maximum(queue_j + spent - budget_j, 0.0)
+    after.flags.writeable = False  # policies see it
+    return after
+
+
 class Simulation:
     """A run in progress. `step` plays one round; `snapshot` and `restore` stop it and let it go on."""
 
@@ -79,7 +113,7 @@ class Simulation:
             stream.advance(t)
         with self._timed("schedule"):
             observation = self._observe(t)
-            decision = self._decide(observation)
+            decision = decide(self.policy, self.policy_state, observation, self.seed)
             schedule = decision.schedule
         with self._timed("train"):
             training = None
@@ -89,11 +123,9 @@ class Simulation:
         with self._timed("transmit"):
             gain = self.world.gain(t)  # known only now
             transmission = self.policy.transmit(observation, decision, gain[schedule])
-            importance = decision.importance
-            if importance is None:
-                importance = combined(decision.plan.amount, observation.dissimilarity)
+            importance = shown_importance(observation, decision)
             used_before = stream.used_labels.copy() if self.scenario.trace.level == "full" else stream.used_labels
-            self._charge(schedule, transmission)
+            self.queue_j = next_queue_j(self.queue_j, schedule, transmission, self.system.energy_budget_j)
             self._aggregate(schedule[transmission.sent], training, transmission.sent)
             stream.use(schedule[transmission.sent])
             self.policy_state = self.policy.update(
@@ -128,30 +160,6 @@ class Simulation:
             used_labels=stream.used_total.copy(),
             queue_j=self.queue_j,
         )
-
-    def _decide(self, observation: Observation) -> Decision:
-        rng = generator(self.seed, Purpose.POLICY, observation.round)
-        decision = self.policy.select(self.policy_state, observation, rng)
-        chosen = np.asarray(decision.schedule)
-        if not _are_devices(chosen, self.system.devices):
-            raise PolicyError(
-                f"policy '{self.policy.plugin_name()}' must schedule a list of different device numbers from 0 to "
-                f"{self.system.devices - 1}, not {chosen.tolist()}, in round {observation.round}"
-            )
-        chosen = chosen.astype(np.int64)  # an empty array is one of floats by default
-        if not (decision.plan.feasible & (observation.stored > 0))[chosen].all():
-            raise PolicyError(
-                f"policy '{self.policy.plugin_name()}' scheduled a device that is not feasible in round "
-                f"{observation.round}"
-            )
-        return replace(decision, schedule=chosen)
-
-    def _charge(self, schedule: NDArray[np.int64], transmission: Transmission) -> None:
-        """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
-        spent = np.zeros(self.system.devices)
-        spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
-        self.queue_j = np.maximum(self.queue_j + spent - self.system.energy_budget_j, 0.0)
-        self.queue_j.flags.writeable = False  # policies see it
 
     def _aggregate(self, senders: NDArray[np.int64], training: Training | None, sent: NDArray[np.bool_]) -> None:
         """θ(t+1) = θ(t) + Σ |S_k| Δθ_k / Σ |S_j| over the senders; unchanged where nobody sent."""

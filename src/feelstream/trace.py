@@ -6,7 +6,7 @@ describes every column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -58,6 +58,7 @@ DEVICES: dict[str, pl.DataType] = {
 }
 
 
+DevicesFrame = Callable[[Sequence[RoundRecord]], pl.DataFrame]
 Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # rounds, devices
 MANY = 2**17  # rows held as arrays, about 50 MB
 
@@ -65,8 +66,9 @@ MANY = 2**17  # rows held as arrays, about 50 MB
 class Rows:
     """The rows of rounds that were played and not yet taken; holds the arrays of a round only if level is `full`."""
 
-    def __init__(self, full: bool) -> None:
-        self._full = full
+    def __init__(self, full: bool, devices_frame: DevicesFrame | None = None) -> None:
+        """devices_frame: what makes the devices' table of records; default: the function of that name."""
+        self._full, self._devices_frame = full, devices_frame
         self._rounds: list[tuple[float | int | None, ...]] = []
         self._records: list[RoundRecord] = []
 
@@ -83,7 +85,10 @@ class Rows:
 
     def take(self) -> Tables:
         """Both tables of the rows so far, which are forgotten here."""
-        tables = _rounds_frame(self._rounds), devices_frame(self._records) if self._full else None
+        tables = (
+            _rounds_frame(self._rounds),
+            (self._devices_frame or devices_frame)(self._records) if self._full else None,
+        )
         self._rounds, self._records = [], []
         return tables
 

@@ -93,6 +93,14 @@ def test_wrong_requests_are_one_sentence(words, error, sentence, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
+def test_when_every_run_fails_the_reason_is_told(tmp_path):
+    sets = [word for override in (*SMALL, "data.dataset=none.npz") for word in ("--set", override)]
+    done = CliRunner().invoke(cli.app, ["reproduce", "fig2", "--seeds", "1", "--out", str(tmp_path / "out"), *sets])
+    assert done.exit_code == 1
+    assert "none.npz" in done.output
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
 def test_the_benchmark_runs():
     script = Path(__file__).parents[2] / "benchmarks" / "reproduce.py"
     done = subprocess.run(

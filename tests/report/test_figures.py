@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import stats
 from feelstream import reproduce
 from feelstream.report import figures
 from feelstream.report.curves import CURVES, curves
+from feelstream.report.quantities import QUANTITIES, axis_limits
 from feelstream.report.style import COLUMN_WIDTH_IN, LINE_STYLES
 
 ALL = tuple(reproduce.FIGURES.values())
@@ -66,6 +68,17 @@ def test_drawing_leaves_no_global_state_behind():
     assert pyplot is None or not pyplot.get_fignums()
 
 
+def test_threads_may_draw_at_once():
+    """Every thread gets our style, and none leaves it behind."""
+    before = dict(mpl.rcParams)
+    panels = [panel for figure in ALL for panel in figure.panels] * 2
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda panel: figures.panel_figure(panel, made_up()), panels))
+    assert {figure.axes[0].spines["top"].get_visible() for figure in made} == {False}
+    assert {figure.axes[0].xaxis.label.get_size() for figure in made} == {8.0}
+    assert dict(mpl.rcParams) == before
+
+
 def test_pdf_embeds_truetype_fonts(tmp_path):
     (pdf,) = figures.save(figures.panel_figure(ALL[0].panels[0], made_up()), tmp_path, "fig1a", formats=("pdf",))
     raw = pdf.read_bytes()
@@ -95,6 +108,15 @@ def test_accuracy_axes_stop_at_what_is_possible():
     high = made_up().with_columns(high=pl.lit(1.3), low=pl.lit(-0.3))
     (axes,) = figures.panel_figure(ALL[0].panels[0], high).axes
     assert axes.get_ylim() == (0.0, 100.0)
+
+
+def test_bands_do_not_flatten_the_lines():
+    loss = QUANTITIES["loss"]
+    assert axis_limits(loss, [1.0, 2.0], [0.9, 1.9], [1.1, 2.1]) == pytest.approx((0.852, 2.148))  # all of the band
+    assert axis_limits(loss, [1.0, 2.0], [-40.0], [60.0]) == pytest.approx((0.42, 2.58))  # half a height each side
+    assert axis_limits(loss, [0.1, 2.1], [-40.0], [60.0]) == pytest.approx((0.0, 3.22), abs=0.1)  # never below 0
+    low, high = axis_limits(loss, [0.0, 0.0], [], [])
+    assert low < high
 
 
 def test_neighbouring_colours_differ_in_grey():

@@ -40,6 +40,8 @@ def reproduce(
     """Make the paper's figures again: runs, panels, curves, claims and a report."""
     plan = paper.plan(figure, range(seeds), overrides or ())
     results = play(plan, directory, workers, dask)
+    if not results.finished:
+        tell_failures(results)
     _report(results, directory, docs)
     tell_failures(results)
 

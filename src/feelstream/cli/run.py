@@ -58,7 +58,7 @@ def run(
     finally:
         if bar.live.is_started:
             bar.stop()
-    _summary(finished, directory)
+    summary(finished, directory)
 
 
 def _note(record: RoundRecord) -> str:
@@ -66,7 +66,7 @@ def _note(record: RoundRecord) -> str:
     return f"{accuracy}queue {record.queue_next_j.mean() * 1e3:.2f} mJ"
 
 
-def _summary(finished: Run, directory: Path | None) -> None:
+def summary(finished: Run, directory: Path | None) -> None:
     last, rounds = finished.rounds.row(-1, named=True), finished.rounds
     budget = finished.scenario.known_system(1).energy_budget_j.mean()
     table = plain_table()

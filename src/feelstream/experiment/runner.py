@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from feelstream import __version__
-from feelstream.about import FORMAT as RUN_FORMAT
+from feelstream.about import FORMAT
 from feelstream.errors import RunError
 from feelstream.experiment import store, worker
 from feelstream.experiment.identity import run_name, same_identity
@@ -151,7 +151,7 @@ def _identities(plan: Plan, executor: Executor | None) -> tuple[dict[str, dict[s
             problems[arm.label] = answer["problem"]
             continue
         theirs = answer["identity"]
-        if (theirs["feelstream"], theirs["format"]) != (__version__, RUN_FORMAT):
+        if (theirs["feelstream"], theirs["format"]) != (__version__, FORMAT):
             raise RunError(
                 f"the workers have feelstream {theirs['feelstream']} and this is {__version__}; install the same there"
             )

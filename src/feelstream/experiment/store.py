@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from feelstream import __version__
-from feelstream.about import FORMAT as RUN_FORMAT
+from feelstream.about import read_about
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.files import read_json, write_atomically, write_json
@@ -164,19 +164,13 @@ def _read_plan(file: Path) -> dict[str, Any]:
 
 def why_not(directory: Path | None) -> str | None:
     """Why this run cannot be used, or None if it is finished."""
-    about_file = directory / "run.json" if directory else None
-    if about_file is None or not about_file.is_file():
+    if directory is None or not (directory / "run.json").is_file():
         return NOT_YET
     try:
-        about = read_json(about_file)
+        about = read_about(directory)
     except RunError as problem:
         return str(problem)
-    if about.get("format") != RUN_FORMAT:
-        return (
-            f"{directory} was written in format {about.get('format')} and this version reads format "
-            f"{RUN_FORMAT}; run it again"
-        )
-    return None if about.get("status") == "complete" else NOT_YET
+    return None if about["status"] == "complete" else NOT_YET
 
 
 def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> str | None:

@@ -47,7 +47,7 @@ class LyapunovJoint(Policy):
         None, description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need"
     )
     fade_reserve: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = Field(
-        10.0,
+        3.0,
         description="frequencies leave time to meet the deadline at a gain this many times below the planned one; ≥ 1",
     )
 

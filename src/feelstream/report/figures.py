@@ -1,13 +1,14 @@
 """The paper's panels as matplotlib figures, from curves that are already computed.
 
-Everything goes through Figure objects, never pyplot: no global state is left behind, and threads may draw at once.
+Everything goes through Figure objects, never pyplot: no global state is left behind, and any thread may draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import matplotlib as mpl
@@ -19,18 +20,25 @@ from matplotlib.ticker import MaxNLocator
 
 from feelstream.errors import RunError
 from feelstream.files import write_atomically
-from feelstream.report.quantities import QUANTITIES, ROUND_AXIS
-from feelstream.report.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, line_style
+from feelstream.report.quantities import QUANTITIES, ROUND_AXIS, axis_limits
+from feelstream.report.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
 from feelstream.reproduce import Panel, PaperFigure
+
+_ONE_AT_A_TIME = RLock()
 
 # No creation date in the files: the same results give the same bytes.
 _METADATA = {"pdf": {"CreationDate": None, "Title": "feelstream"}, "png": {"Software": None}}
 
 
-def _styled() -> AbstractContextManager[None]:
-    """Our look while a figure is made; the user's own settings come back after."""
+@contextmanager
+def _styled() -> Iterator[None]:
+    """Our look while a figure is made; the user's own settings come back after.
+
+    matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
+    """
     settings: Any = RC  # matplotlib types the keys as a list of literals
-    return mpl.rc_context(settings)
+    with _ONE_AT_A_TIME, mpl.rc_context(settings):
+        yield
 
 
 def panel_figure(panel: Panel, curves: pl.DataFrame) -> Figure:
@@ -101,12 +109,10 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
     axes.set_ylabel(quantity.axis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.02)
-    # A t interval may reach past what is possible (accuracy above 100 %); the axis does not.
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(
-        bottom if quantity.least is None else max(bottom, quantity.least),
-        top if quantity.most is None else min(top, quantity.most),
-    )
+    rows = curves.filter(pl.col("panel") == panel.key)
+    if not rows.is_empty():
+        values = ((rows[name].drop_nulls() * quantity.scale).to_list() for name in ("mean", "low", "high"))
+        axes.set_ylim(*axis_limits(quantity, *values))
     axes.set_title(f"({panel.key[-1]}) {panel.setting}", loc="left", pad=4)
 
 
@@ -117,14 +123,16 @@ def _legend_below(figure: Figure, axes: Axes, columns: int) -> None:
         figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
 
 
-def save(figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
+def save(
+    figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("pdf", "png"), dpi: int = PNG_DPI
+) -> list[Path]:
     """Write `name.pdf` and `name.png`, each whole or not at all."""
     written = []
     for kind in formats:
         path = directory / f"{name}.{kind}"
         with _styled():
             write_atomically(
-                path, lambda file, kind=kind: figure.savefig(file, format=kind, metadata=_METADATA.get(kind))
+                path, lambda file, kind=kind: figure.savefig(file, format=kind, dpi=dpi, metadata=_METADATA.get(kind))
             )
         written.append(path)
     return written

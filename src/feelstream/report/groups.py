@@ -20,7 +20,9 @@ def _of_the_paper(plan: Plan) -> list[Group]:
         for panel in figure.panels:
             panels.setdefault(tuple((curve.arm, curve.name) for curve in panel.curves), []).append(panel)
     return [
-        Group(f"Figure {' and '.join(panel.key for panel in shared)}: {shared[0].setting}", arms)
+        Group(
+            f"Figure{'s' * (len(shared) > 1)} {' and '.join(panel.key for panel in shared)}: {shared[0].setting}", arms
+        )
         for arms, shared in panels.items()
     ]
 

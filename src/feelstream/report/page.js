@@ -25,7 +25,7 @@
       margin: { l: 52, r: 14, t: 10, b: 44 },
       hovermode: "x unified",
       hoverlabel: { bgcolor: colour("--panel"), bordercolor: colour("--line"), font: { color: colour("--text") }, namelength: -1 },
-      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0 },
+      legend: { orientation: "h", xref: "container", x: 0.02, yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } },
       dragmode: window.matchMedia("(pointer: coarse)").matches ? false : "zoom",
       ...layout,
       xaxis: { ...axis, ...(layout.xaxis || {}) },

@@ -55,6 +55,7 @@ class Settings:
     learns: bool
     eval_every: int
     trace_level: str
+    deployed: bool  # real devices: what is not heard of them is not known
 
 
 class _Section:
@@ -132,10 +133,12 @@ def read_settings(directory: Path) -> Settings:
         raise RunError(f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}.")
     if root["status"].tree != "complete":
         raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
-    return _settings(root["scenario"], root.get("data"))
+    engine = root.get("engine")
+    deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
+    return _settings(root["scenario"], root.get("data"), deployed)
 
 
-def _settings(scenario: _Section, data: _Section | None) -> Settings:
+def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Settings:
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
     policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
     name = str(policy["name"].tree)
@@ -181,6 +184,7 @@ def _settings(scenario: _Section, data: _Section | None) -> Settings:
         learns=learning["engine"].tree != "none",
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
+        deployed=deployed,
     )
 
 
