@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+SEEDS  ?= 4
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
 .PHONY: run test lint clean
 
 run: $(VENV)/.installed
-	$(BIN)/feelstream run paper-iid --out results/paper-iid
+	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
 
 test: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest -n 2

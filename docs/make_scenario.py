@@ -1,6 +1,6 @@
 """Write docs/scenario.md from the settings themselves, so that the page cannot disagree with the program.
 
-    python docs/make_scenario.py
+python docs/make_scenario.py
 """
 
 from __future__ import annotations
@@ -62,7 +62,11 @@ def page() -> str:
 def _named_table(name: str) -> str:
     about, registry = TABLES[name]
     first = next(iter(registry.ours.values()))
-    lines = [f"## [{name}]", "", f"{about} `{first.tag_field}` is one of the names below; the default is `{first.tag}`."]
+    lines = [
+        f"## [{name}]",
+        "",
+        f"{about} `{first.tag_field}` is one of the names below; the default is `{first.tag}`.",
+    ]
     for tag, plugin in registry.ours.items():
         described = " ".join((plugin.__doc__ or "").split("\n\n")[0].split())
         lines += ["", f"### `{tag}`", "", described, "", _rows(plugin)]
@@ -75,7 +79,11 @@ def _rows(model: type[BaseModel]) -> str:
         for name, field in model.model_fields.items()
         if field.default_factory is None
     ]
-    return "| field | default | meaning, unit, range |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else "No fields.\n"
+    return (
+        "| field | default | meaning, unit, range |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+        if rows
+        else "No fields.\n"
+    )
 
 
 def _default(value: Any) -> str:

@@ -19,5 +19,9 @@ class RunError(FeelstreamError):
     """A run directory cannot be used as asked."""
 
 
+class BusyError(RunError):
+    """Another process holds the directory."""
+
+
 class EngineError(FeelstreamError):
     """The learning engine asked for cannot serve the model asked for."""

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from feelstream.errors import RunError
+import polars as pl
+
+from feelstream.errors import BusyError, RunError
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -24,6 +26,12 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     except OSError as problem:
         raise RunError(f"cannot write {path}: {problem.strerror or problem}") from problem
     finally:
+        temporary.unlink(missing_ok=True)
+
+
+def remove_temporaries(directory: Path) -> None:
+    """Delete what writers that were killed left behind; only for the directory's sole writer."""
+    for temporary in directory.glob(".*.tmp"):
         temporary.unlink(missing_ok=True)
 
 
@@ -58,6 +66,13 @@ def _json_restored(value: Any) -> Any:
     return math.inf if value == "inf" else value
 
 
+def read_table(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as problem:
+        raise RunError(f"{path} is missing or damaged") from problem
+
+
 @contextmanager
 def sole_writer(directory: Path) -> Iterator[None]:
     """Hold the directory's lock; the operating system lets go of it if this process dies."""
@@ -69,6 +84,6 @@ def sole_writer(directory: Path) -> Iterator[None]:
     with (directory / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as problem:
-            raise RunError(f"another process is writing to {directory}; wait for it or choose another") from problem
+        except BlockingIOError as problem:
+            raise BusyError(f"another process is writing to {directory}; wait for it or choose another") from problem
         yield

@@ -84,7 +84,7 @@ METRICS: Registry[Metric] = Registry(
 
 def evaluate(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:
     """I_k by a metric's name; ScenarioError where a user's own one does not give one finite number per device."""
-    worth = METRICS.lookup(metric)(amount, dissimilarity)
+    worth = np.asarray(METRICS.lookup(metric)(amount, dissimilarity), float)
     if worth.shape != amount.shape or not np.isfinite(worth).all():
         raise ScenarioError(f"policy.metric: '{metric}' must give one finite number per device")
     return worth

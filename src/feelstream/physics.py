@@ -5,6 +5,7 @@ Wherever n devices share the band, each has the share B/n of it.
 
 from __future__ import annotations
 
+import math
 from typing import TypeVar
 
 import numpy as np
@@ -48,6 +49,9 @@ def surrogate_time_s(
     rate_discount: float,
     update_bits: float,
 ) -> float:
-    """T~(n) = S_bits / R~(n), R~(n) = γ R at the mean received power P0: the same for every device, as P_k β_k = P0."""
+    """T~(n) = S_bits / R~(n), R~(n) = γ R at the mean received power P0: the same for every device, as P_k β_k = P0.
+
+    Infinite where the rate is too small for a floating-point number.
+    """
     rate = rate_discount * float(rate_bit_per_s(n, received_power_w, bandwidth_hz, noise_w_per_hz))
-    return update_bits / rate
+    return update_bits / rate if rate > 0 else math.inf

@@ -9,21 +9,34 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from hashlib import sha256
 from importlib.metadata import entry_points
+from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from traceback import extract_tb
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from feelstream.errors import ScenarioError
 
-Count = Annotated[int, Field(strict=True, ge=1)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+
+def _of_a_magnitude(value: float) -> float:
+    """Beyond these bounds nothing is meant, and products of a few fields would overflow."""
+    if value != 0 and not 1e-100 <= abs(value) <= 1e100 and not math.isinf(value):
+        raise ValueError(f"must be of a magnitude between 1e-100 and 1e+100, not {value!r}")
+    return value
+
+
+Magnitude = AfterValidator(_of_a_magnitude)
+Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False), Magnitude]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False), Magnitude]
+NonNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False), Magnitude]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
 
 
@@ -59,21 +72,37 @@ def did_you_mean(name: str, known: list[str]) -> str:
 def import_object(reference: str) -> Any:
     """The object that `package.module:Name` or `path/to/file.py:Name` stands for."""
     where, _, attribute = reference.rpartition(":")
+    if where.endswith(".py"):
+        if not Path(where).is_file():
+            raise ScenarioError(f"'{reference}': there is no file {where}")
+        module = _guarded(reference, lambda: _module_from_file(Path(where)))
+    else:
+        module = _guarded(reference, lambda: importlib.import_module(where))
     try:
-        module = _module_from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    except FileNotFoundError:
-        raise ScenarioError(f"'{reference}': there is no file {where}") from None
-    except ImportError as problem:
-        raise ScenarioError(f"'{reference}' cannot be imported: {problem}") from problem
-    if not hasattr(module, attribute):
-        raise ScenarioError(f"'{reference}': {where} has no {attribute}")
-    return getattr(module, attribute)
+        return attrgetter(attribute)(module)
+    except AttributeError:
+        raise ScenarioError(f"'{reference}': {where} has no {attribute}") from None
+
+
+def _guarded(reference: str, load: Callable[[], Any]) -> Any:
+    """Whatever someone's own module raises becomes a sentence."""
+    try:
+        return load()
+    except Exception as problem:
+        raise ScenarioError(f"'{reference}' cannot be imported: {_in_a_sentence(problem)}") from problem
+
+
+def _in_a_sentence(problem: Exception) -> str:
+    """What went wrong in someone's own module, and in which line of which file if that is known."""
+    kind, text = type(problem).__name__, " ".join(str(problem).split())
+    frames = [] if isinstance(problem, SyntaxError) else extract_tb(problem.__traceback__)
+    theirs = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
+    place = f" ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})" if theirs else ""
+    return f"{kind}: {text}{place}" if text else f"{kind}{place}"
 
 
 def _module_from_file(path: Path) -> Any:
     path = path.resolve()
-    if not path.is_file():
-        raise FileNotFoundError(path)
     # The name holds the path, so two files of one name do not collide, and a file is run once.
     name = f"feelstream_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     if name not in sys.modules:
@@ -106,7 +135,7 @@ class Registry(Generic[T]):
             return self.ours[name]
         found: Any = None
         for point in entry_points(group=f"feelstream.{self.group}", name=name):
-            found = point.load()
+            found = _guarded(name, point.load)
         if found is None and ":" in name:
             found = import_object(name)
         if found is None:
@@ -116,10 +145,10 @@ class Registry(Generic[T]):
                 "or one of your own as file.py:Name"
             )
         if not self.is_one(found):
-            raise ScenarioError(f"'{name}' does not fulfil the contract of feelstream.{self.group}")
+            raise ScenarioError(f"'{name}' is not one of the {self.group}: it does not fulfil their contract")
         if isinstance(found, type) and issubclass(found, Plugin):
             found.tag = name
-        return found
+        return cast(T, found)
 
 
 def plugin_registry(group: str, base: type[Plugin], *ours: type[Plugin]) -> Registry[type[Plugin]]:
@@ -149,6 +178,10 @@ def from_table(registry: Registry[type[Plugin]], default: type[Plugin]) -> Calla
             cls = registry.lookup(name)
         except ScenarioError as problem:
             raise ScenarioError(f".{tag_field}: {problem}") from problem
+        for field in fields.keys() - cls.model_fields.keys():
+            known = [tag_field, *cls.model_fields]
+            close = did_you_mean(str(field), known)
+            raise ScenarioError(f".{field}: {name} has no such field; {close}allowed: {', '.join(known)}")
         return cls.model_validate(fields)
 
     return build

@@ -1,35 +1,37 @@
 """One run: in memory (`simulate`), or in a directory where it survives being killed (`simulate_in`).
 
-A run directory holds run.json, rounds.parquet and, at trace level `full`, devices.parquet. While the run is under
-way it also holds `progress/`: the rows so far in numbered parts and one checkpoint that says how many of them count.
+A run directory holds run.json, rounds.parquet and, at trace level `full`, devices.parquet; while the run is under way
+also `progress/` (checkpoint.py).
 """
 
 from __future__ import annotations
 
-import platform
+import operator
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from feelstream import __version__, learning, trace
+from feelstream import learning, trace
+from feelstream.about import check_same_run, describe, read_about
+from feelstream.checkpoint import Checkpoint
+from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
-from feelstream.files import read_json, sole_writer, write_atomically, write_json
+from feelstream.files import read_table, remove_temporaries, sole_writer, write_atomically, write_json
+from feelstream.player import Player
 from feelstream.scenario import Scenario
 from feelstream.scenario_files import from_dict
 from feelstream.simulation import RoundRecord, Simulation
 
-FORMAT = 1
 CHECKPOINT_SECONDS = 1.0
-CHECKPOINT_ROUNDS = 1000  # also bounds the rows held in memory
+CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write
 Progress = Callable[[RoundRecord], None]
 
 
@@ -46,9 +48,9 @@ class Run:
     def save(self, directory: str | Path) -> Path:
         """Write the run to a new or empty directory."""
         path = _usable(Path(directory))
-        if any(entry.name != ".lock" for entry in path.iterdir()):
-            raise RunError(f"{path} is not empty; choose another directory")
         with sole_writer(path):
+            if any(entry.name != ".lock" for entry in path.iterdir()):
+                raise RunError(f"{path} is not empty; choose another directory")
             _write_tables(path, self.rounds, self.devices)
             write_json(path / "run.json", self.about)
         return path
@@ -58,26 +60,22 @@ def simulate(scenario: Scenario, seed: int = 0, *, threads: int | None = None, p
     """Play a scenario to its end and keep the tables in memory."""
     simulation, about = _prepare(scenario, seed, threads)
     start = perf_counter()
-    records: list[RoundRecord] = []
-    rounds: list[pl.DataFrame] = []
-    devices: list[pl.DataFrame] = []
-
-    def collect() -> None:
-        rounds.append(trace.rounds_frame(records))
-        if scenario.trace.level == "full":
-            devices.append(trace.devices_frame(records))
-        records.clear()
-
+    rows = trace.Rows(full=scenario.trace.level == "full")
+    taken: list[trace.Tables] = []
     while simulation.round < scenario.system.rounds:
-        records.append(simulation.step())
-        if progress:
-            progress(records[-1])
-        if len(records) == CHECKPOINT_ROUNDS:
-            collect()
-    collect()
+        _step(simulation, rows, progress)
+        if rows.many:
+            taken.append(rows.take())
+    taken.append(rows.take())
     about |= {"status": "complete", "timings": _timings(simulation, start)}
-    table = pl.concat(devices, rechunk=True) if devices else None
-    return Run(scenario, seed, trace.finish(pl.concat(rounds)), table, about)
+    devices = [table for _, table in taken if table is not None]
+    return Run(
+        scenario,
+        about["seed"],
+        trace.finish(pl.concat([table for table, _ in taken])),
+        pl.concat(devices, rechunk=True) if devices else None,
+        about,
+    )
 
 
 def simulate_in(
@@ -88,161 +86,131 @@ def simulate_in(
     threads: int | None = None,
     progress: Progress | None = None,
     resumed: Callable[[int], None] | None = None,
-    checkpoint_s: float = CHECKPOINT_SECONDS,
+    checkpoint_s: float | None = None,
 ) -> Run:
     """Play a scenario in a directory: from the start, from where an earlier call stopped, or not at all if it is done.
 
-    The files at the end are the same bytes however often the run was interrupted.
+    The tables at the end are the same bytes however often the run was interrupted. checkpoint_s: time between
+    checkpoints, 0 for one every round; by default a second, or more where writing one takes long.
+
+    A directory that holds another run (seed, scenario, data, engine), or anything else, is refused and left alone. So
+    is a run whose checkpoint or rows are damaged, which no kill can do: nothing is thrown away unasked.
+    """
+    return play_in(
+        directory, scenario, seed, lambda: _prepare(scenario, seed, threads),
+        progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
+    )  # fmt: skip
+
+
+def play_in(
+    directory: str | Path,
+    scenario: Scenario,
+    seed: int,
+    prepare: Callable[[], tuple[Player, dict[str, Any]]],
+    *,
+    progress: Progress | None = None,
+    resumed: Callable[[int], None] | None = None,
+    checkpoint_s: float | None = None,
+    devices_frame: trace.DevicesFrame | None = None,
+) -> Run:
+    """As `simulate_in`, with any player of rounds: `prepare` makes it, and what run.json is to say of the run.
+
+    `prepare` is not called for a run that is done already. devices_frame: see trace.Rows.
     """
     path = _usable(Path(directory))
     with sole_writer(path):
+        remove_temporaries(path)
         about_file, progress_dir = path / "run.json", path / "progress"
-        stored = read_json(about_file) if about_file.exists() else None
+        stored = read_about(path) if about_file.exists() else None
         if stored is None and any(entry.name not in (".lock", "progress") for entry in path.iterdir()):
             raise RunError(f"{path} is not empty and not a run directory; choose another")
-        if stored is not None and stored.get("status") == "complete":
-            _same_run(path, stored, {"format": FORMAT, "seed": seed, "scenario": scenario.as_dict()})
-            return read(path)
-        simulation, about = _prepare(scenario, seed, threads)
+        if stored is not None and stored["status"] == "complete":
+            check_same_run(path, stored, {"seed": seed, "scenario": scenario.as_dict()})
+            shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
+            return _read(path, scenario, stored)
+        player, about = prepare()
         if stored is not None:
-            _same_run(path, stored, about)
+            check_same_run(path, stored, about)
         else:
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died before it wrote run.json
-            write_json(about_file, about | {"status": "running"})
+            write_json(about_file, about)
         progress_dir.mkdir(exist_ok=True)
-        parts = _Parts(progress_dir, full=scenario.trace.level == "full")
-        parts.restore(simulation)
-        if simulation.round and resumed:
-            resumed(simulation.round)
+        remove_temporaries(progress_dir)
+        checkpoint = Checkpoint(progress_dir, full=scenario.trace.level == "full")
+        checkpoint.restore(player)
+        if player.round and resumed:
+            resumed(player.round)
 
-        start = last = perf_counter()
-        records: list[RoundRecord] = []
-        while simulation.round < scenario.system.rounds:
-            records.append(simulation.step())
-            if progress:
-                progress(records[-1])
-            if perf_counter() - last >= checkpoint_s or len(records) == CHECKPOINT_ROUNDS:
-                parts.add(records, simulation)
-                records.clear()
-                last = perf_counter()
-        parts.add(records, simulation)
-        rounds, devices = parts.tables()
-        _write_tables(path, trace.finish(rounds), devices)
-        about |= {"status": "complete", "timings": _timings(simulation, start)}
+        start = perf_counter()
+        rows = trace.Rows(scenario.trace.level == "full", devices_frame)
+        _play(player, rows, checkpoint, progress, checkpoint_s)
+        rounds, devices = checkpoint.tables()
+        rounds = trace.finish(rounds)
+        _write_tables(path, rounds, devices)
+        about |= {"status": "complete", "timings": _timings(player, start)}
         write_json(about_file, about)
         shutil.rmtree(progress_dir)
-    return read(path)
+    return Run(scenario, about["seed"], rounds, devices, about)
+
+
+def _play(
+    player: Player, rows: trace.Rows, checkpoint: Checkpoint, progress: Progress | None, checkpoint_s: float | None
+) -> None:
+    """All rounds that are left, with a checkpoint every now and then and one after the last."""
+    pause, last = CHECKPOINT_SECONDS if checkpoint_s is None else checkpoint_s, perf_counter()
+    while player.round < player.scenario.system.rounds:
+        _step(player, rows, progress)
+        over = player.round == player.scenario.system.rounds
+        if over or rows.many or perf_counter() - last >= pause:
+            begun = perf_counter()
+            checkpoint.save(rows.take(), player)
+            last = perf_counter()
+            if checkpoint_s is None:
+                pause = max(CHECKPOINT_SECONDS, (last - begun) / CHECKPOINT_SHARE)
+
+
+def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
+    record = player.step()
+    rows.add(record)
+    if progress:
+        progress(record)
 
 
 def read(directory: str | Path) -> Run:
     """A finished run from its directory."""
     path = Path(directory)
-    if not (path / "run.json").is_file():
-        raise RunError(f"{path} is not a run directory: it has no run.json")
-    about = read_json(path / "run.json")
-    if about.get("format") != FORMAT:
-        raise RunError(
-            f"{path} was written in format {about.get('format')} and this version reads format {FORMAT}; run it again"
-        )
+    about = read_about(path)
     if about["status"] != "complete":
         raise RunError(f"{path} holds an unfinished run; give the same command again to finish it")
-    scenario = from_dict(about["scenario"])
-    devices = _read_table(path / "devices.parquet") if scenario.trace.level == "full" else None
-    return Run(scenario, about["seed"], _read_table(path / "rounds.parquet"), devices, about)
+    return _read(path, from_dict(about["scenario"]), about)
 
 
-class _Parts:
-    """The rows of a run under way, and the checkpoint that says which of them count."""
+def _read(path: Path, scenario: Scenario, about: dict[str, Any]) -> Run:
+    devices = read_table(path / "devices.parquet") if scenario.trace.level == "full" else None
+    return Run(scenario, about["seed"], read_table(path / "rounds.parquet"), devices, about)
 
-    def __init__(self, directory: Path, full: bool) -> None:
-        self.directory, self.full, self.count = directory, full, 0
 
-    def _file(self, table: str, number: int) -> Path:
-        return self.directory / f"{table}-{number:06d}.parquet"
+def dataset_of(scenario: Scenario) -> Dataset:
+    """The data set of a scenario. The last one is kept: a process that plays many runs loads it once."""
+    name = scenario.data.dataset
+    file = Path(name)
+    changed_ns = file.stat().st_mtime_ns if name.lower().endswith(".npz") and file.is_file() else None
+    return _last_dataset(name, scenario.data.samples if name == "synthetic" else None, changed_ns)
 
-    def restore(self, simulation: Simulation) -> None:
-        checkpoint = self.directory / "checkpoint.npz"
-        if checkpoint.exists():
-            with np.load(checkpoint, allow_pickle=False) as stored:
-                state = dict(stored)
-            self.count = int(state.pop("parts"))
-            simulation.restore(state)
 
-    def add(self, records: list[RoundRecord], simulation: Simulation) -> None:
-        """Rows first, then the checkpoint: a kill between leaves rows that do not count and are written again."""
-        if not records:
-            return
-        rounds = trace.rounds_frame(records)
-        write_atomically(self._file("rounds", self.count), rounds.write_parquet)
-        if self.full:
-            write_atomically(self._file("devices", self.count), trace.devices_frame(records).write_parquet)
-        self.count += 1
-        state = simulation.snapshot() | {"parts": np.array(self.count)}
-
-        def save(path: Path) -> None:
-            with path.open("wb") as file:
-                np.savez(file, allow_pickle=False, **state)
-
-        write_atomically(self.directory / "checkpoint.npz", save)
-
-    def tables(self) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        def read_all(table: str) -> pl.DataFrame:
-            return pl.concat([pl.read_parquet(self._file(table, number)) for number in range(self.count)], rechunk=True)
-
-        return read_all("rounds"), read_all("devices") if self.full else None
+@lru_cache(maxsize=1)
+def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dataset:
+    return load_dataset(name, samples=samples)
 
 
 def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Simulation, dict[str, Any]]:
+    seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
     if seed < 0:
         raise RunError(f"the seed must be 0 or more, not {seed}")
-    samples = scenario.data.samples if scenario.data.dataset == "synthetic" else None
-    dataset = load_dataset(scenario.data.dataset, samples=samples)
+    dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner)
-    about = {
-        "format": FORMAT,
-        "feelstream": __version__,
-        "status": "running",
-        "seed": seed,
-        "scenario": scenario.as_dict(),
-        "engine": {"name": learner.name if learner else "none", **(learner.details if learner else {})},
-        "data": {
-            "name": dataset.name,
-            "digest": dataset.digest,
-            "classes": dataset.classes,
-            "samples": len(dataset.train_labels),
-        },
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scipy", "polars")},
-        },
-        "timings": {},
-    }
-    return simulation, about
-
-
-def _same_run(path: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Going on is only right if everything that decides the outcome is as it was."""
-    for what in wanted.keys() - {"status", "timings", "versions"}:
-        old, new = _normal(stored.get(what)), _normal(wanted[what])
-        if old != new:
-            raise RunError(
-                f"{path} holds a run with another {what}{_difference(old, new)}; choose another directory or remove it"
-            )
-
-
-def _normal(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _normal(entry) for key, entry in value.items()}
-    return [_normal(entry) for entry in value] if isinstance(value, list | tuple) else value
-
-
-def _difference(old: Any, new: Any, where: str = "") -> str:
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in {**old, **new}:
-            if old.get(key) != new.get(key):
-                return _difference(old.get(key), new.get(key), f"{where}.{key}" if where else key)
-    return f" ({where + ' ' if where else ''}{old} there, {new} here)"
+    return simulation, describe(scenario, seed, dataset, learner)
 
 
 def _usable(path: Path) -> Path:
@@ -250,6 +218,8 @@ def _usable(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
         next(path.iterdir(), None)
         (path / ".lock").touch()
+    except FileExistsError as problem:
+        raise RunError(f"cannot use the directory {path}: it is a file") from problem
     except OSError as problem:
         raise RunError(f"cannot use the directory {path}: {problem.strerror}") from problem
     return path
@@ -261,16 +231,9 @@ def _write_tables(path: Path, rounds: pl.DataFrame, devices: pl.DataFrame | None
         write_atomically(path / "devices.parquet", devices.write_parquet)
 
 
-def _read_table(path: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as problem:
-        raise RunError(f"{path} is missing or damaged") from problem
-
-
-def _timings(simulation: Simulation, start: float) -> dict[str, Any]:
+def _timings(player: Player, start: float) -> dict[str, Any]:
     return {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "total_s": round(perf_counter() - start, 3),
-        **{f"{phase}_s": round(seconds, 3) for phase, seconds in simulation.timings.items()},
+        **{f"{phase}_s": round(seconds, 3) for phase, seconds in player.timings.items()},
     }

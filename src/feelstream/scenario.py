@@ -9,29 +9,40 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
 
 from feelstream import physics
 from feelstream.data import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.data.arrivals import Arrivals, TruncatedNormal
 from feelstream.data.buffers import Buffer, Keep
+from feelstream.data.datasets import NAMES
 from feelstream.data.partition import IID, Partition
 from feelstream.errors import ScenarioError
-from feelstream.plugins import Count, Number, Plugin, Positive, Registry, Settings, from_table
+from feelstream.plugins import (
+    Count,
+    Magnitude,
+    NonNegative,
+    Plugin,
+    Positive,
+    Registry,
+    Settings,
+    did_you_mean,
+    from_table,
+)
 from feelstream.policies import POLICIES, Lyapunov, Policy
 from feelstream.system import System
 
-NonNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 
 
 class SystemSettings(Settings):
     """[system]"""
 
-    devices: Count = Field(40, description="K, number of devices; ≥ 1")
-    rounds: Count = Field(40, description="T, number of rounds; ≥ 1")
-    round_s: Positive = Field(4.0, description="T_rd, length and deadline of a round, s; > 0")
+    devices: Count = Field(default=40, description="K, number of devices; ≥ 1")
+    rounds: Count = Field(default=40, description="T, number of rounds; ≥ 1")
+    round_s: Positive = Field(default=4.0, description="T_rd, length and deadline of a round, s; > 0")
     energy_budget_j: NonNegative | tuple[NonNegative, ...] = Field(
-        5e-4, description="E_avg, energy budget per device and round, J; ≥ 0; one number, or one per device"
+        default=5e-4, description="E_avg, energy budget per device and round, J; ≥ 0; one number, or one per device"
     )
 
     @model_validator(mode="after")
@@ -47,10 +58,10 @@ class SystemSettings(Settings):
 class CpuSettings(Settings):
     """[cpu]"""
 
-    cycles: Positive = Field(419328000.0, description="c, CPU cycles of one round of local training; > 0")
-    power_coefficient: Positive = Field(1e-27, description="λ in the energy λ c f², J s² per cycle³; > 0")
+    cycles: Positive = Field(default=419328000.0, description="c, CPU cycles of one round of local training; > 0")
+    power_coefficient: Positive = Field(default=1e-27, description="λ in the energy λ c f², J s² per cycle³; > 0")
     frequency_hz: tuple[Positive, Positive] = Field(
-        (2e7, 1.52e9),
+        default=(2e7, 1.52e9),
         description="range of the frequency a device has in a round, Hz; [lowest, highest], > 0",
     )
 
@@ -63,33 +74,31 @@ class CpuSettings(Settings):
 class RadioSettings(Settings):
     """[radio]"""
 
-    bandwidth_hz: Positive = Field(20e6, description="B, shared by all that transmit in a round, Hz; > 0")
-    noise_w_per_hz: Positive = Field(1e-13, description="N0, noise power density, W/Hz; > 0")
-    received_power_dbm: Number = Field(28.0, description="P0, mean power that arrives from a device, dBm")
-    gain_db: tuple[Number, Number] = Field(
-        (-5.0, 3.0), description="range of the mean channel gain β of a device, dB; [lowest, highest]"
+    bandwidth_hz: Positive = Field(default=20e6, description="B, shared by all that transmit in a round, Hz; > 0")
+    noise_w_per_hz: Positive = Field(default=1e-13, description="N0, noise power density, W/Hz; > 0")
+    received_power_dbm: Decibels = Field(default=28.0, description="P0, mean power that arrives from a device, dBm")
+    gain_db: tuple[Decibels, Decibels] = Field(
+        default=(-5.0, 3.0), description="range of the mean channel gain β of a device, dB; [lowest, highest]"
     )
     fading: Literal["rayleigh", "none"] = Field(
-        "rayleigh", description="rayleigh: the gain of a round is β·Exp(1); none: it is β"
+        default="rayleigh", description="rayleigh: the gain of a round is β·Exp(1); none: it is β"
     )
     rate_discount: Positive = Field(
-        1.0, description="γ, factor on the planned rate that allows for fading; > 0, usually ≤ 1"
+        default=1.0, description="γ, factor on the planned rate that allows for fading; > 0, usually ≤ 1"
     )
-    link_margin: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = Field(
-        3.0,
+    link_margin: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
+        default=3.0,
         description="admission tests the deadline at this fraction of the SNR: 3 in the paper, 1 is exact; ≥ 1",
     )
     admission: Literal["paper", "largest"] = Field(
-        "paper",
+        default="paper",
         description="paper: drop late devices one by one; largest: keep the largest set that is on time",
     )
-    update_bits: Positive = Field(698880.0, description="S, size of a model update, bit; > 0")
+    update_bits: Positive = Field(default=698880.0, description="S, size of a model update, bit; > 0")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         _check_ordered(".gain_db", self.gain_db)
-        if not 0 < physics.watts(self.received_power_dbm) < np.inf or max(map(abs, self.gain_db)) > 1000:
-            raise ValueError("received_power_dbm and gain_db must stay within ±1000, or powers overflow")
         return self
 
 
@@ -102,13 +111,26 @@ def _table(registry: Registry[type[Plugin]], default: type[Plugin]) -> BeforeVal
     return BeforeValidator(from_table(registry, default))
 
 
+def _known_dataset(name: str) -> str:
+    if name not in NAMES and not name.lower().endswith(".npz"):
+        raise ValueError(
+            f"'{name}' is not known; {did_you_mean(name, list(NAMES))}allowed: {', '.join(NAMES)}, "
+            "or the path of an .npz file"
+        )
+    return name
+
+
 class DataSettings(Settings):
     """[data]"""
 
-    dataset: str = Field("mnist", description="mnist, fashion-mnist, synthetic, or the path of an .npz file")
-    samples: Count = Field(6000, description="training samples of the synthetic data set (others: ignored); ≥ 1")
+    dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
+        default="mnist", description="mnist, fashion-mnist, synthetic, or the path of an .npz file"
+    )
+    samples: Count = Field(
+        default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"
+    )
     fresh: Literal["since_use", "per_round"] = Field(
-        "since_use",
+        default="since_use",
         description="fresh data: since_use: arrived since the device was last used; per_round: this round",
     )
     partition: Annotated[SerializeAsAny[Partition], _table(PARTITIONS, IID)] = Field(default_factory=IID)
@@ -122,23 +144,23 @@ class LearningSettings(Settings):
     """[learning]"""
 
     engine: Literal["auto", "native", "torch", "none"] = Field(
-        "auto", description="auto: native if it can run the model, else torch; none: schedule only"
+        default="auto", description="auto: native if it can run the model, else torch; none: schedule only"
     )
     model: str = Field(
-        "paper-cnn",
+        default="paper-cnn",
         description="paper-cnn, lenet5, mlp, softmax, or package.module:Class (a torch nn.Module)",
     )
-    steps: Count = Field(20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
-    batch: Count = Field(32, description="samples of a mini-batch, drawn with replacement; ≥ 1")
-    lr: Positive = Field(0.02, description="learning rate; > 0")
-    eval_every: Count = Field(1, description="test after every this many rounds, and after the last; ≥ 1")
+    steps: Count = Field(default=20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
+    batch: Count = Field(default=32, description="samples of a mini-batch, drawn with replacement; ≥ 1")
+    lr: Positive = Field(default=0.02, description="learning rate; > 0")
+    eval_every: Count = Field(default=1, description="test after every this many rounds, and after the last; ≥ 1")
 
 
 class TraceSettings(Settings):
     """[trace]"""
 
     level: Literal["full", "rounds"] = Field(
-        "full", description="full: a row per device and round too; rounds: a row per round only"
+        default="full", description="full: a row per device and round too; rounds: a row per round only"
     )
 
 
@@ -160,6 +182,7 @@ class Scenario(Settings):
             raise ScenarioError(
                 f"policy.size: must be at most system.devices = {self.system.devices}, not {self.policy.size}"
             )
+        self._check_magnitudes()
         system, fastest, n = self.known_system(classes=1), self.cpu.frequency_hz[1], self.policy.smallest_plan
         needed = self.cpu.cycles / fastest + system.surrogate_time_s(n)
         if not needed <= self.system.round_s:
@@ -168,6 +191,28 @@ class Scenario(Settings):
                 f"cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
             )
         return self
+
+    def _check_magnitudes(self) -> None:
+        """Keep energies and SNR within what can be squared, summed and divided without overflow."""
+        cpu, radio, least, most = self.cpu, self.radio, 1e-100, 1e100
+        power_w = physics.watts(radio.received_power_dbm)
+        computing_j = physics.compute_energy_j(cpu.power_coefficient, cpu.cycles, cpu.frequency_hz[1])
+        if computing_j > most:
+            raise ScenarioError(
+                f"cpu.power_coefficient: computing for a round must take at most {most:g} J, not {computing_j:g} J"
+            )
+        sending_j = power_w / 10 ** (radio.gain_db[0] / 10) * self.system.round_s
+        if sending_j > most:
+            raise ScenarioError(
+                f"radio.received_power_dbm: sending for a round must take at most {most:g} J, but takes "
+                f"{sending_j:g} J at a gain of {radio.gain_db[0]:g} dB"
+            )
+        snr = power_w / (radio.bandwidth_hz * radio.noise_w_per_hz)
+        if not least <= snr <= most:
+            raise ScenarioError(
+                f"radio.received_power_dbm: the mean SNR over the whole band must be between {least:g} and {most:g}, "
+                f"not {snr:g}"
+            )
 
     def known_system(self, classes: int) -> System:
         """The constants that a server knows, as plain numbers and arrays."""

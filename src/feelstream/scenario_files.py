@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -11,6 +12,7 @@ from typing import Any
 
 import tomlkit
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 from tomlkit.items import Table
 
 from feelstream.data import ARRIVALS, BUFFERS, PARTITIONS
@@ -18,6 +20,9 @@ from feelstream.errors import ScenarioError
 from feelstream.plugins import Plugin, Registry, did_you_mean
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
+
+# A folder, not a package: importing one of that name would hide the function that users call.
+PRESETS = resources.files("feelstream").joinpath("presets")
 
 # The tables whose fields depend on the name in them.
 NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
@@ -30,7 +35,7 @@ NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
 
 def presets() -> dict[str, str]:
     """Name and one-line description of every preset."""
-    files = sorted(resources.files("feelstream.presets").iterdir(), key=lambda file: file.name)
+    files = sorted(PRESETS.iterdir(), key=lambda file: file.name)
     return {
         file.name.removesuffix(".toml"): file.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
         for file in files
@@ -48,7 +53,7 @@ def preset(name: str, overrides: Iterable[str] = ()) -> Scenario:
         raise ScenarioError(
             f"there is no preset '{name}'; {did_you_mean(name, list(presets()))}known: {', '.join(presets())}"
         )
-    text = resources.files("feelstream.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    text = PRESETS.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return from_dict(tomllib.loads(text), overrides)
 
 
@@ -57,7 +62,7 @@ def load(source: str | Path, overrides: Iterable[str] = ()) -> Scenario:
     if str(source) in presets():
         return preset(str(source), overrides)
     path = Path(source)
-    if path.suffix != ".toml" and not path.exists():
+    if path.suffix != ".toml" and not os.path.exists(path):
         raise ScenarioError(
             f"'{source}' is neither a preset nor a file; {did_you_mean(str(source), list(presets()))}"
             f"presets: {', '.join(presets())}"
@@ -100,7 +105,7 @@ def _apply(table: dict[str, Any], override: str) -> None:
         if not isinstance(table, dict):
             raise ScenarioError(f"{field.strip()}: there is no such field")
     if tuple(sections) in NAMED_TABLES and last == NAMED_TABLES[tuple(sections)][0]:
-        _rename(table, tuple(sections), raw.strip())
+        _rename(table, tuple(sections), str(_value(raw.strip(), is_text=True)))
     else:
         table[last] = _value(raw.strip(), _is_text(path, table))
 
@@ -123,7 +128,10 @@ def _is_text(path: tuple[str, ...], table: Mapping[str, Any]) -> bool:
     if path[:-1] in NAMED_TABLES:
         tag, registry = NAMED_TABLES[path[:-1]]
         name = table.get(tag)
-        model = registry.lookup(name) if isinstance(name, str) else _default_of(path[:-1])
+        try:
+            model = registry.lookup(name) if isinstance(name, str) else _default_of(path[:-1])
+        except ScenarioError:
+            return False  # the name will be refused in due course, with the whole table
     else:
         for section in path[:-1]:
             field = getattr(model, "model_fields", {}).get(section)
@@ -140,7 +148,7 @@ def _default_of(sections: tuple[str, ...]) -> type[BaseModel]:
 
 
 def _value(raw: str, is_text: bool) -> Any:
-    if is_text:
+    if is_text and raw[:1] not in ("'", '"'):
         return raw
     try:
         return tomllib.loads(f"value = {raw}")["value"]
@@ -154,8 +162,11 @@ def _value(raw: str, is_text: bool) -> Any:
 
 def explain(problem: ValidationError, prefix: str = "") -> str:
     """The first problem that pydantic found, as one sentence that names the field."""
-    error = problem.errors()[0]
-    field = prefix + ".".join(str(part) for part in error["loc"] if isinstance(part, str) and "[" not in part)
+    errors = problem.errors()
+    # A field of several types has a complaint of each; the one that went deepest into the value is the one to tell.
+    same = [error for error in errors if _field(error) == _field(errors[0])]
+    error = max(same, key=lambda each: len(each["loc"]))
+    field = prefix + _field(error)
     inner = error.get("ctx", {}).get("error")
     if isinstance(inner, ValidationError):
         return explain(inner, f"{field}.")
@@ -166,10 +177,48 @@ def explain(problem: ValidationError, prefix: str = "") -> str:
         if message.startswith("."):  # a check over a whole table names the field itself
             return f"{field}{message}" if field else message[1:]
         return f"{field}: {message}" if field else message
-    if error["type"] in ("model_type", "is_instance_of", "model_attributes_type"):
-        return f"{field}: must be a table of fields, not {error['input']!r}"
-    message = error["msg"].replace("Input should", "must", 1)
-    return f"{field}: {message}, not {error['input']!r}"
+    field += "".join(f"[{part}]" for part in error["loc"] if isinstance(part, int))
+    if error["type"] == "missing":
+        return f"{field} is missing"
+    return f"{field}: must be {_allowed(error)}, not {_shown(error['input'])}"
+
+
+def _field(error: ErrorDetails) -> str:
+    """The path of the field, without the names that pydantic gives to the types of a union."""
+    *path, last = (part for part in error["loc"] if isinstance(part, str)) if error["loc"] else ("",)
+    own = [part for part in path if part.isidentifier()]
+    return ".".join([*own, last] if last.isidentifier() or error["type"] == "extra_forbidden" else own)
+
+
+def _allowed(error: ErrorDetails) -> str:
+    """What pydantic's complaint allows, in the words of a scenario file."""
+    limits = error.get("ctx", {})
+    words = {
+        "float_type": "a number",
+        "finite_number": "a finite number",
+        "int_type": "a whole number",
+        "string_type": "text",
+        "bool_type": "true or false",
+        "tuple_type": "a list",
+        "list_type": "a list",
+        "model_type": "a table of fields",
+        "is_instance_of": "a table of fields",
+        "model_attributes_type": "a table of fields",
+        "greater_than": "greater than {gt:g}",
+        "greater_than_equal": "at least {ge:.10g}",
+        "less_than": "less than {lt:g}",
+        "less_than_equal": "at most {le:.10g}",
+        "too_long": "a list of at most {max_length}",
+        "too_short": "a list of at least {min_length}",
+    }
+    if error["type"] in words:
+        return words[error["type"]].format(**limits)
+    return error["msg"].removeprefix("Input should be ")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def _siblings(field: str) -> str:
@@ -207,9 +256,11 @@ def _toml_table(settings: BaseModel) -> Table:
         if isinstance(value, BaseModel):
             tables[name] = value
             continue
+        if value is None:  # TOML has no such thing; a field left out has its default
+            continue
         item = tomlkit.item(list(value) if isinstance(value, tuple) else value)
         if field.description:
-            item.comment(field.description)
+            item.comment(" ".join(field.description.split()))
         table.add(name, item)
     for name, value in tables.items():
         table.add(name, _toml_table(value))

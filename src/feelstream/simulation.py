@@ -7,17 +7,17 @@ ICASSP 2023, arXiv:2305.01238.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.admission import Transmission
-from feelstream.errors import FeelstreamError
+from feelstream.errors import EngineError, FeelstreamError
 from feelstream.importance import combined
 from feelstream.learning.base import Evaluation, Learner, Training
-from feelstream.policies.base import Decision, Observation, Outcome, State
+from feelstream.policies.base import Decision, Ids, Observation, Outcome, Policy, State
 from feelstream.scenario import Scenario
 from feelstream.streams import Purpose, generator
 from feelstream.world import World
@@ -27,6 +27,12 @@ Reals = NDArray[np.float64]
 
 class PolicyError(FeelstreamError):
     """A policy broke its contract."""
+
+
+def _are_devices(chosen: NDArray, devices: int) -> bool:
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        return False
+    return bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,40 @@ class RoundRecord:
         energy = np.zeros(len(self.gain))
         energy[self.decision.schedule] = self.transmission.e_cmp_j + self.transmission.e_tr_j
         return energy
+
+
+def decide(policy: Policy, state: State, observation: Observation, seed: int) -> Decision:
+    """The policy's decision, with the round's own random numbers; refused where it breaks the contract."""
+    devices, rng = observation.system.devices, generator(seed, Purpose.POLICY, observation.round)
+    decision = policy.select(state, observation, rng)
+    chosen = np.asarray(decision.schedule)
+    if not _are_devices(chosen, devices):
+        raise PolicyError(
+            f"policy '{policy.plugin_name()}' must schedule a list of different device numbers from 0 to "
+            f"{devices - 1}, not {chosen.tolist()}, in round {observation.round}"
+        )
+    chosen = chosen.astype(np.int64)  # an empty array is one of floats by default
+    if not (decision.plan.feasible & (observation.stored > 0))[chosen].all():
+        raise PolicyError(
+            f"policy '{policy.plugin_name()}' scheduled a device that is not feasible in round {observation.round}"
+        )
+    return replace(decision, schedule=chosen)
+
+
+def shown_importance(observation: Observation, decision: Decision) -> Reals:
+    """(K,) the importance that the trace shows: the policy's own, or else the combined metric."""
+    if decision.importance is not None:
+        return decision.importance
+    return combined(decision.plan.amount, observation.dissimilarity)
+
+
+def next_queue_j(queue_j: Reals, schedule: Ids, transmission: Transmission, budget_j: Reals) -> Reals:
+    """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
+    spent = np.zeros(len(queue_j))
+    spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
+    after = np.maximum(queue_j + spent - budget_j, 0.0)
+    after.flags.writeable = False  # policies see it
+    return after
 
 
 class Simulation:
@@ -73,7 +113,7 @@ class Simulation:
             stream.advance(t)
         with self._timed("schedule"):
             observation = self._observe(t)
-            decision = self._decide(observation)
+            decision = decide(self.policy, self.policy_state, observation, self.seed)
             schedule = decision.schedule
         with self._timed("train"):
             training = None
@@ -83,11 +123,9 @@ class Simulation:
         with self._timed("transmit"):
             gain = self.world.gain(t)  # known only now
             transmission = self.policy.transmit(observation, decision, gain[schedule])
-            importance = decision.importance
-            if importance is None:
-                importance = combined(decision.plan.amount, observation.dissimilarity)
+            importance = shown_importance(observation, decision)
             used_before = stream.used_labels.copy() if self.scenario.trace.level == "full" else stream.used_labels
-            self._charge(schedule, transmission)
+            self.queue_j = next_queue_j(self.queue_j, schedule, transmission, self.system.energy_budget_j)
             self._aggregate(schedule[transmission.sent], training, transmission.sent)
             stream.use(schedule[transmission.sent])
             self.policy_state = self.policy.update(
@@ -105,6 +143,7 @@ class Simulation:
             evaluation = None
             if self.learner is not None and (t % learning.eval_every == 0 or t == self.system.rounds):
                 evaluation = self.learner.evaluate(self.theta)
+                self._check_learning(np.isfinite(evaluation.loss))
         self.round = t
         return RoundRecord(observation, used_before, decision, importance, gain, transmission, self.queue_j, evaluation)
 
@@ -122,31 +161,23 @@ class Simulation:
             queue_j=self.queue_j,
         )
 
-    def _decide(self, observation: Observation) -> Decision:
-        rng = generator(self.seed, Purpose.POLICY, observation.round)
-        decision = self.policy.select(self.policy_state, observation, rng)
-        chosen = decision.schedule
-        if len(np.unique(chosen)) != len(chosen) or not decision.plan.feasible[chosen].all():
-            raise PolicyError(
-                f"policy '{self.policy.plugin_name()}' scheduled a device twice, or one that is not feasible, "
-                f"in round {observation.round}"
-            )
-        return decision
-
-    def _charge(self, schedule: NDArray[np.int64], transmission: Transmission) -> None:
-        """Q_k(t+1) = max(Q_k + E_k − E_k^avg, 0): those who did nothing drain by their budget."""
-        spent = np.zeros(self.system.devices)
-        spent[schedule] = transmission.e_cmp_j + transmission.e_tr_j
-        self.queue_j = np.maximum(self.queue_j + spent - self.system.energy_budget_j, 0.0)
-
     def _aggregate(self, senders: NDArray[np.int64], training: Training | None, sent: NDArray[np.bool_]) -> None:
         """θ(t+1) = θ(t) + Σ |S_k| Δθ_k / Σ |S_j| over the senders; unchanged where nobody sent."""
         if training is None or len(senders) == 0:
             return
         weights = self.world.stream.stored[senders].astype(float)
         weights /= weights.sum()  # never 0: a device without data is never feasible
-        change = (weights[:, None] * training.updates[sent]).sum(axis=0)
-        self.theta = (self.theta + change).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # told below, in a sentence
+            change = (weights[:, None] * training.updates[sent]).sum(axis=0)
+            self.theta = (self.theta + change).astype(np.float32)
+        self._check_learning(np.isfinite(self.theta).all())
+
+    def _check_learning(self, finite: bool | np.bool_) -> None:
+        if not finite:
+            raise EngineError(
+                f"learning.lr: training diverged in round {self.round + 1} with a learning rate of "
+                f"{self.scenario.learning.lr:g}; choose a smaller one"
+            )
 
     def snapshot(self) -> dict[str, NDArray]:
         """All that `restore` needs to go on exactly here, as plain arrays."""

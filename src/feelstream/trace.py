@@ -6,7 +6,7 @@ describes every column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -58,13 +58,45 @@ DEVICES: dict[str, pl.DataType] = {
 }
 
 
-def rounds_frame(records: Sequence[RoundRecord]) -> pl.DataFrame:
+DevicesFrame = Callable[[Sequence[RoundRecord]], pl.DataFrame]
+Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # rounds, devices
+MANY = 2**17  # rows held as arrays, about 50 MB
+
+
+class Rows:
+    """The rows of rounds that were played and not yet taken; holds the arrays of a round only if level is `full`."""
+
+    def __init__(self, full: bool, devices_frame: DevicesFrame | None = None) -> None:
+        """devices_frame: what makes the devices' table of records; default: the function of that name."""
+        self._full, self._devices_frame = full, devices_frame
+        self._rounds: list[tuple[float | int | None, ...]] = []
+        self._records: list[RoundRecord] = []
+
+    def add(self, record: RoundRecord) -> None:
+        self._rounds.append(_round_row(record))
+        if self._full:
+            self._records.append(record)
+
+    @property
+    def many(self) -> bool:
+        """Whether it is time to take them, lest they fill the memory."""
+        devices = len(self._records[0].gain) if self._records else 1
+        return len(self._rounds) * devices >= MANY
+
+    def take(self) -> Tables:
+        """Both tables of the rows so far, which are forgotten here."""
+        tables = (
+            _rounds_frame(self._rounds),
+            (self._devices_frame or devices_frame)(self._records) if self._full else None,
+        )
+        self._rounds, self._records = [], []
+        return tables
+
+
+def _rounds_frame(rows: Sequence[tuple[float | int | None, ...]]) -> pl.DataFrame:
     """One row per round; the running mean energy_mean_cum_j is left to `finish`, which sees all rounds."""
-    return pl.DataFrame(
-        [_round_row(record) for record in records],
-        schema={name: kind for name, kind in ROUNDS.items() if name != "energy_mean_cum_j"},
-        orient="row",
-    )
+    schema = {name: kind for name, kind in ROUNDS.items() if name != "energy_mean_cum_j"}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _round_row(record: RoundRecord) -> tuple[float | int | None, ...]:

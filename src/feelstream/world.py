@@ -33,6 +33,7 @@ class World:
         low_db, high_db = scenario.radio.gain_db
         shadowing = generator(seed, Purpose.LARGE_SCALE_FADING)
         self.beta: Reals = 10 ** (shadowing.uniform(low_db, high_db, self.devices) / 10)
+        self.beta.flags.writeable = False  # handed out every round
 
     def frequency_hz(self, round: int) -> Reals:
         """f_k(t), uniform over the range of the scenario."""

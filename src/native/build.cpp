@@ -62,15 +62,20 @@ std::vector<Stage> fuse(int channels, int rows, int columns, const std::vector<L
     return stages;
 }
 
-Network lay_out(std::vector<Stage>& stages) {
+Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
+    guards.clear();
     Network net{};
     const Stage &first = stages.front(), &last = stages.back();
     net.stages = stages.data(), net.count = int(stages.size());
     net.pixels = int(first.inputs()), net.classes = int(last.outputs());
-    std::size_t used = 0, largest = 0, expanded = 0, transposed = 0;
-    const auto take = [&used](std::size_t floats) {
+    std::size_t used = 0, largest = 0, expanded = 0, transposed = 0, delta_points = 0;
+    const auto take = [&](std::size_t floats) {
         const std::size_t at = used;
         used += whole_lines(floats);
+#ifdef __SANITIZE_ADDRESS__
+        guards.push_back(used);
+        used += lanes;
+#endif
         return at;
     };
     net.input = take(first.inputs() * lanes);
@@ -81,7 +86,13 @@ Network lay_out(std::vector<Stage>& stages) {
         std::int64_t weights = 0;
         if (s.kind == Kind::convolution) {
             weights = std::int64_t(s.out_channels) * s.channels * s.kernel * s.kernel;
-            s.forward_weights = take(weights), s.backward_weights = take(weights);
+            s.forward_weights = take(s.winograd() ? weights / s.kernel * winograd_points : weights);
+            s.backward_weights = take(weights);
+            if (s.winograd())
+                s.points = take(std::size_t(s.channels) * s.rows * s.row_tiles() * winograd_points * lanes);
+            if (s.winograd_gradient())
+                delta_points = std::max(delta_points, std::size_t(s.out_channels) * s.conv_rows() * s.row_tiles() *
+                                                          winograd_points);
             if (s.pool) expanded = std::max(expanded, s.conv_outputs());
         } else if (s.kind == Kind::dense) {
             weights = std::int64_t(s.out_channels) * s.inputs();
@@ -97,6 +108,7 @@ Network lay_out(std::vector<Stage>& stages) {
     net.delta[0] = take(largest * lanes), net.delta[1] = take(largest * lanes);
     net.expanded = take(expanded * lanes);
     net.transposed = take(transposed * lanes);
+    net.delta_points = take(delta_points * lanes);
     net.workspace = used;
     return net;
 }

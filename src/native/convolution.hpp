@@ -1,6 +1,6 @@
 // Convolution, k×k, stride 1, no padding. All arrays are (channel, row, column, lane).
 #pragma once
-#include "vector.hpp"
+#include "pooling.hpp"
 
 namespace feelstream {
 namespace {
@@ -32,17 +32,26 @@ inline void pack_backward(const Stage& s, const float* weight, float* packed) {
     });
 }
 
-// Sums of C output channels at P positions; `at[p]` is where position p's window starts, relative to `in`.
+// What one output looks at: a block of numbers, and how far apart they are in memory.
+struct Window {
+    int channels, rows, columns;
+    std::ptrdiff_t plane, row, column;
+};
+
+inline Window window_of(const Stage& s) {
+    const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
+    return {s.channels, s.kernel, s.kernel, s.rows * row, row, lanes};
+}
+
+// The heart: add to the sums of C output channels at P positions their products of window and weights.
+// `at[p]` is where position p's window starts, relative to `in`.
 template <int C, int P>
-inline void convolve_tile(const Stage& s, const float* in, const std::ptrdiff_t (&at)[P], const float* weight,
-                          const float* bias, Vec (&sums)[C][P]) {
-    for (int i = 0; i < C; ++i)
-        for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
-    const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes, plane = s.rows * row;
-    for (int c = 0; c < s.channels; ++c)
-        for (int ky = 0; ky < s.kernel; ++ky) {
-            const float* x = in + c * plane + ky * row;
-            for (int kx = 0; kx < s.kernel; ++kx, x += lanes, weight += C) {
+inline void convolve_tile(const Window& window, const float* in, const std::ptrdiff_t (&at)[P],
+                          const float* weight, Vec (&sums)[C][P]) {
+    for (int c = 0; c < window.channels; ++c)
+        for (int ky = 0; ky < window.rows; ++ky) {
+            const float* x = in + c * window.plane + ky * window.row;
+            for (int kx = 0; kx < window.columns; ++kx, x += window.column, weight += C) {
                 Vec value[P];
                 for (int p = 0; p < P; ++p) value[p] = load(x + at[p]);
                 for (int i = 0; i < C; ++i) {
@@ -53,39 +62,28 @@ inline void convolve_tile(const Stage& s, const float* in, const std::ptrdiff_t 
         }
 }
 
-// The four positions of a tile are one pooling window, so its sums never leave the registers. For training,
-// `route` keeps which of the four won, or −1 where ReLU lets no gradient through.
+// The four positions of a tile are one pooling window, so its sums never leave the registers.
 template <int C, bool Train>
-inline void convolve_pooled(const Stage& s, const float* in, const float* weight, const float* bias, int first,
+FEELSTREAM_APART void convolve_pooled(const Stage& s, const float* in, const float* weight, const float* bias, int first,
                             int y, float* output, float* route) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
     const std::ptrdiff_t window[4] = {0, lanes, row, row + lanes};
     for (int x = 0; x < s.out_columns; ++x)
         for (int v = 0; v < lanes; v += width) {
             Vec sums[C][4];
-            convolve_tile<C, 4>(s, in + 2 * y * row + 2 * x * lanes + v, window, weight, bias, sums);
+            for (int i = 0; i < C; ++i)
+                for (int p = 0; p < 4; ++p) sums[i][p] = splat(bias[i]);
+            convolve_tile<C, 4>(window_of(s), in + 2 * y * row + 2 * x * lanes + v, window, weight, sums);
             for (int i = 0; i < C; ++i) {
                 const std::size_t to =
                     ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
-                Vec best = sums[i][0];
-                Mask winner = {};
-                for (int p = 1; p < 4; ++p) {
-                    const Mask larger = sums[i][p] > best;
-                    best = larger ? sums[i][p] : best;
-                    if (Train) winner = larger ? Mask{} + p : winner;
-                }
-                if (s.relu) {
-                    if (Train) winner = best <= 0.0f ? Mask{} - 1 : winner;
-                    best = relu(best);
-                }
-                store(output + to, best);
-                if (Train) store_mask(route + to, winner);
+                pool_window<Train>(sums[i], s.relu, output + to, route + to);
             }
         }
 }
 
 template <int C>
-inline void convolve_row(const Stage& s, const float* in, const float* weight, const float* bias, int first,
+FEELSTREAM_APART void convolve_row(const Stage& s, const float* in, const float* weight, const float* bias, int first,
                          int y, float* output) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
     for (int x = 0; x < s.out_columns; x += position_tile)
@@ -96,7 +94,9 @@ inline void convolve_row(const Stage& s, const float* in, const float* weight, c
                 for (int p = 0; p < P; ++p) at[p] = p * lanes;
                 for (int v = 0; v < lanes; v += width) {
                     Vec sums[C][P];
-                    convolve_tile<C, P>(s, in + y * row + x * lanes + v, at, weight, bias, sums);
+                    for (int i = 0; i < C; ++i)
+                        for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
+                    convolve_tile<C, P>(window_of(s), in + y * row + x * lanes + v, at, weight, sums);
                     for (int i = 0; i < C; ++i)
                         for (int p = 0; p < P; ++p)
                             store(output +
@@ -123,10 +123,10 @@ void convolve(const Stage& s, const float* in, const float* packed, const float*
 // ∂/∂w[o, c, ky, kx] = Σ over positions and lanes of delta[o, y, x] · in[c, y + ky, x + kx]:
 // C × K accumulators run over the whole plane, their lanes are added at the end.
 template <int C, int K>
-inline void weight_gradient_tile(const Stage& s, const float* in, const float* delta, float* gradient) {
+FEELSTREAM_APART void weight_gradient_tile(const Stage& s, const float* in, const float* delta, float* gradient) {
     const int rows = s.conv_rows(), columns = s.conv_columns();
     const std::ptrdiff_t plane = std::ptrdiff_t(rows) * columns * lanes;
-    Vec sums[C][K] = {};
+    Vec sums[C * K] = {};
     for (int y = 0; y < rows; ++y) {
         const float* x = in + std::ptrdiff_t(y) * s.columns * lanes;
         const float* d = delta + std::ptrdiff_t(y) * columns * lanes;
@@ -135,19 +135,24 @@ inline void weight_gradient_tile(const Stage& s, const float* in, const float* d
             for (int i = 0; i < C; ++i) value[i] = load(d + i * plane);
             for (int k = 0; k < K; ++k) {
                 const Vec pixel = load(x + k * lanes);
-                for (int i = 0; i < C; ++i) sums[i][k] += value[i] * pixel;
+                for (int i = 0; i < C; ++i) sums[i * K + k] += value[i] * pixel;
             }
         }
     }
+    float total[whole_vectors(C * K)];
+    sum_lanes(sums, total);
     for (int i = 0; i < C; ++i)
         for (int k = 0; k < K; ++k)
-            gradient[std::ptrdiff_t(i) * s.channels * s.kernel * s.kernel + k] += sum(sums[i][k]);
+            gradient[std::ptrdiff_t(i) * s.channels * s.kernel * s.kernel + k] += total[i * K + k];
 }
 
-void weight_gradient(const Stage& s, const float* in, const float* delta, float* gradient) {
+// `prepare(first, count)` is called before the delta of those output channels is read.
+template <class F>
+void weight_gradient(const Stage& s, const float* in, const float* delta, float* gradient, F prepare) {
     const std::size_t conv_plane = std::size_t(s.conv_rows()) * s.conv_columns() * lanes;
     tiles<gradient_channels>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
+        prepare(first, C);
         for (int c = 0; c < s.channels; ++c)
             for (int ky = 0; ky < s.kernel; ++ky)
                 tiles<gradient_columns>(s.kernel, [&](int kx, auto size) {
@@ -185,26 +190,29 @@ inline void input_gradient_tile(const Stage& s, const float* delta, const float*
         }
 }
 
+template <int C, bool Border>
+FEELSTREAM_APART void input_gradient_columns(const Stage& s, const float* delta, const float* weight, int first, int y,
+                                             int x, float* result) {
+    for (int v = 0; v < lanes; v += width) {
+        Vec sums[C][position_tile];
+        input_gradient_tile<C, Border>(s, delta + v, weight, y, x, sums);
+        for (int i = 0; i < C; ++i)
+            for (int p = 0; p < position_tile; ++p)
+                if (x + p < s.columns)
+                    store(result + ((std::size_t(first + i) * s.rows + y) * s.columns + x + p) * lanes + v, sums[i][p]);
+    }
+}
+
 void input_gradient(const Stage& s, const float* delta, const float* packed, float* result) {
     const std::size_t taps = std::size_t(s.out_channels) * s.kernel * s.kernel;
     tiles<channel_tile>(s.channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
         for (int y = 0; y < s.rows; ++y)
-            for (int x = 0; x < s.columns; x += position_tile) {
-                const bool inside = x >= s.kernel - 1 && x + position_tile <= s.conv_columns();
-                for (int v = 0; v < lanes; v += width) {
-                    Vec sums[C][position_tile];
-                    if (inside)
-                        input_gradient_tile<C, false>(s, delta + v, packed + first * taps, y, x, sums);
-                    else
-                        input_gradient_tile<C, true>(s, delta + v, packed + first * taps, y, x, sums);
-                    for (int i = 0; i < C; ++i)
-                        for (int p = 0; p < position_tile; ++p)
-                            if (x + p < s.columns)
-                                store(result + ((std::size_t(first + i) * s.rows + y) * s.columns + x + p) * lanes + v,
-                                      sums[i][p]);
-                }
-            }
+            for (int x = 0; x < s.columns; x += position_tile)
+                if (x >= s.kernel - 1 && x + position_tile <= s.conv_columns())
+                    input_gradient_columns<C, false>(s, delta, packed + first * taps, first, y, x, result);
+                else
+                    input_gradient_columns<C, true>(s, delta, packed + first * taps, first, y, x, result);
     });
 }
 

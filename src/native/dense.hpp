@@ -83,5 +83,16 @@ void bias_gradient(const float* delta, int channels, std::size_t plane, float* g
     }
 }
 
+// The same before unpooling: what ReLU stopped does not count.
+void pooled_bias_gradient(const Stage& s, const float* delta, const float* route, float* gradient) {
+    const std::size_t plane = std::size_t(s.out_rows) * s.out_columns * lanes;
+    for (int c = 0; c < s.out_channels; ++c) {
+        Vec total = {};
+        for (std::size_t i = c * plane; i < (c + 1) * plane; i += width)
+            total += load_mask(route + i) < 0 ? Vec{} : load(delta + i);
+        gradient[c] += sum(total);
+    }
+}
+
 }  // namespace
 }  // namespace feelstream

@@ -44,6 +44,7 @@ public:
 
 private:
     std::vector<Stage> stages_;
+    std::vector<std::size_t> guards_;
     Network network_{};
     const Kernel* kernel_;
 };

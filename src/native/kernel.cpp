@@ -5,6 +5,7 @@
 #include "dense.hpp"
 #include "pooling.hpp"
 #include "samples.hpp"
+#include "winograd_gradient.hpp"
 
 namespace feelstream {
 namespace {
@@ -25,9 +26,15 @@ const float* input_of(const Network& net, const Workspace& space, int stage) {
     return space.memory + (stage ? net.stages[stage - 1].output : net.input);
 }
 
-void prepare(const Network& net, const float* theta, Workspace& space) {
+// Training decides which of a window's values was the largest, and must decide like everybody else in close
+// cases: it takes the direct way forward. Evaluation only needs the values.
+template <bool Train>
+void pack(const Network& net, const float* theta, Workspace& space) {
     for (int i = 0; i < net.count; ++i)
-        if (net.stages[i].kind == Kind::convolution)
+        if (!Train && net.stages[i].winograd())
+            winograd_pack(net.stages[i], theta + net.stages[i].weight,
+                          space.memory + net.stages[i].forward_weights);
+        else if (net.stages[i].kind == Kind::convolution)
             pack_forward(net.stages[i], theta + net.stages[i].weight,
                          space.memory + net.stages[i].forward_weights);
 }
@@ -41,7 +48,11 @@ void forward(const Network& net, const float* theta, Workspace& space) {
         float *output = space.memory + s.output, *route = space.memory + s.route;
         switch (s.kind) {
             case Kind::convolution:
-                convolve<Train>(s, in, space.memory + s.forward_weights, theta + s.bias, output, route);
+                if (!Train && s.winograd())
+                    winograd_convolve(s, in, space.memory + s.points, space.memory + s.forward_weights,
+                                      theta + s.bias, output);
+                else
+                    convolve<Train>(s, in, space.memory + s.forward_weights, theta + s.bias, output, route);
                 break;
             case Kind::dense: dense_forward(s, in, theta + s.weight, theta + s.bias, output); break;
             case Kind::pool: pool_forward(s, in, output, route); break;
@@ -60,17 +71,24 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
         const float* in = input_of(net, space, i);
         if (s.relu && !s.pool) relu_backward(space.memory + s.output, s.outputs(), delta);
         if (s.kind == Kind::convolution) {
-            const float* spread = delta;
+            float* spread = s.pool ? space.memory + net.expanded : delta;
+            const float* route = space.memory + s.route;
             {
                 const Clock clock(space, i, weight_phase);
-                if (s.pool) {
-                    float* expanded = space.memory + net.expanded;
-                    unpool(s, delta, space.memory + s.route, s.conv_rows(), s.conv_columns(), expanded);
-                    spread = expanded;
-                }
-                weight_gradient(s, in, spread, gradient + s.weight);
-                bias_gradient(spread, s.out_channels, std::size_t(s.conv_rows()) * s.conv_columns(),
-                              gradient + s.bias);
+                if (s.pool)
+                    pooled_bias_gradient(s, delta, route, gradient + s.bias);
+                else
+                    bias_gradient(delta, s.out_channels, std::size_t(s.out_rows) * s.out_columns,
+                                  gradient + s.bias);
+                // Unpooled a few channels at a time, while they are wanted: the whole may not fit the cache.
+                const auto spread_out = [&](int first, int count) {
+                    if (s.pool) unpool(s, first, count, delta, route, s.conv_rows(), s.conv_columns(), spread);
+                };
+                if (s.winograd_gradient())
+                    winograd_weight_gradient(s, in, spread, space.memory + s.points,
+                                             space.memory + net.delta_points, gradient + s.weight, spread_out);
+                else
+                    weight_gradient(s, in, spread, gradient + s.weight, spread_out);
             }
             if (s.has_earlier_weights) {
                 const Clock clock(space, i, input_phase);
@@ -118,7 +136,7 @@ void step(const Network& net, float* theta, Workspace& space, const Samples& sam
           const std::int64_t* batch, int size, float lr, float* losses) {
     float* gradient = space.memory + net.gradient;
     memset(gradient, 0, net.parameters * sizeof(float));
-    prepare(net, theta, space);
+    pack<true>(net, theta, space);
     for (int first = 0; first < size; first += lanes) {
         const int count = size - first < lanes ? size - first : lanes;
         std::int32_t labels[lanes];
@@ -155,6 +173,6 @@ double multiply_adds(std::int64_t rounds) {
 }  // namespace
 
 extern const Kernel FEELSTREAM_KERNEL;
-const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, prepare, evaluate, step, multiply_adds};
+const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, pack<false>, evaluate, step, multiply_adds};
 
 }  // namespace feelstream

@@ -9,6 +9,9 @@ namespace feelstream {
 // Samples side by side in memory: a block. 16 floats are one cache line and one AVX-512 register.
 constexpr int lanes = 16;
 
+// winograd.hpp: 4 outputs of a row of 5 weights from 8 products instead of 20.
+constexpr int winograd_kernel = 5, winograd_columns = 4, winograd_points = 8;
+
 enum class Kind { convolution, dense, pool, relu };
 
 // One pass over memory: a layer together with the pooling and the ReLU that follow it.
@@ -20,11 +23,16 @@ struct Stage {
     bool pool, relu;                          // fused into it; pooling always comes first
     bool has_earlier_weights;                 // so the gradient of its input is needed
     std::int64_t weight, bias;                // offsets in θ
-    std::size_t output, route, forward_weights, backward_weights;  // offsets in the workspace
+    std::size_t output, route, points, forward_weights, backward_weights;  // offsets in the workspace
 
     // A convolution computes only what pooling will look at: an odd last row or column is never touched.
     int conv_rows() const { return pool ? 2 * out_rows : out_rows; }
     int conv_columns() const { return pool ? 2 * out_columns : out_columns; }
+    // The paper's and LeNet-5's convolutions go through winograd.hpp, by tiles of its width.
+    bool winograd() const { return kind == Kind::convolution && pool && kernel == winograd_kernel; }
+    // Backwards too, where enough channels share the transformations.
+    bool winograd_gradient() const { return winograd() && channels >= 4; }
+    int row_tiles() const { return (conv_columns() + winograd_columns - 1) / winograd_columns; }
     std::size_t inputs() const { return std::size_t(channels) * rows * columns; }
     std::size_t outputs() const { return std::size_t(out_channels) * out_rows * out_columns; }
     std::size_t conv_outputs() const { return std::size_t(out_channels) * conv_rows() * conv_columns(); }
@@ -36,7 +44,7 @@ struct Network {
     int pixels, classes;
     std::int64_t parameters;
     // Offsets of buffers that stages share, and the size of a whole workspace, in floats.
-    std::size_t input, gradient, delta[2], expanded, transposed, workspace;
+    std::size_t input, gradient, delta[2], expanded, transposed, delta_points, workspace;
 };
 
 // A data set as it lies in memory; normalising is value · scale + shift.

@@ -10,22 +10,6 @@ namespace {
 
 typedef std::uint8_t Bytes __attribute__((vector_size(lanes)));
 
-#if defined(__clang__)
-inline Bytes low(Bytes a, Bytes b) {
-    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-}
-inline Bytes high(Bytes a, Bytes b) {
-    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-}
-#else
-inline Bytes low(Bytes a, Bytes b) {
-    return __builtin_shuffle(a, b, Bytes{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23});
-}
-inline Bytes high(Bytes a, Bytes b) {
-    return __builtin_shuffle(a, b, Bytes{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
-}
-#endif
-
 // Images of 16 samples → (pixel, lane), normalised. Four rounds of interleaving turn 16 × 16 bytes.
 inline void gather(const Samples& samples, int pixels, const std::int64_t* numbers, int count, float* input) {
     const std::uint8_t* image[lanes];
@@ -37,8 +21,8 @@ inline void gather(const Samples& samples, int pixels, const std::int64_t* numbe
         for (int lane = 0; lane < lanes; ++lane) memcpy(&from[lane], image[lane] + p, lanes);
         for (int round = 0; round < 4; ++round) {
             for (int i = 0; i < lanes / 2; ++i) {
-                to[2 * i] = low(from[i], from[i + lanes / 2]);
-                to[2 * i + 1] = high(from[i], from[i + lanes / 2]);
+                to[2 * i] = FEELSTREAM_SHUFFLE(Bytes, from[i], from[i + lanes / 2], FEELSTREAM_LOW_16);
+                to[2 * i + 1] = FEELSTREAM_SHUFFLE(Bytes, from[i], from[i + lanes / 2], FEELSTREAM_HIGH_16);
             }
             for (int i = 0; i < lanes; ++i) from[i] = to[i];
         }

@@ -131,17 +131,13 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
                 "importance": importance.get(k),
             }
             row |= {"queue_j": queue[k], "scheduled": k in chosen, "transmitted": k in sent}
-            row["score"] = (
-                score(tree, view, k, max(planned, 1), importance[k]) if scored and k in feasible else None
-            )
+            row["score"] = score(tree, view, k, max(planned, 1), importance[k]) if scored and k in feasible else None
             computes, sends = k in chosen, k in sent
             power = 10 ** (radio["received_power_dbm"] / 10 - 3) / beta[k]
             sending = transmission_s(tree, n, power * gain[k]) if sends else 0.0
             row |= {"bandwidth_share": 1 / n if sends else 0.0, "power_w": power if sends else 0.0}
             row |= {"t_cmp_s": tree["cpu"]["cycles"] / f[k] if computes else 0.0, "t_tr_s": sending}
-            row["e_cmp_j"] = (
-                tree["cpu"]["power_coefficient"] * tree["cpu"]["cycles"] * f[k] ** 2 if computes else 0.0
-            )
+            row["e_cmp_j"] = tree["cpu"]["power_coefficient"] * tree["cpu"]["cycles"] * f[k] ** 2 if computes else 0.0
             row["e_tr_j"] = power * sending if sends else 0.0
             energy[k] = row["e_cmp_j"] + row["e_tr_j"]
             row["queue_next_j"] = queue_next[k] = max(queue[k] + energy[k] - budget[k], 0.0)

@@ -42,9 +42,7 @@ def other(value: Any) -> Any:
     return value * (1 + 1e-6)
 
 
-def verify_changed(
-    stored: Stored, directory: Path, file: str, row: int, column: str, value: Any
-) -> Disagreement:
+def verify_changed(stored: Stored, directory: Path, file: str, row: int, column: str, value: Any) -> Disagreement:
     frames = {"rounds": stored.rounds, "devices": stored.devices}
     frames[file] = changed(frames[file], row, column, value)
     report = verify(Stored(stored.run, **frames).save(directory))
@@ -71,12 +69,7 @@ REPORTED_AS: dict[str, set[str]] = {
 @pytest.mark.parametrize("cardinality", ["exact", "cap", "free"])
 def test_a_changed_device_value_is_named(column: str, cardinality: str, tmp_path: Path) -> None:
     stored = run_of(cardinality)
-    busy = (
-        pl.col("transmitted")
-        & (pl.col("round") > 1)
-        & (pl.col("queue_j") > 0)
-        & (pl.col("dissimilarity") > 0)
-    )
+    busy = pl.col("transmitted") & (pl.col("round") > 1) & (pl.col("queue_j") > 0) & (pl.col("dissimilarity") > 0)
     row = rows_where(stored, busy & (pl.col("queue_next_j") > 0))[0]
     before = stored.devices.row(row, named=True)
     found = verify_changed(stored, tmp_path, "devices", row, column, other(before[column]))

@@ -20,13 +20,9 @@ def second_best(patch: pytest.MonkeyPatch) -> None:
     """Leaves the lowest score out whenever there is a choice."""
     right = slow_simulator.best_subset
 
-    def wrong(
-        tree: Any, view: Any, n: int, feasible: list[int], importance: Any, least: int, most: int, rng: Any
-    ):
+    def wrong(tree: Any, view: Any, n: int, feasible: list[int], importance: Any, least: int, most: int, rng: Any):
         if len(feasible) > most > 0:
-            feasible = sorted(feasible, key=lambda k: slow_simulator.score(tree, view, k, n, importance[k]))[
-                1:
-            ]
+            feasible = sorted(feasible, key=lambda k: slow_simulator.score(tree, view, k, n, importance[k]))[1:]
         return right(tree, view, n, feasible, importance, least, most, rng)
 
     patch.setattr(slow_simulator, "best_subset", wrong)
@@ -79,9 +75,7 @@ def drop_all_late_at_once(patch: pytest.MonkeyPatch) -> None:
     def wrong(tree: Any, f: Any, ratio: Any, chosen: Any):
         P0 = 10 ** (tree["radio"]["received_power_dbm"] / 10 - 3) / tree["radio"]["link_margin"]
         left = [tree["system"]["round_s"] - tree["cpu"]["cycles"] / hz for hz in f]
-        return [
-            k for k in chosen if slow_simulator.transmission_s(tree, len(chosen), P0 * ratio[k]) <= left[k]
-        ]
+        return [k for k in chosen if slow_simulator.transmission_s(tree, len(chosen), P0 * ratio[k]) <= left[k]]
 
     patch.setattr(slow_simulator, "admit", wrong)
 
@@ -97,9 +91,7 @@ def natural_logarithm(patch: pytest.MonkeyPatch) -> None:
     def wrong(tree: Any, n: int, received_w: float) -> float:
         radio = tree["radio"]
         rate = (
-            radio["bandwidth_hz"]
-            / n
-            * math.log(1 + n * received_w / radio["bandwidth_hz"] / radio["noise_w_per_hz"])
+            radio["bandwidth_hz"] / n * math.log(1 + n * received_w / radio["bandwidth_hz"] / radio["noise_w_per_hz"])
         )
         return radio["update_bits"] / rate if rate > 0 else math.inf
 

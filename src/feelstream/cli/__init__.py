@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.logging import RichHandler
 
 from feelstream import __version__
-from feelstream.cli import catalogue, check, run
+from feelstream.cli import catalogue, check, compare, flower, reproduce, run
 from feelstream.cli.common import err, out
 from feelstream.errors import FeelstreamError
 
@@ -20,23 +20,40 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (run, catalogue, check):
+for commands in (run, compare, reproduce, flower, catalogue, check):
     app.add_typer(commands.app)
+
+UsageError: Any = typer.BadParameter.__base__  # typer shows no other way to it
+INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
 
 
 def main() -> None:
     """Entry point: user errors become a sentence and exit code 2."""
     log = logging.getLogger("feelstream")
-    log.addHandler(RichHandler(console=err, show_path=False, show_time=False, show_level=False))
+    if not log.handlers:
+        log.addHandler(RichHandler(console=err, show_path=False, show_time=False, show_level=False))
     log.setLevel(logging.INFO)
     try:
-        app()
+        code = app(prog_name="feelstream", standalone_mode=False)
     except FeelstreamError as problem:
-        err.print(f"feelstream: {problem}", style="red", markup=False, highlight=False, soft_wrap=True)
+        _complain(str(problem))
         sys.exit(2)
-    except KeyboardInterrupt:
-        err.print("feelstream: interrupted; with --out the same command goes on where this one stopped")
-        sys.exit(130)
+    except UsageError as problem:
+        if not problem.format_message().strip():  # no arguments at all: typer has shown the help
+            sys.exit(problem.exit_code)
+        hint = f"; see {problem.ctx.command_path} --help" if problem.ctx else ""
+        _complain(problem.format_message().rstrip(".") + hint)
+        sys.exit(problem.exit_code)
+    except MemoryError:
+        _complain("there is not enough memory for this; make the scenario smaller")
+        sys.exit(2)
+    if code == INTERRUPTED:
+        _complain("interrupted; with --out the same command goes on where this one stopped")
+    sys.exit(code)
+
+
+def _complain(sentence: str) -> None:
+    err.print(f"feelstream: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _version(wanted: bool) -> None:

@@ -36,12 +36,14 @@ def run(
 ) -> None:
     """Play one scenario and say how it went."""
     settings = scenario_files.load(scenario, overrides or ())
-    with progress_bar() as bar:
-        task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
+    bar = progress_bar()
+    task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
 
-        def show(record: RoundRecord) -> None:
-            bar.update(task, advance=1, note=_note(record))
+    def show(record: RoundRecord) -> None:
+        bar.start()  # only now: what goes wrong before the first round is a sentence without a bar
+        bar.update(task, advance=1, note=_note(record))
 
+    try:
         if directory is None:
             finished = simulate(settings, seed, threads=threads, progress=show)
         else:
@@ -53,8 +55,10 @@ def run(
                 progress=show,
                 resumed=lambda round: bar.update(task, completed=round, note="resumed"),
             )
-        bar.update(task, completed=settings.system.rounds)
-    _summary(finished, directory)
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+    summary(finished, directory)
 
 
 def _note(record: RoundRecord) -> str:
@@ -62,7 +66,7 @@ def _note(record: RoundRecord) -> str:
     return f"{accuracy}queue {record.queue_next_j.mean() * 1e3:.2f} mJ"
 
 
-def _summary(finished: Run, directory: Path | None) -> None:
+def summary(finished: Run, directory: Path | None) -> None:
     last, rounds = finished.rounds.row(-1, named=True), finished.rounds
     budget = finished.scenario.known_system(1).energy_budget_j.mean()
     table = plain_table()
@@ -73,7 +77,7 @@ def _summary(finished: Run, directory: Path | None) -> None:
         f"{last['energy_mean_cum_j'] * 1e3:.3f} mJ per device and round, budget {budget * 1e3:.3f} mJ",
     )
     table.add_row("queue", f"mean {last['queue_mean_j'] * 1e3:.2f} mJ, largest {last['queue_max_j'] * 1e3:.2f} mJ")
-    scheduled, sent = rounds["scheduled"].sum(), rounds["transmitted"].sum()
+    scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
     table.add_row("devices", f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission")
     timings = finished.about["timings"]
     table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")

@@ -50,10 +50,15 @@ def describe(name: str, dataset: Dataset) -> Any:
             f"learning.model: '{name}' is not known; {did_you_mean(name, known)}allowed: {', '.join(known)}, "
             "or package.module:Name"
         )
-    found = import_object(name)
-    if isinstance(found, type):
+    try:
+        found = import_object(name)
+    except ScenarioError as problem:
+        raise ScenarioError(f"learning.model: {problem}") from problem
+    if isinstance(found, type | Model):
         return found
-    return found if isinstance(found, Model) else Model(dataset.shape, tuple(found))
+    if not isinstance(found, list | tuple):
+        raise ScenarioError(f"learning.model: '{name}' must be an nn.Module class, a Model or a list of layers")
+    return Model(dataset.shape, tuple(found))
 
 
 def cores() -> int:

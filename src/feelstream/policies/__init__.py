@@ -8,6 +8,7 @@ from feelstream.policies.fedcs import FedCS
 from feelstream.policies.greedy_energy import GreedyEnergy
 from feelstream.policies.importance_greedy import ImportanceGreedy
 from feelstream.policies.lyapunov import Lyapunov
+from feelstream.policies.lyapunov_joint import LyapunovJoint
 from feelstream.policies.myopic_energy import MyopicEnergy
 from feelstream.policies.ocean import Ocean
 from feelstream.policies.oort import Oort
@@ -21,6 +22,7 @@ POLICIES = plugin_registry(
     "policies",
     Policy,
     Lyapunov,
+    LyapunovJoint,
     Random,
     RoundRobin,
     ProportionalFair,

@@ -89,6 +89,7 @@ class Decision:
     plan: Plan
     importance: Reals | None = None  # (K,) None: the trace shows the combined metric
     score: Reals | None = None  # (K,) what the policy minimised, if it minimises a sum over devices
+    f_hz: Reals | None = None  # (scheduled,) frequency chosen for each; None: all that the device has
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class Policy(Plugin):
 
     tag_field: ClassVar[str] = "name"
 
-    size: Count = Field(2, description="devices scheduled per round (at most, where the rule says so)")
+    size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so)")
 
     @property
     def smallest_plan(self) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from feelstream.importance import METRICS, evaluate
+from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
 
 
@@ -25,14 +26,16 @@ class Lyapunov(Policy):
 
     tag: ClassVar[str] = "lyapunov"
 
-    V: Annotated[float, Field(strict=True, gt=0)] = Field(
-        0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
+    V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
+        default=0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
     )
     cardinality: Literal["exact", "cap", "free"] = Field(
-        "exact",
+        default="exact",
         description="exact: `size` devices; cap: at most `size`, negative scores only; free: 0..`size`, optimised",
     )
-    metric: str = Field("combined", description="importance: combined, amount, dissimilarity, or file.py:function")
+    metric: str = Field(
+        default="combined", description="importance: combined, amount, dissimilarity, or file.py:function"
+    )
 
     @field_validator("metric")
     @classmethod

@@ -7,24 +7,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from feelstream.verify.admission import check_admission
+from feelstream.verify.energy import check_energy
 from feelstream.verify.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verify.formulas import surrogate_energy_j
+from feelstream.verify.joint import check_joint_decision, check_joint_planned, check_joint_score, least_joint_energy_j
+from feelstream.verify.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verify.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
 from feelstream.verify.merit import Merit, check_null_outside, feasible_at
 from feelstream.verify.reading import Block, Table
 from feelstream.verify.settings import Settings
+from feelstream.verify.whole_run import least_planned_energy_j
 
 ScoreRule = Callable[[Findings, Settings, Block, Array, Merit], None]
 
 
 @dataclass(frozen=True)
 class PolicyRules:
-    """How a policy's planned size, scores and schedule are re-checked, and what the report says of it."""
+    """How a policy's planned size, scores and schedule are re-checked, and what the report says of it.
+
+    Where it does not share the band equally at full frequency, also who was admitted and what that cost, and the
+    least energy per device (of mean gains β) with which it can have scheduled.
+    """
 
     planned: Callable[[Findings, Settings, Table, Array], None]
     score: Callable[[Findings, Settings, Block, Array, Merit], None]
     decision: Callable[[Findings, Settings, Block, Array, Merit], None]
     note: str
+    admission: Callable[[Findings, Settings, Block], None] = check_admission
+    energy: Callable[[Findings, Settings, Block, Array], None] = check_energy
+    least_energy: Callable[[Settings, Array], Array] = least_planned_energy_j
 
 
 def rules_for(policy: str) -> PolicyRules:
@@ -71,9 +83,7 @@ def _random_planned(found: Findings, s: Settings, rounds: Table, scheduled: Arra
 
 def _no_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
     rule = "this policy has no score, so none is stored"
-    found.flag(
-        Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule
-    )
+    found.flag(Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule)
 
 
 def _random_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
@@ -123,9 +133,7 @@ def _given_score(formula: Callable[[Settings, Block, Array, Merit], Array], rule
         _any_score(found, s, block, planned, merit)
         expected = np.broadcast_to(formula(s, block, planned, merit), merit.feasible.shape)
         stored, null = block["score"], block.nulls["score"]
-        found.compare(
-            Stage.SCORE, "score", block.rounds, stored, expected, rule, merit.scale, merit.feasible, null
-        )
+        found.compare(Stage.SCORE, "score", block.rounds, stored, expected, rule, merit.scale, merit.feasible, null)
 
     return check
 
@@ -147,6 +155,15 @@ POLICY_RULES = {
         check_lyapunov_score,
         check_lyapunov_decision,
         "no allowed subset has a smaller total score",
+    ),
+    "lyapunov_joint": PolicyRules(
+        check_joint_planned,
+        check_joint_score,
+        check_joint_decision,
+        "no set found with a smaller total; see the scores for the price",
+        check_joint_admission,
+        check_joint_energy,
+        least_joint_energy_j,
     ),
     "random": PolicyRules(
         _random_planned, _no_score, _random_decision, "random: size and feasibility, the draw is not repeated"

@@ -10,6 +10,8 @@ from feelstream.verify.reading import Block
 from feelstream.verify.settings import Settings
 from feelstream.verify.shares import OWN_SHARES, check_split
 
+MEASURED = {"t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j"}
+
 
 def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> None:
     """Every time and energy follows from f, β, |g|² and who computed and sent; deadlines are met."""
@@ -40,15 +42,18 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
         "e_tr_j": (sent, power * sending, "E_tr = P·T_tr for a transmitter, else 0"),
     }
     for name, (who, value, rule) in expected.items():
-        found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule)
+        # What a device measured itself is no formula's to say, except that nothing is less than nothing.
+        own = block["metered"] & who & (name in MEASURED)
+        found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule, where=~own)
+        negative = own & ~(block[name] >= 0)
+        rule = f"a measured {name} is not negative"
+        found.flag(Stage.ENERGY, name, block.rounds, negative, block[name], np.array(0.0), rule)
     _check_deadlines(found, s, block, np.maximum(planned, 1)[:, None])
     # Where one device's share is wrong, that device is named instead.
     unfair = ~close(block["bandwidth_share"], np.where(sent, share, 0.0))
     share, wanted = block["bandwidth_share"].sum(axis=1), (n[:, 0] > 0).astype(float)
     rule = "the shares add up to 1 if anyone transmits"
-    found.compare(
-        Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0
-    )
+    found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0)
 
 
 def _check_deadlines(found: Findings, s: Settings, block: Block, n: Array) -> None:
@@ -72,9 +77,7 @@ def check_queues(found: Findings, s: Settings, block: Block) -> None:
     stepped = np.maximum(queue + change, 0.0)
     rule = "Q(t+1) = max(Q(t) + E − budget, 0)"
     found.compare(Stage.QUEUE, "queue_next_j", block.rounds, after, stepped, rule, scale)
-    found.flag(
-        Stage.QUEUE, "queue_next_j", block.rounds, ~(after >= 0), after, stepped, "a queue is never negative"
-    )
+    found.flag(Stage.QUEUE, "queue_next_j", block.rounds, ~(after >= 0), after, stepped, "a queue is never negative")
 
     drift = 0.5 * (np.square(after) - np.square(queue)).sum(axis=1)
     bound = (0.5 * np.square(change) + queue * change).sum(axis=1)

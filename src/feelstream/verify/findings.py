@@ -106,8 +106,7 @@ class Report:
     def __str__(self) -> str:
         width = max((len(check.name) for check in self.checks), default=0)
         lines = [
-            f"  {check.name:<{width}}  {check.checked:>12,} checked"
-            + (f"  ({check.note})" if check.note else "")
+            f"  {check.name:<{width}}  {check.checked:>12,} checked" + (f"  ({check.note})" if check.note else "")
             for check in self.checks
         ]
         if self.disagreement is None:

@@ -70,13 +70,14 @@ def _check_radio_and_cpu(found: Findings, s: Settings, block: Block) -> None:
         rule = f"{column} lies in the range that {name} allows, {low:.12g} to {high:.12g}"
         found.flag(IN, column, block.rounds, ~inside, value, np.clip(value, low, high), rule)
     rule = "a device's mean gain β is fixed for the run"
-    found.compare(IN, "beta", block.rounds, block["beta"], block.before("beta"), rule)
+    known = block.before("report_age") >= 0
+    found.compare(IN, "beta", block.rounds, block["beta"], block.before("beta"), rule, where=known)
     gain = block["gain"]
-    found.flag(
-        IN, "gain", block.rounds, ~(gain >= 0), gain, np.array(0.0), "a channel power gain is not negative"
-    )
+    found.flag(IN, "gain", block.rounds, ~(gain >= 0), gain, np.array(0.0), "a channel power gain is not negative")
     if s.fading == "none":
-        found.compare(IN, "gain", block.rounds, gain, block["beta"], "without fading the gain equals β")
+        # A device that did not reply in time stands in the trace with a dead channel.
+        silent = block["scheduled"] & ~block["transmitted"] & (gain == 0) & s.deployed
+        found.compare(IN, "gain", block.rounds, gain, block["beta"], "without fading the gain equals β", where=~silent)
 
 
 def _check_data(found: Findings, s: Settings, block: Block) -> None:
@@ -102,12 +103,15 @@ def _check_data(found: Findings, s: Settings, block: Block) -> None:
     )
     count = used.sum(axis=-1)
     rule = "a device that transmits has used all that it stored"
-    flag("used_labels", sent & (count != block.before("stored")), count, block.before("stored"), rule)
+    # A device scheduled by an old report has more to use than was known of it.
+    up_to_date = block.before("report_age") == 0
+    wrong = sent & up_to_date & (count != block.before("stored"))
+    flag("used_labels", wrong, count, block.before("stored"), rule)
 
     if s.buffer == "keep" and s.fresh == "since_use":
         grown = used_before + np.where(sent[..., None], block.before("fresh_labels"), 0)
         rule = "with buffer keep, a transmitter's fresh labels join its used ones"
-        flag("used_labels", _differ(used, grown), used, grown, rule)
+        flag("used_labels", _differ(used, grown) & (up_to_date | ~sent), used, grown, rule)
         flag(
             "stored",
             stored != count + fresh,
@@ -119,7 +123,7 @@ def _check_data(found: Findings, s: Settings, block: Block) -> None:
         grown = block.before("stored") + fresh
         flag(
             "stored",
-            stored != grown,
+            (stored != grown) & up_to_date & (block["report_age"] == 0),
             stored,
             grown,
             "with buffer keep, stored grows by what arrived in the round",

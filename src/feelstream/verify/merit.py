@@ -22,9 +22,9 @@ class Merit:
 
 
 def feasible_at(s: Settings, block: Block, n: Array | float) -> tuple[Array, Array]:
-    """Π_f(n) = {k : stored ≥ 1 and c/f + T~(n) ≤ T_rd}, and where rounding alone decides. Both [R, K]."""
+    """Π_f(n) = {k : there, stored ≥ 1 and c/f + T~(n) ≤ T_rd}, and where rounding alone decides. Both [R, K]."""
     needed_s = computing_time_s(s, block["f_hz"]) + surrogate_time_s(s, n)
-    has_data = block["stored"] >= 1
+    has_data = (block["stored"] >= 1) & block["available"]
     return has_data & (needed_s <= s.round_s), has_data & close(needed_s, s.round_s)
 
 

@@ -22,15 +22,13 @@ ROUND_COLUMNS = {
 }
 DEVICE_COLUMNS = {
     **dict.fromkeys(("round", "device", "stored", "fresh"), WHOLE),
-    **dict.fromkeys(
-        ("f_hz", "beta", "gain", "amount", "dissimilarity", "importance", "queue_j", "score"), REAL
-    ),
-    **dict.fromkeys(
-        ("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "queue_next_j"), REAL
-    ),
+    **dict.fromkeys(("f_hz", "beta", "gain", "amount", "dissimilarity", "importance", "queue_j", "score"), REAL),
+    **dict.fromkeys(("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "queue_next_j"), REAL),
     **dict.fromkeys(("feasible", "scheduled", "transmitted"), TRUTH),
     **dict.fromkeys(("fresh_labels", "used_labels"), COUNTS),
 }
+# Only a deployment stores these; in a simulation everyone is there, and known without measurement.
+DEPLOYMENT_COLUMNS = {"available": TRUTH, "report_age": WHOLE, "metered": TRUTH}
 MAY_BE_MISSING = {"accuracy", "loss", "amount", "dissimilarity", "importance", "score"}
 
 # Rows held at a time, so that a run of any length needs bounded memory.
@@ -71,16 +69,21 @@ def read_rounds(directory: Path, settings: Settings) -> Table:
 def read_blocks(directory: Path, settings: Settings) -> Iterator[Block]:
     """devices.parquet in blocks of rounds, in order."""
     path, K = directory / "devices.parquet", settings.K
-    _check_shape(path, DEVICE_COLUMNS, settings.T * K, f"{settings.T} rounds of {K} devices")
+    columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
+    _check_shape(path, columns, settings.T * K, f"{settings.T} rounds of {K} devices")
     step = max(1, BLOCK_ROWS // K)
     last: dict[str, Array] | None = None
     for start in range(0, settings.T, step):
         R = min(step, settings.T - start)
-        frame = _load(path, start * K, R * K, list(DEVICE_COLUMNS))
-        values, nulls = _arrays(path, frame, DEVICE_COLUMNS, (R, K), settings.classes)
+        frame = _load(path, start * K, R * K, list(columns))
+        values, nulls = _arrays(path, frame, columns, (R, K), settings.classes)
+        if not settings.deployed:
+            values["available"], values["metered"] = np.ones((R, K), bool), np.zeros((R, K), bool)
+            values["report_age"] = np.zeros((R, K), int)
         if last is None:
             last = {name: np.zeros_like(column[0]) for name, column in values.items()}
             last["beta"] = values["beta"][0]
+            last["report_age"] = np.full(K, -1 if settings.deployed else 0)
         if any(values[name].shape[2:] != last[name].shape[1:] for name in ("fresh_labels", "used_labels")):
             raise RunError(f"{path}: the label lists do not all have one length.")
         yield Block(np.arange(start + 1, start + R + 1), values, nulls, last)
@@ -146,7 +149,5 @@ def _label_counts(path: Path, series: pl.Series, classes: int | None) -> Array:
     lengths = lists.list.len()
     wanted = classes if classes is not None else lengths.max()
     if wanted == 0 or lists.null_count() or bool((lengths != wanted).any()):
-        raise RunError(
-            f"{path}: every list in the column {series.name} must have one entry per class ({wanted})."
-        )
+        raise RunError(f"{path}: every list in the column {series.name} must have one entry per class ({wanted}).")
     return lists.explode().fill_null(-1).to_numpy()

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from feelstream.verify.admission import check_admission
 from feelstream.verify.decisions import rules_for
-from feelstream.verify.energy import check_energy, check_queues
+from feelstream.verify.energy import check_queues
 from feelstream.verify.findings import Findings, Report, Stage
 from feelstream.verify.inputs import check_inputs, check_round_inputs
 from feelstream.verify.merit import check_feasible, check_importance
@@ -37,9 +36,7 @@ def verify(path: str | PathLike[str]) -> Report:
         else:
             rules_for(settings.policy).planned(found, settings, rounds, rounds["scheduled"])
             check_counts(found, settings, rounds)
-            found.notes.update(
-                {stage: NOT_STORED for stage in Stage if stage not in (Stage.INPUTS, Stage.ROUND)}
-            )
+            found.notes.update({stage: NOT_STORED for stage in Stage if stage not in (Stage.INPUTS, Stage.ROUND)})
         check_round_inputs(found, rounds)
         check_rounds(found, settings, rounds)
     return Report(str(directory), found.checks(), found.first)
@@ -55,7 +52,7 @@ def _check_devices(found: Findings, s: Settings, directory: Path, rounds: Table)
             found.notes[Stage.WHOLE_RUN] = "not reached"
             return
         totals.add(block)
-    check_whole_run(found, s, totals)
+    check_whole_run(found, s, totals, rules_for(s.policy).least_energy(s, totals.beta))
 
 
 def _check_block(found: Findings, s: Settings, block: Block, rounds: Table) -> None:
@@ -67,8 +64,8 @@ def _check_block(found: Findings, s: Settings, block: Block, rounds: Table) -> N
     merit = check_importance(found, s, block)
     rules.score(found, s, block, planned, merit)
     rules.decision(found, s, block, planned, merit)
-    check_admission(found, s, block)
-    check_energy(found, s, block, planned)
+    rules.admission(found, s, block)
+    rules.energy(found, s, block, planned)
     check_queues(found, s, block)
     check_totals(found, block, rounds)
 

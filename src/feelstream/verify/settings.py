@@ -15,8 +15,8 @@ from feelstream.verify.findings import Array
 
 FORMAT = 1
 OUR_POLICIES = (
-    "lyapunov", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age", "fedcs",
-    "power_of_choice", "oort", "ocean", "myopic_energy", "importance_greedy", "select_all",
+    "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
+    "fedcs", "power_of_choice", "oort", "ocean", "myopic_energy", "importance_greedy", "select_all",
 )  # fmt: skip
 
 
@@ -49,10 +49,13 @@ class Settings:
     size: int | None
     cardinality: str | None
     metric: str  # "own": a user's function or policy, so importance is taken as stored
+    power_max_w: float | None  # None: P0/min β
+    fade_reserve: float
     least_share: float | None
     learns: bool
     eval_every: int
     trace_level: str
+    deployed: bool  # real devices: what is not heard of them is not known
 
 
 class _Section:
@@ -86,9 +89,7 @@ class _Section:
     def whole(self, least: int = 1) -> int:
         value = self.number()
         if not value.is_integer() or value < least:
-            raise RunError(
-                f"run.json: {self.name} must be a whole number of at least {least}, not {value!r}."
-            )
+            raise RunError(f"run.json: {self.name} must be a whole number of at least {least}, not {value!r}.")
         return int(value)
 
     def ratio(self) -> float:
@@ -129,33 +130,28 @@ def read_settings(directory: Path) -> Settings:
         raise RunError(f"{path} is damaged: it cannot be read as JSON.") from None
     root = _Section(tree)
     if root["format"].tree != FORMAT:
-        raise RunError(
-            f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}."
-        )
+        raise RunError(f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}.")
     if root["status"].tree != "complete":
-        raise RunError(
-            f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first."
-        )
-    return _settings(root["scenario"], root.get("data"))
+        raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
+    engine = root.get("engine")
+    deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
+    return _settings(root["scenario"], root.get("data"), deployed)
 
 
-def _settings(scenario: _Section, data: _Section | None) -> Settings:
+def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Settings:
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
     policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
     name = str(policy["name"].tree)
     K = system["devices"].whole()
     budget = system["energy_budget_j"]
-    budget_j = (
-        [item.number() for item in budget.items(K)]
-        if isinstance(budget.tree, list)
-        else [budget.number()] * K
-    )
+    budget_j = [item.number() for item in budget.items(K)] if isinstance(budget.tree, list) else [budget.number()] * K
     low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
     low_gain, high_gain = (item.ratio() for item in radio["gain_db"].items(2))
     classes = data.get("classes") if data else None
     capacity = buffer.get("capacity")
     metric = policy.get("metric")
-    drift_plus_penalty = name == "lyapunov"
+    drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
+    limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
     return Settings(
         K=K,
         T=system["rounds"].whole(),
@@ -183,9 +179,12 @@ def _settings(scenario: _Section, data: _Section | None) -> Settings:
         cardinality=policy["cardinality"].one_of("exact", "cap", "free") if drift_plus_penalty else None,
         metric=_metric(name, metric),
         least_share=policy["least_share"].positive() if name == "ocean" else None,
+        power_max_w=limit.positive() if limit and drift_plus_penalty else None,
+        fade_reserve=reserve.positive() if reserve and drift_plus_penalty else 1.0,
         learns=learning["engine"].tree != "none",
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
+        deployed=deployed,
     )
 
 

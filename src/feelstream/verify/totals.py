@@ -60,9 +60,7 @@ def check_rounds(found: Findings, s: Settings, rounds: Table) -> None:
 
 def check_counts(found: Findings, s: Settings, rounds: Table) -> None:
     """Without the devices' rows: the counts are nested, and means and queues fit one another."""
-    planned, feasible, scheduled, sent = (
-        rounds[c] for c in ("planned", "feasible", "scheduled", "transmitted")
-    )
+    planned, feasible, scheduled, sent = (rounds[c] for c in ("planned", "feasible", "scheduled", "transmitted"))
     energy, queue, longest = (rounds[c] for c in ("energy_mean_j", "queue_mean_j", "queue_max_j"))
 
     def least(name: str, value: Array, bound: Array, rule: str) -> None:
@@ -77,10 +75,9 @@ def check_counts(found: Findings, s: Settings, rounds: Table) -> None:
     most("scheduled", scheduled, planned, "no more devices are scheduled than planned")
     most("transmitted", sent, scheduled, "only scheduled devices transmit")
     exactly = {"exact": np.minimum(planned, feasible), "free": planned}.get(s.cardinality or "")
-    if exactly is not None:
-        rule = (
-            f"{s.cardinality} schedules as many devices as it planned for, as far as there are feasible ones"
-        )
+    # Only with a power limit below what equal shares need can a feasible device be no candidate.
+    if exactly is not None and s.power_max_w is None and (s.policy != "lyapunov_joint" or s.rate_discount <= 1):
+        rule = f"{s.cardinality} schedules as many devices as it planned for, as far as there are feasible ones"
         found.flag(RD, "scheduled", rounds.rounds, scheduled != exactly, scheduled, exactly, rule)
     for name in ("feasible", "scheduled", "transmitted", "energy_mean_j", "queue_mean_j", "importance_sum"):
         least(name, rounds[name], zero, f"{name} is not negative")

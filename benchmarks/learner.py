@@ -1,0 +1,177 @@
+"""How fast the native engine learns: against PyTorch, and against what the core can do at all.
+
+All contenders take turns in one run and the best time of each counts; on one core that is the processor time, so
+that other work on the machine disturbs nobody. Times do not depend on what the images show, so they are random.
+
+"of peak" counts the multiply-adds of the plain formulas. Where the engine needs fewer (see docs/engine.md), the share
+may pass 100 %.
+
+    python benchmarks/learner.py            # a minute or two
+    python benchmarks/learner.py --smoke    # seconds: does it still run?
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from feelstream.learning import cores
+from feelstream.learning.models import STACKS, Conv, Dense, Model, build
+from feelstream.learning.native import NativeLearner
+
+try:
+    import torch_contender
+except ImportError:
+    torch_contender = None  # the share of the peak can be measured without it
+
+STEPS = 20
+MEAN, STD, LR = 0.1307, 0.3081, 0.01
+
+
+def multiply_adds(model: Model) -> list[tuple[bool, int]]:
+    """(is a convolution, multiply-adds a sample needs forward) of each layer with weights."""
+    found, shape = [], model.input
+    for layer, after in zip(model.layers, model.shapes(), strict=True):
+        if isinstance(layer, Conv):
+            found.append((True, prod(after) * shape[0] * layer.kernel**2))
+        elif isinstance(layer, Dense):
+            found.append((False, prod(shape) * layer.units))
+        shape = after
+    return found
+
+
+def best_times(
+    contenders: dict[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
+    """The shortest of `repeats` times of each, in seconds, taken in turns."""
+    best = dict.fromkeys(contenders, float("inf"))
+    for _ in range(repeats):
+        for name, run in contenders.items():
+            start = clock()
+            run()
+            best[name] = min(best[name], clock() - start)
+    return best
+
+
+class Bench:
+    """One model on random images, and everything that is timed on it."""
+
+    def __init__(self, name: str, tests: int, repeats: int) -> None:
+        rng = np.random.default_rng(0)
+        self.model = build(name, (1, 28, 28), 10)
+        self.repeats = repeats
+        self.images = rng.integers(0, 256, (tests, 1, 28, 28), dtype=np.uint8)
+        self.labels = rng.integers(0, 10, tests)
+        self.batches = rng.integers(0, tests, (4, STEPS, 32))
+        self.learner = self.with_threads(1)
+        self.theta = self.learner.init(0)
+        layers = multiply_adds(self.model)
+        self.evaluation_work = tests * sum(work for _, work in layers)
+        # Forward, weight gradient and input gradient cost the same; the first layer's input needs none.
+        self.sample_work = 3 * sum(work for _, work in layers) - layers[0][1]
+        self.layers = layers
+        self.peak = 0.0
+
+    def with_threads(self, threads: int) -> NativeLearner:
+        data = (self.images, self.labels)
+        return NativeLearner(self.model, *data, *data, MEAN, STD, threads=threads)
+
+    def measure_peak(self) -> None:
+        """Best rate of a loop of multiply-adds in registers; called between the others, like them."""
+        self.peak = max(self.peak, self.learner._engine.peak(0.05))
+
+    def against_torch(self) -> None:
+        print(f"{'':22}{'native':>12}{'PyTorch':>12}{'ratio':>8}{'of peak':>9}   best PyTorch variant")
+        tasks = [(f"training step, {size}", size) for size in (32, 10)] + [("evaluation", 0)]
+        for title, size in tasks:
+            batches = self.batches[:1, :, :size].copy()
+            ours: dict[str, Callable[[], object]] = {"peak": self.measure_peak}
+            if size:
+                ours["native"] = lambda batches=batches: self.learner.train(self.theta, batches, LR)
+            else:
+                ours["native"] = lambda: self.learner.evaluate(self.theta)
+            theirs = {}
+            if torch_contender is not None:
+                task = torch_contender.Contender(self.model, self.theta, self.images, self.labels, MEAN, STD)
+                theirs = task.training(batches[0], LR) if size else task.evaluation()
+            times = best_times({**ours, **theirs}, self.repeats)
+            count = STEPS if size else 1
+            native = times["native"] / count
+            work = size * self.sample_work if size else self.evaluation_work
+            line = f"{title:22}{native * 1e3:9.2f} ms"
+            if theirs:
+                variant = min(theirs, key=lambda name: times[name])
+                torch_time = times[variant] / count
+                line += f"{torch_time * 1e3:9.2f} ms{torch_time / native:7.1f}×"
+            else:
+                line += f"{'-':>12}{'-':>8}"
+                variant = "not installed"
+            print(f"{line}{work / native / self.peak:9.0%}   {variant}")
+
+    def by_layer(self) -> None:
+        """Each layer's share of the peak, forward and backward, in training with batches of 32."""
+        learner, engine = self.learner, self.learner._engine
+        batches = self.batches[:1]
+        updates = np.empty((1, learner.parameters), np.float32)
+        losses = np.empty(batches.shape, np.float32)
+        data = (learner._images, learner._labels, learner._scale, learner._shift)
+        best = np.full((len(engine.stages), 3), np.inf)
+        for _ in range(self.repeats):
+            self.measure_peak()
+            spent = engine.train(*data, self.theta, batches, LR, 1, updates, losses, True)
+            best = np.minimum(best, np.reshape(spent, best.shape))
+        print(f"\n{'share of peak by layer':32}{'forward':>9}{'weights':>9}{'input':>9}")
+        weighted = [number for number, name in enumerate(engine.stages) if name.startswith(("conv", "dense"))]
+        conv_work = conv_time = 0.0
+        for position, (number, (conv, work)) in enumerate(zip(weighted, self.layers, strict=True)):
+            work *= batches.size
+            phases = 3 if position else 2
+            shares = [work / best[number, phase] / self.peak for phase in range(phases)]
+            print(f"{engine.stages[number]:32}" + "".join(f"{share:9.0%}" for share in shares))
+            conv_work += conv * phases * work
+            conv_time += conv * best[number, :phases].sum()
+        if conv_time:
+            print(f"{'all convolutions':32}{conv_work / conv_time / self.peak:9.0%}")
+
+    def two_cores(self) -> None:
+        one, two = self.with_threads(1), self.with_threads(2)
+        times = best_times(
+            {
+                "train 1": lambda: one.train(self.theta, self.batches, LR),
+                "train 2": lambda: two.train(self.theta, self.batches, LR),
+                "evaluate 1": lambda: one.evaluate(self.theta),
+                "evaluate 2": lambda: two.evaluate(self.theta),
+            },
+            self.repeats,
+            time.perf_counter,
+        )
+        print("\ntwo cores against one (best time of each)")
+        for what in ("train", "evaluate"):
+            print(f"{what:22}{times[what + ' 1'] / times[what + ' 2']:7.2f}×")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repeat")
+    parser.add_argument("--model", default="paper-cnn", choices=STACKS)
+    parser.add_argument("--repeats", type=int, default=15, help="turns of each contender (default 15)")
+    arguments = parser.parse_args()
+    bench = Bench(arguments.model, *((200, 1) if arguments.smoke else (10_000, arguments.repeats)))
+    bench.measure_peak()
+    print(
+        f"{arguments.model}, {bench.learner.details['isa']}, one thread, {platform.machine()};"
+        f" the core's peak is {2 * bench.peak / 1e9:.0f} GFLOP/s\n"
+    )
+    bench.against_torch()
+    bench.by_layer()
+    if cores() > 1:
+        bench.two_cores()
+
+
+if __name__ == "__main__":
+    main()

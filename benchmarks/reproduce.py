@@ -1,0 +1,77 @@
+"""How long the paper's figures take: `reproduce` with N seeds on two workers, where the time goes, memory per worker.
+
+python benchmarks/reproduce.py --seeds 10            # the paper's setting on MNIST
+python benchmarks/reproduce.py --smoke               # seconds, synthetic data, no learning
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import resource
+import tempfile
+from collections import Counter
+from pathlib import Path
+from time import perf_counter
+
+from feelstream import report, reproduce
+from feelstream.experiment import execute
+from feelstream.files import read_json
+from feelstream.learning import cores
+
+SMOKE = ("system.rounds=5", "system.devices=8", "data.dataset=synthetic", "data.samples=400", "learning.engine=none")
+
+
+def peak_mb(whose: int) -> float:
+    """The most memory that this process, or the largest of its finished workers, ever held, MB."""
+    unit = 1e6 if platform.system() == "Darwin" else 1e3
+    return resource.getrusage(whose).ru_maxrss / unit
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--figure", default="all", choices=[*reproduce.FIGURES, "all"])
+    options.add_argument("--seeds", type=int, default=10)
+    options.add_argument("--workers", type=int, default=2)
+    options.add_argument("--set", action="append", default=[], dest="overrides", metavar="SECTION.FIELD=VALUE")
+    options.add_argument("--smoke", action="store_true", help="small, to see that it works")
+    asked = options.parse_args()
+    seeds, overrides = (2, SMOKE) if asked.smoke else (asked.seeds, tuple(asked.overrides))
+    plan = reproduce.plan(asked.figure, range(seeds), overrides)
+
+    print(f"{platform.machine()}, {cores()} cores, Python {platform.python_version()}")
+    with tempfile.TemporaryDirectory() as directory:
+        out = Path(directory)
+        start = perf_counter()
+        results = execute(plan, out, workers=asked.workers)
+        played_s = perf_counter() - start
+        largest_worker_mb = peak_mb(resource.RUSAGE_CHILDREN)
+        start = perf_counter()
+        written = report.write(results, out)
+        report_s = perf_counter() - start
+        size_mb = written.report.stat().st_size / 1e6
+        phases: Counter[str] = Counter()
+        engines = set()
+        for key in results.finished:
+            about = read_json(results.directories[key] / "run.json")
+            engines.add(about["engine"]["name"])
+            phases.update({name: value for name, value in about["timings"].items() if name.endswith("_s")})
+
+    runs = len(results.finished)
+    print(f"{asked.figure}: {runs} runs ({len(plan.arms)} arms × {seeds} seeds), engine {', '.join(sorted(engines))}")
+    print(f"played in {played_s:.1f} s on {asked.workers} workers, {runs / played_s:.2f} runs/s")
+    total = phases.pop("total_s")
+    for name, seconds in phases.most_common():
+        print(f"  {name.removesuffix('_s'):10} {seconds:8.1f} s  {seconds / total:6.1%} of the workers' time")
+    rest = total - sum(phases.values())
+    print(f"  {'files':10} {rest:8.1f} s  {rest / total:6.1%} of the workers' time")
+    outside = asked.workers * played_s - total
+    print(f"  {'outside':10} {outside:8.1f} s  starting, loading data, waiting")
+    print(f"figures, curves, claims and report in {report_s:.1f} s; report.html has {size_mb:.1f} MB")
+    print(f"peak memory: {largest_worker_mb:.0f} MB in the largest worker, {peak_mb(resource.RUSAGE_SELF):.0f} MB here")
+    for failure in results.failures:
+        print(f"failed: {failure.arm}, seed {failure.seed}: {failure.reason}")
+
+
+if __name__ == "__main__":
+    main()

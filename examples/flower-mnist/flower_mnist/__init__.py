@@ -1,0 +1,1 @@
+"""Streaming MNIST on Flower, with devices scheduled by feelstream."""

@@ -1,0 +1,52 @@
+"""Commands on federations of real processes (extra `flower`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from feelstream import scenario_files
+from feelstream.cli.common import ScenarioArgument, SeedOption, SetOption, progress_bar
+from feelstream.cli.run import summary
+from feelstream.errors import RunError
+
+app = typer.Typer()
+flower_app = typer.Typer(help="Federations of real processes, by Flower.", no_args_is_help=True)
+app.add_typer(flower_app, name="flower")
+
+
+@flower_app.command("run")
+def run(
+    scenario: ScenarioArgument,
+    out: Annotated[Path, typer.Option("--out", help="Run directory; an interrupted run in it is continued.")],
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=1, help="SuperNodes, one per device; default: the scenario's devices.")
+    ] = None,
+    seed: SeedOption = 0,
+    overrides: SetOption = None,
+    deadline_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a training reply.")] = 60.0,
+    query_timeout_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a report.")] = 60.0,
+) -> None:
+    """Play a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""
+    from feelstream.flower.loopback import run_in_federation
+
+    changed = [*(overrides or ()), *([f"system.devices={nodes}"] if nodes else [])]
+    settings = scenario_files.load(scenario, changed)
+    if settings.system.devices > 50:
+        raise RunError(
+            f"{settings.system.devices} SuperNodes are too many for one machine; give --nodes N with N up to 50"
+        )
+    with progress_bar() as bar:
+        task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="starting")
+
+        def show(rounds: int) -> None:
+            if rounds:
+                bar.update(task, completed=rounds, note="")
+
+        finished = run_in_federation(
+            settings, seed, out, deadline_s=deadline_s, query_timeout_s=query_timeout_s, progress=show
+        )
+        bar.update(task, completed=settings.system.rounds)
+    summary(finished, out)

@@ -1,0 +1,15 @@
+"""Many runs: a plan of arms × seeds, played on any `concurrent.futures` executor, resumable, and read back as tables.
+
+    plan = Plan("first look", (Arm("lyapunov", fs.preset("tiny")),), seeds=tuple(range(10)))
+    results = execute(plan, Path("results"))
+    results.rounds()
+
+With the default executor a script needs the usual `if __name__ == "__main__":` around its call of `execute`.
+"""
+
+from feelstream.experiment.cluster import dask_executor
+from feelstream.experiment.plan import Arm, Plan
+from feelstream.experiment.runner import Progress, execute
+from feelstream.experiment.store import Failure, Results, load
+
+__all__ = ["Arm", "Failure", "Plan", "Progress", "Results", "dask_executor", "execute", "load"]

@@ -1,0 +1,39 @@
+"""Dask clusters as executors: one of this machine, or any scheduler that can be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any
+
+from feelstream.errors import RunError
+from feelstream.experiment.worker import sentence
+from feelstream.learning import cores
+
+CONNECT_SECONDS = 10
+
+
+@contextmanager
+def dask_executor(address: str, workers: int | None = None) -> Iterator[Executor]:
+    """The executor of a Dask cluster: `tcp://host:port` of its scheduler, or `local` for one made here.
+
+    Only runs and their files travel: the workers need feelstream (and any module that holds a policy of your own)
+    installed, and no shared file system.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as problem:
+        raise RunError("Dask is not installed; get it with pip install 'feelstream[dask]'") from problem
+    if address == "local":
+        no_dashboard: Any = None  # allowed, though its annotation says text
+        cluster = LocalCluster(n_workers=workers or cores(), threads_per_worker=1, dashboard_address=no_dashboard)
+        with cluster, Client(cluster) as client:
+            yield client.get_executor()
+        return
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError) as problem:
+        raise RunError(f"there is no Dask scheduler at {address}: {sentence(problem)}") from problem
+    with client:
+        yield client.get_executor()

@@ -1,0 +1,97 @@
+"""What decides the outcome of a run, and the directory name that follows from it.
+
+A stored run may be used again only if nothing that decides its numbers has changed. So its name holds a hash of
+all of that: the whole scenario, the seed, the version of feelstream and of the run format, the engine with its
+instruction set or library version, the data, and the contents of every file the scenario names (a policy of the
+user's own, a recorded trace of arrivals).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from feelstream import __version__, learning
+from feelstream.about import FORMAT
+from feelstream.run import dataset_of
+from feelstream.scenario import Scenario
+
+
+def identity(scenario: Scenario) -> dict[str, Any]:
+    """What this machine would play the scenario with. Loads the data set; the images stay where they are."""
+    dataset = dataset_of(scenario)
+    one = np.zeros((1, *dataset.shape), np.uint8)
+    # A learner with one image answers which engine it is, at no cost; the data set's own may take seconds to build.
+    probe = replace(
+        dataset, train_labels=dataset.train_labels[:1], test_labels=dataset.test_labels[:1],
+        train_source=one, test_source=one, normalisation=(0.0, 1.0),
+    )  # fmt: skip
+    learner = learning.make(scenario.learning, probe, threads=1)
+    return {
+        "feelstream": __version__,
+        "format": FORMAT,
+        "engine": {"name": learner.name if learner else "none", **(learner.details if learner else {})},
+        "data": dataset.digest,
+        "files": _named_files(scenario.as_dict()),
+    }
+
+
+def same_identity(scenario: Scenario) -> str:
+    """Equal for scenarios that have the same identity, without loading anything."""
+    data = {"dataset": scenario.data.dataset, "samples": scenario.data.samples}
+    return canonical([scenario.learning.model_dump(), data, sorted(set(_texts(scenario.as_dict())))])
+
+
+def run_name(scenario: Scenario, seed: int, known: dict[str, Any]) -> str:
+    """For people: policy, partition, devices, schedule size, seed. For certainty: a hash of all that matters."""
+    digest = sha256(canonical({"scenario": scenario.as_dict(), "seed": seed, **known}).encode()).hexdigest()[:16]
+    policy, partition = scenario.policy, scenario.data.partition
+    words = [
+        policy.plugin_name().rpartition(":")[2],
+        partition.plugin_name().rpartition(":")[2],
+        f"k{scenario.system.devices}",
+        f"n{policy.size}",
+        f"seed{seed}",
+    ]
+    return re.sub(r"[^a-z0-9_-]+", "_", "-".join(words).lower())[:80] + f"-{digest}"
+
+
+def canonical(value: Any) -> str:
+    """One text for equal settings, whatever the order of their fields."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _texts(entry)
+    elif isinstance(value, str):
+        yield value
+
+
+def _named_files(scenario: dict[str, Any]) -> dict[str, str]:
+    """SHA-256 of the contents of every file that the scenario names: as a path, file.py:Name or package.module:Name."""
+    digests = {}
+    for text in _texts(scenario):
+        where = text.rpartition(":")[0]
+        if re.fullmatch(r"\w+(\.\w+)*", where) and not where.endswith(".py"):
+            try:
+                found = importlib.util.find_spec(where)
+            except (ImportError, ValueError):
+                found = None
+            path = Path(found.origin) if found and found.origin else None
+        else:
+            path = Path(where if where.endswith(".py") else text)
+        if path is not None and path.is_file():
+            digests[text] = sha256(path.read_bytes()).hexdigest()
+    return digests

@@ -1,0 +1,46 @@
+"""What to play: arms (a setting under a policy, one curve in a plot) × seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from feelstream.errors import ScenarioError
+from feelstream.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One curve in a plot: a setting under a policy."""
+
+    label: str
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every arm with every seed. The same seed gives all arms the same world, so they compare in pairs."""
+
+    name: str
+    arms: tuple[Arm, ...]
+    seeds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", tuple(self.arms))
+        object.__setattr__(self, "seeds", tuple(self.seeds))
+        if not self.arms or not self.seeds:
+            raise ScenarioError(f"the plan '{self.name}' needs at least one arm and one seed")
+        if min(self.seeds) < 0:
+            raise ScenarioError(f"a seed must be 0 or more, not {min(self.seeds)}")
+        for what, values in (("arm", [arm.label for arm in self.arms]), ("seed", self.seeds)):
+            value, count = Counter(values).most_common(1)[0]
+            if count > 1:
+                raise ScenarioError(f"the plan '{self.name}' has the {what} '{value}' {count} times")
+
+    def arm(self, label: str) -> Arm:
+        for arm in self.arms:
+            if arm.label == label:
+                return arm
+        raise ScenarioError(
+            f"the plan '{self.name}' has no arm '{label}'; it has: {', '.join(arm.label for arm in self.arms)}"
+        )

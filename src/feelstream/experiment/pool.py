@@ -1,0 +1,140 @@
+"""The processes that play: our own pool, which survives the death of a worker, or an executor of the user's."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from feelstream.experiment import worker
+from feelstream.experiment.worker import Answer
+
+DEATHS_PER_RUN = 3  # alone in the pool, so that nobody else can be to blame
+FRUITLESS_POOLS = 10  # in a row, without one finished run
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to play, and where it will be stored."""
+
+    scenario: dict[str, Any]
+    seed: int
+    directory: Path
+
+
+Done = Callable[[Job, Answer], None]
+
+
+def play_on(executor: Executor, jobs: Iterable[Job], done: Done) -> None:
+    """Play on an executor of the user's, which may be on other machines: the files come back with the answer."""
+    futures: dict[Future[Answer], Job] = {}
+    try:
+        for job in jobs:
+            futures[executor.submit(worker.play, job.scenario, job.seed, None)] = job
+        while futures:
+            finished, _ = wait(futures, return_when=FIRST_COMPLETED)
+            for future in finished:
+                done(futures.pop(future), _answer(future))
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _answer(future: Future[Answer]) -> Answer:
+    try:
+        return future.result()
+    except Exception as problem:  # of the executor itself: a lost worker, a broken pool
+        return {"problem": f"the executor could not play it: {worker.sentence(problem)}"}
+
+
+def play_here(workers: int, jobs: Iterable[Job], done: Done) -> None:
+    """Play in processes of this machine, one run each at a time.
+
+    When a worker is killed, Python gives up the whole pool and does not say which run was to blame. So we make a new
+    pool and play the runs that were under way one at a time; a run whose worker dies thrice while it is alone fails.
+    """
+    waiting, suspects = deque(jobs), deque[Job]()
+    deaths: Counter[Path] = Counter()
+    fruitless = 0
+    crew = _Crew(workers)
+    try:
+        while waiting or suspects:
+            alone = bool(suspects)
+            source = deque([suspects.popleft()]) if alone else waiting
+            answered, lost = crew.play(source, done)
+            if alone:
+                suspects.extend(source)  # not even begun: a worker had died while it was idle
+            if not crew.broken:
+                continue
+            crew.renew()
+            fruitless = 0 if answered else fruitless + 1
+            for job in lost:
+                deaths[job.directory] += alone
+                if deaths[job.directory] < DEATHS_PER_RUN:
+                    suspects.append(job)
+                else:
+                    done(job, {"problem": "its worker process was killed again and again (out of memory?)"})
+            if fruitless == FRUITLESS_POOLS:
+                for job in (*suspects, *waiting):
+                    done(job, {"problem": "not played, since worker processes keep dying (out of memory?)"})
+                return
+    finally:
+        crew.stop()
+
+
+class _Crew:
+    """A process pool and the lifeline that ends its workers at once: by `stop`, or by the death of this process."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        # Not fork: Polars and other libraries run threads, which a fork copies in whatever state they are.
+        self.context = multiprocessing.get_context("spawn")
+        self._start()
+
+    def _start(self) -> None:
+        self.broken = False
+        self.lifeline: Connection
+        theirs, self.lifeline = self.context.Pipe(duplex=False)
+        self.pool = ProcessPoolExecutor(self.workers, self.context, initializer=worker.start, initargs=(theirs,))
+
+    def play(self, jobs: deque[Job], done: Done) -> tuple[int, list[Job]]:
+        """Take jobs until none is left or the pool breaks; how many were answered, and those that were lost.
+
+        No more jobs are handed out than there are workers, so that only runs under way can be lost.
+        """
+        running: dict[Future[Answer], Job] = {}
+        answered, lost = 0, list[Job]()
+        while True:
+            while jobs and not self.broken and len(running) < self.workers:
+                try:
+                    future = self.pool.submit(worker.play, jobs[0].scenario, jobs[0].seed, str(jobs[0].directory))
+                except BrokenExecutor:
+                    self.broken = True
+                    break
+                running[future] = jobs.popleft()
+            if not running:
+                return answered, lost
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                job = running.pop(future)
+                try:
+                    answer = future.result()
+                except BrokenExecutor:
+                    self.broken = True
+                    lost.append(job)
+                    continue
+                answered += 1
+                done(job, answer)
+
+    def stop(self) -> None:
+        self.lifeline.close()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+    def renew(self) -> None:
+        self.stop()
+        self._start()

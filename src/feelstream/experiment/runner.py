@@ -1,0 +1,159 @@
+"""Execute a plan: find out what is missing, play it, keep the failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feelstream import __version__
+from feelstream.about import FORMAT
+from feelstream.errors import RunError
+from feelstream.experiment import store, worker
+from feelstream.experiment.identity import run_name, same_identity
+from feelstream.experiment.plan import Plan
+from feelstream.experiment.pool import Job, play_here, play_on
+from feelstream.experiment.store import Failure, Key, Results
+from feelstream.files import sole_writer
+from feelstream.learning import cores
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a plan is. Runs that were there before count as done; rounds are those of this call alone."""
+
+    runs: int
+    runs_done: int
+    runs_failed: int
+    rounds: int
+    rounds_done: int
+
+
+def execute(
+    plan: Plan,
+    out: str | Path,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    runs: str | Path | None = None,
+) -> Results:
+    """Play what is missing of a plan and give all its results.
+
+    workers: processes on this machine; default: one per core. executor: any other `concurrent.futures.Executor`
+    instead, such as Dask's; its workers need feelstream, and no shared file system. runs: directory of the runs,
+    default OUT/runs; plans that name the same one share the runs they have in common.
+
+    A run that fails does not stop the others; it is in `failures` with its reason, and is tried again by the next call.
+    """
+    if workers is not None and workers < 1:
+        raise RunError(f"workers must be 1 or more, not {workers}")
+    out = store.usable(Path(out))
+    store.refuse_other_formats(out)
+    where = store.usable(Path(runs) if runs is not None else out / "runs")
+    with sole_writer(where):
+        return _execute(plan, out, where, workers or cores(), executor, progress or (lambda _: None))
+
+
+def _execute(
+    plan: Plan,
+    out: Path,
+    runs: Path,
+    workers: int,
+    executor: Executor | None,
+    progress: Callable[[Progress], None],
+) -> Results:
+    store.tidy(out, runs)
+    known, problems = _identities(plan, executor)
+    directories: dict[Key, Path] = {
+        (arm.label, seed): runs / run_name(arm.scenario, seed, known[arm.label])
+        for arm in plan.arms
+        for seed in plan.seeds
+        if arm.label in known
+    }
+    store.write_plan(out, runs, plan, directories, problems)
+
+    jobs: dict[Path, Job] = {}
+    promised: dict[Path, dict[str, Any]] = {}
+    rounds: dict[Path, int] = {}
+    for arm in plan.arms:
+        for seed in plan.seeds:
+            path = directories.get((arm.label, seed))
+            if path is None or store.why_not(path) is None:
+                continue
+            jobs[path] = Job(arm.scenario.as_dict(), seed, path)
+            promised[path], rounds[path] = known[arm.label], arm.scenario.system.rounds
+
+    distinct, played, reasons = len(set(directories.values())), set[Path](), dict[Path, str]()
+
+    def report() -> None:
+        progress(
+            Progress(
+                runs=distinct,
+                runs_done=distinct - len(jobs) + len(played) - len(reasons),
+                runs_failed=len(reasons),
+                rounds=sum(rounds.values()),
+                rounds_done=sum(rounds[path] for path in played),
+            )
+        )
+
+    def done(job: Job, answer: worker.Answer) -> None:
+        problem = answer.get("problem")
+        try:
+            if "files" in answer:
+                problem = store.receive(job.directory, answer["files"], promised[job.directory])
+        except (OSError, RunError) as trouble:
+            problem, answer = worker.sentence(trouble), {"disk_full": worker.is_disk_full(trouble)}
+        if answer.get("disk_full"):
+            raise RunError(f"the disk that holds {runs} is full; make room and give the same command again to go on")
+        played.add(job.directory)
+        if problem:
+            reasons[job.directory] = problem
+        report()
+
+    report()
+    if jobs and executor is not None:
+        play_on(executor, jobs.values(), done)
+    elif jobs:
+        play_here(min(workers, len(jobs)), jobs.values(), done)
+
+    failures = [
+        Failure(arm.label, seed, problems.get(arm.label) or reasons.get(path or Path(), reason))
+        for arm in plan.arms
+        for seed in plan.seeds
+        if (reason := store.why_not(path := directories.get((arm.label, seed))))
+    ]
+    return Results(plan, directories, failures)
+
+
+def _identities(plan: Plan, executor: Executor | None) -> tuple[dict[str, dict[str, Any]], dict[str, str | None]]:
+    """What each arm will be played with, asked where it will be played, or the problem with it."""
+    answers: dict[str, worker.Answer] = {}
+    for arm in plan.arms:
+        key = same_identity(arm.scenario)
+        if key in answers:
+            continue
+        table = arm.scenario.as_dict()
+        if executor is None:
+            answers[key] = worker.identify(table)
+            continue
+        try:
+            answers[key] = executor.submit(worker.identify, table).result()
+        except Exception as problem:
+            raise RunError(f"the executor does not work: {worker.sentence(problem)}") from problem
+    known: dict[str, dict[str, Any]] = {}
+    problems: dict[str, str | None] = {}
+    for arm in plan.arms:
+        answer = answers[same_identity(arm.scenario)]
+        if "problem" in answer:
+            problems[arm.label] = answer["problem"]
+            continue
+        theirs = answer["identity"]
+        if (theirs["feelstream"], theirs["format"]) != (__version__, FORMAT):
+            raise RunError(
+                f"the workers have feelstream {theirs['feelstream']} and this is {__version__}; install the same there"
+            )
+        known[arm.label] = theirs
+    return known, problems

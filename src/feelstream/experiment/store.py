@@ -1,0 +1,203 @@
+"""Where a plan and its runs are kept: OUT/plan.json and ordinary run directories in OUT/runs.
+
+Several plans may share one runs directory; a run that two plans or two arms have in common is played once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from feelstream import __version__
+from feelstream.about import read_about
+from feelstream.errors import RunError
+from feelstream.experiment.plan import Arm, Plan
+from feelstream.files import read_json, write_atomically, write_json
+from feelstream.run import Run, read
+from feelstream.scenario_files import from_dict
+from feelstream.trace import ROUNDS
+
+FORMAT = 1
+NOT_YET = "not finished yet; give the same command again to finish it"
+Key = tuple[str, int]  # label of the arm, seed
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run of the plan that there is no result of, and why."""
+
+    arm: str
+    seed: int
+    reason: str
+
+
+@dataclass
+class Results:
+    """A plan and what has been played of it."""
+
+    plan: Plan
+    directories: dict[Key, Path] = field(repr=False)  # where each run is or will be
+    failures: list[Failure]  # every run that is not finished, in the order of the plan
+
+    @property
+    def finished(self) -> list[Key]:
+        """(arm, seed) of every finished run, by arm in the order of the plan, then by seed."""
+        missing = {(failure.arm, failure.seed) for failure in self.failures}
+        keys = ((arm.label, seed) for arm in self.plan.arms for seed in sorted(self.plan.seeds))
+        return [key for key in keys if key not in missing]
+
+    def run(self, arm: str, seed: int) -> Run:
+        """One finished run with all its tables."""
+        self.plan.arm(arm)
+        if seed not in self.plan.seeds:
+            raise RunError(f"the plan '{self.plan.name}' has no seed {seed}")
+        for failure in self.failures:
+            if (failure.arm, failure.seed) == (arm, seed):
+                raise RunError(f"there is no result of {arm}, seed {seed}: {failure.reason}")
+        return read(self.directories[arm, seed])
+
+    def rounds(self) -> pl.DataFrame:
+        """Columns arm, seed and those of rounds.parquet, for all finished runs; by arm, seed, round."""
+        schema = {"arm": pl.String(), "seed": pl.Int64(), **ROUNDS}
+        tables = [
+            self._table(key).select(
+                pl.lit(key[0], pl.String).alias("arm"), pl.lit(key[1], pl.Int64).alias("seed"), *ROUNDS
+            )
+            for key in self.finished
+        ]
+        return pl.concat(tables, rechunk=True) if tables else pl.DataFrame(schema=schema)
+
+    def _table(self, key: Key) -> pl.DataFrame:
+        path = self.directories[key] / "rounds.parquet"
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as problem:
+            raise RunError(f"{path} is missing or damaged; remove its directory and give the same command again") from (
+                problem
+            )
+
+
+def load(out: str | Path) -> Results:
+    """The results of a plan that was executed in this directory, wholly or in part."""
+    file = Path(out) / "plan.json"
+    if not file.is_file():
+        raise RunError(f"{out} holds no results: it has no plan.json")
+    stored = _read_plan(file)
+    try:
+        arms = tuple(Arm(entry["label"], from_dict(entry["scenario"])) for entry in stored["arms"])
+        plan = Plan(stored["name"], arms, tuple(stored["seeds"]))
+        runs = Path(out) / stored["runs"]
+        directories = {
+            (entry["label"], int(seed)): runs / name for entry in stored["arms"] for seed, name in entry["runs"].items()
+        }
+        problems = {entry["label"]: entry.get("problem") for entry in stored["arms"]}
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise RunError(f"{file} is damaged: it lacks {problem}") from problem
+    failures = [
+        Failure(arm.label, seed, problems[arm.label] or reason)
+        for arm in arms
+        for seed in plan.seeds
+        if (reason := why_not(directories.get((arm.label, seed))))
+    ]
+    return Results(plan, directories, failures)
+
+
+def write_plan(
+    out: Path, runs: Path, plan: Plan, directories: dict[Key, Path], problems: dict[str, str | None]
+) -> None:
+    """Say what belongs to this plan and where it is, before the first run is played."""
+    arms = [
+        {
+            "label": arm.label,
+            "scenario": arm.scenario.as_dict(),
+            "runs": {
+                str(seed): directories[arm.label, seed].name for seed in plan.seeds if (arm.label, seed) in directories
+            },
+            "problem": problems.get(arm.label),
+        }
+        for arm in plan.arms
+    ]
+    about = {
+        "format": FORMAT,
+        "feelstream": __version__,
+        "name": plan.name,
+        "seeds": list(plan.seeds),
+        "runs": os.path.relpath(runs, out),
+        "arms": arms,
+    }
+    write_json(out / "plan.json", about)
+
+
+def usable(directory: Path) -> Path:
+    """Make the directory, or say why it cannot be used."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        next(directory.iterdir(), None)
+        (directory / ".lock").touch()
+    except OSError as problem:
+        raise RunError(f"cannot use the directory {directory}: {problem.strerror}") from problem
+    return directory
+
+
+def refuse_other_formats(out: Path) -> None:
+    """Leave results alone that this version would not understand."""
+    if (out / "plan.json").exists():
+        _read_plan(out / "plan.json")
+
+
+def _read_plan(file: Path) -> dict[str, Any]:
+    stored = read_json(file)
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        written = stored.get("format") if isinstance(stored, dict) else None
+        raise RunError(
+            f"{file} was written in format {written} and this version has format {FORMAT}; "
+            "choose another directory or remove it"
+        )
+    return stored
+
+
+def why_not(directory: Path | None) -> str | None:
+    """Why this run cannot be used, or None if it is finished."""
+    if directory is None or not (directory / "run.json").is_file():
+        return NOT_YET
+    try:
+        about = read_about(directory)
+    except RunError as problem:
+        return str(problem)
+    return None if about["status"] == "complete" else NOT_YET
+
+
+def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> str | None:
+    """Store a run that was played elsewhere, whole or not at all; why not, if it is not the run that was asked for."""
+    about = json.loads(files["run.json"])
+    for what, played, asked in (
+        ("engine", about["engine"], known["engine"]),
+        ("data", about["data"]["digest"], known["data"]),
+    ):
+        if played != asked:
+            return f"a worker played it with other {what} ({played}) than the first worker has ({asked})"
+    incoming = directory.with_name(f".{directory.name}.tmp")
+    shutil.rmtree(incoming, ignore_errors=True)
+    incoming.mkdir()
+    for name, content in files.items():
+        write_atomically(incoming / name, lambda path, content=content: path.write_bytes(content))
+    shutil.rmtree(directory, ignore_errors=True)  # an unfinished one, from an executor that writes in place
+    os.replace(incoming, directory)
+    return None
+
+
+def tidy(out: Path, runs: Path) -> None:
+    """Remove what a killed call left and nobody will look at again. Only under the lock of the runs directory."""
+    for left in runs.glob(".*.tmp"):
+        shutil.rmtree(left, ignore_errors=True)
+    for left in out.glob(".plan.json.*.tmp"):
+        left.unlink(missing_ok=True)
+    for left in runs.glob("*/progress"):
+        if why_not(left.parent) is None:
+            shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,154 @@
+"""The client's side: three lines that let an existing ClientApp tell the scheduler what the device knows.
+
+    @app.query("feelstream")
+    def report(message, context):
+        return Device(context, message, label_counts()).answer()
+
+    @app.train()
+    def train(message, context):
+        device = Device(context, message, label_counts())        # 1
+        with device.training():                                  # 2: time, and energy where there is a meter
+            ...
+        return device.answer(arrays, metrics)                    # 3
+
+`label_counts()` is the app's own: how many samples of each label the device holds now. The first message of a round
+fixes the counts for that round; what arrives later belongs to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+from flwr.app import ArrayRecord, Context, Message, MetricRecord
+from numpy.typing import NDArray
+
+from feelstream.errors import FeelstreamError
+from feelstream.flower import meters
+from feelstream.flower.noise import NoisyCounts
+from feelstream.flower.report import SERVER, Report
+
+STATE = "feelstream"
+
+
+class DeviceError(FeelstreamError):
+    """The helper cannot work with what the app or the server gave it."""
+
+
+class Device:
+    """What this device is and holds in this round, kept in `context.state` between messages."""
+
+    def __init__(
+        self,
+        context: Context,
+        message: Message,
+        held: Sequence[int] | NDArray,
+        *,
+        fresh: Sequence[int] | NDArray | None = None,
+        name: str | None = None,
+        f_hz: float | None = None,
+        beta: float | None = None,
+        meter: meters.Meter | Literal["auto"] | None = "auto",
+        epsilon: float | None = None,
+    ) -> None:
+        """held: label counts of the samples held now, (m,). The rest has a default that a device can find itself:
+
+        fresh: counts of those among them that are fresh; needed only where samples are deleted.
+        name: stable name; else node-config `device-name`, else `partition-id`.
+        f_hz: CPU frequency; else what psutil reads, else the highest that the server expects.
+        beta: mean channel gain; else node-config `beta`, else the middle of what the server expects.
+        meter: a callable that gives the joules spent so far; "auto": RAPL where it can be read, else the model.
+        epsilon: tell label counts with Laplace noise, ε-differentially private per sample over the whole run.
+        """
+        server = message.content.config_records.get(SERVER) if message.has_content() else None
+        if server is None:
+            raise DeviceError("this message is not from a feelstream strategy: use ScheduledFedAvg on the server")
+        self._server: dict[str, Any] = dict(server)
+        self._context, self._message = context, message
+        self.round = int(self._server["round"])
+        self.name = name or _configured_name(context)
+        saved = context.state.metric_records.get(STATE)
+        self._saved: dict[str, Any] = dict(saved) if saved is not None else {}
+        if self._saved.get("round") == self.round:
+            held = self._saved["stored-labels"]
+            fresh = self._saved.get("fresh-labels")
+        elif epsilon is not None:
+            held = self._noisy(np.asarray(held, np.int64), epsilon)
+        if fresh is None and self._server["buffer"] != "keep":
+            raise DeviceError(f"with a buffer of kind '{self._server['buffer']}' the app must give `fresh` itself")
+        self.stored_labels = np.asarray(held, np.int64)
+        self.fresh_labels = None if fresh is None else np.asarray(fresh, np.int64)
+        low, high = self._server["frequency-hz"]
+        reading = f_hz or meters.cpu_frequency_hz() or high
+        self.f_hz = float(np.clip(reading, low, high))
+        self.beta = float(beta or context.node_config.get("beta", 0) or np.sqrt(np.prod(self._server["gain-range"])))
+        self._meter = meters.rapl() if meter == "auto" else meter
+        self._t_cmp_s: float | None = None
+        self._e_cmp_j: float | None = None
+        self._save()
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Measure what happens inside: seconds always, joules where there is a meter."""
+        before_j, start = self._meter() if self._meter else 0.0, perf_counter()
+        yield
+        self._t_cmp_s = perf_counter() - start
+        self._e_cmp_j = self._meter() - before_j if self._meter else None
+
+    def report(self, **after_training: Any) -> Report:
+        """What the server is told; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
+        measured: dict[str, Any] = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
+        fresh = None if self.fresh_labels is None else self.fresh_labels.astype(np.int32)
+        return Report(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **measured)
+
+    def answer(
+        self, arrays: ArrayRecord | None = None, metrics: MetricRecord | None = None, **after_training: Any
+    ) -> Message:
+        """The reply to the message, with the report on board; arrays and metrics as in any Flower app."""
+        report = self.report(**after_training)
+        content = report.packed(self.name)
+        if arrays is not None:
+            content["arrays"] = arrays
+        if metrics is not None:
+            content["metrics"] = metrics
+        self._save()
+        return Message(content=content, reply_to=self._message)
+
+    def _noisy(self, counts: NDArray, epsilon: float) -> NDArray:
+        if self._server["buffer"] != "keep":
+            raise DeviceError("noise on label counts needs a buffer of kind 'keep'")
+        if not epsilon > 0:
+            raise DeviceError(f"epsilon must be greater than 0, not {epsilon}")
+        noisy = NoisyCounts.empty(len(counts))
+        if "noise-total" in self._saved:
+            parts = (np.array(self._saved[f"noise-{part}"]) for part in ("told", "total", "released"))
+            noisy = NoisyCounts(*parts)
+        noisy = noisy.tell(counts, epsilon, np.random.default_rng())  # unpredictable: a known seed hides nothing
+        self._saved |= {
+            "noise-told": noisy.told.tolist(),
+            "noise-total": noisy.total.tolist(),
+            "noise-released": noisy.released.tolist(),
+        }
+        return noisy.released
+
+    def _save(self) -> None:
+        """Into the state that Flower keeps for this node and run."""
+        self._saved |= {"round": self.round, "stored-labels": self.stored_labels.tolist(), "f-hz": self.f_hz}
+        if self.fresh_labels is not None:
+            self._saved["fresh-labels"] = self.fresh_labels.tolist()
+        if self._t_cmp_s is not None:
+            self._saved["t-cmp-s"] = self._t_cmp_s
+        if self._e_cmp_j is not None:
+            self._saved["e-cmp-j"] = self._e_cmp_j
+            self._saved["e-total-j"] = float(self._saved.get("e-total-j", 0.0)) + self._e_cmp_j
+        self._context.state[STATE] = MetricRecord(self._saved)
+
+
+def _configured_name(context: Context) -> str:
+    for key in ("device-name", "partition-id"):
+        if key in context.node_config:
+            return str(context.node_config[key])
+    raise DeviceError("the device has no name: give partition-id or device-name in --node-config")

@@ -1,0 +1,157 @@
+"""A scenario played by real messages: each client replays the simulator's world for its own device.
+
+Because every draw of the world is keyed by (seed, purpose, round, device), a client needs only the scenario, the seed
+and the round to know what its device holds, at which frequency it runs and what its channel is like. A federation of
+such clients must therefore do exactly what the simulator does; it is how the deployment is tested, and what
+`feelstream flower run` shows.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from numpy.typing import NDArray
+
+from feelstream import learning
+from feelstream.data.datasets import Dataset
+from feelstream.data.datasets import load as load_dataset
+from feelstream.flower.device import Device
+from feelstream.flower.report import REPORT, SERVER
+from feelstream.flower.strategy import ScheduledFedAvg
+from feelstream.learning.base import Learner
+from feelstream.scenario import Scenario
+from feelstream.scenario_files import load
+from feelstream.world import World
+
+Theta = NDArray[np.float32]
+
+
+class ReplayedDevice:
+    """One device of a scenario's world, in whatever round it is asked about."""
+
+    def __init__(self, scenario: Scenario, seed: int, device: int, dataset: Dataset, learner: Learner | None) -> None:
+        self.scenario, self.seed, self.device = scenario, seed, device
+        self.dataset, self.learner = dataset, learner
+
+    def answer(self, context: Context, message: Message) -> Message:
+        """The reply to a query or, if the message carries a model, to a call for training."""
+        told = message.content.config_records[SERVER]
+        t, used_round = told["round"], told["used-round"]
+        assert isinstance(t, int)
+        assert isinstance(used_round, int)
+        world = self.world(t, used_round)
+        stream, k = world.stream, self.device
+        device = Device(
+            context,
+            message,
+            stream.stored_labels[k],
+            # Where nothing is deleted the server knows what is fresh; a node that it does not know yet cannot.
+            fresh=None if told["buffer"] == "keep" else stream.fresh_labels[k],
+            f_hz=world.frequency_hz(t)[k],
+            beta=world.beta[k],
+            meter=None,
+        )
+        if not message.content.array_records:
+            return device.answer()
+        theta = from_record(message.content.array_records["arrays"])
+        gain, losses = float(world.gain(t)[k]), None
+        if self.learner is not None:
+            settings = self.scenario.learning
+            batches = world.mini_batches(t, np.array([k]), settings.steps, settings.batch)
+            training = self.learner.train(theta, batches, settings.lr)
+            theta, losses = theta + training.updates[0], training.losses.ravel()
+        metrics = MetricRecord({"num-examples": int(stream.stored[k])})
+        return device.answer(to_record(theta), metrics, gain=gain, losses=losses)
+
+    def world(self, t: int, used_round: int) -> World:
+        """The world in round t for a device last used in `used_round`: earlier uses leave no mark on what it holds."""
+        labels, classes = self.dataset.train_labels, self.dataset.classes
+        world = World(self.scenario, self.seed, labels, classes)
+        for round in range(1, t + 1):
+            world.stream.advance(round)
+            if round == used_round:
+                world.stream.use(np.array([self.device]))
+        return world
+
+
+def to_record(theta: Theta) -> ArrayRecord:
+    """The model as one array; a scenario that only schedules has an empty one, which is sent as a single 0."""
+    return ArrayRecord({"theta": Array(theta if theta.size else np.zeros(1, np.float32))})
+
+
+def from_record(record: ArrayRecord) -> Theta:
+    return record["theta"].numpy().astype(np.float32)
+
+
+@lru_cache(maxsize=1)
+def prepare(scenario_file: str) -> tuple[Scenario, Dataset, Learner | None]:
+    """Scenario, data and learner of a scenario file."""
+    scenario = load(scenario_file)
+    samples = scenario.data.samples if scenario.data.dataset == "synthetic" else None
+    dataset = load_dataset(scenario.data.dataset, samples=samples)
+    return scenario, dataset, learning.make(scenario.learning, dataset, threads=1)
+
+
+def strategy_for(scenario: Scenario, dataset: Dataset, seed: int, **options: object) -> ScheduledFedAvg:
+    """The strategy under which a federation repeats the simulator: everyone is asked in every round."""
+    about = {"data": {"name": dataset.name, "digest": dataset.digest, "classes": dataset.classes}}
+    settings = {"classes": dataset.classes, "seed": seed, "max_report_age": 0, "about": about} | options
+    return ScheduledFedAvg(scenario, **settings)  # type: ignore[arg-type]
+
+
+def serve(strategy: ScheduledFedAvg, grid: Grid, learner: Learner | None) -> Theta:
+    """Run the strategy from the simulator's first model and return the last."""
+
+    def evaluate(round: int, arrays: ArrayRecord) -> MetricRecord:
+        assert learner is not None
+        found = learner.evaluate(from_record(arrays))
+        return MetricRecord({"accuracy": found.accuracy, "loss": found.loss})
+
+    theta = learner.init(strategy.seed) if learner else np.zeros(0, np.float32)
+    result = strategy.start(grid, to_record(theta), evaluate_fn=evaluate if learner else None)
+    return from_record(result.arrays)
+
+
+server_app = ServerApp()
+client_app = ClientApp()
+
+
+@server_app.main()
+def _server(grid: Grid, context: Context) -> None:
+    settings = context.run_config
+    scenario, dataset, learner = prepare(str(settings["scenario"]))
+    strategy = strategy_for(
+        scenario, dataset, int(settings["seed"]),
+        out=str(settings["out"]),
+        deadline_s=float(settings["deadline-s"]),
+        query_timeout_s=float(settings["query-timeout-s"]),
+        max_report_age=int(settings["max-report-age"]),
+        min_available_nodes=int(settings["nodes"]),
+    )  # fmt: skip
+    serve(strategy, grid, learner)
+
+
+@client_app.query("feelstream")
+@client_app.train()
+def _client(message: Message, context: Context) -> Message:
+    scenario, dataset, learner = prepare(str(context.run_config["scenario"]))
+    device = int(context.node_config["partition-id"])
+    replayed = ReplayedDevice(scenario, int(context.run_config["seed"]), device, dataset, learner)
+    return _misbehaving(context, message, replayed.answer(context, message))
+
+
+def _misbehaving(context: Context, message: Message, reply: Message) -> Message:
+    """For rehearsing failures: `--node-config "fault='slow'"` or `'garbage'` makes a node fail when it has to train."""
+    fault, trains = context.node_config.get("fault"), bool(message.content.array_records)
+    if fault == "slow" and trains:
+        time.sleep(float(context.node_config.get("slow-s", 60)))
+    if fault == "garbage":
+        nonsense = MetricRecord({"stored-labels": [-1.0], "f-hz": float("nan")})
+        content = RecordDict({**reply.content, REPORT: nonsense})
+        return Message(content, reply_to=message)
+    return reply

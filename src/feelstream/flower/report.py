@@ -1,0 +1,220 @@
+"""Reports: what a device tells the server about itself, and what the server believes of it.
+
+On the wire a report is a Flower MetricRecord under the key "feelstream", beside a ConfigRecord "feelstream.device"
+with the device's name. Only its own numbers are in it, so one device cannot spoil what is known of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from flwr.app import ConfigRecord, MetricRecord, RecordDict
+from numpy.typing import NDArray
+
+from feelstream.errors import FeelstreamError
+from feelstream.scenario import Scenario
+
+REPORT, DEVICE, SERVER = "feelstream", "feelstream.device", "feelstream.server"
+QUERY = "query.feelstream"  # the message type; a ClientApp answers it with @app.query("feelstream")
+MOST_SAMPLES = 2**31 - 1  # label counts are kept in 32 bits
+MOST_JOULES = 1e6  # no device spends a megajoule on one round
+
+Counts = NDArray[np.int32]
+
+
+class ReportError(FeelstreamError):
+    """A report that cannot be believed; the message says why."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a device says of itself in one round. Sizes follow from the counts, so they cannot contradict them.
+
+    stored_labels, fresh_labels: int32 (m,), label counts of S_k(t) and B_k(t); where nothing is ever deleted, fresh may
+    be None: the server knows what it has used. f_hz: its CPU frequency; beta: its mean
+    channel gain. After training also: gain, the channel gain found, and what the round has cost as far as the device
+    can measure it (None: the server takes the model's value).
+    """
+
+    stored_labels: Counts
+    fresh_labels: Counts | None
+    f_hz: float
+    beta: float
+    gain: float | None = None
+    t_cmp_s: float | None = None
+    e_cmp_j: float | None = None
+    t_tr_s: float | None = None
+    e_tr_j: float | None = None
+    losses: NDArray[np.float32] | None = None  # training losses of the drawn samples, in order
+
+    @property
+    def metered(self) -> bool:
+        """Whether any time or energy was measured by the device itself."""
+        return any(getattr(self, name) is not None for name in MEASURED)
+
+    def to_record(self) -> MetricRecord:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return MetricRecord(
+            {
+                _wire(name): value.tolist() if isinstance(value, np.ndarray) else float(value)
+                for name, value in values.items()
+                if value is not None
+            }
+        )
+
+    def packed(self, name: str) -> RecordDict:
+        """The report as the content of a message."""
+        return RecordDict({REPORT: self.to_record(), DEVICE: ConfigRecord({"name": name})})
+
+
+MEASURED = ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j")
+
+
+def _wire(field: str) -> str:
+    """Flower spells keys with hyphens."""
+    return field.replace("_", "-")
+
+
+def device_name(content: RecordDict) -> str:
+    """Who sent a message; ReportError if it does not say."""
+    record = content.config_records.get(DEVICE)
+    name = record.get("name") if record is not None else None
+    if not isinstance(name, str) or not name:
+        raise ReportError(f"it carries no device name ({DEVICE}.name)")
+    return name
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What can be true of any device in this scenario."""
+
+    classes: int
+    frequency_hz: tuple[float, float]
+    gain: tuple[float, float]
+    round_s: float
+    capacity: int | None
+    keeps_all: bool
+    uses_once: bool
+    since_use: bool
+
+    @classmethod
+    def of(cls, scenario: Scenario, classes: int) -> Bounds:
+        low_db, high_db = scenario.radio.gain_db
+        return cls(
+            classes=classes,
+            frequency_hz=scenario.cpu.frequency_hz,
+            gain=(10 ** (low_db / 10), 10 ** (high_db / 10)),
+            round_s=scenario.system.round_s,
+            capacity=getattr(scenario.data.buffer, "capacity", None),
+            uses_once=scenario.data.buffer.plugin_name() == "use_once",
+            keeps_all=scenario.data.buffer.plugin_name() == "keep",
+            since_use=scenario.data.fresh == "since_use",
+        )
+
+    def read(self, content: RecordDict) -> Report:
+        """The report in a message, if every number in it is possible; otherwise ReportError says which is not."""
+        record = content.metric_records.get(REPORT)
+        if record is None:
+            raise ReportError(f"it carries no report (a MetricRecord '{REPORT}')")
+        known = {_wire(field.name) for field in fields(Report)}
+        stranger = next((key for key in record if key not in known), None)
+        if stranger is not None:
+            raise ReportError(f"'{stranger[:40]}' is no field of a report")
+        stored = self._counts(record, "stored_labels")
+        fresh = self._counts(record, "fresh_labels") if "fresh-labels" in record else None
+        if fresh is None and not self.keeps_all:
+            raise ReportError("fresh-labels is missing, and needed where samples are deleted")
+        if fresh is not None and (fresh > stored).any():
+            raise ReportError("it has more fresh samples of a label than it stores")
+        if self.capacity is not None and stored.sum(dtype=np.int64) > self.capacity:
+            raise ReportError(f"it stores more than the buffer's {self.capacity} samples")
+        return Report(
+            stored_labels=stored,
+            fresh_labels=fresh,
+            f_hz=_needed(record, "f_hz", self.frequency_hz),
+            beta=_needed(record, "beta", self.gain),
+            gain=_number(record, "gain", (0.0, np.finfo(float).max)),
+            t_cmp_s=_number(record, "t_cmp_s", (0.0, np.finfo(float).max)),
+            e_cmp_j=_number(record, "e_cmp_j", (0.0, MOST_JOULES)),
+            t_tr_s=_number(record, "t_tr_s", (0.0, np.finfo(float).max)),
+            e_tr_j=_number(record, "e_tr_j", (0.0, MOST_JOULES)),
+            losses=_losses(record),
+        )
+
+    def completed(self, report: Report, known: Report | None, age: int, used_labels: Counts) -> Report:
+        """The report with its fresh counts, unless it contradicts what is known of the device (ReportError).
+
+        known: what was believed so far, `age` rounds old (0: of this very round); used_labels: its part of X.
+        """
+        stored = report.stored_labels
+        before = known.stored_labels if known is not None else np.zeros_like(stored)
+        if known is not None and not np.isclose(report.beta, known.beta, rtol=1e-9, atol=0):
+            raise ReportError(
+                f"its mean gain changed from {known.beta:.6g} to {report.beta:.6g}, and is fixed for a run"
+            )
+        if self.keeps_all and (stored < before).any():
+            raise ReportError("its counts shrank, but nothing is ever deleted from a buffer of kind 'keep'")
+        if known is not None and age == 0:
+            same = (stored == before).all()
+            if not same or (report.fresh_labels is not None and (report.fresh_labels != known.fresh_labels).any()):
+                raise ReportError("its counts changed within the round")
+            return replace(report, fresh_labels=known.fresh_labels)
+        if self.keeps_all and self.since_use:
+            return replace(report, fresh_labels=_agreed(report, stored - used_labels, "those already used"))
+        if self.keeps_all and (report.fresh_labels is None or age == 1):
+            return replace(report, fresh_labels=_agreed(report, stored - before, "those it stored the round before"))
+        if self.uses_once and self.since_use:
+            return replace(report, fresh_labels=_agreed(report, stored, "none, since what was used is deleted"))
+        return report
+
+    def _counts(self, record: Mapping[str, Any], name: str) -> Counts:
+        values = record.get(_wire(name))
+        if not isinstance(values, list) or len(values) != self.classes:
+            found = f"a list of {len(values)}" if isinstance(values, list) else f"{values!r:.40}"
+            raise ReportError(f"{_wire(name)} must be a list of {self.classes} counts, not {found}")
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_SAMPLES:
+                raise ReportError(f"{_wire(name)} holds {value!r:.40}, which is no count of samples")
+        counts = np.array(values, np.int64)
+        if counts.sum() > MOST_SAMPLES:
+            raise ReportError(f"{_wire(name)} adds up to more than {MOST_SAMPLES} samples")
+        return counts.astype(np.int32)
+
+
+def _agreed(report: Report, fresh: Counts, less: str) -> Counts:
+    if report.fresh_labels is not None and (report.fresh_labels != fresh).any():
+        raise ReportError(f"its fresh samples are not those it stores less {less}")
+    return fresh
+
+
+def _number(record: Mapping[str, Any], name: str, limits: tuple[float, float]) -> float | None:
+    value = record.get(_wire(name))
+    if value is None:
+        return None
+    # Rounding on the way must not push a value out of a range it lies at the edge of.
+    low, high = limits[0] * (1 - 1e-9), limits[1] if limits[1] > 1e300 else limits[1] * (1 + 1e-9)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ReportError(f"{_wire(name)} must lie between {limits[0]:.6g} and {limits[1]:.6g}, not {value!r:.40}")
+    return float(value)
+
+
+def _needed(record: Mapping[str, Any], name: str, limits: tuple[float, float]) -> float:
+    value = _number(record, name, limits)
+    if value is None:
+        raise ReportError(f"{_wire(name)} is missing")
+    return value
+
+
+def _losses(record: Mapping[str, Any]) -> NDArray[np.float32] | None:
+    values = record.get("losses")
+    if values is None:
+        return None
+    if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
+        raise ReportError("losses must be a list of numbers")
+    losses = np.array(values, np.float64)
+    if not (losses >= 0).all() or (losses > np.finfo(np.float32).max).any():
+        raise ReportError("losses holds a number that is negative or not finite")
+    return losses.astype(np.float32)

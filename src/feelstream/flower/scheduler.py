@@ -1,0 +1,248 @@
+"""The server's side of the scheduler, without any network: beliefs about the devices, decisions, queues, records.
+
+One round is
+
+    scheduler.begin()                            the next round
+    scheduler.hear(device, report)               for each report that came in, as often as one comes
+    schedule = scheduler.schedule(connected)     whom to train, of those that can be reached
+    record   = scheduler.settle(replies)         who got through, what it cost, what is used now
+
+It does what the simulator does with the world it knows, but the world here is what devices say, so a device that is
+silent keeps its queue and the last that was heard of it, and a device that contradicts itself sits out the round.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from feelstream import trace
+from feelstream.admission import Transmission
+from feelstream.flower.report import MEASURED, Bounds, Report
+from feelstream.policies.base import Decision, Ids, Observation, Outcome, State
+from feelstream.scenario import Scenario
+from feelstream.simulation import PolicyError, RoundRecord, decide, next_queue_j, shown_importance
+
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
+
+
+@dataclass(frozen=True)
+class DeployedRecord(RoundRecord):
+    """A round with real devices: also how well each was known."""
+
+    available: NDArray[np.bool_]  # (K,) could be scheduled at all
+    report_age: NDArray[np.int32]  # (K,) rounds since the last believed report; −1: never heard of
+    metered: NDArray[np.bool_]  # (K,) its times and energies are its own measurement, not the model's
+
+
+def devices_frame(records: Sequence[RoundRecord]) -> pl.DataFrame:
+    """The ordinary rows, with three more columns that only a deployment has: available, report_age, metered."""
+    more = [record for record in records if isinstance(record, DeployedRecord)]
+    return trace.devices_frame(records).with_columns(
+        pl.Series("available", np.concatenate([record.available for record in more]), pl.Boolean),
+        pl.Series("report_age", np.concatenate([record.report_age for record in more]), pl.Int32),
+        pl.Series("metered", np.concatenate([record.metered for record in more]), pl.Boolean),
+    )
+
+
+class Scheduler:
+    """Queues, beliefs and decisions of one deployment; devices are numbered 0..K−1 in a fixed order."""
+
+    def __init__(self, scenario: Scenario, classes: int, seed: int = 0, max_report_age: int = 5) -> None:
+        """max_report_age: rounds for which a report is good enough to schedule by; 0: only this round's."""
+        self.scenario, self.seed, self.max_report_age = scenario, seed, max_report_age
+        self.system = scenario.known_system(classes)
+        self.bounds = Bounds.of(scenario, classes)
+        self.policy = scenario.policy
+        self.round = 0
+        devices = self.system.devices
+        self.queue_j = np.zeros(devices)
+        self.policy_state: State = self.policy.init(self.system)
+        self.used_round = np.zeros(devices, np.int64)  # t̂_k, 0: never used
+        self.used_labels = np.zeros((devices, classes), np.int32)
+        self.heard_round = np.zeros(devices, np.int64)  # 0: never heard of
+        self.stored_labels = np.zeros((devices, classes), np.int32)
+        self.fresh_labels = np.zeros((devices, classes), np.int32)
+        # Until a device has spoken it is never scheduled; these only have to be possible values.
+        self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
+        self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
+        self._excluded = np.zeros(devices, bool)
+        self._open: tuple[Observation, Decision, NDArray[np.bool_], NDArray[np.int32]] | None = None
+
+    def begin(self) -> int:
+        """Start the next round and return its number."""
+        self.round += 1
+        self._excluded[:] = False
+        self._open = None
+        return self.round
+
+    @property
+    def report_age(self) -> NDArray[np.int32]:
+        """(K,) rounds since each device was last believed; −1: never."""
+        return np.where(self.heard_round > 0, self.round - self.heard_round, -1).astype(np.int32)
+
+    @property
+    def unknown(self) -> NDArray[np.bool_]:
+        """(K,) who has to be asked before scheduling: never heard of, or too long ago."""
+        age = self.report_age
+        return (age < 0) | (age > self.max_report_age)
+
+    def check(self, device: int, report: Report) -> Report:
+        """The report with its fresh counts; ReportError if it contradicts what is known of the device."""
+        age = int(self.report_age[device])
+        known = self._belief(device) if age >= 0 else None
+        return self.bounds.completed(report, known, age, self.used_labels[device])
+
+    def hear(self, device: int, report: Report) -> None:
+        """Believe a report that has passed Bounds.read, unless it contradicts what is known (ReportError)."""
+        report = self.check(device, report)
+        assert report.fresh_labels is not None
+        self.heard_round[device] = self.round
+        self.stored_labels[device], self.fresh_labels[device] = report.stored_labels, report.fresh_labels
+        self.f_hz[device], self.beta[device] = report.f_hz, report.beta
+
+    def exclude(self, device: int, reason: str) -> None:
+        """Keep a device out of this round's schedule, and say why."""
+        self._excluded[device] = True
+        log.warning("round %d: device %d sits out: %s", self.round, device, reason)
+
+    def schedule(self, connected: NDArray[np.bool_]) -> Ids:
+        """Whom to train this round; connected: (K,) who can be reached."""
+        available = connected & ~self.unknown & ~self._excluded
+        observation = Observation(
+            system=self.system,
+            round=self.round,
+            f_hz=self.f_hz.copy(),
+            beta=self.beta.copy(),
+            stored=self.stored_labels.sum(axis=1, dtype=np.int64),
+            fresh=self.fresh_labels.sum(axis=1, dtype=np.int64),
+            fresh_labels=self.fresh_labels.copy(),
+            used_labels=self.used_labels.sum(axis=0, dtype=np.int64),
+            queue_j=self.queue_j,
+        )
+        # Nobody schedules a device without data, so to the policy that is what one out of reach looks like.
+        seen = replace(observation, stored=np.where(available, observation.stored, 0))
+        decision = decide(self.policy, self.policy_state, seen, self.seed)
+        self._open = observation, decision, available, self.report_age
+        return decision.schedule
+
+    def settle(self, replies: Mapping[int, Report]) -> DeployedRecord:
+        """Close the round. replies: reports that came with scheduled devices' updates, in time, and passed `check`.
+
+        A scheduled device that did not reply is one whose channel was dead: it has computed, and sends nothing.
+        """
+        assert self._open is not None, "schedule comes before settle"
+        observation, decision, available, report_age = self._open
+        schedule = decision.schedule
+        gain = observation.beta.copy()
+        for device in schedule:
+            gain[device] = _gain(replies.get(int(device)))
+        while True:
+            modelled = self.policy.transmit(observation, decision, gain[schedule])
+            transmission, metered = self._measured(schedule, modelled, replies)
+            late = transmission.sent & (transmission.t_cmp_s + transmission.t_tr_s > self.system.round_s * (1 + 1e-9))
+            if not late.any():
+                break
+            log.warning("round %d: too late by their own clocks: devices %s", self.round, schedule[late].tolist())
+            gain[schedule[late]] = 0.0
+        if (transmission.sent & (gain[schedule] == 0)).any():
+            raise PolicyError(f"policy '{self.policy.plugin_name()}' let a device transmit that did not reply")
+        used_before = self.used_labels.copy()
+        self.queue_j = next_queue_j(self.queue_j, schedule, transmission, self.system.energy_budget_j)
+        for device, report in replies.items():
+            self.hear(device, report)
+        self._use(schedule[transmission.sent])
+        outcome = Outcome(
+            round=self.round,
+            schedule=schedule,
+            transmitted=transmission.sent,
+            gain=gain[schedule],
+            energy_j=transmission.e_cmp_j + transmission.e_tr_j,
+            losses=self._losses(schedule, replies),
+        )
+        self.policy_state = self.policy.update(self.policy_state, outcome)
+        self._open = None
+        return DeployedRecord(
+            observation=observation,
+            used_labels=used_before,
+            decision=decision,
+            importance=shown_importance(observation, decision),
+            gain=gain,
+            transmission=transmission,
+            queue_next_j=self.queue_j,
+            evaluation=None,
+            available=available,
+            report_age=report_age,
+            metered=metered,
+        )
+
+    def _measured(
+        self, schedule: Ids, modelled: Transmission, replies: Mapping[int, Report]
+    ) -> tuple[Transmission, NDArray[np.bool_]]:
+        """The transmission with a device's own measurements in place of the model's figures, and who has any."""
+        metered = np.zeros(self.system.devices, bool)
+        columns = {name: getattr(modelled, name).copy() for name in MEASURED}
+        for row, device in enumerate(schedule):
+            reply = replies.get(int(device))
+            if reply is None or not reply.metered:
+                continue
+            metered[device] = True
+            for name in MEASURED:
+                value = getattr(reply, name)
+                if value is not None and (modelled.sent[row] or name.endswith(("cmp_s", "cmp_j"))):
+                    columns[name][row] = value
+        return replace(modelled, **columns), metered
+
+    def _use(self, devices: Ids) -> None:
+        """These devices' data is used up to this round: what they hold now is their part of X."""
+        self.used_labels[devices] = self.stored_labels[devices]
+        self.used_round[devices] = self.round
+        emptied = self.scenario.data.buffer.plugin_name() == "use_once"
+        if emptied:
+            self.stored_labels[devices] = 0
+        if emptied or self.bounds.since_use:
+            self.fresh_labels[devices] = 0
+
+    def _losses(self, schedule: Ids, replies: Mapping[int, Report]) -> NDArray[np.float32] | None:
+        """(scheduled, steps, batch), or (scheduled, 1, any) where clients draw in their own way; 0 where not told."""
+        told = {row: r.losses for row, k in enumerate(schedule) if (r := replies.get(int(k))) and r.losses is not None}
+        if not told:
+            return None
+        length = max(len(losses) for losses in told.values())
+        table = np.zeros((len(schedule), length), np.float32)
+        for row, losses in told.items():
+            table[row, : len(losses)] = losses
+        steps, batch = self.scenario.learning.steps, self.scenario.learning.batch
+        return table.reshape(len(schedule), steps, batch) if length == steps * batch else table[:, None, :]
+
+    def _belief(self, device: int) -> Report:
+        return Report(
+            self.stored_labels[device], self.fresh_labels[device], float(self.f_hz[device]), float(self.beta[device])
+        )
+
+    _SAVED = (
+        "round", "queue_j", "used_round", "used_labels", "heard_round", "stored_labels", "fresh_labels", "f_hz", "beta",
+    )  # fmt: skip
+
+    def snapshot(self) -> dict[str, NDArray]:
+        """All that `restore` needs to go on after the last settled round, as plain arrays."""
+        own = {name: np.array(getattr(self, name)) for name in self._SAVED}
+        return own | {f"policy.{name}": array for name, array in self.policy_state.items()}
+
+    def restore(self, state: Mapping[str, NDArray]) -> None:
+        for name in self._SAVED:
+            setattr(self, name, state[name].copy())
+        self.round = int(state["round"])
+        self.policy_state = {k.removeprefix("policy."): a for k, a in state.items() if k.startswith("policy.")}
+
+
+def _gain(reply: Report | None) -> float:
+    """|g_k|² as found after training, β_k where a device has no radio to measure, 0 where no reply came in time."""
+    if reply is None:
+        return 0.0
+    return reply.beta if reply.gain is None else reply.gain

@@ -1,0 +1,166 @@
+"use strict";
+// Draws the charts from the data block of the page, in the colours of the page's scheme, and again when that changes.
+(() => {
+  const data = JSON.parse(document.getElementById("report-data").textContent);
+  const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
+  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
+  let printing = false;
+
+  const isDark = () => darkScheme.matches && !printing;
+  const printColours = {
+    "--text": "#1c2024", "--line": "#d9dde2", "--panel": "#f6f7f9", "--ineligible": "#e9ebee", "--idle": "#ffffff",
+    "--dropped": "#d55e00", "--sent": "#0072b2", "--accent": "#0072b2", "--bad": "#a33f00",
+  };
+  const colour = (name) =>
+    printing ? printColours[name] : getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const lineColour = (style) => data.palette[style % data.palette.length][isDark() ? "dark" : "light"];
+  const faint = (hex) => hex + (isDark() ? "38" : "2b");
+
+  function themed(layout) {
+    const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zeroline: false, automargin: true };
+    return {
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: colour("--text"), size: 12, family: "system-ui, sans-serif" },
+      margin: { l: 52, r: 14, t: 10, b: 44 },
+      hovermode: "x unified",
+      hoverlabel: { bgcolor: colour("--panel"), bordercolor: colour("--line"), font: { color: colour("--text") }, namelength: -1 },
+      legend: { orientation: "h", xref: "container", x: 0.02, yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } },
+      dragmode: window.matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      ...layout,
+      xaxis: { ...axis, ...(layout.xaxis || {}) },
+      yaxis: { ...axis, ...(layout.yaxis || {}) },
+    };
+  }
+
+  function paint(trace) {
+    const { role, style } = trace.meta || {};
+    if (role === "band") trace.fillcolor = faint(lineColour(style));
+    else if (role === "budget") trace.line.color = colour("--text");
+    else if (role) trace.line.color = lineColour(style);
+    return trace;
+  }
+
+  // The state of a chart lives in its element (what the reader toggled or zoomed), so a new theme keeps it.
+  function drawLines() {
+    for (const chart of data.charts) {
+      const element = document.getElementById(chart.id);
+      const traces = element.data || chart.traces;
+      traces.forEach(paint);
+      const layout = themed(chart.layout);
+      if (element.layout) {
+        for (const name of ["xaxis", "yaxis"]) {
+          if (element.layout[name].autorange === false) {
+            layout[name].range = element.layout[name].range;
+            layout[name].autorange = false;
+          }
+        }
+      }
+      Plotly.react(element, traces, layout, config);
+    }
+  }
+
+  function showSeeds(shown) {
+    for (const chart of data.charts) {
+      const element = document.getElementById(chart.id);
+      const means = new Map();
+      element.data.forEach((trace) => {
+        if (trace.meta.role === "mean") means.set(trace.legendgroup, trace.visible ?? true);
+      });
+      element.data.forEach((trace) => {
+        if (trace.meta.role === "seeds") trace.visible = shown ? means.get(trace.legendgroup) : false;
+      });
+      Plotly.redraw(element);
+    }
+  }
+
+  // Device maps
+  const STATES = ["not eligible", "not scheduled", "trained, then dropped", "transmitted"];
+  const byId = (id) => document.getElementById(id);
+
+  function unpack(packed) {
+    const bytes = Uint8Array.from(atob(packed.data), (letter) => letter.charCodeAt(0));
+    const kinds = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array };
+    return new kinds[packed.kind](bytes.buffer);
+  }
+
+  function rows(packed, order, width) {
+    const values = unpack(packed);
+    return order.map((row) => Array.from(values.subarray(row * width, (row + 1) * width)));
+  }
+
+  function drawDevices() {
+    if (!data.maps.length) return;
+    const arm = Number(byId("map-arm").value);
+    const seed = Number(byId("map-seed").value);
+    const map = data.maps.find((entry) => entry.arm === arm && entry.seed === seed);
+    const missing = byId("map-missing");
+    missing.hidden = Boolean(map);
+    if (!map) return;
+    const byBeta = byId("map-order").value === "beta";
+    const key = byBeta ? map.beta_db : map.arrival_round;
+    const order = map.device.map((_, row) => row).sort((a, b) => key[a] - key[b] || a - b);
+    const names = order.map((row) => `device ${map.device[row]}`);
+    const about = order.map((row) => `β ${map.beta_db[row].toFixed(1)} dB, mean arrival in round ${map.arrival_round[row].toFixed(1)}`);
+    const width = map.rounds.length;
+    const roundName = (index) =>
+      map.step === 1 ? `round ${map.rounds[index]}` : `rounds ${map.rounds[index]}–${Math.min(map.rounds[index] + map.step - 1, data.rounds_of_arm[arm])}`;
+    const axes = {
+      hovermode: "closest",
+      xaxis: { title: { text: "Round" }, showgrid: false },
+      yaxis: {
+        title: { text: byBeta ? "Devices, best channel on top" : "Devices, latest data on top" },
+        type: "category", showticklabels: false, showgrid: false, ticks: "",
+      },
+    };
+    const words = (cells, say) =>
+      cells.map((row, y) => row.map((value, x) => `<b>${names[y]}</b>, ${roundName(x)}<br>${say(value)}<br>${about[y]}`));
+
+    const states = rows(map.status, order, width);
+    const stops = ["--ineligible", "--idle", "--dropped", "--sent"].flatMap((name, index) => [
+      [index / 4, colour(name)], [(index + 1) / 4, colour(name)],
+    ]);
+    Plotly.react("map-schedule", [{
+      type: "heatmap", x: map.rounds, y: names, z: states, zmin: -0.5, zmax: 3.5, colorscale: stops, showscale: false,
+      text: words(states, (value) => STATES[value]), hovertemplate: "%{text}<extra></extra>", xgap: width > 80 ? 0 : 1, ygap: names.length > 60 ? 0 : 1,
+    }], themed(axes), config);
+
+    const waiting = rows(map.waiting, order, width);
+    Plotly.react("map-waiting", [{
+      type: "heatmap", x: map.rounds, y: names, z: waiting, zmin: 0,
+      colorscale: isDark() ? [[0, "#14171a"], [0.5, "#1f6f9f"], [1, "#f5be45"]] : [[0, "#ffffff"], [0.5, "#56b4e9"], [1, "#003a5d"]],
+      colorbar: { title: { text: "samples", side: "right" }, thickness: 10, outlinewidth: 0, len: 1 },
+      text: words(waiting, (value) => `${value} samples waiting`), hovertemplate: "%{text}<extra></extra>",
+    }], themed(axes), config);
+
+    Plotly.react("map-energy", [
+      {
+        type: "bar", name: "spent", x: names, y: order.map((row) => map.energy_mj[row]), customdata: about,
+        marker: { color: colour("--sent") }, hovertemplate: "%{y:.3~g} mJ per round<br>%{customdata}",
+      },
+      {
+        type: "scatter", mode: "lines", name: "budget", x: names, y: order.map((row) => map.budget_mj[row]),
+        line: { color: colour("--dropped"), width: 2, dash: "dash", shape: "hvh" }, hovertemplate: "%{y:.3~g} mJ per round",
+      },
+    ], themed({
+      xaxis: { title: { text: byBeta ? "Devices, best channel on the right" : "Devices, latest data on the right" }, type: "category", showticklabels: false, showgrid: false },
+      yaxis: { title: { text: "Energy (mJ per round)" }, rangemode: "tozero" },
+      bargap: 0.15,
+    }), config);
+
+    const shown = map.device.length;
+    byId("map-note").textContent =
+      (shown < map.devices ? `${shown} of ${map.devices} devices are shown, evenly spread over the order of their channels. ` : "") +
+      (map.step > 1 ? `Each column puts ${map.step} rounds together: the most that happened in any of them.` : "");
+  }
+
+  function drawAll() { drawLines(); drawDevices(); }
+
+  drawAll();
+  byId("show-seeds")?.addEventListener("change", (event) => showSeeds(event.target.checked));
+  for (const id of ["map-arm", "map-seed", "map-order"]) byId(id)?.addEventListener("change", drawDevices);
+  darkScheme.addEventListener("change", drawAll);
+  window.addEventListener("beforeprint", () => { printing = true; drawAll(); });
+  window.addEventListener("afterprint", () => { printing = false; drawAll(); });
+  document.documentElement.dataset.drawn = "yes";
+})();

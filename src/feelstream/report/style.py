@@ -1,0 +1,71 @@
+"""One look for every figure and chart: colours, line styles, sizes.
+
+The colours are Okabe and Ito's, which people with the common colour-vision deficiencies can tell apart; line styles and
+markers tell the same curves apart in grey.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+COLUMN_WIDTH_IN = 3.5  # one column of a two-column paper
+PANEL_HEIGHT_IN = 2.45
+PNG_DPI = 200
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How one curve is drawn, on white (`light`) and on a dark page (`dark`)."""
+
+    light: str
+    dark: str
+    mpl_dash: str | tuple[int, tuple[float, ...]]
+    plotly_dash: str
+    marker: str
+
+
+LINE_STYLES: tuple[LineStyle, ...] = (
+    LineStyle("#0072B2", "#4FB3E8", "-", "solid", "o"),  # blue
+    LineStyle("#D55E00", "#FF8A3D", (0, (5, 1.6)), "dash", "s"),  # vermilion
+    LineStyle("#009E73", "#35CFA0", (0, (4, 1.4, 1, 1.4)), "dashdot", "^"),  # bluish green
+    LineStyle("#CC79A7", "#E79CC6", (0, (1.2, 1.2)), "dot", "D"),  # reddish purple
+    LineStyle("#E69F00", "#F5BE45", (0, (8, 2)), "longdash", "v"),  # orange
+    LineStyle("#56B4E9", "#9AD7FA", (0, (8, 1.5, 1.5, 1.5)), "longdashdot", "P"),  # sky blue
+    LineStyle("#000000", "#E8E8E8", "-", "solid", "X"),  # black
+)
+
+
+def line_style(index: int) -> LineStyle:
+    """The style of the index-th curve; beyond the list, colours come again."""
+    return LINE_STYLES[index % len(LINE_STYLES)]
+
+
+# matplotlib settings, given to rc_context so that nothing of the user's own is changed.
+RC: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: the same figure on every machine
+    "font.size": 8.0,
+    "axes.labelsize": 8.0,
+    "axes.titlesize": 8.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#D9D9D9",
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.6,
+    "legend.frameon": False,
+    "legend.handlelength": 3.0,
+    "pdf.fonttype": 42,  # TrueType, embedded: journals refuse Type 3
+    "savefig.dpi": PNG_DPI,
+}

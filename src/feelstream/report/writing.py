@@ -1,0 +1,79 @@
+"""Everything that is made from results: figures, curves, claims, report.html, and the page for the docs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from feelstream import experiment, reproduce
+from feelstream.errors import RunError
+from feelstream.experiment import Arm, Plan, Results
+from feelstream.files import write_atomically, write_json
+from feelstream.report import curves as curve_tables
+from feelstream.report import figures
+from feelstream.report.claims import Finding, judged
+from feelstream.report.docs import write_docs
+from feelstream.report.page import page
+from feelstream.report.verdicts import EXPLAINED
+from feelstream.run import read
+
+
+@dataclass(frozen=True)
+class Written:
+    """What `write` left behind."""
+
+    report: Path
+    figures: list[Path]
+    findings: list[Finding]
+
+
+def results_in(directory: str | Path) -> Results:
+    """The results in a directory: of `reproduce` or `compare`, or a single run's."""
+    path = Path(directory)
+    if (path / "plan.json").is_file():
+        return experiment.load(path)
+    if (path / "run.json").is_file():
+        run = read(path)
+        label = run.scenario.policy.plugin_name()
+        plan = Plan(f"{path.resolve().name}, seed {run.seed}", (Arm(label, run.scenario),), (run.seed,))
+        return Results(plan, {(label, run.seed): path}, [])
+    raise RunError(f"{path} holds neither results (plan.json) nor a run (run.json)")
+
+
+def write(results: Results, out: str | Path, docs: Path | None = None) -> Written:
+    """Write report.html and, for a plan of the paper's figures, figures/, curves.csv and .parquet and claims.json."""
+    if not results.finished:
+        raise RunError(f"there is nothing to report: no run of '{results.plan.name}' has finished")
+    out = Path(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise RunError(f"cannot use the directory {out}: {problem.strerror}") from problem
+    rounds, shown = results.rounds(), reproduce.figures_of(results.plan)
+    findings = judged(results.plan, rounds)
+    drawn: list[Path] = []
+    if shown:
+        table = curve_tables.curves(shown, rounds)
+        curve_tables.save(table, out)
+        drawn = figures.save_all(shown, table, out / "figures")
+        write_json(out / "claims.json", _claims_file(results, findings))
+        if docs is not None:
+            write_docs(docs, results, table, findings)
+    elif docs is not None:
+        raise RunError("the docs page is about the paper's figures, and these results are of something else")
+    text = page(results, rounds, findings)
+    report = out / "report.html"
+    write_atomically(report, lambda file: file.write_text(text, encoding="utf-8"))
+    return Written(report, drawn, findings)
+
+
+def _claims_file(results: Results, findings: list[Finding]) -> dict[str, object]:
+    return {
+        "plan": results.plan.name,
+        "seeds": list(results.plan.seeds),
+        "changed_from_the_paper_presets": reproduce.changes(results.plan),
+        "interval": "two-sided 95 % t interval over seeds of a per-seed number",
+        "early_late": "first third and last third of the rounds",
+        "verdicts": {str(verdict): words for verdict, words in EXPLAINED.items()},
+        "claims": [finding.as_dict() for finding in findings],
+    }

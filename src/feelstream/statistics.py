@@ -1,0 +1,163 @@
+"""Honest comparisons: paired by seed, with intervals, and no verdict without one.
+
+With one seed every arm meets the same world, so arms are compared by their differences seed by seed. The one test
+used throughout is the two-sided paired t-test at 5 %: an arm is called higher or lower where the 95 % interval of the
+mean difference excludes 0, which is the same thing. Intervals assume that the means over seeds are about normal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+TEST = "two-sided paired t-test at 5 %"
+LEVEL = 0.95
+HIGHER, LOWER = "higher", "lower"
+NOT_DISTINGUISHABLE = "not distinguishable"
+ONE_SEED = "one seed: no interval"
+NO_SEED = "no seed in common"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over n seeds and its confidence interval; low and high are None where n < 2, mean is NaN where n = 0."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+    @property
+    def half_width(self) -> float | None:
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    @property
+    def verdict(self) -> str:
+        """What may be said of a difference: higher, lower, not distinguishable, or that there is no interval."""
+        if self.low is None or self.high is None:
+            return ONE_SEED if self.n else NO_SEED
+        if self.low > 0:
+            return HIGHER
+        return LOWER if self.high < 0 else NOT_DISTINGUISHABLE
+
+
+def interval(values: ArrayLike, level: float = LEVEL) -> Interval:
+    """x̄ ± t_{n−1} s/√n, t_{n−1} the (1+level)/2 quantile of Student's distribution; one value per seed.
+
+    n = 1: no interval. All values equal: the interval is that point.
+    """
+    x = np.asarray(values, float)
+    if x.ndim != 1 or not np.isfinite(x).all():
+        raise ValueError("an interval needs one finite number per seed")
+    n = len(x)
+    if n < 2:
+        return Interval(float(x[0]) if n else float("nan"), None, None, n)
+    mean = float(x.mean())
+    half = 0.0 if (x == x[0]).all() else float(t_quantile(n, level) * x.std(ddof=1) / sqrt(n))
+    return Interval(mean, mean - half, mean + half, n)
+
+
+def paired_difference(a: ArrayLike, b: ArrayLike, level: float = LEVEL) -> Interval:
+    """Interval of the mean of a − b; entry i of both belongs to the same seed."""
+    x, y = np.asarray(a, float), np.asarray(b, float)
+    if x.shape != y.shape:
+        raise ValueError(f"pairs need as many values on both sides, not {x.shape} and {y.shape}")
+    return interval(x - y, level)
+
+
+def paired_saving(a: ArrayLike, b: ArrayLike, level: float = LEVEL) -> Interval:
+    """Interval of the mean of 1 − a/b by seed: the share of b that a saves (0.16 means 16 %); b must not be 0."""
+    x, y = np.asarray(a, float), np.asarray(b, float)
+    if x.shape != y.shape or (y == 0).any():
+        raise ValueError("a saving needs as many values on both sides, and none of the second side 0")
+    return interval(1 - x / y, level)
+
+
+def t_quantile(n: ArrayLike, level: float = LEVEL) -> np.ndarray:
+    """The factor on s/√n: the (1+level)/2 quantile of Student's t with n − 1 degrees of freedom."""
+    return np.asarray(stdtrit(np.asarray(n, float) - 1, (1 + level) / 2))
+
+
+def compare_arms(runs: pl.DataFrame, column: str, arm: str, reference: str, level: float = LEVEL) -> Interval:
+    """arm − reference of a column of `per_run`, over the seeds that both have."""
+    pairs = (
+        runs.filter(arm=arm)
+        .select("seed", a=column)
+        .join(runs.filter(arm=reference).select("seed", b=column), on="seed")
+        .drop_nulls()
+        .sort("seed")
+    )
+    return paired_difference(pairs["a"], pairs["b"], level)
+
+
+def band_by_round(rounds: pl.DataFrame, column: str, level: float = LEVEL) -> pl.DataFrame:
+    """Columns arm, round, mean, low, high, n: the interval over seeds of `column` in each round, arms in their order.
+
+    Rounds without a value (not evaluated) are left out; low and high are null where n = 1.
+    """
+    table = (
+        rounds.drop_nulls(column)
+        .group_by("arm", "round", maintain_order=True)
+        .agg(mean=pl.col(column).mean(), s=pl.col(column).std(), n=pl.len().cast(pl.Int64))
+    )
+    n = table["n"].to_numpy()
+    half = np.where(n > 1, t_quantile(np.maximum(n, 2), level) / np.sqrt(n), np.nan)
+    margin = pl.col("s") * pl.Series("half", half, nan_to_null=True)
+    return table.select(
+        "arm", "round", "mean", (pl.col("mean") - margin).alias("low"), (pl.col("mean") + margin).alias("high"), "n"
+    )
+
+
+def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
+    """One row per arm and seed: arm, seed, final_accuracy, accuracy_area, final_loss, energy_j, queue_j.
+
+    accuracy_area is `mean_height` of the accuracy curve; energy_j is energy per device and round, averaged over the
+    run; queue_j the mean queue at the end. The first three are null where nothing was learned.
+    """
+    rows = []
+    for (arm, seed), table in rounds.group_by("arm", "seed", maintain_order=True):
+        tested, last = table.drop_nulls("accuracy"), table.row(-1, named=True)
+        area = mean_height(tested["round"], tested["accuracy"]) if len(tested) else None
+        rows.append((arm, seed, last["accuracy"], area, last["loss"], last["energy_mean_cum_j"], last["queue_mean_j"]))
+    numbers = ("final_accuracy", "accuracy_area", "final_loss", "energy_j", "queue_j")
+    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(numbers, pl.Float64)
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def mean_height(x: ArrayLike, y: ArrayLike) -> float:
+    """Area under the curve over its length: ∫ y dx / (x_last − x_first) by trapezes, in the unit of y.
+
+    One point: its height.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    return float(y[0]) if len(y) == 1 else float(np.trapezoid(y, x) / (x[-1] - x[0]))
+
+
+def rounds_to_reach(run: pl.DataFrame, accuracy: float) -> int | None:
+    """First tested round of one run with at least this accuracy; None where it was never reached."""
+    reached = run.filter(pl.col("accuracy") >= accuracy)
+    return int(reached["round"][0]) if len(reached) else None
+
+
+def joules_to_reach(run: pl.DataFrame, accuracy: float) -> float | None:
+    """Energy per device that one run had spent by `rounds_to_reach`, J; None where it was never reached."""
+    when = rounds_to_reach(run, accuracy)
+    return None if when is None else float(run.filter(pl.col("round") <= when)["energy_mean_j"].sum())
+
+
+def jain_index(shares: ArrayLike | Sequence[float]) -> float:
+    """Fairness (Σx)² / (n Σx²): 1 where all x ≥ 0 are equal, 1/n where one has it all. All 0: 1.
+
+    Reference: R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination", DEC-TR-301, 1984.
+    """
+    x = np.asarray(shares, float)
+    if len(x) == 0 or (x < 0).any():
+        raise ValueError("fairness needs at least one share, and none below 0")
+    x = x / (x.max() or 1.0)  # no overflow, no underflow
+    return float(x.sum() ** 2 / (len(x) * (x**2).sum())) if x.any() else 1.0

@@ -1,0 +1,14 @@
+"""Settings of all property tests, and the builders that several tests share."""
+
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+# Derandomised: a failure is the same failure on every machine. The machine may be slow, so no deadline.
+settings.register_profile(
+    "feelstream", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("feelstream")

@@ -1,0 +1,117 @@
+"""A stored run is found again if and only if nothing that decides its numbers has changed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_plans import arm, in_process, tables, two_arms
+
+import feelstream as fs
+from feelstream.errors import ScenarioError
+from feelstream.experiment import Arm, Plan, identity
+
+BASE = fs.preset("tiny", ["learning.engine=none"])
+
+
+def name_of(scenario: fs.Scenario, seed: int = 0, **changed: object) -> str:
+    return identity.run_name(scenario, seed, identity.identity(scenario) | changed)
+
+
+def test_a_name_is_readable_and_stable() -> None:
+    assert re.fullmatch(r"lyapunov-iid-k10-n2-seed3-[0-9a-f]{16}", name_of(BASE, 3))
+    assert name_of(BASE) == name_of(fs.preset("tiny", ["learning.engine=none"]))
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "policy.V=0.06",
+        "policy.V=inf",
+        "system.round_s=4.5",
+        "radio.fading=none",
+        "data.samples=2001",
+        "trace.level=rounds",
+    ],
+)
+def test_any_other_setting_has_another_name(override: str) -> None:
+    assert name_of(fs.preset("tiny", ["learning.engine=none", override])) != name_of(BASE)
+
+
+@pytest.mark.parametrize("changed", [{"feelstream": "9"}, {"format": 0}, {"engine": {"isa": "x"}}, {"data": "0"}])
+def test_another_version_engine_or_data_has_another_name(changed: dict[str, object]) -> None:
+    assert name_of(BASE, **changed) != name_of(BASE)
+
+
+def test_engine_and_data_are_those_of_the_run_itself(tmp_path: Path) -> None:
+    scenario = fs.preset("tiny", ["learning.engine=torch", "system.rounds=1"])
+    known, about = identity.identity(scenario), fs.simulate(scenario).about
+    assert known["engine"] == about["engine"]
+    assert known["engine"]["name"] == "torch"
+    assert known["data"] == about["data"]["digest"]
+
+
+POLICY = """
+from feelstream.policies.random import Random
+class Mine(Random):
+    '''{}'''
+"""
+
+
+def test_a_changed_policy_file_is_another_run(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(POLICY.format("first"))
+    scenario = fs.preset("tiny", ["learning.engine=none", f"policy.name={file}:Mine"])
+    before = name_of(scenario)
+    file.write_text(POLICY.format("second"))
+    assert name_of(scenario) != before
+
+
+def test_a_changed_data_file_is_another_run(tmp_path: Path) -> None:
+    file = tmp_path / "own.npz"
+    names = []
+    for shade in (1, 2):
+        images, labels = (
+            np.arange(640, dtype=np.uint8).reshape(40, 1, 4, 4) // shade,
+            (np.arange(40) % 10).astype(np.uint8),
+        )
+        np.savez(file, x_train=images, y_train=labels, x_test=images, y_test=labels)
+        names.append(name_of(fs.preset("tiny", ["learning.engine=none", f"data.dataset={file}"])))
+    assert names[0] != names[1]
+
+
+def test_a_package_policy_counts_by_its_file() -> None:
+    scenario = fs.preset("tiny", ["learning.engine=none", "policy.name=feelstream.policies.random:Random"])
+    assert list(identity.identity(scenario)["files"]) == ["feelstream.policies.random:Random"]
+
+
+def test_changed_settings_play_anew_beside_the_old(tmp_path: Path) -> None:
+    first = in_process(two_arms(), tmp_path)
+    old = tables(tmp_path)
+    second = in_process(two_arms((0, 1), "policy.size=3"), tmp_path)
+    assert set(tables(tmp_path)) > set(old)
+    assert {name: tables(tmp_path)[name] for name in old} == old
+    assert first.rounds()["planned"].unique().to_list() == [2]
+    assert second.rounds()["planned"].unique().to_list() == [3]
+
+
+@pytest.mark.parametrize(
+    ("arms", "seeds", "message"),
+    [
+        ((), (0,), "at least one arm"),
+        ((Arm("a", BASE),), (), "at least one arm and one seed"),
+        ((Arm("a", BASE), Arm("a", BASE)), (0,), "the arm 'a' 2 times"),
+        ((Arm("a", BASE),), (1, 1), "the seed '1' 2 times"),
+        ((Arm("a", BASE),), (0, -1), "a seed must be 0 or more, not -1"),
+    ],
+)
+def test_plans_that_make_no_sense(arms: tuple[Arm, ...], seeds: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        Plan("x", arms, seeds)
+
+
+def test_unknown_arm_names_the_known_ones() -> None:
+    with pytest.raises(ScenarioError, match="no arm 'b'; it has: a"):
+        Plan("x", (arm("a"),), (0,)).arm("b")

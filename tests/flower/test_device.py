@@ -1,0 +1,132 @@
+"""The client's helper: what it tells, what it keeps, what it measures and what it hides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from federation import FakeGrid
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+
+from feelstream.flower import Device, meters
+from feelstream.flower.device import DeviceError
+from feelstream.flower.noise import NoisyCounts
+from feelstream.flower.report import QUERY, SERVER
+
+HELD = [4, 0, 6]
+
+
+def context(**config: Any) -> Context:
+    FakeGrid()  # fills in who we are
+    return Context(1, 7, {"partition-id": 2, **config}, RecordDict(), {})
+
+
+def message(round: int = 1, buffer: str = "keep") -> Message:
+    told = {
+        "round": round, "used-round": 0, "buffer": buffer,
+        "frequency-hz": [1e8, 1e9], "gain-range": [0.25, 4.0],
+    }  # fmt: skip
+    return Message(RecordDict({SERVER: ConfigRecord(told)}), 7, QUERY)
+
+
+def test_defaults_come_from_the_node_and_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "cpu_frequency_hz", lambda: None)
+    device = Device(context(), message(), HELD)
+    assert (device.name, device.f_hz, device.beta) == ("2", 1e9, 1.0)
+    named = Device(context(**{"device-name": "pump", "beta": 2.0}), message(), HELD)
+    assert (named.name, named.beta) == ("pump", 2.0)
+
+
+def test_a_reading_stays_within_what_the_server_expects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "cpu_frequency_hz", lambda: 3.6e9)
+    assert Device(context(), message(), HELD).f_hz == 1e9
+    monkeypatch.setattr(meters, "cpu_frequency_hz", lambda: 5e8)
+    assert Device(context(), message(), HELD).f_hz == 5e8
+
+
+def test_the_first_message_of_a_round_fixes_the_counts() -> None:
+    node = context()
+    Device(node, message(1), HELD)
+    assert Device(node, message(1), [9, 9, 9]).stored_labels.tolist() == HELD
+    assert Device(node, message(2), [9, 9, 9]).stored_labels.tolist() == [9, 9, 9]
+
+
+def test_time_and_energy_are_measured_and_kept() -> None:
+    readings = iter([10.0, 12.5])
+    node = context()
+    device = Device(node, message(), HELD, meter=lambda: next(readings))
+    with device.training():
+        sum(range(1000))
+    report = device.report(t_tr_s=0.5, e_tr_j=0.25)
+    assert report.e_cmp_j == 2.5
+    assert report.t_cmp_s is not None
+    assert report.t_cmp_s > 0
+    assert (report.t_tr_s, report.e_tr_j) == (0.5, 0.25)
+    device.answer()
+    assert node.state.metric_records["feelstream"]["e-cmp-j"] == 2.5
+
+
+def test_without_a_meter_the_energy_is_left_to_the_model() -> None:
+    device = Device(context(), message(), HELD, meter=None)
+    with device.training():
+        pass
+    assert device.report().e_cmp_j is None
+
+
+def test_what_the_app_must_give_is_said() -> None:
+    with pytest.raises(DeviceError, match="must give `fresh`"):
+        Device(context(), message(buffer="fifo"), HELD)
+    with pytest.raises(DeviceError, match="not from a feelstream strategy"):
+        Device(context(), Message(RecordDict(), 7, "train"), HELD)
+    nameless = context()
+    nameless.node_config.clear()
+    with pytest.raises(DeviceError, match="has no name"):
+        Device(nameless, message(), HELD)
+    with pytest.raises(DeviceError, match="noise on label counts"):
+        Device(context(), message(buffer="fifo"), HELD, fresh=HELD, epsilon=1.0)
+    with pytest.raises(DeviceError, match="greater than 0"):
+        Device(context(), message(), HELD, epsilon=0.0)
+
+
+def test_rapl_counts_on_when_its_counter_starts_over(tmp_path: Path) -> None:
+    assert meters.rapl(tmp_path) is None
+    (tmp_path / "max_energy_range_uj").write_text("10000000\n")
+    counter = tmp_path / "energy_uj"
+    counter.write_text("9000000\n")
+    meter = meters.rapl(tmp_path)
+    assert meter is not None
+    counter.write_text("9500000\n")
+    assert meter() == pytest.approx(0.5)
+    counter.write_text("1000000\n")
+    assert meter() == pytest.approx(2.0)
+
+
+def test_noisy_counts_only_grow_and_centre_on_the_truth() -> None:
+    rng = np.random.default_rng(1)
+    true, state, seen = np.zeros(4, np.int64), NoisyCounts.empty(4), []
+    for _ in range(50):
+        true = true + np.array([3, 0, 10, 1])
+        state = state.tell(true, 2.0, rng)
+        seen.append(state.released)
+    assert (np.diff(seen, axis=0) >= 0).all()
+    # 50 additions of Lap(1/2) have the deviation sqrt(50·2·(1/2)²) = 5; the greatest of a walk is a few of those.
+    assert np.abs(state.released - true).max() < 30
+    assert (state.released != true).any()
+
+
+def test_each_release_has_laplace_noise_of_the_stated_scale() -> None:
+    rng = np.random.default_rng(2)
+    true = np.full(20_000, 100, np.int64)
+    noise = NoisyCounts.empty(len(true)).tell(true, 0.5, rng).total - 100
+    # Of Lap(b) the mean magnitude is b, here 1/ε = 2, known to 2/sqrt(20000) = 0.014.
+    assert np.abs(noise).mean() == pytest.approx(2.0, abs=0.06)
+    assert np.median(noise) == pytest.approx(0.0, abs=0.06)
+
+
+def test_noise_is_drawn_once_for_each_round() -> None:
+    node = context()
+    first = Device(node, message(1), HELD, epsilon=0.1).stored_labels
+    again = Device(node, message(1), HELD, epsilon=0.1).stored_labels
+    assert first.tolist() == again.tolist()

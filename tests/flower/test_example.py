@@ -1,0 +1,66 @@
+"""The example app, run as it is: its server against its clients, in this process."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from federation import FakeGrid
+from flwr.app import Context, Message, RecordDict
+
+import feelstream as fs
+
+pytest.importorskip("torch", reason="needs PyTorch: install feelstream[torch]")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "flower-mnist"
+DEVICES = 5
+
+
+@pytest.fixture
+def apps(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    yield importlib.import_module("flower_mnist.server_app"), importlib.import_module("flower_mnist.client_app")
+    for name in [name for name in sys.modules if name.startswith("flower_mnist")]:
+        del sys.modules[name]
+
+
+def play(apps: Any, **changes: Any) -> FakeGrid:
+    server_app, client_app = apps
+    settings = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    config = settings | {"dataset": "synthetic", "num-rounds": 4, "local-steps": 2, "devices": DEVICES} | changes
+    grid = FakeGrid()
+
+    def answer(context: Context, message: Message) -> Message:
+        context.run_config = config
+        return client_app.app(message, context)
+
+    for device in range(DEVICES):
+        grid.add(50 - device, {"partition-id": device, "num-partitions": DEVICES}, answer)
+    server_app.main(grid, Context(1, 1, {}, RecordDict(), config))
+    return grid
+
+
+def test_the_example_schedules_trains_and_verifies(
+    apps: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play(apps, out=str(tmp_path / "run"))
+    run = fs.read(tmp_path / "run")
+    assert run.rounds["transmitted"].to_list() == [2, 2, 2, 2]
+    assert run.devices is not None
+    assert run.devices.filter(run.devices["scheduled"])["metered"].all()  # training time is measured
+    assert run.rounds["loss"].n_unique() == 4  # the model moves in every round
+    assert fs.verify(tmp_path / "run").ok
+    assert "accuracy" in capsys.readouterr().out
+
+
+def test_the_example_runs_with_private_label_counts(apps: Any, tmp_path: Path) -> None:
+    play(apps, out=str(tmp_path / "run"), epsilon=0.5)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    assert fs.verify(tmp_path / "run").ok
+    # 60 samples of two digits come with every round; noisy counts are of others too, and do not add up to it.
+    first = devices.filter(devices["round"] == 1)
+    assert (first["stored"] != 60).any()

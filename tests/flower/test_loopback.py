@@ -1,0 +1,85 @@
+"""A real SuperLink and real SuperNodes on free ports of this machine; nothing beyond it is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import feelstream as fs
+from feelstream.flower.loopback import (
+    federation,
+    is_complete,
+    rounds_done,
+    run_in_federation,
+    submit_replay,
+)
+
+pytestmark = pytest.mark.slow
+
+# Every device is fast enough for every round, so that only what goes wrong decides who transmits.
+FAST = ["cpu.frequency_hz=[1e9, 1.5e9]", "learning.engine=none", "data.samples=500", "data.arrivals.kind=uniform"]
+
+
+def test_a_federation_repeats_the_simulator(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch: install feelstream[torch]")
+    assert torch is not None
+    changes = ["learning.engine=torch", "learning.steps=2", "learning.batch=8"]
+    scenario = fs.preset("tiny", [*FAST, *changes, "system.devices=4", "system.rounds=2"])
+    played = run_in_federation(scenario, 5, tmp_path / "run", deadline_s=120, query_timeout_s=120)
+    simulated = fs.simulate(scenario, 5)
+    assert played.devices is not None
+    assert simulated.devices is not None
+    for column in ("scheduled", "transmitted", "stored", "fresh"):
+        assert played.devices[column].to_list() == simulated.devices[column].to_list()
+    np.testing.assert_allclose(played.devices["queue_next_j"], simulated.devices["queue_next_j"], rtol=1e-12)
+    np.testing.assert_allclose(played.rounds["loss"], simulated.rounds["loss"], rtol=1e-5)
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_a_federation_survives_its_devices(tmp_path: Path) -> None:
+    """Of five devices one is killed, one is too slow, one talks nonsense, one comes late; and one is well."""
+    well, slow, nonsense, doomed, latecomer = range(5)
+    scenario = fs.preset("tiny", [*FAST, "system.devices=5", "system.rounds=2", "policy.size=5", "policy.V=inf"])
+    out = tmp_path / "run"
+    with federation() as flower:
+        flower.start_node(well, 5)
+        flower.start_node(slow, 5, fault="slow", **{"slow-s": 600})
+        flower.start_node(nonsense, 5, fault="garbage")
+        flower.start_node(doomed, 5)
+        submit_replay(flower, scenario, 1, out, deadline_s=40, query_timeout_s=40, max_report_age=5)
+        flower.wait(lambda: (out / "run.json").exists(), 120)
+        flower.start_node(latecomer, 5)
+        flower.wait(lambda: rounds_done(out) >= 1, 180)
+        flower.kill(f"node-{doomed}")
+        flower.wait(lambda: is_complete(out), 240)
+        log = (flower.directory / "run.log").read_text(errors="replace")
+    _check_what_they_did(out, well, slow, nonsense, doomed, latecomer)
+    assert "sits out" in log  # the reason for leaving one out is logged
+    assert all(process.poll() is not None for process in flower.processes.values())
+
+
+def _check_what_they_did(out: Path, well: int, slow: int, nonsense: int, doomed: int, latecomer: int) -> None:
+    run = fs.read(out)
+    assert run.devices is not None
+    names = {"well": well, "slow": slow, "nonsense": nonsense, "doomed": doomed, "late": latecomer}
+    rows = {name: run.devices.filter(pl.col("device") == device) for name, device in names.items()}
+    assert rows["well"]["transmitted"].to_list() == [True, True]
+    assert rows["slow"]["scheduled"].to_list() == [True, True]
+    assert not rows["slow"]["transmitted"].any()
+    assert not rows["nonsense"]["scheduled"].any()
+    assert rows["doomed"]["transmitted"].to_list() == [True, False]
+    assert rows["late"]["transmitted"].to_list() == [False, True]
+    assert fs.verify(out).ok
+
+    # The queues, from the energies alone: who trained in vain has paid for it.
+    budget = run.scenario.known_system(1).energy_budget_j[0]
+    for key, table in rows.items():
+        queue = 0.0
+        for energy, after in zip(table["e_cmp_j"] + table["e_tr_j"], table["queue_next_j"], strict=True):
+            queue = max(queue + energy - budget, 0.0)
+            assert after == pytest.approx(queue, rel=1e-12), key
+    assert (rows["slow"]["e_cmp_j"] > 0).all()
+    assert (rows["nonsense"]["queue_next_j"] == 0).all()

@@ -1,0 +1,377 @@
+"""ScheduledFedAvg against nodes that vanish, return, lie, fall silent and measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from federation import Answer, FakeGrid
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp.strategy import FedAvg
+
+import feelstream as fs
+from feelstream.errors import FeelstreamError, RunError
+from feelstream.flower import Device, ScheduledFedAvg
+from feelstream.flower.report import DEVICE, QUERY
+from feelstream.policies import POLICIES
+
+K, CLASSES, SHORT = 4, 3, 0.01
+FAST = ["cpu.frequency_hz=[1e9, 1.5e9]", f"system.devices={K}", "policy.V=inf", "learning.engine=none"]
+START = {"w": np.zeros((2, 2), np.float32), "steps": np.array([0], np.int64)}
+
+
+def model() -> ArrayRecord:
+    return ArrayRecord({name: Array(values) for name, values in START.items()})
+
+
+def client(held: Callable[[int], list[int]], step: float = 1.0, **options: Any) -> Answer:
+    """A device that holds what `held` says of each round and moves the model by `step`."""
+
+    def answer(context: Context, message: Message) -> Message | None:
+        settings = {"f_hz": 1.2e9, "beta": 1.0, "meter": None} | options.get("device", {})
+        round = message.content.config_records["feelstream.server"]["round"]
+        assert isinstance(round, int)
+        device = Device(context, message, held(round), **settings)
+        arrays = message.content.array_records.get("arrays")
+        if arrays is None:
+            return device.answer()
+        trained = {name: Array((array.numpy() + step).astype(array.numpy().dtype)) for name, array in arrays.items()}
+        metrics = MetricRecord({"loss": step, "num-examples": 1})
+        return device.answer(ArrayRecord(trained), metrics, **options.get("after", {}))
+
+    return answer
+
+
+def growing(round: int) -> list[int]:
+    return [2 * round, round, 0]
+
+
+def silent_in_training(answer: Answer) -> Answer:
+    def quiet(context: Context, message: Message) -> Message | None:
+        return None if message.metadata.message_type == "train" else answer(context, message)
+
+    return quiet
+
+
+def grid_of(*answers: Answer, first: int = 10) -> FakeGrid:
+    grid = FakeGrid()
+    for device, answer in enumerate(answers):
+        grid.add(first + device, {"partition-id": device}, answer)
+    return grid
+
+
+def strategy(*overrides: str, **options: Any) -> ScheduledFedAvg:
+    scenario = fs.preset("tiny", [*FAST, *overrides])
+    settings = {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT, "wait_s": 0.0} | options
+    return ScheduledFedAvg(scenario, **settings)
+
+
+def rows(out: Path, device: int) -> pl.DataFrame:
+    devices = fs.read(out).devices
+    assert devices is not None
+    return devices.filter(pl.col("device") == device)
+
+
+def queries(grid: FakeGrid) -> int:
+    return sum(message.metadata.message_type == QUERY for message in grid.sent)
+
+
+def test_the_average_is_weighted_by_stored_samples() -> None:
+    grid = grid_of(client(lambda t: [30, 0, 0], 1.0), client(lambda t: [0, 10, 0], 5.0))
+    result = strategy().start(grid, model(), num_rounds=1)
+    expected = (30 * 1.0 + 10 * 5.0) / 40
+    np.testing.assert_allclose(result.arrays["w"].numpy(), expected)
+    assert result.arrays["steps"].numpy().tolist() == [round(expected)]
+    assert result.arrays["steps"].numpy().dtype == np.int64
+    assert result.train_metrics_clientapp[1]["loss"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [],
+        [client(lambda t: [0, 0, 0])] * K,
+        [silent_in_training(client(growing))] * K,
+        [lambda context, message: None] * K,
+    ],
+    ids=["nobody there", "no samples", "no reply", "deaf"],
+)
+def test_an_empty_round_changes_nothing_and_the_run_goes_on(answers: list[Answer], tmp_path: Path) -> None:
+    result = strategy(out=tmp_path / "run").start(grid_of(*answers), model(), num_rounds=3)
+    np.testing.assert_array_equal(result.arrays["w"].numpy(), START["w"])
+    assert fs.read(tmp_path / "run").rounds["transmitted"].sum() == 0
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_a_silent_trainer_is_charged_for_computing(tmp_path: Path) -> None:
+    grid = grid_of(silent_in_training(client(growing)), client(growing))
+    strategy("radio.fading=none", out=tmp_path / "run").start(grid, model(), num_rounds=2)
+    silent = rows(tmp_path / "run", 0)
+    computing = 1e-27 * 419328000 * 1.2e9**2
+    assert silent["scheduled"].all()
+    assert not silent["transmitted"].any()
+    np.testing.assert_allclose(silent["e_cmp_j"], computing)
+    np.testing.assert_allclose(silent["queue_next_j"], [computing - 5e-4, 2 * (computing - 5e-4)])
+    assert fs.verify(tmp_path / "run").ok
+
+
+@pytest.mark.parametrize("policy", POLICIES.names())
+def test_no_policy_minds_silence_and_absence(policy: str, tmp_path: Path) -> None:
+    grid = grid_of(silent_in_training(client(growing)), client(growing))  # and two that never come
+    changes = [f"policy.name={policy}", "policy.size=2", "system.energy_budget_j=1.0"]
+    scenario = fs.preset("tiny", [*FAST[:2], FAST[3], *changes])
+    options: dict[str, Any] = {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT}
+    ScheduledFedAvg(scenario, out=tmp_path / "run", **options).start(grid, model(), num_rounds=4)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    assert not devices.filter(pl.col("device") != 1)["transmitted"].any()
+    assert rows(tmp_path / "run", 1)["transmitted"].any()
+    report = fs.verify(tmp_path / "run")
+    assert report.ok, report
+
+
+def with_arrays(**arrays: Any) -> Answer:
+    honest = client(growing)
+
+    def answer(context: Context, message: Message) -> Message | None:
+        reply = honest(context, message)
+        assert reply is not None
+        if "arrays" in reply.content:
+            reply.content["arrays"] = ArrayRecord({name: Array(np.asarray(v)) for name, v in arrays.items()})
+        return reply
+
+    return answer
+
+
+def renamed(context: Context, message: Message) -> Message | None:
+    reply = client(growing)(context, message)
+    assert reply is not None
+    if message.metadata.message_type == "train":
+        reply.content[DEVICE] = ConfigRecord({"name": "1"})
+    return reply
+
+
+def failing(context: Context, message: Message) -> Message | None:
+    if message.metadata.message_type == "train":
+        return Message(Error(code=0, reason="out of memory"), reply_to=message)
+    return client(growing)(context, message)
+
+
+def raw_bytes(context: Context, message: Message) -> Message | None:
+    reply = client(growing)(context, message)
+    assert reply is not None
+    if message.metadata.message_type == "train":
+        bad = Array(dtype="float32", shape=(2, 2), stype="numpy.ndarray", data=b"not an array")
+        reply.content["arrays"] = ArrayRecord({"w": bad, "steps": Array(START["steps"])})
+    return reply
+
+
+BAD_UPDATES: dict[str, Answer] = {
+    "nan": with_arrays(w=np.full((2, 2), np.nan, np.float32), steps=START["steps"]),
+    "shape": with_arrays(w=np.zeros((2, 3), np.float32), steps=START["steps"]),
+    "type": with_arrays(w=np.zeros((2, 2), np.float64), steps=START["steps"]),
+    "names": with_arrays(w=START["w"]),
+    "bytes": raw_bytes,
+    "impostor": renamed,
+    "error": failing,
+    "lies about its gain": client(growing, after={"gain": -1.0}),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_UPDATES)
+def test_a_bad_update_is_dropped_and_the_others_count(kind: str, tmp_path: Path) -> None:
+    grid = grid_of(BAD_UPDATES[kind], client(growing, 2.0))
+    result = strategy(out=tmp_path / "run").start(grid, model(), num_rounds=1)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), 2.0)
+    assert rows(tmp_path / "run", 0)["scheduled"].all()
+    assert not rows(tmp_path / "run", 0)["transmitted"].any()
+    assert fs.verify(tmp_path / "run").ok
+
+
+def garbage(context: Context, message: Message) -> Message:
+    nonsense = MetricRecord({"stored-labels": [-1], "f-hz": 3.0})
+    return Message(RecordDict({"feelstream": nonsense, DEVICE: ConfigRecord({"name": "0"})}), reply_to=message)
+
+
+def test_a_bad_report_keeps_a_device_out(tmp_path: Path) -> None:
+    grid = grid_of(garbage, client(growing))
+    strategy(out=tmp_path / "run").start(grid, model(), num_rounds=2)
+    assert not rows(tmp_path / "run", 0)["feasible"].any()
+    assert rows(tmp_path / "run", 1)["transmitted"].all()
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_nobody_can_take_the_name_of_one_who_answers(tmp_path: Path) -> None:
+    grid = grid_of(client(lambda t: [1, 0, 0], 1.0))
+    grid.add(99, {"partition-id": 0}, client(lambda t: [1000, 0, 0], 100.0))
+    grid.add(98, {"device-name": "unheard of"}, client(growing, 100.0))
+    result = strategy(max_report_age=0).start(grid, model(), num_rounds=2)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), 2.0)
+
+
+def test_a_device_that_returns_keeps_its_queue(tmp_path: Path) -> None:
+    grid = grid_of(client(growing), client(growing))
+
+    class Watched(ScheduledFedAvg):
+        def configure_train(self, server_round: int, *args: Any) -> Any:
+            if server_round == 2:
+                grid.remove(10)
+            if server_round == 4:  # back, as another node and without its memory
+                grid.add(77, {"partition-id": 0}, client(growing))
+            return super().configure_train(server_round, *args)
+
+    scenario = fs.preset("tiny", FAST)
+    options: dict[str, Any] = {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT}
+    Watched(scenario, out=tmp_path / "run", **options).start(grid, model(), num_rounds=5)
+    device = rows(tmp_path / "run", 0)
+    assert device["transmitted"].to_list() == [True, False, False, True, True]
+    queue, budget = device["queue_next_j"].to_list(), 5e-4
+    assert queue[2] == pytest.approx(queue[0] - 2 * budget)
+    assert device["queue_j"].to_list()[3] == queue[2]
+    assert device["report_age"].to_list()[:3] == [0, 1, 2]
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_a_device_that_returns_need_not_wait_for_its_old_node_to_be_given_up() -> None:
+    grid = grid_of(lambda context, message: None)  # crashed, but still in Flower's list
+    chosen = strategy(max_report_age=0)
+    chosen.directory.meet([10])
+    chosen.directory.introduce(10, "0")
+    grid.add(77, {"partition-id": 0}, client(growing))
+    list(chosen.configure_train(1, model(), ConfigRecord(), grid))
+    assert chosen.directory.node(0) == 77
+
+
+def test_reports_ride_on_replies_and_only_the_unheard_are_asked(tmp_path: Path) -> None:
+    grid = grid_of(*[client(growing)] * K)
+    options = {"max_report_age": 2, "out": tmp_path / "run"}
+    strategy("policy.size=2", "policy.V=0.0001", **options).start(grid, model(), num_rounds=8)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    # Asked: everyone in the first round, and after that those last heard of three rounds ago; they are heard then.
+    asked = K
+    for device in range(K):
+        heard = 1
+        sent = rows(tmp_path / "run", device)["transmitted"].to_list()
+        for round in range(1, 9):
+            if round - heard > 2:
+                asked, heard = asked + 1, round
+            if sent[round - 1]:
+                heard = round
+    assert queries(grid) == asked
+    assert asked < 8 * K
+    assert devices["report_age"].max() == 2
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_everyone_is_asked_when_no_report_may_be_old() -> None:
+    grid = grid_of(*[client(growing)] * K)
+    strategy(max_report_age=0).start(grid, model(), num_rounds=3)
+    assert queries(grid) == 3 * K
+
+
+def test_node_ids_decide_nothing(tmp_path: Path) -> None:
+    tables = []
+    for name, ids in {"a": [5, 6, 7, 8], "b": [902, 13, 411, 2]}.items():
+        grid = FakeGrid()
+        for device, node in enumerate(ids):
+            grid.add(node, {"partition-id": device}, client(growing))  # all alike: ties everywhere
+        strategy(out=tmp_path / name, seed=4).start(grid, model(), num_rounds=4)
+        tables.append(fs.read(tmp_path / name).devices)
+    assert tables[0].equals(tables[1])
+
+
+def test_measured_energies_fill_the_queue(tmp_path: Path) -> None:
+    measured = {"t_cmp_s": 1.5, "e_cmp_j": 0.25, "t_tr_s": 0.5, "e_tr_j": 0.125}
+    grid = grid_of(client(growing, after=measured), client(growing))
+    strategy(out=tmp_path / "run").start(grid, model(), num_rounds=2)
+    metered = rows(tmp_path / "run", 0)
+    assert metered["metered"].all()
+    np.testing.assert_allclose(metered["queue_next_j"], [0.375 - 5e-4, 2 * (0.375 - 5e-4)])
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_who_is_late_by_its_own_clock_is_dropped(tmp_path: Path) -> None:
+    grid = grid_of(client(growing, after={"t_cmp_s": 5.0, "e_cmp_j": 0.25}), client(growing, 2.0))
+    result = strategy(out=tmp_path / "run").start(grid, model(), num_rounds=1)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), 2.0)
+    late = rows(tmp_path / "run", 0)
+    assert not late["transmitted"].any()
+    assert late["e_cmp_j"].to_list() == [0.25]
+    assert fs.verify(tmp_path / "run").ok
+
+
+class PulledPlugError(Exception):
+    """The server's machine is gone."""
+
+
+def test_a_restarted_server_goes_on_with_queues_and_model(tmp_path: Path) -> None:
+    class Doomed(ScheduledFedAvg):
+        def aggregate_train(self, server_round: int, *args: Any) -> Any:
+            if server_round == 3:
+                raise PulledPlugError
+            return super().aggregate_train(server_round, *args)
+
+    answers = [client(growing), client(lambda t: [0, t, 3 * t], 3.0), client(lambda t: [1, 1, 1])]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    once = strategy("policy.size=2", out=whole).start(grid_of(*answers), model(), num_rounds=5)
+    grid, settings = grid_of(*answers), {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT}
+    scenario = fs.preset("tiny", [*FAST, "policy.size=2"])
+    with pytest.raises(PulledPlugError):
+        Doomed(scenario, out=broken, **settings).start(grid, model(), num_rounds=5)
+    with pytest.raises(RunError, match="another scenario"):
+        strategy("policy.size=1", out=broken).start(grid, model(), num_rounds=5)
+    twice = strategy("policy.size=2", out=broken).start(grid, model(), num_rounds=5)
+    for name in START:
+        np.testing.assert_array_equal(twice.arrays[name].numpy(), once.arrays[name].numpy())
+    assert fs.read(whole).rounds.equals(fs.read(broken).rounds)
+    assert fs.verify(broken).ok
+    done = strategy("policy.size=2", out=broken).start(FakeGrid(), model(), num_rounds=5)  # nothing left to do
+    np.testing.assert_array_equal(done.arrays["w"].numpy(), once.arrays["w"].numpy())
+
+
+def test_accuracy_is_stored_where_the_server_evaluates(tmp_path: Path) -> None:
+    def evaluate(round: int, arrays: ArrayRecord) -> MetricRecord:
+        return MetricRecord({"accuracy": 0.5, "loss": float(arrays["w"].numpy().mean())})
+
+    chosen = strategy("learning.eval_every=2", out=tmp_path / "run")
+    chosen.start(grid_of(client(growing)), model(), num_rounds=3, evaluate_fn=evaluate)
+    assert fs.read(tmp_path / "run").rounds["loss"].to_list() == [None, 2.0, 3.0]
+    assert fs.verify(tmp_path / "run").ok
+    with pytest.raises(FeelstreamError, match="evaluate_fn must return"):
+        strategy().start(grid_of(client(growing)), model(), 1, evaluate_fn=lambda round, arrays: None)
+
+
+def test_clients_evaluate_through_another_strategy() -> None:
+    evaluated = []
+
+    def answer(context: Context, message: Message) -> Message | None:
+        if message.metadata.message_type == "evaluate":
+            evaluated.append(message)
+            return Message(RecordDict({"m": MetricRecord({"accuracy": 0.75, "num-examples": 4})}), reply_to=message)
+        return client(growing)(context, message)
+
+    chosen = strategy(evaluation=FedAvg(min_evaluate_nodes=1, min_available_nodes=1))
+    result = chosen.start(grid_of(answer), model(), num_rounds=2)
+    assert len(evaluated) == 2
+    assert result.evaluate_metrics_clientapp[2]["accuracy"] == 0.75
+
+
+def test_policy_and_names_can_be_given(tmp_path: Path) -> None:
+    names = ["north", "south", "east", "west"]
+    grid = FakeGrid()
+    grid.add(3, {"device-name": "east"}, client(growing))
+    chosen = strategy(policy="random", names=names, out=tmp_path / "run")
+    chosen.start(grid, model(), num_rounds=1)
+    assert rows(tmp_path / "run", 2)["transmitted"].all()
+    about = fs.read(tmp_path / "run").about
+    assert about["deployment"]["names"] == names
+    assert about["scenario"]["policy"]["name"] == "random"
+    with pytest.raises(FeelstreamError, match="names must list"):
+        strategy(names=["one"])
+    with pytest.raises(FeelstreamError, match="all be different"):
+        strategy(names=["a"] * K)

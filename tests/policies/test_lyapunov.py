@@ -1,0 +1,186 @@
+"""The scheduler against brute force over all subsets of devices, written from the model's rules."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from builders import observation, system
+from feelstream.errors import ScenarioError
+from feelstream.policies import Lyapunov
+from feelstream.policies.base import Observation, lowest
+
+METRICS = ("combined", "amount", "dissimilarity")
+
+
+@dataclass
+class Device:
+    """What the draws vary; few different values, so that scores tie."""
+
+    f_hz: float
+    beta: float
+    stored: int
+    labels: tuple[int, int, int]
+    queue_j: float
+
+
+DEVICE = st.builds(
+    Device,
+    f_hz=st.sampled_from([1.0e8, 1.3e8, 1.3e8, 1.06e8, 2e8, 1e9]),  # the first is always too slow
+    beta=st.sampled_from([0.5, 1.0, 2.0]),
+    stored=st.sampled_from([0, 9, 9, 9]),
+    labels=st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 1)),
+    queue_j=st.sampled_from([0.0, 0.0, 0.01, 0.3, 5.0]),
+)
+SITUATION = {
+    "devices": st.lists(DEVICE, min_size=1, max_size=10),
+    "used": st.sampled_from([(0, 0, 0), (1, 1, 1), (5, 0, 2)]),
+    "V": st.sampled_from([1e-3, 0.05, 1.0, math.inf]),
+    "metric": st.sampled_from(METRICS),
+    "size": st.integers(1, 10),
+    "narrow": st.booleans(),
+}
+
+
+def observe(devices: list[Device], used: tuple[int, ...], narrow: bool) -> Observation:
+    """`narrow`: a band on which each further device costs about 0.3 s, so that Π_f(n) shrinks with n."""
+    of = system(len(devices), classes=3, bandwidth_hz=1e5 if narrow else 20e6)
+    labels = np.array([d.labels if d.stored else (0, 0, 0) for d in devices], np.int32)
+    return observation(
+        of,
+        f_hz=np.array([d.f_hz for d in devices]),
+        beta=np.array([d.beta for d in devices]),
+        stored=np.array([d.stored for d in devices]),
+        fresh=labels.sum(axis=1).astype(np.int64),
+        fresh_labels=labels,
+        used_labels=np.array(used),
+        queue_j=np.array([d.queue_j for d in devices]),
+    )
+
+
+class ByHand:
+    """Feasible set and scores of one planned size, in plain Python."""
+
+    def __init__(self, seen: Observation, n: int, V: float, metric: str) -> None:
+        s, devices = seen.system, range(seen.system.devices)
+        rate = s.rate_discount * s.bandwidth_hz / n
+        rate *= math.log2(1 + n * s.received_power_w / (s.bandwidth_hz * s.noise_w_per_hz))
+        time_s = s.update_bits / rate
+        self.feasible = [k for k in devices if seen.stored[k] >= 1 and s.cycles / seen.f_hz[k] + time_s <= s.round_s]
+        total = sum(int(seen.fresh[k]) for k in self.feasible)
+        self.score = {}
+        for k in self.feasible:
+            amount = len(self.feasible) * int(seen.fresh[k]) / total if total else 0.0
+            other = self._unlike(seen.fresh_labels[k].tolist(), seen.used_labels.tolist())
+            worth = {"combined": amount + other, "amount": amount, "dissimilarity": other}[metric]
+            energy = s.power_coefficient * s.cycles * seen.f_hz[k] ** 2 + s.received_power_w / seen.beta[k] * time_s
+            self.score[k] = -worth if math.inf == V else float(seen.queue_j[k] * energy - V * worth)
+
+    @staticmethod
+    def _unlike(fresh: list[int], used: list[int]) -> float:
+        if not sum(fresh) or not sum(used):
+            return 0.0
+        x = [3 * count / sum(used) - 1 for count in used]
+        y = [3 * count / sum(fresh) - 1 for count in fresh]
+        scale = sum(a * a for a in x) + sum(b * b for b in y)
+        return sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / scale if scale > 1e-20 else 0.0
+
+    def total(self, chosen: tuple[int, ...]) -> float:
+        return math.fsum(self.score[k] for k in chosen)
+
+    def least(self, n: int) -> float:
+        return min((self.total(chosen) for chosen in combinations(self.feasible, n)), default=math.inf)
+
+
+def about(value: float) -> object:
+    return pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+def choose(seen: Observation, V: float, size: int, cardinality: str, metric: str) -> tuple[int, ...]:
+    policy = Lyapunov(V=V, size=size, cardinality=cardinality, metric=metric)
+    return tuple(policy.select({}, seen, np.random.default_rng(0)).schedule.tolist())
+
+
+@settings(max_examples=100)
+@given(**SITUATION)
+def test_exact(devices, used, V, metric, size, narrow) -> None:
+    seen, size = observe(devices, used, narrow), min(size, len(devices))
+    hand, chosen = ByHand(seen, size, V, metric), choose(seen, V, size, "exact", metric)
+    assert set(chosen) <= set(hand.feasible)
+    assert len(chosen) == min(size, len(hand.feasible))
+    assert hand.total(chosen) == about(hand.least(len(chosen)))
+
+
+@settings(max_examples=100)
+@given(**SITUATION)
+def test_cap(devices, used, V, metric, size, narrow) -> None:
+    seen, size = observe(devices, used, narrow), min(size, len(devices))
+    hand, chosen = ByHand(seen, size, V, metric), choose(seen, V, size, "cap", metric)
+    assert set(chosen) <= set(hand.feasible)
+    assert len(chosen) <= size
+    assert all(hand.score[k] < 1e-12 for k in chosen)
+    assert hand.total(chosen) == about(min(hand.least(n) for n in range(size + 1)))
+
+
+@settings(max_examples=100)
+@given(**SITUATION)
+def test_free(devices, used, V, metric, size, narrow) -> None:
+    seen, size = observe(devices, used, narrow), min(size, len(devices))
+    by_size = {n: ByHand(seen, n, V, metric) for n in range(1, size + 1)}
+    chosen = choose(seen, V, size, "free", metric)
+    found = by_size[len(chosen)].total(chosen) if chosen else 0.0
+    assert len(chosen) <= size
+    assert not chosen or set(chosen) <= set(by_size[len(chosen)].feasible)
+    assert found == about(min([0.0, *(hand.least(n) for n, hand in by_size.items())]))
+
+
+@pytest.mark.parametrize("cardinality", ["exact", "cap", "free"])
+def test_ties_fall_uniformly(cardinality: str) -> None:
+    """Two devices lead, five tie for two places left: each of the five gets a place in 2 of 5 cases."""
+    fresh = np.array([5, 2, 2, 9, 2, 2, 2])
+    seen = observation(system(7, classes=1), fresh=fresh, fresh_labels=fresh[:, None].astype(np.int32))
+    policy, rng = Lyapunov(size=4, cardinality=cardinality), np.random.default_rng(7)
+    drawn = np.zeros(7)
+    for _ in range(2000):
+        drawn[policy.select({}, seen, rng).schedule] += 1
+    assert drawn[[0, 3]].tolist() == [2000, 2000]
+    assert chisquare(drawn[[1, 2, 4, 5, 6]]).pvalue > 1e-3
+
+
+def test_ties_do_not_depend_on_the_device_number() -> None:
+    pairs = [tuple(lowest(np.zeros(5), np.ones(5, bool), 2, np.random.default_rng(seed))) for seed in range(50)]
+    assert len(set(pairs)) == 10
+
+
+def test_free_plans_the_size_it_chose() -> None:
+    seen = observation(system(5), queue_j=np.array([0.0, 0.0, 1e6, 1e6, 1e6]))
+    decision = Lyapunov(size=5, cardinality="free").select({}, seen, np.random.default_rng(0))
+    assert decision.plan.n == len(decision.schedule) == 2
+
+
+def test_nobody_is_scheduled_where_nobody_can() -> None:
+    seen = observation(system(3), stored=np.zeros(3, np.int64))
+    for cardinality in ("exact", "cap", "free"):
+        assert choose(seen, 0.05, 2, cardinality, "combined") == ()
+
+
+def test_a_metric_must_give_a_finite_number_per_device(tmp_path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def one(amount, dissimilarity):\n    return [1.0]\n")
+    policy = Lyapunov(size=1, metric=f"{file}:one")
+    with pytest.raises(ScenarioError, match=r"policy.metric: .*one finite number per device"):
+        policy.select({}, observation(system(3)), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("cardinality", "scheduled"), [("exact", 2), ("cap", 0), ("free", 0)])
+def test_a_score_of_nothing_is_no_reason_to_schedule(cardinality: str, scheduled: int) -> None:
+    """Empty queues and nothing fresh: every score is 0, so only `exact` schedules anybody."""
+    nothing = {"fresh": np.zeros(3, np.int64), "fresh_labels": np.zeros((3, 10), np.int32)}
+    assert len(choose(observation(system(3), **nothing), 0.05, 2, cardinality, "combined")) == scheduled

@@ -1,0 +1,279 @@
+"""The joint policy: obeys its limits, spends no more than equal shares at full frequency, and runs verify."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from feelstream import joint, physics, preset, simulate
+from feelstream.policies.base import Observation
+from feelstream.policies.lyapunov import Lyapunov
+from feelstream.policies.lyapunov_joint import LyapunovJoint, admit, weights
+from feelstream.run import Run
+from feelstream.system import System
+from feelstream.verify.recheck import verify
+
+
+def observation(rng: np.random.Generator, devices: int = 12, stress: bool = False, **changes: float) -> Observation:
+    """A random round of the paper's table, or of its radio-bound variant."""
+    scenario = preset("stress" if stress else "paper-iid", [f"system.devices={devices}"])
+    system: System = replace(scenario.known_system(10), **changes)
+    low, high = system.frequency_hz
+    return Observation(
+        system=system,
+        round=3,
+        f_hz=rng.uniform(low, high, devices),
+        beta=10 ** (rng.uniform(-5, 3, devices) / 10),
+        stored=rng.integers(0, 50, devices),
+        fresh=rng.integers(0, 20, devices),
+        fresh_labels=rng.integers(0, 5, (devices, 10)).astype(np.int32),
+        used_labels=rng.integers(0, 50, 10),
+        queue_j=rng.uniform(0, 0.05, devices) * (rng.random(devices) < 0.7),
+    )
+
+
+@pytest.mark.parametrize("stress", [False, True])
+@pytest.mark.parametrize("gamma", [1.0, 0.5])
+def test_planned_energy_is_never_above_equal_shares_at_full_frequency(stress: bool, gamma: float) -> None:
+    """Σ w e ≤ Σ w E~ for lyapunov's own device set (the plain plan is one allowed point), and so Σ Q e ≤ Σ Q E~."""
+    rng = np.random.default_rng(5)
+    compared = 0
+    for _ in range(60):
+        seen = observation(rng, stress=stress, rate_discount=gamma)
+        size = int(rng.integers(1, 5))
+        plain = Lyapunov(size=size).select({}, seen, rng)
+        ids = plain.schedule
+        if len(ids) < size:
+            continue
+        policy = LyapunovJoint(size=size)
+        devices = policy.planned_devices(seen, size)
+        allocation = joint.allocate(devices.take(ids))
+        assert allocation.feasible
+        ours, theirs = allocation.energy_j, plain.plan.energy_j[ids]
+        assert (weights(seen)[ids] * ours).sum() <= (weights(seen)[ids] * theirs).sum() * (1 + 1e-12)
+        assert (seen.queue_j[ids] * ours).sum() <= (seen.queue_j[ids] * theirs).sum() * (1 + 1e-12)
+        compared += 1
+    assert compared >= 30
+
+
+@pytest.mark.parametrize("stress", [False, True])
+def test_sending_is_never_dearer_than_with_equal_shares(stress: bool) -> None:
+    """At the true gains, at the same frequencies and for the devices that the plain rule lets through."""
+    rng = np.random.default_rng(6)
+    compared = 0
+    for _ in range(60):
+        seen = observation(rng, stress=stress)
+        decision = Lyapunov(size=4).select({}, seen, rng)
+        ids = decision.schedule
+        gain = seen.beta[ids] * rng.standard_exponential(len(ids))
+        policy = LyapunovJoint(size=4)
+        plain = Lyapunov(size=4).transmit(seen, decision, gain)
+        if not plain.sent.any():
+            continue
+        some = replace(decision, schedule=ids[plain.sent], f_hz=seen.f_hz[ids][plain.sent])
+        ours = policy.transmit(seen, some, gain[plain.sent])
+        assert ours.sent.all()
+        weight = weights(seen)[ids[plain.sent]]
+        assert (weight * ours.e_tr_j).sum() <= (weight * plain.e_tr_j[plain.sent]).sum() * (1 + 1e-12)
+        compared += 1
+    assert compared >= 20
+
+
+@pytest.mark.parametrize("cardinality", ["exact", "cap", "free"])
+@pytest.mark.parametrize("V", [0.05, 1e-5, np.inf])
+def test_decisions_keep_the_limits(cardinality: str, V: float) -> None:
+    rng = np.random.default_rng(8)
+    for stress in (False, True):
+        for _ in range(4):
+            seen = observation(rng, stress=stress)
+            policy = LyapunovJoint.model_validate({"size": 3, "cardinality": cardinality, "V": V})
+            decision = policy.select({}, seen, np.random.default_rng(1))
+            again = policy.select({}, seen, np.random.default_rng(1))
+            np.testing.assert_array_equal(decision.schedule, again.schedule)
+            ids, f_hz = decision.schedule, decision.f_hz
+            assert f_hz is not None
+            np.testing.assert_array_equal(f_hz, again.f_hz)
+            assert decision.plan.feasible[ids].all()
+            assert len(ids) <= 3
+            assert ((f_hz <= seen.f_hz[ids]) & (f_hz > 0)).all()
+            gain = seen.beta[ids] * rng.standard_exponential(len(ids))
+            spent = policy.transmit(seen, decision, gain)
+            sent = spent.sent
+            assert not spent.bandwidth_share[~sent].any()
+            assert spent.bandwidth_share.sum() == pytest.approx(1.0 if sent.any() else 0.0, abs=1e-12)
+            assert (spent.power_w <= policy.power_limit_w(seen) * (1 + 1e-12)).all()
+            # The rate at that share, power and gain carries the update in the time that is left.
+            system = seen.system
+            hertz = spent.bandwidth_share[sent] * system.bandwidth_hz
+            rate = hertz * np.log2(1 + spent.power_w[sent] * gain[sent] / (hertz * system.noise_w_per_hz))
+            np.testing.assert_allclose(rate * spent.t_tr_s[sent], system.update_bits, rtol=1e-9)
+            np.testing.assert_allclose((spent.t_cmp_s + spent.t_tr_s)[sent], system.round_s, rtol=1e-12)
+            np.testing.assert_allclose(
+                spent.e_cmp_j, physics.compute_energy_j(system.power_coefficient, system.cycles, f_hz)
+            )
+
+
+def test_free_is_the_best_of_all_sizes() -> None:
+    rng = np.random.default_rng(9)
+    sizes = set()
+    for _ in range(12):
+        seen = observation(rng, devices=8, stress=True)
+        V = float(10 ** rng.uniform(-6, -4))
+        free = LyapunovJoint(size=4, cardinality="free", V=V).select({}, seen, np.random.default_rng(0))
+        totals = {0: 0.0}
+        for n in range(1, 5):
+            policy = LyapunovJoint(size=n, V=V)
+            decision = policy.select({}, seen, np.random.default_rng(0))
+            if len(decision.schedule) < n:
+                continue
+            devices = policy.planned_devices(seen, n).take(decision.schedule)
+            assert decision.importance is not None
+            worth = V * decision.importance[decision.schedule]
+            totals[n] = float((devices.weight * joint.allocate(devices).energy_j - worth).sum())
+        assert totals[len(free.schedule)] == pytest.approx(min(totals.values()), rel=1e-9)
+        sizes.add(len(free.schedule))
+    assert len(sizes) >= 3
+
+
+def test_nobody_can_be_scheduled() -> None:
+    seen = observation(np.random.default_rng(1))
+    seen = replace(seen, stored=np.zeros(12, np.int64))
+    policy = LyapunovJoint(size=2)
+    decision = policy.select({}, seen, np.random.default_rng(0))
+    assert len(decision.schedule) == 0
+    assert len(policy.transmit(seen, decision, np.zeros(0)).sent) == 0
+
+
+def test_admission_by_hand() -> None:
+    share, ratio = np.array([0.5, 0.4, 0.3, np.inf, 0.2]), np.array([2.0, 0.1, 1.0, 9.0, 0.5])
+    # Device 3 can never send. Of the others, 1.4 of the band: the weakest is 1, which leaves exactly 1.
+    assert admit(share, ratio, "paper").tolist() == [True, False, True, False, True]
+    # The least shares: 0.2, 0.3, 0.4; with 0.5 it would be too much.
+    assert admit(share, ratio, "largest").tolist() == [False, True, True, False, True]
+
+
+def test_a_dead_channel_is_dropped() -> None:
+    rng = np.random.default_rng(2)
+    seen = observation(rng)
+    policy = LyapunovJoint(size=3)
+    decision = policy.select({}, seen, rng)
+    gain = seen.beta[decision.schedule].copy()
+    gain[1] = 0.0
+    assert policy.transmit(seen, decision, gain).sent.tolist() == [True, False, True]
+
+
+VARIANTS = {
+    "exact": ["tiny"],
+    "cap": ["tiny", "policy.cardinality=cap"],
+    "free": ["tiny", "policy.cardinality=free"],
+    "infinite-V": ["tiny", "policy.V=inf"],
+    "all": ["tiny", "policy.size=10"],
+    "one-device": ["tiny", "system.devices=1", "policy.size=1"],
+    "short-rounds": ["tiny", "system.round_s=0.4"],
+    "no-budget": ["tiny", "system.energy_budget_j=0.0", "policy.cardinality=cap"],
+    "stress": ["stress", "system.rounds=8"],
+    "stress-cap-largest": ["stress", "system.rounds=8", "policy.cardinality=cap", "radio.admission=largest"],
+    "stress-free": ["stress", "system.rounds=6", "system.devices=6", "policy.cardinality=free", "policy.V=0.0001"],
+    "stress-weak": ["stress", "system.rounds=8", "policy.power_max_w=3e-7"],
+    "stress-no-reserve": ["stress", "system.rounds=8", "policy.fade_reserve=1.0", "radio.rate_discount=0.7"],
+    "stress-optimist": ["stress", "system.rounds=8", "radio.rate_discount=2.0", "policy.metric=amount"],
+    "rounds-only": ["tiny", "trace.level=rounds"],
+}
+
+
+def run(name: str, *changes: str) -> Run:
+    scenario, *settings = VARIANTS[name]
+    common = ["data.dataset=synthetic", "learning.engine=none", "policy.name=lyapunov_joint"]
+    return simulate(preset(scenario, [*common, *settings, *changes]), seed=1)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_runs_verify(name: str, tmp_path: Path) -> None:
+    report = verify(run(name).save(tmp_path / "run"))
+    assert report.ok, str(report)
+
+
+def test_the_stressed_runs_meet_what_they_are_for(stressed: Run) -> None:
+    rounds = stressed.rounds
+    assert (rounds["transmitted"] < rounds["scheduled"]).sum() >= 2
+    assert run("stress-free").rounds["planned"].n_unique() >= 2
+
+
+CHANGES = {
+    "bandwidth_share": (1.001, "bandwidth_share"),
+    "power_w": (1.00001, "power_w"),
+    "t_cmp_s": (0.99, "t_cmp_s"),
+    "e_cmp_j": (1.00001, "e_cmp_j"),
+    "e_tr_j": (0.99999, "e_tr_j"),
+    "t_tr_s": (0.999, "t_tr_s"),
+    "score": (1.001, "score"),
+}
+
+
+@pytest.fixture(scope="module")
+def stressed() -> Run:
+    return run("stress")
+
+
+@pytest.mark.parametrize("column", CHANGES)
+def test_a_changed_value_is_seen(column: str, stressed: Run, tmp_path: Path) -> None:
+    factor, named = CHANGES[column]
+    path = stressed.save(tmp_path / "run")
+    table = pl.read_parquet(path / "devices.parquet")
+    row = int(np.flatnonzero(table["transmitted"].to_numpy())[5])
+    values = table[column].to_list()
+    values[row] *= factor
+    table.with_columns(pl.Series(column, values, pl.Float64)).write_parquet(path / "devices.parquet")
+    found = verify(path).disagreement
+    assert found is not None
+    assert found.field == named
+    assert found.round == table["round"][row]
+
+
+def test_wrong_policies_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Consistent runs of a wrong rule: another set, equal shares, full frequency."""
+
+    def second_best(self: LyapunovJoint, devices, worth, n, candidates, order):
+        ids = np.flatnonzero(candidates)
+        chosen = ids[np.argsort(-worth[ids])[1 : n + 1]]
+        return np.sort(chosen), 0.0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LyapunovJoint, "_choose", second_best)
+        path = run("exact").save(tmp_path / "set")
+    found = verify(path).disagreement
+    assert found is not None
+    assert found.field == "scheduled"
+
+    allocate = joint.allocate
+
+    def hurried(devices: joint.Devices) -> joint.Allocation:
+        answer = allocate(devices)
+        if devices.work_j_s2 == 0:
+            return answer
+        return replace(answer, sending_s=answer.sending_s * 1.01)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(joint, "allocate", hurried)
+        path = run("stress").save(tmp_path / "frequency")
+    found = verify(path).disagreement
+    assert found is not None
+    assert found.field == "t_cmp_s"
+
+    def equal(devices: joint.Devices) -> joint.Allocation:
+        answer = allocate(devices)
+        if devices.work_j_s2 > 0:
+            return answer
+        share = np.full(devices.weight.shape, 1 / devices.weight.shape[-1])
+        return replace(answer, share=share, power_w=joint.least_power_w(devices, devices.sending_s, share))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(joint, "allocate", equal)
+        path = run("stress", "radio.fading=none").save(tmp_path / "shares")
+    found = verify(path).disagreement
+    assert found is not None
+    assert found.field in ("bandwidth_share", "power_w")

@@ -1,0 +1,190 @@
+"""The report in a real Chromium: nothing fetched, no errors, every chart drawn, hover, toggles, narrow and dark."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from feelstream import report
+
+playwright_api = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt-get install chromium)"),
+]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 375, "height": 800}
+
+
+class Opened:
+    """A page and everything it complained about or asked for."""
+
+    def __init__(self, page) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def go(self, file: Path) -> None:
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector("html[data-drawn=yes]")
+
+    def sizes(self) -> dict[str, tuple[float, float]]:
+        """Width and height of each chart's drawing, by the chart's id."""
+        return self.page.evaluate(
+            """() => Object.fromEntries([...document.querySelectorAll('.plot')].map((plot) => {
+                const box = plot.querySelector('svg.main-svg')?.getBoundingClientRect();
+                return [plot.id, box ? [box.width, box.height] : [0, 0]];
+            }))"""
+        )
+
+
+@pytest.fixture(scope="module")
+def browser_of(tmp_path_factory):
+    """Opens a fresh Chromium profile with a screen size and a colour scheme."""
+    with playwright_api.sync_playwright() as playwright:
+        contexts = []
+
+        def start(size: dict[str, int], scheme: str) -> Opened:
+            context = playwright.chromium.launch_persistent_context(
+                tmp_path_factory.mktemp("profile"),
+                executable_path=CHROMIUM,
+                headless=True,
+                args=FLAGS,
+                viewport=size,
+                color_scheme=scheme,
+            )
+            contexts.append(context)
+            return Opened(context.pages[0])
+
+        yield start
+        for context in contexts:
+            context.close()
+
+
+@pytest.fixture(scope="module")
+def file(learned_results, tmp_path_factory) -> Path:
+    return report.write(learned_results, tmp_path_factory.mktemp("browser")).report
+
+
+@pytest.fixture(scope="module")
+def opened(browser_of, file) -> Iterator[Opened]:
+    page = browser_of(WIDE, "light")
+    page.go(file)
+    yield page
+    assert page.problems == []
+    assert page.requests == [file.as_uri()]  # whatever the tests clicked, nothing was fetched
+
+
+def test_every_chart_is_drawn(opened):
+    sizes = opened.sizes()
+    assert set(sizes) == {*(f"chart-{number}" for number in range(5)), "map-schedule", "map-waiting", "map-energy"}
+    assert all(width > 300 and height > 200 for width, height in sizes.values()), sizes
+
+
+def test_hover_names_the_arms_with_value_and_interval(opened):
+    plot = opened.page.locator("#chart-0 .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    plot.hover()
+    label = opened.page.locator("#chart-0 .hoverlayer")
+    label.locator("text").first.wait_for()
+    words = label.text_content()
+    assert "lyapunov" in words
+    assert "onerror=alert(1)" in words  # shown as text
+    assert "[" in words
+
+
+def test_a_click_in_the_legend_hides_an_arm_and_its_band(opened):
+    def visible(arm: int) -> list:
+        return opened.page.evaluate(
+            "arm => document.getElementById('chart-0').data.filter(t => t.legendgroup === `arm${arm}`)"
+            ".filter(t => t.meta.role !== 'seeds').map(t => t.visible ?? true)",
+            arm,
+        )
+
+    assert visible(1) == [True, True]
+    opened.page.locator("#chart-0 .legendtoggle").nth(1).click()
+    opened.page.wait_for_function("document.getElementById('chart-0').data.some(t => t.visible === 'legendonly')")
+    assert visible(1) == ["legendonly", "legendonly"]
+    assert visible(0) == [True, True]
+    # Seeds of a hidden arm stay hidden when seeds are asked for.
+    opened.page.check("#show-seeds")
+    shown = "document.getElementById('chart-0').data.filter(t => t.meta.role === 'seeds').map(t => t.visible)"
+    assert opened.page.evaluate(shown) == [True, "legendonly"]
+    opened.page.uncheck("#show-seeds")
+    assert opened.page.evaluate(shown) == [False, False]
+
+
+def test_the_device_map_can_be_ordered_by_arrival_and_switched_to_another_run(opened):
+    def rows(chart: str = "map-schedule") -> list[str]:
+        return opened.page.evaluate("id => document.getElementById(id).data[0].y", chart)
+
+    def cells() -> list[list[int]]:
+        return opened.page.evaluate("document.getElementById('map-schedule').data[0].z")
+
+    by_beta, before = rows(), cells()
+    opened.page.select_option("#map-order", "arrival")
+    assert rows() != by_beta
+    assert sorted(rows()) == sorted(by_beta)
+    assert sorted(map(tuple, cells())) == sorted(map(tuple, before))  # the same rows in another order
+    opened.page.select_option("#map-arm", "1")
+    opened.page.select_option("#map-seed", "2")
+    assert cells() != before
+    assert rows("map-waiting") == rows()
+
+
+def test_the_charts_follow_the_colour_scheme(opened):
+    def colours() -> list[str]:
+        return opened.page.evaluate(
+            "() => { const p = document.getElementById('chart-0'); "
+            "return [getComputedStyle(document.body).backgroundColor, p._fullLayout.font.color, "
+            "p.data.find(t => t.meta.role === 'mean').line.color]; }"
+        )
+
+    def switch(scheme: str) -> None:
+        """The browser tells the page of the new scheme in its own time; wait until the last chart has taken it up."""
+        opened.page.emulate_media(color_scheme=scheme)
+        opened.page.wait_for_function(
+            "document.getElementById('map-energy')._fullLayout.font.color === "
+            "getComputedStyle(document.documentElement).getPropertyValue('--text').trim()"
+        )
+
+    light = colours()
+    switch("dark")
+    dark = colours()
+    assert all(one != other for one, other in zip(light, dark, strict=True))
+    switch("light")
+    assert colours() == light
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(NARROW, "light"), (NARROW, "dark"), (WIDE, "dark")])
+def test_narrow_and_dark_pages_fit_and_draw(browser_of, file, tmp_path, size, scheme):
+    page = browser_of(size, scheme)
+    page.go(file)
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    assert all(0 < width <= size["width"] and height > 200 for width, height in page.sizes().values())
+    screenshot = page.page.screenshot(path=tmp_path / f"report-{size['width']}-{scheme}.png", full_page=True)
+    assert len(screenshot) > 20_000
+    assert page.problems == []
+
+
+def test_it_prints(opened, tmp_path):
+    printed = opened.page.pdf(path=tmp_path / "report.pdf", format="A4")
+    assert printed.startswith(b"%PDF")

@@ -1,0 +1,106 @@
+"""Names in a scenario become objects: ours, or a user's own."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import feelstream as fs
+from builders import small
+from feelstream.errors import ScenarioError
+from feelstream.plugins import import_object
+from feelstream.policies import POLICIES, Random
+from feelstream.run import simulate_in
+
+STATEFUL = f"{Path(__file__).parent / 'stateful.py'}:Patient"
+
+
+def test_a_policy_of_ones_own_from_a_file(tmp_path: Path) -> None:
+    scenario = small(f"policy.name={STATEFUL}", "policy.size=1")
+    run = simulate_in(tmp_path, scenario)
+    assert run.rounds["scheduled"].max() == 1
+    assert fs.read(tmp_path).scenario == scenario
+    assert STATEFUL in fs.to_toml(scenario)
+    assert fs.verify(tmp_path).ok
+
+
+def test_a_policy_of_ones_own_as_an_object() -> None:
+    policy = POLICIES.lookup(STATEFUL)(size=1)
+    run = fs.simulate(small().model_copy(update={"policy": policy}))
+    assert run.about["scenario"]["policy"] == {"name": STATEFUL, "size": 1}
+
+
+def test_a_policy_that_only_lives_here_can_play_in_a_directory(tmp_path: Path) -> None:
+    class Here(Random):
+        tag: ClassVar[str] = ""
+
+    scenario = small().model_copy(update={"policy": Here(size=1)})
+    for _ in range(2):  # played, then found complete
+        assert simulate_in(tmp_path, scenario).rounds["scheduled"].max() == 1
+    with pytest.raises(ScenarioError, match=r"policy\.name: .*Here"):
+        fs.read(tmp_path)
+
+
+def test_a_class_within_a_class(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Outer:\n    class Inner:\n        pass\n")
+    assert import_object(f"{tmp_path}/mine.py:Outer.Inner").__qualname__ == "Outer.Inner"
+
+
+def test_an_installed_policy_that_cannot_be_loaded_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def installed(**wanted: str) -> list[EntryPoint]:
+        point = EntryPoint("theirs", "no_such_module:Theirs", "feelstream.policies")
+        return [point] if wanted.get("name", "theirs") == "theirs" and "policies" in wanted["group"] else []
+
+    monkeypatch.setattr("feelstream.plugins.entry_points", installed)
+    assert "theirs" in POLICIES.names()
+    with pytest.raises(ScenarioError, match=r"policy\.name: 'theirs' cannot be imported: ModuleNotFoundError"):
+        small("policy.name=theirs")
+
+
+def test_a_module_is_imported_once(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Thing:\n    pass\n")
+    assert import_object(f"{tmp_path}/mine.py:Thing") is import_object(f"{tmp_path}/mine.py:Thing")
+    assert import_object("feelstream.policies:Lyapunov") is fs.policies.Lyapunov
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "told"),
+    [
+        ("class Thing:\n    pass\n", "Other", r"has no Other"),
+        ("class Thing:\n    pass\n", "Thing", r"is not one of the policies"),
+        ("class Thing(:\n", "Thing", r"cannot be imported: SyntaxError: .*line 1"),
+        ("\nprice = 1 / 0\n", "Thing", r"cannot be imported: ZeroDivisionError: division by zero \(mine.py, line 2\)"),
+        ("import no_such_module\n", "Thing", r"cannot be imported: ModuleNotFoundError"),
+        (b"\xff\xfe", "Thing", r"cannot be imported: SyntaxError"),
+        (None, "Thing", r"there is no file"),
+    ],
+)
+def test_a_users_broken_file_is_told_in_a_sentence(
+    content: str | bytes | None, name: str, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.py"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ScenarioError, match=rf"^policy\.name: .*{told}") as problem:
+        small(f"policy.name={path}:{name}")
+    assert "\n" not in str(problem.value)
+
+
+def test_a_broken_file_can_be_mended_and_used(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("class Thing(:\n")
+    with pytest.raises(ScenarioError):
+        import_object(f"{path}:Thing")
+    path.write_text("class Thing:\n    mended = True\n")
+    assert import_object(f"{path}:Thing").mended
+
+
+@pytest.mark.parametrize("name", POLICIES.names())
+def test_every_policy_has_a_name_a_line_and_described_fields(name: str) -> None:
+    policy = POLICIES.lookup(name)
+    assert policy.plugin_name() == name
+    assert (policy.__doc__ or "").strip()
+    assert all(field.description for field in policy.model_fields.values())
