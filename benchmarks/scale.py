@@ -57,7 +57,7 @@ def measure(devices: int, rounds: int, takes: int) -> dict[str, Any]:
     start = process_time()
     simulation = build(devices, rounds)
     prepared = process_time() - start
-    round_s, decision_s, floor_s = [], [], []
+    round_s, decision_s, floor_s, arrays = [], [], [], []
     for _ in range(rounds):
         start = process_time()
         record = simulation.step()
@@ -102,6 +102,7 @@ def main() -> None:
     print(
         "  devices   prepare     round  decision     floor  decision/floor  round, ns/device  known, B/device  peak, MB"
     )
+    m: dict[str, Any] = {}
     for devices in sizes:
         m = measure(devices, rounds, takes)
         print(

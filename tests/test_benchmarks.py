@@ -51,7 +51,7 @@ def test_the_best_importance_is_that_of_the_linear_programme(theorem: ModuleType
     rng = np.random.default_rng(seed)
     M, K = 60, 3
     worth, energy, budget = rng.random((M, K)), rng.uniform(0.5, 1.5, (M, K)), rng.uniform(0.02, 0.4, K)
-    found, _ = theorem.best_importance(theorem.Rounds(worth, [energy]), budget)
+    found, _ = theorem.best_importance(theorem.Rounds(worth, energy, 1), budget)
     one_a_round = np.kron(np.eye(M), np.ones(K))
     spent = np.zeros((K, M * K))
     for k in range(K):
