@@ -28,7 +28,10 @@ WORLDS = {
     "largest admission, per round": [*STRESS, "radio.admission=largest", "data.fresh=per_round"],
     "no fading, cap": ["radio.fading=none", "policy.cardinality=cap", "policy.V=1.0"],
 }
-WORLDS |= {f"policy {name}": [f"policy.name={name}", "policy.size=2", "system.energy_budget_j=1.0"] for name in POLICIES.names()}
+WORLDS |= {
+    f"policy {name}": [f"policy.name={name}", "policy.size=2", "system.energy_budget_j=1.0"]
+    for name in POLICIES.names()
+}
 
 
 class Drifting:

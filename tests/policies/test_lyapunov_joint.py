@@ -120,18 +120,19 @@ def test_decisions_keep_the_limits(cardinality: str, V: float) -> None:
 def test_free_is_the_best_of_all_sizes() -> None:
     rng = np.random.default_rng(9)
     sizes = set()
-    for _ in range(8):
+    for _ in range(12):
         seen = observation(rng, devices=8, stress=True)
-        free = LyapunovJoint(size=4, cardinality="free", V=3e-4).select({}, seen, np.random.default_rng(0))
+        V = float(10 ** rng.uniform(-6, -4))
+        free = LyapunovJoint(size=4, cardinality="free", V=V).select({}, seen, np.random.default_rng(0))
         totals = {0: 0.0}
         for n in range(1, 5):
-            policy = LyapunovJoint(size=n, V=3e-4)
+            policy = LyapunovJoint(size=n, V=V)
             decision = policy.select({}, seen, np.random.default_rng(0))
             if len(decision.schedule) < n:
                 continue
             devices = policy.planned_devices(seen, n).take(decision.schedule)
             assert decision.importance is not None
-            worth = 3e-4 * decision.importance[decision.schedule]
+            worth = V * decision.importance[decision.schedule]
             totals[n] = float((devices.weight * joint.allocate(devices).energy_j - worth).sum())
         assert totals[len(free.schedule)] == pytest.approx(min(totals.values()), rel=1e-9)
         sizes.add(len(free.schedule))

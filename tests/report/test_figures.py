@@ -14,6 +14,7 @@ from scipy import stats
 from feelstream import reproduce
 from feelstream.report import figures
 from feelstream.report.curves import CURVES, curves
+from feelstream.report.quantities import QUANTITIES, axis_limits
 from feelstream.report.style import COLUMN_WIDTH_IN, LINE_STYLES
 
 ALL = tuple(reproduce.FIGURES.values())
@@ -107,6 +108,15 @@ def test_accuracy_axes_stop_at_what_is_possible():
     high = made_up().with_columns(high=pl.lit(1.3), low=pl.lit(-0.3))
     (axes,) = figures.panel_figure(ALL[0].panels[0], high).axes
     assert axes.get_ylim() == (0.0, 100.0)
+
+
+def test_bands_do_not_flatten_the_lines():
+    loss = QUANTITIES["loss"]
+    assert axis_limits(loss, [1.0, 2.0], [0.9, 1.9], [1.1, 2.1]) == pytest.approx((0.852, 2.148))  # all of the band
+    assert axis_limits(loss, [1.0, 2.0], [-40.0], [60.0]) == pytest.approx((0.42, 2.58))  # half a height each side
+    assert axis_limits(loss, [0.1, 2.1], [-40.0], [60.0]) == pytest.approx((0.0, 3.22), abs=0.1)  # never below 0
+    low, high = axis_limits(loss, [0.0, 0.0], [], [])
+    assert low < high
 
 
 def test_neighbouring_colours_differ_in_grey():

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream.report.quantities import QUANTITIES, ROUND_AXIS, Quantity
+from feelstream.report.quantities import QUANTITIES, ROUND_AXIS, Quantity, axis_limits
 from feelstream.report.series import Series, series
 from feelstream.report.style import line_style
 from feelstream.statistics import band_by_round
@@ -67,9 +67,13 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
     traces: list[dict[str, Any]] = []
     for line in lines:
         traces += _arm_traces(line, quantity)
+    bands = pl.concat([line.band for line in lines])
+    mean, low, high = ((bands[name].drop_nulls() * quantity.scale).to_list() for name in ("mean", "low", "high"))
+    budget = [] if budget_j is None else [budget_j * quantity.scale]
+    limits = axis_limits(quantity, [*mean, *budget], low, high)
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": ROUND_AXIS}},
-        "yaxis": {"title": {"text": quantity.unit}, "rangemode": "tozero" if quantity.unit != "%" else "normal"},
+        "yaxis": {"title": {"text": quantity.unit}, "range": [_short(limit) for limit in limits]},
     }
     if budget_j is not None:
         last = max(int(line.seeds.rounds[-1]) for line in lines)

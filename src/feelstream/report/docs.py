@@ -18,6 +18,8 @@ from feelstream.report.origin import origin
 from feelstream.report.reasons import inferred
 from feelstream.report.verdicts import EXPLAINED, Verdict
 
+DOCS_DPI = 120  # pictures that are kept in the repository stay small
+
 
 def write_docs(directory: Path, results: Results, curves: pl.DataFrame, findings: Sequence[Finding]) -> Path:
     """Write reproduction.md and the figures it shows, as PNG under figures/."""
@@ -32,7 +34,7 @@ def write_docs(directory: Path, results: Results, curves: pl.DataFrame, findings
         if any(has_data(panel, curves) for panel in figure.panels)
     ]
     for figure in shown:
-        save(composite(figure, curves), pictures, figure.key, formats=("png",))
+        save(composite(figure, curves), pictures, figure.key, formats=("png",), dpi=DOCS_DPI)
     path = directory / "reproduction.md"
     text = _text(results, shown, findings)
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))

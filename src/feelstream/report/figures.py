@@ -20,8 +20,8 @@ from matplotlib.ticker import MaxNLocator
 
 from feelstream.errors import RunError
 from feelstream.files import write_atomically
-from feelstream.report.quantities import QUANTITIES, ROUND_AXIS
-from feelstream.report.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, line_style
+from feelstream.report.quantities import QUANTITIES, ROUND_AXIS, axis_limits
+from feelstream.report.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
 from feelstream.reproduce import Panel, PaperFigure
 
 _ONE_AT_A_TIME = RLock()
@@ -109,12 +109,10 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
     axes.set_ylabel(quantity.axis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.02)
-    # A t interval may reach past what is possible (accuracy above 100 %); the axis does not.
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(
-        bottom if quantity.least is None else max(bottom, quantity.least),
-        top if quantity.most is None else min(top, quantity.most),
-    )
+    rows = curves.filter(pl.col("panel") == panel.key)
+    if not rows.is_empty():
+        values = ((rows[name].drop_nulls() * quantity.scale).to_list() for name in ("mean", "low", "high"))
+        axes.set_ylim(*axis_limits(quantity, *values))
     axes.set_title(f"({panel.key[-1]}) {panel.setting}", loc="left", pad=4)
 
 
@@ -125,14 +123,16 @@ def _legend_below(figure: Figure, axes: Axes, columns: int) -> None:
         figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
 
 
-def save(figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
+def save(
+    figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("pdf", "png"), dpi: int = PNG_DPI
+) -> list[Path]:
     """Write `name.pdf` and `name.png`, each whole or not at all."""
     written = []
     for kind in formats:
         path = directory / f"{name}.{kind}"
         with _styled():
             write_atomically(
-                path, lambda file, kind=kind: figure.savefig(file, format=kind, metadata=_METADATA.get(kind))
+                path, lambda file, kind=kind: figure.savefig(file, format=kind, dpi=dpi, metadata=_METADATA.get(kind))
             )
         written.append(path)
     return written

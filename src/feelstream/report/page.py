@@ -45,7 +45,8 @@ def page(results: Results, rounds: pl.DataFrame, findings: Sequence[Finding]) ->
         f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval].</p>'
         f'<div class="scroll">{summary_table(plan, rounds)}</div></section>',
         '<section id="curves"><h2>By round</h2><p>Lines are means over seeds, shades are 95 % t intervals. '
-        "A click on a name in a legend hides or shows its curve, a double click shows it alone.</p>"
+        "The axes follow the lines, so very wide intervals run out of the picture. A click on a name in a legend hides "
+        "or shows its curve, a double click shows it alone.</p>"
         '<div class="controls"><label><input type="checkbox" id="show-seeds"> Show each seed</label></div>'
         f"{''.join(sections)}</section>",
         _maps_section(results, maps),
