@@ -223,7 +223,7 @@ LINES: dict[str, tuple[list[str], str]] = {
     "no number as seed": (["run", "tiny", "--seed", "one"], "'--seed'"),
     "no seed": (["run", "tiny", "--seed"], "'--seed'"),
     "no threads": (["run", "tiny", "--threads", "0"], "'--threads'"),
-    "unknown option": (["run", "tiny", "--sed", "1"], "No such option: --sed"),
+    "unknown option": (["run", "tiny", "--sed", "1"], "--sed"),
     "nothing to set": (["run", "tiny", "--set"], "'--set'"),
     "out is a file": (["run", "tiny", *QUICK, "--out", "file"], "cannot use the directory file: it is a file"),
     "out is below a file": (["run", "tiny", *QUICK, "--out", "file/a"], "cannot use the directory file/a"),

@@ -1,0 +1,23 @@
+"""The benchmarks of the deployment run; their timings are not tested."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import feelstream
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.mark.parametrize("name", ["label_noise.py", pytest.param("flower.py", marks=pytest.mark.slow)])
+def test_smoke(name: str, tmp_path: Path) -> None:
+    source = Path(feelstream.__file__ or "").parents[1]
+    command, env = [sys.executable, str(BENCHMARKS / name), "--smoke"], {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
