@@ -27,6 +27,11 @@ def test_a_policy_of_ones_own_from_a_file(tmp_path: Path) -> None:
     assert fs.verify(tmp_path).ok
 
 
+def test_our_policies_keep_their_names_however_they_are_called() -> None:
+    scenario = fs.preset("tiny", ["policy.name=feelstream.policies.random:Random"])
+    assert scenario.as_dict()["policy"]["name"] == "random"
+
+
 def test_a_policy_of_ones_own_as_an_object() -> None:
     policy = POLICIES.lookup(STATEFUL)(size=1)
     run = fs.simulate(small().model_copy(update={"policy": policy}))

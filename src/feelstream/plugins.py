@@ -146,8 +146,8 @@ class Registry(Generic[T]):
             )
         if not self.is_one(found):
             raise ScenarioError(f"'{name}' does not fulfil the contract of feelstream.{self.group}")
-        if isinstance(found, type) and issubclass(found, Plugin):
-            found.tag = name
+        if isinstance(found, type) and issubclass(found, Plugin) and found not in self.ours.values():
+            found.tag = name  # so that a stored scenario finds it again; ours keep their names
         return cast(T, found)
 
 
