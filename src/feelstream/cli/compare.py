@@ -23,17 +23,20 @@ app = typer.Typer()
 AGAINST_FIRST = ("final_accuracy", "accuracy_area", "energy_j")
 
 
+PolicyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="POLICY",
+        help="name, file.py:Class, either with fields as 'lyapunov(V=0.1)', or all; repeatable.",
+    ),
+]
+
+
 @app.command()
 def compare(
     scenario: ScenarioArgument,
-    policies: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--policy",
-            metavar="POLICY",
-            help="name, file.py:Class, either with fields as 'lyapunov(V=0.1)', or all; repeatable.",
-        ),
-    ] = None,
+    policies: PolicyOption = None,
     seeds: SeedsOption = 10,
     seed_start: SeedStartOption = 0,
     overrides: SetOption = None,

@@ -9,6 +9,8 @@ from math import cos, pi, sin
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.path import Path
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
@@ -33,7 +35,9 @@ def label_points(
     reach = MARKER_PT * pixel
     taken = [Bbox.from_extents(x - reach, y - reach, x + reach, y + reach) for x, y in centres]
     inside = axes.get_window_extent(renderer)
-    written = []
+    written: list[Annotation] = []
+    names_at: list[Bbox] = []
+    lines: list[Path] = []
     for point, (x, y), name in zip(points, centres, names, strict=True):
         note = axes.annotate(
             name,
@@ -44,11 +48,13 @@ def label_points(
             va="center",
             annotation_clip=False,
             fontsize=size_pt,
+            parse_math=False,  # a name with dollar signs is a name
         )
         note.set_in_layout(False)
+        note.set_path_effects([withStroke(linewidth=1.6, foreground="white")])  # readable on an error bar
         box = note.get_window_extent(renderer)
         width, height = box.width / 2 + GAP_PT * pixel, box.height / 2
-        best: tuple[float, float, float, float, Bbox] | None = None
+        best: tuple[float, Path | None, float, float, Bbox] | None = None
         for distance, step in product(DISTANCES_PT, range(DIRECTIONS)):
             angle = 2 * pi * step / DIRECTIONS
             # From the point to the middle of the name: the name begins `distance` away, whichever side it is on.
@@ -56,21 +62,35 @@ def label_points(
             dy = sin(angle) * (distance * pixel + height)
             place = Bbox.from_extents(x + dx - width, y + dy - height, x + dx + width, y + dy + height)
             covered = sum(_shared(place, other) for other in taken) + _area(place) - _shared(place, inside)
+            line = Path([(x, y), (x + dx, y + dy)]) if distance > CLOSE_PT else None
+            if covered <= 1e-9:  # lines that cross are better than names that cover, and worse than neither
+                covered = 1e-3 * _crossings(place, line, names_at, lines)
             if best is None or covered < best[0] - 1e-9:
-                best = (covered, distance, dx, dy, place)
+                best = (covered, line, dx, dy, place)
             if covered <= 1e-9:
                 break
         assert best is not None
-        _, distance, dx, dy, place = best
+        _, line, dx, dy, place = best
         taken.append(place)
+        names_at.append(place)
         note.set_position((dx / pixel, dy / pixel))
-        if distance > CLOSE_PT:
+        if line is not None:
+            lines.append(line)
             axes.annotate(
                 "", point, (dx / pixel, dy / pixel), textcoords="offset points", annotation_clip=False,
                 arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777", "shrinkA": 6.0, "shrinkB": 2.5},
             ).set_in_layout(False)  # fmt: skip
         written.append(note)
     return written
+
+
+def _crossings(place: Bbox, line: Path | None, names: Sequence[Bbox], lines: Sequence[Path]) -> int:
+    """How often a new name and the line to it would cross names and lines that are there."""
+    count = sum(other.intersects_bbox(place, filled=False) for other in lines)
+    if line is not None:
+        count += sum(line.intersects_bbox(name, filled=False) for name in names)
+        count += sum(line.intersects_path(other, filled=False) for other in lines)
+    return count
 
 
 def _area(box: Bbox) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from feelstream.leaderboard import Point
@@ -50,7 +51,7 @@ def pareto_figure(points: Sequence[Point]) -> Figure:
                     xerr=[point.energy_half or 0.0 for point in shown],
                     yerr=[point.accuracy_half or 0.0 for point in shown],
                     fmt="o", color=colour, markerfacecolor=face, markersize=4.2, markeredgewidth=0.9,
-                    elinewidth=0.6, alpha=0.95, label=name,
+                    elinewidth=0.6, ecolor=(*to_rgb(colour), 0.4), label=name,
                 )  # fmt: skip
         if is_wide(points):
             axes.set_xscale("log")
