@@ -107,11 +107,12 @@ def play(plan: Plan, out: Path, **_: Any) -> Any:
 def test_summary_against_scipy(tmp_path: Path) -> None:
     plan = Plan("x", comparison.arms("tiny", ["lyapunov", "random"], NONE), (0, 1, 2, 3))
     summary = comparison.summarise(play(plan, tmp_path))
-    assert summary.select("arm", "quantity").rows() == [("lyapunov", "energy_j"), ("random", "energy_j")]  # no accuracy
+    resources = ["energy_j", "energy_over_budget", "devices_over_budget", "data_used", "fairness", "drops"]
+    assert summary["quantity"].to_list() == resources * 2  # nothing about accuracy
     energy = np.array(
         [[fs.simulate(arm.scenario, seed).rounds["energy_mean_j"].mean() for seed in plan.seeds] for arm in plan.arms]
     )
-    ours, random = summary.rows(named=True)
+    ours, random = summary.filter(quantity="energy_j").rows(named=True)
     assert ours["difference"] is ours["verdict"] is None
     low, high = stats.t.interval(0.95, 3, energy[1].mean(), stats.sem(energy[1]))
     np.testing.assert_allclose([random[name] for name in ("mean", "low", "high")], [energy[1].mean(), low, high])
@@ -153,8 +154,10 @@ def test_compare_from_the_command_line(
     assert "paired t-test" in shown.replace("\n", " ")
     out = tmp_path / "results" / "compare-tiny"
     summary = pl.read_csv(out / "summary.csv")
-    assert summary["quantity"].to_list() == ["final_accuracy", "accuracy_area", "energy_j"] * 2
-    assert summary["n"].to_list() == [2] * 6
+    assert {"final_accuracy", "accuracy_area", "energy_j", "data_used", "fairness"} <= set(summary["quantity"])
+    assert summary.filter(quantity="final_accuracy")["n"].to_list() == [2, 2]
+    for name in ("report.html", "figures/pareto.png", "figures/pareto.pdf"):
+        assert (out / name).is_file(), name
     curves = pl.read_parquet(out / "curves.parquet")
     assert curves.columns == ["quantity", "arm", "round", "mean", "low", "high", "n"]
     assert len(curves) == 4 * 2 * 3

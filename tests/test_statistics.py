@@ -66,13 +66,13 @@ def rounds_table() -> pl.DataFrame:
     """Arm z before arm a; arm a lacks seed 2; only even rounds are tested."""
     rng = np.random.default_rng(0)
     rows = [
-        (arm, seed, t, e := rng.uniform(), e / 2, rng.uniform() if t % 2 == 0 else None, 1.0, 0.1 * t)
+        (arm, seed, t, e := rng.uniform(), e / 2, rng.uniform() if t % 2 == 0 else None, 1.0, 0.1 * t, 4, 4 - t % 2)
         for arm, seeds in (("z", (0, 1, 2)), ("a", (0, 1)))
         for seed in seeds
         for t in range(1, 7)
     ]
     columns = ["arm", "seed", "round", "energy_mean_j", "energy_mean_cum_j", "accuracy", "loss", "queue_mean_j"]
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    return pl.DataFrame(rows, schema=[*columns, "scheduled", "transmitted"], orient="row")
 
 
 def test_band_by_round() -> None:
@@ -95,7 +95,11 @@ def test_per_run_and_pairs_over_common_seeds() -> None:
     one = rounds.filter(arm="z", seed=1)
     tested = one.drop_nulls("accuracy")
     area = integrate.trapezoid(tested["accuracy"].to_numpy(), tested["round"].to_numpy()) / 4
-    assert runs.row(1) == ("z", 1, one["accuracy"][-1], pytest.approx(area), 1.0, one["energy_mean_cum_j"][-1], 0.1 * 6)
+    expected = ("z", 1, one["accuracy"][-1], pytest.approx(area), 1.0, one["energy_mean_cum_j"][-1], 0.1 * 6, 3 / 24)
+    assert runs.row(1)[:8] == expected
+    for percent in (80, 90):
+        reached = (fs.rounds_to_reach(one, percent / 100), fs.joules_to_reach(one, percent / 100))
+        assert (runs[f"rounds_to_{percent}"][1], runs[f"joules_to_{percent}"][1]) == reached
     energy = dict(zip(runs.select("arm", "seed").rows(), runs["energy_j"], strict=True))
     differences = [energy["a", seed] - energy["z", seed] for seed in (0, 1)]
     assert fs.compare_arms(runs, "energy_j", "a", "z") == fs.interval(differences)
@@ -138,3 +142,24 @@ def test_jain_index_knows_no_unit(shares: list[float], unit: float) -> None:
     assert index <= 1 + 1e-12
     if max(shares) > 1e-200:
         assert fs.jain_index([unit * share for share in shares]) == pytest.approx(index)
+
+
+def test_drops_are_a_share_of_the_scheduled() -> None:
+    assert fs.drop_share(pl.DataFrame({"scheduled": [2, 0, 3], "transmitted": [1, 0, 3]})) == 0.2
+    assert fs.drop_share(pl.DataFrame({"scheduled": [0, 0], "transmitted": [0, 0]})) is None
+
+
+def test_pareto_front_by_hand() -> None:
+    """(1, 1) is cheapest, (2, 5) and (4, 6) gain more; (3, 5), (4, 5) and (1, 0) are beaten; equal ones are not."""
+    cost, gain = [1, 2, 3, 4, 4, 2, 1], [1, 5, 5, 6, 5, 5, 0]
+    assert fs.pareto_front(cost, gain).tolist() == [True, True, False, True, False, True, False]
+    assert fs.pareto_front([], []).tolist() == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
+def test_pareto_front_is_what_nobody_beats(points: list[tuple[int, int]]) -> None:
+    front = fs.pareto_front([x for x, _ in points], [y for _, y in points])
+    for (x, y), on_it in zip(points, front, strict=True):
+        beaten = any(a <= x and b >= y and (a, b) != (x, y) for a, b in points)
+        assert on_it == (not beaten)
+    assert front.any()

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import polars as pl
 
-from feelstream import statistics
+from feelstream import leaderboard, statistics
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results
+from feelstream.participation import COLUMNS, MEASURES, participation
 from feelstream.policies import POLICIES
 from feelstream.scenario_files import load
 
 CURVES = ("accuracy", "loss", "energy_mean_cum_j", "queue_mean_j")
-QUANTITIES = ("final_accuracy", "accuracy_area", "energy_j")
+QUANTITIES = tuple(leaderboard.MEASURES)
 
 
 def arms(
@@ -98,13 +99,25 @@ def _split(text: str) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-def summarise(results: Results) -> pl.DataFrame:
+def per_run(results: Results) -> pl.DataFrame:
+    """`statistics.per_run` of every finished run, with the measures that need its device table."""
+    rows = [
+        {"arm": arm, "seed": seed} | participation(results.devices(arm, seed, COLUMNS), results.plan.arm(arm).scenario)
+        for arm, seed in results.finished
+    ]
+    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(MEASURES, pl.Float64)
+    found = pl.DataFrame(rows, schema=schema)
+    return statistics.per_run(results.rounds()).join(found, on=["arm", "seed"], how="left", maintain_order="left")
+
+
+def summarise(results: Results, runs: pl.DataFrame | None = None) -> pl.DataFrame:
     """One row per arm and quantity: arm, quantity, mean, low, high, n and the paired difference against the first arm.
 
-    Quantities: final_accuracy and accuracy_area (shares of 1; left out where nothing was learned), energy_j (J per
-    device and round). The difference is null for the first arm itself.
+    The quantities are those of `leaderboard.MEASURES`; one that no run has a value of is left out (accuracy, where
+    nothing was learned). n counts the seeds with a value: `rounds_to_90` is over the seeds that reached 90 %. The
+    difference is null for the first arm itself. runs: `per_run(results)`, if it is at hand.
     """
-    runs = statistics.per_run(results.rounds())
+    runs = per_run(results) if runs is None else runs
     if runs.is_empty():
         raise RunError(f"no run of '{results.plan.name}' finished: {results.failures[0].reason}")
     first = results.plan.arms[0].label

@@ -22,6 +22,11 @@ HIGHER, LOWER = "higher", "lower"
 NOT_DISTINGUISHABLE = "not distinguishable"
 ONE_SEED = "one seed: no interval"
 NO_SEED = "no seed in common"
+REACHED = (80, 90)  # accuracies that are timed, %
+PER_RUN = (
+    *("final_accuracy", "accuracy_area", "final_loss", "energy_j", "queue_j", "drops"),
+    *(f"{what}_to_{percent}" for percent in REACHED for what in ("rounds", "joules")),
+)
 
 
 @dataclass(frozen=True)
@@ -115,19 +120,37 @@ def band_by_round(rounds: pl.DataFrame, column: str, level: float = LEVEL) -> pl
 
 
 def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
-    """One row per arm and seed: arm, seed, final_accuracy, accuracy_area, final_loss, energy_j, queue_j.
+    """One row per arm and seed: arm, seed and the numbers below.
 
-    accuracy_area is `mean_height` of the accuracy curve; energy_j is energy per device and round, averaged over the
-    run; queue_j the mean queue at the end. The first three are null where nothing was learned.
+    final_accuracy, final_loss; accuracy_area, `mean_height` of the accuracy curve; energy_j per device and round,
+    averaged over the run; queue_j, the mean queue at the end; drops, `drop_share`; rounds_to_80, joules_to_80 and the
+    same for 90 %, null where that was not reached. Those about learning are null where nothing was learned.
     """
     rows = []
     for (arm, seed), table in rounds.group_by("arm", "seed", maintain_order=True):
         tested, last = table.drop_nulls("accuracy"), table.row(-1, named=True)
-        area = mean_height(tested["round"], tested["accuracy"]) if len(tested) else None
-        rows.append((arm, seed, last["accuracy"], area, last["loss"], last["energy_mean_cum_j"], last["queue_mean_j"]))
-    numbers = ("final_accuracy", "accuracy_area", "final_loss", "energy_j", "queue_j")
-    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(numbers, pl.Float64)
-    return pl.DataFrame(rows, schema=schema, orient="row")
+        row = {
+            "arm": arm,
+            "seed": seed,
+            "final_accuracy": last["accuracy"],
+            "accuracy_area": mean_height(tested["round"], tested["accuracy"]) if len(tested) else None,
+            "final_loss": last["loss"],
+            "energy_j": last["energy_mean_cum_j"],
+            "queue_j": last["queue_mean_j"],
+            "drops": drop_share(table),
+        }
+        for percent in REACHED:
+            row[f"rounds_to_{percent}"] = rounds_to_reach(table, percent / 100)
+            row[f"joules_to_{percent}"] = joules_to_reach(table, percent / 100)
+        rows.append(row)
+    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(PER_RUN, pl.Float64)
+    return pl.DataFrame(rows, schema=schema)
+
+
+def drop_share(run: pl.DataFrame) -> float | None:
+    """Share of all that one run scheduled and then did not admit: Σ|Π*∖Π̄| / Σ|Π*|; None where nobody was scheduled."""
+    scheduled, sent = int(run["scheduled"].sum()), int(run["transmitted"].sum())
+    return (scheduled - sent) / scheduled if scheduled else None
 
 
 def mean_height(x: ArrayLike, y: ArrayLike) -> float:
@@ -161,3 +184,11 @@ def jain_index(shares: ArrayLike | Sequence[float]) -> float:
         raise ValueError("fairness needs at least one share, and none below 0")
     x = x / (x.max() or 1.0)  # no overflow, no underflow
     return float(x.sum() ** 2 / (len(x) * (x**2).sum())) if x.any() else 1.0
+
+
+def pareto_front(cost: ArrayLike, gain: ArrayLike) -> np.ndarray:
+    """Which points no other one beats: bool (n,). Beaten: by one with cost ≤ and gain ≥, not both equal."""
+    x, y = np.asarray(cost, float), np.asarray(gain, float)
+    no_worse = (x[:, None] <= x) & (y[:, None] >= y)  # [i, j]: i is as good as j in both
+    better = (x[:, None] < x) | (y[:, None] > y)
+    return np.logical_not((no_worse & better).any(axis=0))

@@ -10,7 +10,7 @@ import typer
 from rich.logging import RichHandler
 
 from feelstream import __version__
-from feelstream.cli import catalogue, check, compare, flower, reproduce, run
+from feelstream.cli import catalogue, check, compare, flower, leaderboard, reproduce, run
 from feelstream.cli.common import err, out
 from feelstream.errors import FeelstreamError
 
@@ -20,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (run, compare, reproduce, flower, catalogue, check):
+for commands in (run, compare, leaderboard, reproduce, catalogue, check, flower):
     app.add_typer(commands.app)
 
 UsageError: Any = typer.BadParameter.__base__  # typer shows no other way to it

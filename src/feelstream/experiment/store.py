@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,10 +74,16 @@ class Results:
         ]
         return pl.concat(tables, rechunk=True) if tables else pl.DataFrame(schema=schema)
 
-    def _table(self, key: Key) -> pl.DataFrame:
-        path = self.directories[key] / "rounds.parquet"
+    def devices(self, arm: str, seed: int, columns: Sequence[str]) -> pl.DataFrame | None:
+        """Columns of one finished run's devices.parquet; None where its trace level left the table out."""
+        if self.plan.arm(arm).scenario.trace.level != "full":
+            return None
+        return self._table((arm, seed), "devices.parquet", list(columns))
+
+    def _table(self, key: Key, name: str = "rounds.parquet", columns: list[str] | None = None) -> pl.DataFrame:
+        path = self.directories[key] / name
         try:
-            return pl.read_parquet(path)
+            return pl.read_parquet(path, columns=columns)
         except (OSError, pl.exceptions.PolarsError) as problem:
             raise RunError(f"{path} is missing or damaged; remove its directory and give the same command again") from (
                 problem

@@ -31,7 +31,7 @@ _METADATA = {"pdf": {"CreationDate": None, "Title": "feelstream"}, "png": {"Soft
 
 
 @contextmanager
-def _styled() -> Iterator[None]:
+def styled() -> Iterator[None]:
     """Our look while a figure is made; the user's own settings come back after.
 
     matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
@@ -48,7 +48,7 @@ def panel_figure(panel: Panel, curves: pl.DataFrame) -> Figure:
         panel: what is shown.
         curves: rows (panel, arm, round, mean, low, high, n) in the units of the rounds table.
     """
-    with _styled():
+    with styled():
         figure = Figure(figsize=(COLUMN_WIDTH_IN, PANEL_HEIGHT_IN), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
@@ -64,7 +64,7 @@ def composite(paper_figure: PaperFigure, curves: pl.DataFrame) -> Figure:
         raise RunError(f"{paper_figure.key} has nothing to show: no run of it has the quantity it draws")
     across = min(2, len(panels))
     down = -(-len(panels) // across)
-    with _styled():
+    with styled():
         size = (COLUMN_WIDTH_IN * across, PANEL_HEIGHT_IN * down * 0.94 + 0.15)
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
@@ -130,7 +130,7 @@ def save(
     written = []
     for kind in formats:
         path = directory / f"{name}.{kind}"
-        with _styled():
+        with styled():
             write_atomically(
                 path, lambda file, kind=kind: figure.savefig(file, format=kind, dpi=dpi, metadata=_METADATA.get(kind))
             )

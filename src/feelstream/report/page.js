@@ -37,7 +37,10 @@
     const { role, style } = trace.meta || {};
     if (role === "band") trace.fillcolor = faint(lineColour(style));
     else if (role === "budget") trace.line.color = colour("--text");
-    else if (role) trace.line.color = lineColour(style);
+    else if (role === "point") {
+      trace.marker.color = lineColour(style);
+      trace.error_x.color = trace.error_y.color = faint(lineColour(style));
+    } else if (role) trace.line.color = lineColour(style);
     return trace;
   }
 

@@ -13,11 +13,13 @@ from plotly.offline import get_plotlyjs
 
 from feelstream import __version__
 from feelstream.experiment import Results
+from feelstream.report.board import html_table, worlds
 from feelstream.report.charts import Group, group_charts
 from feelstream.report.claims import Finding
 from feelstream.report.device_maps import device_map, seeds_that_fit
 from feelstream.report.groups import groups
 from feelstream.report.origin import Origin, origin
+from feelstream.report.pareto import pareto_chart
 from feelstream.report.style import LINE_STYLES
 from feelstream.report.tables import claims_section, failures_notice, summary_table
 from feelstream.scenario_files import to_toml
@@ -25,11 +27,14 @@ from feelstream.scenario_files import to_toml
 PAPER = "https://arxiv.org/abs/2305.01238"
 
 
-def page(results: Results, rounds: pl.DataFrame, findings: Sequence[Finding]) -> str:
-    """The whole report of any results as the text of an HTML file."""
+def page(
+    results: Results, rounds: pl.DataFrame, findings: Sequence[Finding], summary: pl.DataFrame | None = None
+) -> str:
+    """The whole report of any results as the text of an HTML file; with a leaderboard where a summary is given."""
     plan, made = results.plan, origin(results)
     charts: list[dict[str, Any]] = []
     sections = [_group_section(group, results, rounds, charts) for group in groups(plan)]
+    board = "" if summary is None else _board_section(results, summary, charts)
     maps = _maps(results)
     data = {
         "palette": [{"light": style.light, "dark": style.dark} for style in LINE_STYLES],
@@ -39,9 +44,10 @@ def page(results: Results, rounds: pl.DataFrame, findings: Sequence[Finding]) ->
     }
     title = f"feelstream: {plan.name}"
     body = [
-        _header(results, made, bool(findings), bool(maps)),
+        _header(results, made, bool(findings), bool(board), bool(maps)),
         failures_notice((failure.arm, failure.seed, failure.reason) for failure in results.failures),
         claims_section(findings),
+        board,
         f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval].</p>'
         f'<div class="scroll">{summary_table(plan, rounds)}</div></section>',
         '<section id="curves"><h2>By round</h2><p>Lines are means over seeds, shades are 95 % t intervals. '
@@ -75,11 +81,12 @@ def _json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _header(results: Results, made: Origin, has_claims: bool, has_maps: bool) -> str:
+def _header(results: Results, made: Origin, has_claims: bool, has_board: bool, has_maps: bool) -> str:
     plan = results.plan
     finished = len(results.finished)
     links = [
         ("claims", "Claims") if has_claims else None,
+        ("leaderboard", "Leaderboard") if has_board else None,
         ("summary", "Summary"),
         ("curves", "By round"),
         ("devices", "Devices") if has_maps else None,
@@ -106,6 +113,27 @@ def _group_section(group: Group, results: Results, rounds: pl.DataFrame, charts:
         charts.append(chart)
         frames.append(_frame(chart["id"], chart["title"], chart["axis"]))
     return f'<h3>{escape(group.title)}</h3><div class="grid">{"".join(frames)}</div>'
+
+
+def _board_section(results: Results, summary: pl.DataFrame, charts: list[dict[str, Any]]) -> str:
+    frames = []
+    shown = worlds(results.plan, summary)
+    for title, points in shown:
+        chart = pareto_chart(points) | {"id": f"chart-{len(charts)}"}
+        charts.append(chart)
+        caption = chart["title"] if len(shown) == 1 else f"{chart['title']}: {title}"
+        frames.append(_frame(chart["id"], caption, chart["axis"], tall=True))
+    grid = (
+        f'<div class="grid">{"".join(frames)}</div><p class="muted">Filled: on the Pareto front of the means, that is, '
+        "no other arm is both cheaper and more accurate. Bars are 95 % t intervals; arms whose bars overlap may well "
+        "change places with other seeds.</p>"
+        if frames
+        else ""
+    )
+    return (
+        '<section id="leaderboard"><h2>Leaderboard</h2><p>Mean over seeds ± half of the 95 % t interval.</p>'
+        f"{html_table(results.plan, summary)}{grid}</section>"
+    )
 
 
 def _frame(name: str, title: str, label: str, tall: bool = False, below: str = "") -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from feelstream import experiment, reproduce
+import polars as pl
+
+from feelstream import comparison, experiment, reproduce
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan, Results
 from feelstream.files import write_atomically, write_json
 from feelstream.report import curves as curve_tables
 from feelstream.report import figures
+from feelstream.report.board import save_pareto
 from feelstream.report.claims import Finding, judged
 from feelstream.report.docs import write_docs
 from feelstream.report.page import page
@@ -40,8 +43,12 @@ def results_in(directory: str | Path) -> Results:
     raise RunError(f"{path} holds neither results (plan.json) nor a run (run.json)")
 
 
-def write(results: Results, out: str | Path, docs: Path | None = None) -> Written:
-    """Write report.html and, for a plan of the paper's figures, figures/, curves.csv and .parquet and claims.json."""
+def write(results: Results, out: str | Path, docs: Path | None = None, summary: pl.DataFrame | None = None) -> Written:
+    """Write report.html and, for a plan of the paper's figures, figures/, curves.csv and .parquet and claims.json.
+
+    Results of anything else get a leaderboard, and figures/pareto where they have accuracies to compare; summary:
+    `comparison.summarise(results)`, if it is at hand.
+    """
     if not results.finished:
         raise RunError(f"there is nothing to report: no run of '{results.plan.name}' has finished")
     out = Path(out)
@@ -61,7 +68,10 @@ def write(results: Results, out: str | Path, docs: Path | None = None) -> Writte
             write_docs(docs, results, table, findings)
     elif docs is not None:
         raise RunError("the docs page is about the paper's figures, and these results are of something else")
-    text = page(results, rounds, findings)
+    else:
+        summary = comparison.summarise(results) if summary is None else summary
+        drawn = save_pareto(results.plan, summary, out / "figures")
+    text = page(results, rounds, findings, None if shown else summary)
     report = out / "report.html"
     write_atomically(report, lambda file: file.write_text(text, encoding="utf-8"))
     return Written(report, drawn, findings)
