@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import sys
-import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import feelstream as fs
 from feelstream.data.datasets import Dataset, load
 from feelstream.errors import EngineError
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU, build
@@ -33,14 +34,10 @@ def learner(model: Model | str, data: Dataset = DATA, threads: int = 1) -> Torch
     )
 
 
-def imported(cls: type, monkeypatch: pytest.MonkeyPatch, data: Dataset = DATA) -> TorchLearner:
-    module = types.ModuleType("some_nets")
-    setattr(module, cls.__name__, cls)
-    monkeypatch.setitem(sys.modules, "some_nets", module)
-    return TorchLearner.from_import(
-        f"some_nets:{cls.__name__}",
-        data.train_images, data.train_labels, data.test_images, data.test_labels, data.mean, data.std,
-    )  # fmt: skip
+def own(cls: type, data: Dataset = DATA) -> TorchLearner:
+    return TorchLearner.from_class(
+        cls, data.train_images, data.train_labels, data.test_images, data.test_labels, data.mean, data.std
+    )
 
 
 def batches(devices: int, steps: int, batch: int, samples: int = 600) -> NDArray[np.int64]:
@@ -243,18 +240,18 @@ class NeedsArgument(Softmax):
 
 
 class TestImported:
-    def test_agrees_with_the_same_model_of_ours(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        engine, ours = imported(Softmax, monkeypatch), learner("softmax")
+    def test_agrees_with_the_same_model_of_ours(self) -> None:
+        engine, ours = own(Softmax), learner("softmax")
         theta, drawn = engine.init(2), batches(2, 5, 8)
         assert engine.parameters == 7850
         assert np.array_equal(engine.train(theta, drawn, 0.1).updates, ours.train(theta, drawn, 0.1).updates)
         assert engine.evaluate(theta) == ours.evaluate(theta)
 
-    def test_initial_weights_follow_the_seed_and_leave_torch_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_initial_weights_follow_the_seed_and_leave_torch_alone(self) -> None:
         torch.manual_seed(99)
         expected = torch.rand(3)
         torch.manual_seed(99)
-        engine = imported(Dropping, monkeypatch)
+        engine = own(Dropping)
         theta = engine.init(7)
         engine.train(theta, batches(2, 2, 4), 0.1)
         assert torch.equal(torch.rand(3), expected)
@@ -264,15 +261,15 @@ class TestImported:
         same = torch.nn.utils.parameters_to_vector(Softmax().parameters()).detach().numpy()
         assert np.array_equal(theta, same)
 
-    def test_dropout_is_a_function_of_the_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        engine, drawn = imported(Dropping, monkeypatch), batches(3, 4, 8)
+    def test_dropout_is_a_function_of_the_batches(self) -> None:
+        engine, drawn = own(Dropping), batches(3, 4, 8)
         theta = engine.init(0)
         cohort = engine.train(theta, drawn, 0.1).updates
         assert np.array_equal(cohort[2], engine.train(theta, drawn[2:], 0.1).updates[0])
-        assert not np.array_equal(cohort, imported(Softmax, monkeypatch).train(theta, drawn, 0.1).updates)
+        assert not np.array_equal(cohort, own(Softmax).train(theta, drawn, 0.1).updates)
 
-    def test_frozen_parameters_stay(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        engine = imported(HalfFrozen, monkeypatch)
+    def test_frozen_parameters_stay(self) -> None:
+        engine = own(HalfFrozen)
         update = engine.train(engine.init(0), batches(1, 3, 8), 0.1).updates[0]
         assert np.all(update[-10:] == 0)
         assert np.any(update[:-10] != 0)
@@ -285,18 +282,22 @@ class TestImported:
             (TooFew, r"gives \(1, 9\) for one image; .* at least 10 classes"),
             (WrongInput, r"does not accept images of shape \(1, 28, 28\)"),
             (NeedsArgument, "cannot be made without arguments"),
-            (int, "some_nets:int is not a class of torch.nn.Module"),
+            (int, "int is not a class of torch.nn.Module"),
         ],
     )
-    def test_refuses(self, cls: type, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_refuses(self, cls: type, sentence: str) -> None:
         with pytest.raises(EngineError, match=sentence):
-            imported(cls, monkeypatch)
+            own(cls)
 
-    @pytest.mark.parametrize("path", ["", "nets", "nets:", ":Net", "no_such_package.nets:Net", "torch.nn:NoSuchNet"])
-    def test_refuses_wrong_paths(self, path: str) -> None:
-        arrays = DATA.train_images, DATA.train_labels, DATA.test_images, DATA.test_labels
-        with pytest.raises(EngineError, match="import"):
-            TorchLearner.from_import(path, *arrays, 0.5, 0.5)
+    def test_a_scenario_names_it_by_file_or_import_path(self, tmp_path: Path) -> None:
+        file = tmp_path / "my_nets.py"
+        file.write_text(
+            "from torch import nn\n\nclass Net(nn.Sequential):\n"
+            "    def __init__(self):\n        super().__init__(nn.Flatten(), nn.Linear(784, 10))\n"
+        )
+        run = fs.simulate(fs.preset("tiny", [f"learning.model={file}:Net", "system.rounds=4"]), 0)
+        assert run.about["engine"]["name"] == "torch"
+        assert run.rounds["accuracy"][-1] > 0.5  # ten classes: chance is 0.1
 
 
 def test_without_torch_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

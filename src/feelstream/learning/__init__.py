@@ -36,8 +36,9 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
         return NativeLearner(model, *arrays, threads=threads or cores())
     from feelstream.learning.torch_engine import TorchLearner
 
-    # One thread: PyTorch's sums change with the number of threads.
-    return TorchLearner(model, *arrays, threads=1)
+    if isinstance(model, Model):
+        return TorchLearner(model, *arrays, threads=threads or cores())
+    return TorchLearner.from_class(model, *arrays, threads=threads or cores())
 
 
 def describe(name: str, dataset: Dataset) -> Any:

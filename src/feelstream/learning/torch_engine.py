@@ -1,19 +1,19 @@
 """The learner on PyTorch (extra `torch`): our models, or any nn.Module named by its import path.
 
-Training is a pure function of (θ, batches, lr). Every device is trained alone on one intra-op thread,
-`threads` devices at a time, so that neither the number of threads nor the rest of the cohort changes a bit.
+Training is a pure function of (θ, batches, lr). Every device is trained alone on one intra-op thread, `threads` devices
+at a time, and so is every chunk of test images evaluated: neither the number of threads nor the rest of the cohort
+changes a bit. Our own models are laid out channels last, which is PyTorch's fastest way with them on a CPU.
 """
 
 from __future__ import annotations
 
 import copy
-import importlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from math import prod
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ except ImportError as error:
         "the torch engine needs PyTorch; install feelstream[torch] or choose another learning.engine"
     ) from error
 
-EVALUATION_CHUNK = 1000  # test images at a time
+EVALUATION_CHUNK = 250  # test images at a time: a chunk's activations fit the cache
+T = TypeVar("T")
 DIVERGED = "training diverged: the model is no longer finite; try a smaller learning.lr"
 
 
@@ -57,7 +58,8 @@ class TorchLearner:
         self.details = {"torch": torch.__version__, "instructions": torch.backends.cpu.get_cpu_capability()}
         self._init: Callable[[int], NDArray[np.float32]]
         if isinstance(model, Model):
-            self._module, self._init, self._threads = _stack(model), model.init, threads
+            stack = _stack(model).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+            self._module, self._init, self._threads = stack, model.init, threads
         else:
             # A foreign module may draw random numbers (dropout), and torch has one generator for all threads.
             weights = _vector(model)
@@ -69,9 +71,9 @@ class TorchLearner:
         self._check(int(max(labels.max(), test_labels.max())) + 1)
 
     @classmethod
-    def from_import(
+    def from_class(
         cls,
-        path: str,
+        make: type,
         images: NDArray[np.uint8],
         labels: NDArray[np.uint8],
         test_images: NDArray[np.uint8],
@@ -80,11 +82,12 @@ class TorchLearner:
         std: float,
         threads: int = 1,
     ) -> Self:
-        """A learner for the nn.Module class at "package.module:Class", made without arguments.
+        """A learner for a user's own nn.Module class, made without arguments.
 
         θ is in the order of its parameters(); init(seed) makes the module anew with torch seeded so.
         """
-        make = _imported(path)
+        if not issubclass(make, nn.Module):
+            raise EngineError(f"learning.model: {make.__qualname__} is not a class of torch.nn.Module")
         with _one_thread():
             learner = cls(_seeded(make, 0), images, labels, test_images, test_labels, mean, std, threads)
         learner._init = lambda seed: _vector(_seeded(make, seed))
@@ -104,11 +107,9 @@ class TorchLearner:
         def device(k: int) -> None:
             updates[k], losses[k] = self._train_device(theta, batches[k], lr)
 
-        workers = min(self._threads, len(batches))
         with _one_thread(), torch.random.fork_rng(devices=[]):
-            if workers > 1:
-                with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                    list(pool.map(device, range(len(batches))))
+            if self._threads > 1:
+                self._side_by_side(device, range(len(batches)))
             else:
                 for k in range(len(batches)):
                     torch.manual_seed(zlib.crc32(batches[k].tobytes()))  # for dropout: by the device's own draw
@@ -118,17 +119,29 @@ class TorchLearner:
         return Training(updates, losses)
 
     def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
-        module, loss, correct = self._with(theta).eval(), 0.0, 0
-        with _one_thread(), torch.inference_mode():
-            for start in range(0, len(self._test_labels), EVALUATION_CHUNK):
-                part = slice(start, start + EVALUATION_CHUNK)
+        module = self._with(theta).eval()
+
+        def chunk(start: int) -> tuple[float, int]:
+            part = slice(start, start + EVALUATION_CHUNK)
+            with torch.inference_mode():
                 labels = torch.from_numpy(self._test_labels[part])
                 logits = module(self._normalised(self._test_images[part]))
-                loss += float(cross_entropy(logits, labels, reduction="none").double().sum())
-                correct += int((logits.argmax(1) == labels).sum())
+                loss = float(cross_entropy(logits, labels, reduction="none").double().sum())
+                return loss, int((logits.argmax(1) == labels).sum())
+
+        with _one_thread():
+            parts = self._side_by_side(chunk, range(0, len(self._test_labels), EVALUATION_CHUNK))
+        loss, correct = sum(part[0] for part in parts), sum(part[1] for part in parts)
         if not np.isfinite(loss):
             raise EngineError(DIVERGED)
         return Evaluation(loss / len(self._test_labels), correct / len(self._test_labels))
+
+    def _side_by_side(self, work: Callable[[int], T], items: Sequence[int]) -> list[T]:
+        """`work` on every item, `threads` at a time on one intra-op thread each; results in the order of the items."""
+        if self._threads == 1:
+            return [work(item) for item in items]
+        with ThreadPoolExecutor(self._threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(work, items))
 
     def _train_device(
         self, theta: NDArray[np.float32], batches: NDArray[np.int64], lr: float
@@ -207,19 +220,6 @@ def _stack(model: Model) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def _imported(path: str) -> Callable[[], object]:
-    module, _, name = path.partition(":")
-    if not module or not name:
-        raise EngineError(f"{path!r} is no import path of a model; write package.module:Class")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise EngineError(f"the model {path} cannot be imported ({error}); is its package installed?") from error
-    if not (isinstance(found, type) and issubclass(found, nn.Module)):
-        raise EngineError(f"{path} is not a class of torch.nn.Module")
-    return found
-
-
 def _seeded(make: Callable[[], object], seed: int) -> nn.Module:
     """A new module whose initial weights follow from `seed`; the caller's random numbers stay untouched."""
     with torch.random.fork_rng(devices=[]):
@@ -234,7 +234,8 @@ def _seeded(make: Callable[[], object], seed: int) -> nn.Module:
 
 def _vector(module: nn.Module) -> NDArray[np.float32]:
     with torch.no_grad():
-        return nn.utils.parameters_to_vector(module.parameters()).numpy().astype(np.float32)
+        # reshape, not view: a weight that is laid out channels last still reads as (out, in, row, column)
+        return torch.cat([parameter.reshape(-1) for parameter in module.parameters()]).numpy()
 
 
 @contextmanager
