@@ -10,9 +10,11 @@ the fresh data of device k:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, Field
 
 from feelstream.errors import ScenarioError
 from feelstream.plugins import Registry
@@ -80,6 +82,19 @@ METRICS: Registry[Metric] = Registry(
     {"combined": combined, "amount": amount_only, "dissimilarity": dissimilarity_only},
     callable,
 )
+
+
+def _known(metric: str) -> str:
+    METRICS.lookup(metric)
+    return metric
+
+
+# A policy's field `metric`.
+MetricName = Annotated[
+    str,
+    AfterValidator(_known),
+    Field(description="importance: combined, amount, dissimilarity, or file.py:function"),
+]
 
 
 def evaluate(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:

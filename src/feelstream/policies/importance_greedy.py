@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from pydantic import Field, field_validator
 
-from feelstream.importance import METRICS, evaluate
+from feelstream.importance import MetricName, evaluate
 from feelstream.policies.base import Decision, Observation, Policy, State, lowest
 
 
@@ -24,13 +23,7 @@ class ImportanceGreedy(Policy):
 
     tag: ClassVar[str] = "importance_greedy"
 
-    metric: str = Field("combined", description="importance: combined, amount, dissimilarity, or file.py:function")
-
-    @field_validator("metric")
-    @classmethod
-    def _known(cls, metric: str) -> str:
-        METRICS.lookup(metric)
-        return metric
+    metric: MetricName = "combined"
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from feelstream.importance import METRICS, evaluate
+from feelstream.importance import evaluate
 from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
 
@@ -36,12 +36,6 @@ class Lyapunov(Policy):
     metric: str = Field(
         default="combined", description="importance: combined, amount, dissimilarity, or file.py:function"
     )
-
-    @field_validator("metric")
-    @classmethod
-    def _known(cls, metric: str) -> str:
-        METRICS.lookup(metric)
-        return metric
 
     @property
     def smallest_plan(self) -> int:

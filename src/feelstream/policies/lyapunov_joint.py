@@ -17,15 +17,14 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from feelstream import joint, physics
 from feelstream.admission import Transmission
-from feelstream.errors import ScenarioError
-from feelstream.importance import METRICS
+from feelstream.importance import MetricName, evaluate
 from feelstream.joint.search import scores
 from feelstream.plugins import Positive
-from feelstream.policies.base import Decision, Ids, Observation, Plan, Policy, Reals, State
+from feelstream.policies.base import Decision, Ids, Observation, Policy, Reals, State
 
 WEIGHT_FLOOR = 1e-3  # of the largest queue or budget: devices with an empty queue still save energy where it is free
 
@@ -42,7 +41,7 @@ class LyapunovJoint(Policy):
         "exact",
         description="exact: `size` devices; cap: at most `size`, as many as pay; free: 0..`size`, planned for each",
     )
-    metric: str = Field("combined", description="importance: combined, amount, dissimilarity, or file.py:function")
+    metric: MetricName = "combined"
     power_max_w: Positive | None = Field(
         None, description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need"
     )
@@ -51,28 +50,16 @@ class LyapunovJoint(Policy):
         description="frequencies leave time to meet the deadline at a gain this many times below the planned one; ≥ 1",
     )
 
-    @field_validator("metric")
-    @classmethod
-    def _known(cls, metric: str) -> str:
-        METRICS.lookup(metric)
-        return metric
-
     @property
     def smallest_plan(self) -> int:
         return 1 if self.cardinality == "free" else self.size
-
-    def importance(self, observation: Observation, plan: Plan) -> Reals:
-        worth = METRICS.lookup(self.metric)(plan.amount, observation.dissimilarity)
-        if worth.shape != plan.amount.shape or not np.isfinite(worth).all():
-            raise ScenarioError(f"policy.metric: '{self.metric}' must give one finite number per device")
-        return worth
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         best, least = None, np.inf
         order = rng.permutation(len(observation.beta))  # equals by lot
         for n in range(self.size + 1) if self.cardinality == "free" else [self.size]:
             plan = observation.plan(n)
-            worth = self.importance(observation, plan)
+            worth = evaluate(self.metric, plan.amount, observation.dissimilarity)
             devices = self.planned_devices(observation, max(n, 1))
             candidates = plan.feasible & (devices.share_min <= 1 / max(n, 1))
             if self.cardinality == "free" and np.count_nonzero(candidates) < n:
