@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import feelstream as fs
 from builders import small
 from feelstream import trace
 from feelstream.errors import RunError
-from feelstream.files import sole_writer
+from feelstream.files import sole_writer, write_atomically
 from feelstream.run import simulate_in
 from killed_run import scenario as killed_scenario
 
@@ -227,3 +228,33 @@ def test_seeds(tmp_path: Path) -> None:
     assert fs.read(run.save(tmp_path)).seed == 2**40
     with pytest.raises(RunError, match="seed must be 0 or more, not -1"):
         fs.simulate(small(), seed=-1)
+
+
+def test_a_directory_may_have_any_name(tmp_path: Path) -> None:
+    scenario = fs.preset("tiny", ["learning.engine=none"])
+    directory = tmp_path / "a[1]*"
+    simulate_in(directory, scenario, 0)
+    assert fs.read(directory).rounds.height == 10
+    assert fs.verify(directory).ok
+
+
+def test_a_changed_policy_file_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "changing_policy.py"
+    text = (
+        "import feelstream as fs\nfrom feelstream.policies.random import Random\n\n"
+        "class Mine(fs.Policy):\n    select = Random.select\n"
+    )
+    file.write_text(text)
+    scenario = fs.preset("tiny", ["learning.engine=none", f"policy.name={file}:Mine"])
+    simulate_in(tmp_path / "run", scenario, 0)
+    file.write_text(text + "\n# another rule\n")
+    with pytest.raises(RunError, match="another files"):
+        simulate_in(tmp_path / "run", scenario, 0)
+
+
+def test_a_table_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:
+    def full(path: Path) -> None:
+        raise pl.exceptions.ComputeError("No space left on device (os error 28)\nmore")
+
+    with pytest.raises(RunError, match=r"cannot write .*: No space left on device \(os error 28\)$"):
+        write_atomically(tmp_path / "rounds.parquet", full)

@@ -243,3 +243,28 @@ def test_energy_saved_over_random(preset: str, fresh: str, n: int, saving: float
     """The paper reports 16 % and 35 %; docs/model.md has what each reading of `fresh` gives over 30 seeds."""
     found = 1 - mnist_energies[preset, fresh, "lyapunov", n] / mnist_energies[preset, fresh, "random", n]
     assert found == pytest.approx(saving, abs=0.05)
+
+
+class Silent(fs.Policy):
+    def select(self, state, observation, rng):
+        return None
+
+
+class Failing(fs.Policy):
+    def select(self, state, observation, rng):
+        return {}["no such thing"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "sentence"),
+    [(Silent, "must return a feelstream.Decision from select, not NoneType"), (Failing, "failed in round 1: KeyError")],
+)
+def test_a_policy_that_breaks_is_told_in_a_sentence(policy: type[fs.Policy], sentence: str) -> None:
+    scenario = fs.preset("tiny", ["learning.engine=none"]).model_copy(update={"policy": policy()})
+    with pytest.raises(PolicyError, match=sentence):
+        fs.simulate(scenario)
+
+
+def test_a_metric_that_breaks_is_told_in_a_sentence() -> None:
+    with pytest.raises(fs.FeelstreamError, match=r"policy\.metric: 'math:sin' failed: TypeError"):
+        fs.simulate(fs.preset("tiny", ["learning.engine=none", "policy.metric=math:sin"]))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import platform
+import re
+from collections.abc import Iterator
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +19,8 @@ from feelstream.learning.base import Learner
 from feelstream.scenario import Scenario
 
 FORMAT = 1
-DECIDES = ("format", "seed", "scenario", "data", "engine", "feelstream")  # in the order in which a user sees to them
+# In the order in which a user sees to them.
+DECIDES = ("format", "seed", "scenario", "files", "data", "engine", "feelstream")
 
 
 def describe(scenario: Scenario, seed: int, dataset: Dataset, learner: Learner | None) -> dict[str, Any]:
@@ -26,6 +31,7 @@ def describe(scenario: Scenario, seed: int, dataset: Dataset, learner: Learner |
         "status": "running",
         "seed": seed,
         "scenario": scenario.as_dict(),
+        "files": named_files(scenario.as_dict()),
         "engine": {"name": learner.name if learner else "none", **(learner.details if learner else {})},
         "data": {
             "name": dataset.name,
@@ -84,3 +90,32 @@ def _difference(old: Any, new: Any, where: str = "") -> str:
             if old.get(key) != new.get(key):
                 return _difference(old.get(key), new.get(key), f"{where}.{key}" if where else key)
     return f" ({where + ' ' if where else ''}{old} there, {new} here)"
+
+
+def texts(value: Any) -> Iterator[str]:
+    """All texts in a tree of tables and lists."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from texts(entry)
+    elif isinstance(value, str):
+        yield value
+
+
+def named_files(scenario: dict[str, Any]) -> dict[str, str]:
+    """SHA-256 of the contents of every file that the scenario names: as a path, file.py:Name or package.module:Name."""
+    digests = {}
+    for text in texts(scenario):
+        where = text.rpartition(":")[0]
+        if re.fullmatch(r"\w+(\.\w+)*", where) and not where.endswith(".py"):
+            try:
+                found = importlib.util.find_spec(where)
+            except (ImportError, ValueError):
+                found = None
+            path = Path(found.origin) if found and found.origin else None
+        else:
+            path = Path(where if where.endswith(".py") else text)
+        if path is not None and path.is_file():
+            digests[text] = sha256(path.read_bytes()).hexdigest()
+    return digests

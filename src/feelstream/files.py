@@ -23,8 +23,9 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError as problem:
-        raise RunError(f"cannot write {path}: {problem.strerror or problem}") from problem
+    except (OSError, pl.exceptions.PolarsError) as problem:  # a table on a full disk is told by polars
+        why = getattr(problem, "strerror", None) or str(problem).splitlines()[0]
+        raise RunError(f"cannot write {path}: {why}") from problem
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -68,7 +69,7 @@ def _json_restored(value: Any) -> Any:
 
 def read_table(path: Path) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, glob=False)  # a path may hold [ or *
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise RunError(f"{path} is missing or damaged") from problem
 

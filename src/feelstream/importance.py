@@ -99,7 +99,11 @@ MetricName = Annotated[
 
 def evaluate(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:
     """I_k by a metric's name; ScenarioError where a user's own one does not give one finite number per device."""
-    worth = np.asarray(METRICS.lookup(metric)(amount, dissimilarity), float)
+    function = METRICS.lookup(metric)
+    try:
+        worth = np.asarray(function(amount, dissimilarity), float)
+    except Exception as problem:  # a user's own function may raise anything
+        raise ScenarioError(f"policy.metric: '{metric}' failed: {type(problem).__name__}: {problem}") from problem
     if worth.shape != amount.shape or not np.isfinite(worth).all():
         raise ScenarioError(f"policy.metric: '{metric}' must give one finite number per device")
     return worth

@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from feelstream import learning, trace
-from feelstream.about import check_same_run, describe, read_about
+from feelstream.about import check_same_run, describe, named_files, read_about
 from feelstream.checkpoint import Checkpoint
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
@@ -125,7 +125,8 @@ def play_in(
         if stored is None and any(entry.name not in (".lock", "progress") for entry in path.iterdir()):
             raise RunError(f"{path} is not empty and not a run directory; choose another")
         if stored is not None and stored["status"] == "complete":
-            check_same_run(path, stored, {"seed": seed, "scenario": scenario.as_dict()})
+            settings = scenario.as_dict()
+            check_same_run(path, stored, {"seed": seed, "scenario": settings, "files": named_files(settings)})
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return _read(path, scenario, stored)
         player, about = prepare()

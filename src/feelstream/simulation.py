@@ -29,7 +29,7 @@ class PolicyError(FeelstreamError):
     """A policy broke its contract."""
 
 
-def _are_devices(chosen: NDArray, devices: int) -> bool:
+def are_devices(chosen: NDArray, devices: int) -> bool:
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
         return False
     return bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
@@ -59,9 +59,21 @@ class RoundRecord:
 def decide(policy: Policy, state: State, observation: Observation, seed: int) -> Decision:
     """The policy's decision, with the round's own random numbers; refused where it breaks the contract."""
     devices, rng = observation.system.devices, generator(seed, Purpose.POLICY, observation.round)
-    decision = policy.select(state, observation, rng)
+    try:
+        decision = policy.select(state, observation, rng)
+    except FeelstreamError:
+        raise
+    except Exception as problem:
+        raise PolicyError(
+            f"policy '{policy.plugin_name()}' failed in round {observation.round}: {type(problem).__name__}: {problem}"
+        ) from problem
+    if not isinstance(decision, Decision):
+        raise PolicyError(
+            f"policy '{policy.plugin_name()}' must return a feelstream.Decision from select, "
+            f"not {type(decision).__name__}"
+        )
     chosen = np.asarray(decision.schedule)
-    if not _are_devices(chosen, devices):
+    if not are_devices(chosen, devices):
         raise PolicyError(
             f"policy '{policy.plugin_name()}' must schedule a list of different device numbers from 0 to "
             f"{devices - 1}, not {chosen.tolist()}, in round {observation.round}"

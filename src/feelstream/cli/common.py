@@ -16,7 +16,7 @@ ScenarioArgument = Annotated[str, typer.Argument(metavar="SCENARIO", help="A pre
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="SECTION.FIELD=VALUE", help="Override a field; repeatable.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of every random draw.")]
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, help="CPU threads for learning; default: all cores.")
 ]

@@ -11,6 +11,7 @@ from feelstream import comparison, leaderboard
 from feelstream.cli.common import SetOption, err, out
 from feelstream.cli.compare import PolicyOption, report_comparison
 from feelstream.cli.playing import DaskOption, SeedsOption, WorkersOption, play, tell_failures
+from feelstream.errors import ScenarioError
 from feelstream.experiment import Plan, Results
 
 app = typer.Typer()
@@ -39,7 +40,11 @@ def leaderboard_command(
             f"compare {Path(name).stem}", comparison.arms(name, policies or ["all"], changed), tuple(range(seeds))
         )
         for name, changed in changes.items()
-    }  # all before the first is played: a slip in the last should not cost the time of the others
+    }
+    stems = [Path(name).stem for name in plans]
+    if len(set(stems)) < len(stems):
+        raise ScenarioError(f"two scenarios have one name, and so one directory for their results: {', '.join(plans)}")
+    # Checked before the first is played: a slip in the last should not cost the time of the others.
     boards: dict[str, Results] = {}
     for name, plan in plans.items():
         where = directory / Path(name).stem

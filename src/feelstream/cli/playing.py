@@ -23,7 +23,7 @@ DaskOption = Annotated[
     ),
 ]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")]
-SeedStartOption = Annotated[int, typer.Option("--seed-start", min=0, help="The first seed.")]
+SeedStartOption = Annotated[int, typer.Option("--seed-start", min=0, max=2**62, help="The first seed.")]
 
 
 def play(

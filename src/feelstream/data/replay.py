@@ -73,9 +73,9 @@ class Trace(Arrivals):
             raise DataError(f"Trace {self.path} is not a file; give a CSV or Parquet file.")
         try:
             if path.suffix.lower() == ".csv":
-                return pl.read_csv(path, infer_schema_length=None)
+                return pl.read_csv(path, infer_schema_length=None, glob=False)
             if path.suffix.lower() == ".parquet":
-                return pl.read_parquet(path)
+                return pl.read_parquet(path, glob=False)
         except (pl.exceptions.PolarsError, OSError) as error:
             reason = str(error).strip().splitlines()[0]
             raise DataError(f"Trace {self.path} cannot be read as {path.suffix[1:]}: {reason}.") from error

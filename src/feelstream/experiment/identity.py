@@ -8,19 +8,16 @@ user's own, a recorded trace of arrivals).
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from feelstream import __version__, learning
-from feelstream.about import FORMAT
+from feelstream.about import FORMAT, named_files, texts
 from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
 
@@ -40,14 +37,14 @@ def identity(scenario: Scenario) -> dict[str, Any]:
         "format": FORMAT,
         "engine": {"name": learner.name if learner else "none", **(learner.details if learner else {})},
         "data": dataset.digest,
-        "files": _named_files(scenario.as_dict()),
+        "files": named_files(scenario.as_dict()),
     }
 
 
 def same_identity(scenario: Scenario) -> str:
     """Equal for scenarios that have the same identity, without loading anything."""
     data = {"dataset": scenario.data.dataset, "samples": scenario.data.samples}
-    return canonical([scenario.learning.model_dump(), data, sorted(set(_texts(scenario.as_dict())))])
+    return canonical([scenario.learning.model_dump(), data, sorted(set(texts(scenario.as_dict())))])
 
 
 def run_name(scenario: Scenario, seed: int, known: dict[str, Any]) -> str:
@@ -67,31 +64,3 @@ def run_name(scenario: Scenario, seed: int, known: dict[str, Any]) -> str:
 def canonical(value: Any) -> str:
     """One text for equal settings, whatever the order of their fields."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for entry in value:
-            yield from _texts(entry)
-    elif isinstance(value, str):
-        yield value
-
-
-def _named_files(scenario: dict[str, Any]) -> dict[str, str]:
-    """SHA-256 of the contents of every file that the scenario names: as a path, file.py:Name or package.module:Name."""
-    digests = {}
-    for text in _texts(scenario):
-        where = text.rpartition(":")[0]
-        if re.fullmatch(r"\w+(\.\w+)*", where) and not where.endswith(".py"):
-            try:
-                found = importlib.util.find_spec(where)
-            except (ImportError, ValueError):
-                found = None
-            path = Path(found.origin) if found and found.origin else None
-        else:
-            path = Path(where if where.endswith(".py") else text)
-        if path is not None and path.is_file():
-            digests[text] = sha256(path.read_bytes()).hexdigest()
-    return digests

@@ -83,7 +83,7 @@ class Results:
     def _table(self, key: Key, name: str = "rounds.parquet", columns: list[str] | None = None) -> pl.DataFrame:
         path = self.directories[key] / name
         try:
-            return pl.read_parquet(path, columns=columns)
+            return pl.read_parquet(path, columns=columns, glob=False)
         except (OSError, pl.exceptions.PolarsError) as problem:
             raise RunError(f"{path} is missing or damaged; remove its directory and give the same command again") from (
                 problem

@@ -11,7 +11,7 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -106,6 +106,11 @@ def _select(policy: Policy, state: State, observation: Observation, when: str) -
     before = _global_random()
     with _runs(when):
         decision = policy.select(state, observation, np.random.default_rng(observation.round))
+        if not isinstance(decision, Decision):
+            raise TypeError(f"select must return a Decision, not {type(decision).__name__}")
+        decision = replace(decision, schedule=np.asarray(decision.schedule))
+        if not decision.schedule.size:
+            decision = replace(decision, schedule=decision.schedule.astype(np.int64))  # of floats by default
     if _global_random() != before:
         raise _PromiseError("global random", f"{when}: use the generator that select is given")
     return decision

@@ -94,8 +94,8 @@ def _check_shape(path: Path, columns: dict[str, str], rows: int, meaning: str) -
     if not path.is_file():
         raise RunError(f"{path.parent} is not a whole run: {path.name} is missing.")
     try:
-        schema = pl.read_parquet_schema(path)
-        found = pl.scan_parquet(path).select(pl.len()).collect().item()
+        table = pl.scan_parquet(path, glob=False)  # a path may hold [ or *
+        schema, found = table.collect_schema(), table.select(pl.len()).collect().item()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise RunError(f"{path} is damaged: it cannot be read as a Parquet file.") from None
     for name, kind in columns.items():
@@ -115,7 +115,7 @@ def _is_kind(dtype: pl.DataType, kind: str) -> bool:
 
 def _load(path: Path, start: int, rows: int, columns: list[str]) -> pl.DataFrame:
     try:
-        return pl.scan_parquet(path).slice(start, rows).select(columns).collect()
+        return pl.scan_parquet(path, glob=False).slice(start, rows).select(columns).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise RunError(f"{path} is damaged: its rows cannot be read.") from None
 
