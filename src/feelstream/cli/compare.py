@@ -16,6 +16,7 @@ from feelstream.cli.playing import DaskOption, SeedsOption, SeedStartOption, Wor
 from feelstream.experiment import Plan, Results
 from feelstream.files import write_atomically
 from feelstream.leaderboard import MEASURES, Measure
+from feelstream.numbers import number
 
 app = typer.Typer()
 
@@ -126,8 +127,8 @@ def _gap(row: dict[str, Any]) -> str:
     unit, digits = MEASURES[row["quantity"]].scale, MEASURES[row["quantity"]].digits
     if not row["pairs"]:
         return statistics.NO_SEED
-    mean = f"{row['difference'] * unit:+.{digits}f}"
+    mean = number(row["difference"] * unit, digits, signed=True)
     if row["difference_low"] is None:
         return f"{mean}\n{row['verdict']}"
-    low, high = row["difference_low"] * unit, row["difference_high"] * unit
-    return f"{mean}\n[{low:+.{digits}f}, {high:+.{digits}f}]\n{row['verdict']}"
+    low, high = (number(row[f"difference_{end}"] * unit, digits, signed=True) for end in ("low", "high"))
+    return f"{mean}\n[{low}, {high}]\n{row['verdict']}"

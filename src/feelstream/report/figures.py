@@ -91,7 +91,9 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
         style = line_style(index)
         rounds = rows["round"].to_numpy()
         mean, low, high = (rows[name].to_numpy() * quantity.scale for name in ("mean", "low", "high"))
-        axes.fill_between(rounds, low, high, color=style.light, alpha=0.16, linewidth=0)
+        # Intervals over two or three seeds are so wide that the bands of all curves lie upon each other.
+        alpha = 0.16 if rows["n"].max() > 3 else 0.06
+        axes.fill_between(rounds, low, high, color=style.light, alpha=alpha, linewidth=0)
         every = max(1, len(rounds) // 8)
         axes.plot(
             rounds,
@@ -106,7 +108,8 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
             label=curve.name,
         )
     axes.set_xlabel(ROUND_AXIS)
-    axes.set_ylabel(quantity.axis)
+    # In two lines, lest it is longer than the axis and meets the panel above.
+    axes.set_ylabel(f"{quantity.title}\n({quantity.unit})" if len(quantity.axis) > 24 else quantity.axis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.02)
     rows = curves.filter(pl.col("panel") == panel.key)

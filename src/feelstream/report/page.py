@@ -48,7 +48,8 @@ def page(
         failures_notice((failure.arm, failure.seed, failure.reason) for failure in results.failures),
         claims_section(findings),
         board,
-        f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval].</p>'
+        f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval]. '
+        "The intervals are not clipped to what is possible, so few seeds may give one above 100 % or below 0.</p>"
         f'<div class="scroll">{summary_table(plan, rounds)}</div></section>',
         '<section id="curves"><h2>By round</h2><p>Lines are means over seeds, shades are 95 % t intervals. '
         "The axes follow the lines, so very wide intervals run out of the picture. A click on a name in a legend hides "
