@@ -114,16 +114,17 @@ def _discussion(results: Results, findings: Sequence[Finding]) -> str:
         f"**What the paper leaves open.** These runs have {inferred(results.plan.arms[0].scenario)}. None of that is "
         "in the paper: the number of rounds and the width of arrivals were chosen so that the energy savings come out "
         "near the reported ones if fresh is what arrived in the round (`data.fresh = per_round`: 18 % and 33 % over 30 "
-        "seeds; with `since_use` they are larger, 28 % and 38 %), the learning settings so that accuracy settles within "
-        "the run. Fading is Rayleigh, the surrogate rate is not discounted, and a device without data is never "
-        "eligible. Which data counts as fresh moves both energy and accuracy; [the model](model.md) says why we read it as we do.\n"
+        "seeds; with `since_use` they are larger, 28 % and 38 %), the learning settings so that accuracy settles "
+        "within the run. Fading is Rayleigh, the surrogate rate is not discounted, and a device without data is never "
+        "eligible. Which data counts as fresh moves both energy and accuracy; [the model](model.md) says why we read "
+        "it as we do.\n"
     )
     parts.append(
         "**What follows from the paper's own numbers.** Computing takes about a hundred times the energy of sending. "
         "No choice of two or four devices a round keeps the budget of 0.5 mJ at the frequencies they happen to have, "
         "so the queues grow for ever and the policy balances them rather than keeping them bounded; `lyapunov_joint`, "
         "which may slow the devices down, does keep it. The admission phase drops about one device in 100 000; the "
-        " `stress` preset exercises it.\n"
+        "`stress` preset exercises it.\n"
     )
     return "\n".join(parts)
 

@@ -21,7 +21,7 @@ from matplotlib.ticker import MaxNLocator
 from feelstream.errors import RunError
 from feelstream.files import write_atomically
 from feelstream.report.quantities import QUANTITIES, ROUND_AXIS, axis_limits
-from feelstream.report.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
+from feelstream.report.style import COLUMN_WIDTH_IN, FEW_SEEDS, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
 from feelstream.reproduce import Panel, PaperFigure
 
 _ONE_AT_A_TIME = RLock()
@@ -91,8 +91,7 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
         style = line_style(index)
         rounds = rows["round"].to_numpy()
         mean, low, high = (rows[name].to_numpy() * quantity.scale for name in ("mean", "low", "high"))
-        # Intervals over two or three seeds are so wide that the bands of all curves lie upon each other.
-        alpha = 0.16 if rows["n"].max() > 3 else 0.06
+        alpha = 0.06 if len(rows.filter(pl.col("n") > FEW_SEEDS)) == 0 else 0.16
         axes.fill_between(rounds, low, high, color=style.light, alpha=alpha, linewidth=0)
         every = max(1, len(rounds) // 8)
         axes.plot(

@@ -17,7 +17,7 @@
   const colour = (name) =>
     printing ? printColours[name] : getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const lineColour = (style) => data.palette[style % data.palette.length][isDark() ? "dark" : "light"];
-  const faint = (hex) => hex + (isDark() ? "38" : "2b");
+  const faint = (hex) => hex + (data.few_seeds ? "14" : isDark() ? "38" : "2b");
 
   function themed(layout) {
     const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zeroline: false, automargin: true };

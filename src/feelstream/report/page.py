@@ -20,7 +20,7 @@ from feelstream.report.device_maps import device_map, seeds_that_fit
 from feelstream.report.groups import groups
 from feelstream.report.origin import Origin, origin
 from feelstream.report.pareto import pareto_chart
-from feelstream.report.style import LINE_STYLES
+from feelstream.report.style import FEW_SEEDS, LINE_STYLES
 from feelstream.report.tables import claims_section, failures_notice, summary_table
 from feelstream.scenario_files import to_toml
 
@@ -39,6 +39,7 @@ def page(
     data = {
         "palette": [{"light": style.light, "dark": style.dark} for style in LINE_STYLES],
         "charts": charts,
+        "few_seeds": len(plan.seeds) <= FEW_SEEDS,
         "maps": maps,
         "rounds_of_arm": [arm.scenario.system.rounds for arm in plan.arms],
     }

@@ -66,7 +66,7 @@ def pareto_figure(points: Sequence[Point]) -> Figure:
                     elinewidth=0.6, ecolor=(*to_rgb(colour), 0.55), label=name,
                 )  # fmt: skip
         if is_wide(points):
-            axes.set_xscale("log", nonpositive="mask")
+            axes.set_xscale("log")
         axes.set_xlabel(X_AXIS)
         axes.set_ylabel(Y_AXIS)
         axes.margins(y=0.08)
