@@ -48,6 +48,7 @@ def _hanging(text: str, indent: int) -> None:
     """Print with what does not fit on the line below it, four columns further in."""
     first, *rest = Text.from_markup(text).wrap(out, out.width - indent - 4)
     for line, columns in ((first, indent), *((line, indent + 4) for line in rest)):
+        line.rstrip()
         line.pad_left(columns)
         out.print(line, highlight=False, soft_wrap=True)
 

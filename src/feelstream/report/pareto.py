@@ -32,7 +32,7 @@ def is_wide(points: Sequence[Point]) -> bool:
 
 def log_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis between two positive values: 1, 2, 5 of each decade, or decades if they are many."""
-    steps = (1, 2, 5) if high < 50 * low else (1,)
+    steps = (1, 2, 5) if high < 100 * low else (1,)
     decades = range(floor(log10(low)), floor(log10(high)) + 1)
     return [tick for power in decades for step in steps if low <= (tick := step * 10.0**power) <= high]
 
