@@ -13,6 +13,8 @@ import pytest
 
 import feelstream as fs
 from feelstream.cli import main
+from feelstream.cli.common import out as console
+from feelstream.policies import POLICIES
 from feelstream.scenario_files import from_dict
 
 Command = Callable[..., tuple[int, str, str]]
@@ -96,6 +98,34 @@ def test_lists(feelstream: Command) -> None:
     assert "cardinality" in out
     code, out, _ = feelstream("--version")
     assert out.strip() == f"feelstream {fs.__version__}"
+
+
+def test_every_argument_says_what_it_is(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for command, words in {
+        "run": "A preset's name or a TOML file.",
+        "compare": "A preset's name or a TOML file.",
+        "flower run": "A preset's name or a TOML file.",
+        "leaderboard": "Presets or TOML files",
+        "verify": "The run directory",
+        "report": "Results of reproduce or compare",
+        "presets": "The preset to print",
+        "data get": "The data set",
+        "reproduce": "Which of the paper's figures",
+        "check-policy": "The policy: file.py:Class",
+    }.items():
+        code, out, _ = feelstream(*command.split(), "--help")
+        assert code == 0
+        assert words in out, command
+
+
+def test_the_list_of_policies_has_hanging_indents(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_width", 60)
+    _, out, _ = feelstream("policies")
+    assert "\n    cardinality = exact (exact: `size` devices; cap: at\n        most" in out
+    assert all(len(line) <= 60 for line in out.splitlines())
+    starts = {line.split(":")[0] for line in out.splitlines() if line and not line.startswith(" ")}
+    assert starts == set(POLICIES.names())
 
 
 SETTINGS = {  # override: what the sentence must say

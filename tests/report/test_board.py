@@ -15,11 +15,13 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from feelstream import cli, comparison, leaderboard
+from feelstream.cli.common import out as console
+from feelstream.cli.compare import show
 from feelstream.experiment import Arm, Plan, Results
 from feelstream.leaderboard import Point, pareto_points
 from feelstream.report import board, board_words
 from feelstream.report.labels import label_points
-from feelstream.report.pareto import pareto_chart, pareto_figure
+from feelstream.report.pareto import TITLE, log_ticks, pareto_chart, pareto_figure
 from feelstream.scenario_files import preset
 
 from .conftest import NASTY
@@ -128,6 +130,51 @@ def test_names_cover_neither_each_other_nor_points(spread):
         assert not any(box.contains(*axes.transData.transform(point)) for point in points)
 
 
+def test_a_name_keeps_off_the_bars_of_its_point():
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    bars = [((0.0, 0.5), (1.0, 0.5)), ((0.5, 0.0), (0.5, 1.0))]
+    (note,) = label_points(figure, axes, [(0.5, 0.5)], ["a_rather_long_name"], 6.5, bars)
+    box = note.get_window_extent(canvas.get_renderer())
+    x, y = axes.transData.transform((0.5, 0.5))
+    assert box.x0 > x
+    assert box.y0 > y
+
+
+def test_ticks_of_a_logarithmic_axis():
+    assert log_ticks(0.9, 21) == [1, 2, 5, 10, 20]
+    assert log_ticks(0.5, 400) == [1, 10, 100]
+
+
+def test_a_front_of_one_point_is_no_line():
+    alone = [Point("best", 1.0, 0.1, 90.0, 1.0, True), Point("worse", 20.0, 30.0, 80.0, 1.0, False)]
+    chart = pareto_chart(alone)
+    assert [trace["name"] for trace in chart["traces"]] == ["best", "worse"]
+    assert [trace["textposition"] for trace in chart["traces"]] == ["top right", "top left"]
+    assert chart["layout"]["xaxis"]["ticktext"] == ["1", "2", "5", "10", "20", "50"]
+    assert "Pareto front" not in pareto_figure(alone).axes[0].get_legend_handles_labels()[1]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_the_terminal_cuts_neither_names_nor_numbers(columns, monkeypatch, capsys):
+    plan, _, summary = summary_of(
+        {
+            name: {quantity: [50.0, 51.0 + n] for quantity in all_of()}
+            for n, name in enumerate(("lyapunov_joint", "random"))
+        }
+    )
+    monkeypatch.setattr(console, "_width", columns)
+    show(summary, plan)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    for measure in leaderboard.shown(summary):
+        cell = leaderboard.cells(summary, "lyapunov_joint", [measure], 2)[0]
+        assert any(cell in line for line in lines if line.startswith(" lyapunov_joint "))
+
+
 def test_the_chart_is_valid_plotly_and_the_figure_takes_odd_values():
     points = [Point(NASTY, 0.0, None, 50.0, None, True), Point("$x_$", 90.0, 5.0, 99.9, 3.0, True)]
     chart = pareto_chart(points)
@@ -157,7 +204,7 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
     assert " | ".join(shown) in text
     page = (out / "report.html").read_text(encoding="utf-8")
     assert 'id="leaderboard"' in page
-    assert "Accuracy against energy" in page
+    assert TITLE in page
 
 
 def test_the_board_is_of_scenarios_that_exist():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.logging import RichHandler
+from typer.main import get_command
+from typer.models import ArgumentInfo
 
 from feelstream import __version__
 from feelstream.cli import catalogue, check, compare, flower, leaderboard, reproduce, run
@@ -34,7 +36,7 @@ def main() -> None:
         log.addHandler(RichHandler(console=err, show_path=False, show_time=False, show_level=False))
     log.setLevel(logging.INFO)
     try:
-        code = app(prog_name="feelstream", standalone_mode=False)
+        code = _with_argument_help(get_command(app))(prog_name="feelstream", standalone_mode=False)
     except FeelstreamError as problem:
         _complain(str(problem))
         sys.exit(2)
@@ -50,6 +52,18 @@ def main() -> None:
     if code == INTERRUPTED:
         _complain("interrupted; with --out the same command goes on where this one stopped")
     sys.exit(code)
+
+
+def _with_argument_help(command: Any) -> Any:
+    """Give arguments back the help they were declared with: typer up to 0.20 loses it under click 8.5 and later."""
+    for child in getattr(command, "commands", {}).values():
+        _with_argument_help(child)
+    declared = get_type_hints(command.callback, include_extras=True) if command.callback else {}
+    for parameter in command.params:
+        for about in getattr(declared.get(parameter.name), "__metadata__", ()):
+            if isinstance(about, ArgumentInfo):
+                parameter.help = about.help
+    return command
 
 
 def _complain(sentence: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.markup import escape
+from rich.text import Text
 
 from feelstream import scenario_files
 from feelstream.cli.common import SetOption, out, plain_table
@@ -18,7 +20,9 @@ app.add_typer(data_app, name="data")
 
 @app.command("presets")
 def show_presets(
-    name: Annotated[str | None, typer.Argument(help="Print this preset as a TOML file.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The preset to print as a TOML file; default: list them all.")
+    ] = None,
     overrides: SetOption = None,
 ) -> None:
     """List the presets, or print one with every field and its meaning."""
@@ -34,9 +38,19 @@ def show_policies() -> None:
     """List the scheduling policies and their fields."""
     for name in POLICIES.names():
         policy = POLICIES.lookup(name)
-        out.print(f"[bold]{name}[/bold]  {(policy.__doc__ or '').strip().splitlines()[0]}", highlight=False)
+        _hanging(f"[bold]{name}[/bold]: {(policy.__doc__ or '').strip().splitlines()[0]}", 0)
         for field, about in policy.model_fields.items():
-            out.print(f"    {field} = {about.default}: {about.description}", markup=False, highlight=False)
+            _hanging(f"{field} = {about.default} ({escape(about.description or '')})", 4)
+        out.print()
+
+
+def _hanging(text: str, indent: int) -> None:
+    """Print with what does not fit on the line below it, four columns further in."""
+    first, *rest = Text.from_markup(text).wrap(out, out.width - indent - 4)
+    for line, columns in ((first, indent), *((line, indent + 4) for line in rest)):
+        line.rstrip()
+        line.pad_left(columns)
+        out.print(line, highlight=False, soft_wrap=True)
 
 
 def _two_columns(rows: dict[str, str]) -> None:
@@ -47,7 +61,7 @@ def _two_columns(rows: dict[str, str]) -> None:
 
 
 @data_app.command("get")
-def data_get(name: Annotated[str, typer.Argument(help="mnist or fashion-mnist.")]) -> None:
+def data_get(name: Annotated[str, typer.Argument(help="The data set: mnist or fashion-mnist.")]) -> None:
     """Fetch a data set into the cache and check it."""
     for path in datasets.fetch(name):
         out.print(str(path), markup=False, highlight=False, soft_wrap=True)

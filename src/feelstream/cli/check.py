@@ -16,7 +16,9 @@ app = typer.Typer()
 
 @app.command("check-policy")
 def check_policy(
-    name: Annotated[str, typer.Argument(metavar="POLICY", help="file.py:Class, package.module:Class, or a name.")],
+    name: Annotated[
+        str, typer.Argument(metavar="POLICY", help="The policy: file.py:Class, package.module:Class, or a name.")
+    ],
 ) -> None:
     """Try a policy on awkward rounds; exit code 1 if it breaks a promise of the contract."""
     from feelstream.policies.contract import check_policy as check

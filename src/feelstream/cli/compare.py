@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,27 +16,25 @@ from feelstream.cli.playing import DaskOption, SeedsOption, SeedStartOption, Wor
 from feelstream.experiment import Plan, Results
 from feelstream.files import write_atomically
 from feelstream.leaderboard import MEASURES, Measure
+from feelstream.numbers import number
 
 app = typer.Typer()
 
 # What is also compared with the first arm in the terminal; summary.csv has it for every quantity.
 AGAINST_FIRST = ("final_accuracy", "accuracy_area", "energy_j")
+LABEL_WIDTH = 24  # columns of the terminal; labels that are longer are folded
 
 
-PolicyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--policy",
-        metavar="POLICY",
-        help="name, file.py:Class, either with fields as 'lyapunov(V=0.1)', or all; repeatable.",
-    ),
-]
+def policy_option(left_out: str) -> Any:
+    """The option --policy; left_out: what is compared without it."""
+    words = "A name, or file.py:Class, either with fields as 'lyapunov(V=0.1)', or all; repeatable"
+    return typer.Option("--policy", metavar="POLICY", help=f"{words}; default: {left_out}.")
 
 
 @app.command()
 def compare(
     scenario: ScenarioArgument,
-    policies: PolicyOption = None,
+    policies: Annotated[list[str] | None, policy_option("the scenario's own")] = None,
     seeds: SeedsOption = 10,
     seed_start: SeedStartOption = 0,
     overrides: SetOption = None,
@@ -83,18 +81,15 @@ def show(summary: pl.DataFrame, plan: Plan) -> None:
         measures = leaderboard.shown(summary, group)
         if not measures:
             continue
-        table = _table("arm", measures)
-        for arm in plan.arms:
-            table.add_row(arm.label, *leaderboard.cells(summary, arm.label, measures, len(plan.seeds)))
-        out.print(table, markup=False, highlight=False)
-        out.print()
+        rows = {arm.label: leaderboard.cells(summary, arm.label, measures, len(plan.seeds)) for arm in plan.arms}
+        _print("arm", measures, rows)
     if len(plan.arms) > 1:
         measures = [measure for measure in leaderboard.shown(summary) if measure.quantity in AGAINST_FIRST]
-        gaps = _table(f"against {plan.arms[0].label}", measures)
+        gaps: dict[str, list[str]] = {}
         for arm in plan.arms[1:]:
-            rows = {row["quantity"]: row for row in summary.filter(arm=arm.label).rows(named=True)}
-            gaps.add_row(arm.label, *(_gap(rows[measure.quantity]) for measure in measures))
-        out.print(gaps, markup=False, highlight=False)
+            found = {row["quantity"]: row for row in summary.filter(arm=arm.label).rows(named=True)}
+            gaps[arm.label] = [_gap(found[measure.quantity]) for measure in measures]
+        _print(f"against {plan.arms[0].label}", measures, gaps)
     many = f"mean ± half of the 95 % interval over {len(plan.seeds)} seeds; differences by seed, {statistics.TEST}"
     out.print(
         f"{many if len(plan.seeds) > 1 else 'one seed, so no intervals'}; accuracy at the end and averaged over the "
@@ -104,20 +99,36 @@ def show(summary: pl.DataFrame, plan: Plan) -> None:
     )
 
 
-def _table(first: str, measures: Sequence[Measure]) -> Table:
-    table = Table(box=None, header_style="bold")
-    table.add_column(first)
-    for measure in measures:
-        table.add_column(measure.title, justify="right")
-    return table
+def _print(first: str, measures: Sequence[Measure], rows: Mapping[str, Sequence[str]]) -> None:
+    """A line per arm; columns that do not fit beside the others go to a table below, so no number is cut or wrapped."""
+    names = min(max(map(len, [*rows, *first.split()])), LABEL_WIDTH)
+    pieces: list[list[tuple[int, int]]] = []  # number and width of each column
+    left = 0
+    for column, measure in enumerate(measures):
+        texts = [*measure.title.split(), *(line for cells in rows.values() for line in cells[column].splitlines())]
+        width = max(map(len, texts))
+        if left < width + 2:
+            pieces.append([])
+            left = out.width - names - 2
+        pieces[-1].append((column, width))
+        left -= width + 2
+    for piece in pieces:
+        table = Table(box=None, header_style="bold")
+        table.add_column(first, width=names, overflow="fold")
+        for column, width in piece:
+            table.add_column(measures[column].title, justify="right", width=width)
+        for label, cells in rows.items():
+            table.add_row(label, *(cells[column] for column, _ in piece))
+        out.print(table, markup=False, highlight=False)
+        out.print()
 
 
 def _gap(row: dict[str, Any]) -> str:
     unit, digits = MEASURES[row["quantity"]].scale, MEASURES[row["quantity"]].digits
     if not row["pairs"]:
         return statistics.NO_SEED
-    mean = f"{row['difference'] * unit:+.{digits}f}"
+    mean = number(row["difference"] * unit, digits, signed=True)
     if row["difference_low"] is None:
         return f"{mean}\n{row['verdict']}"
-    low, high = row["difference_low"] * unit, row["difference_high"] * unit
-    return f"{mean} [{low:+.{digits}f}, {high:+.{digits}f}]\n{row['verdict']}"
+    low, high = (number(row[f"difference_{end}"] * unit, digits, signed=True) for end in ("low", "high"))
+    return f"{mean}\n[{low}, {high}]\n{row['verdict']}"

@@ -9,7 +9,7 @@ import typer
 
 from feelstream import comparison, leaderboard
 from feelstream.cli.common import SetOption, err, out
-from feelstream.cli.compare import PolicyOption, report_comparison
+from feelstream.cli.compare import policy_option, report_comparison
 from feelstream.cli.playing import DaskOption, SeedsOption, WorkersOption, play, tell_failures
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Plan, Results
@@ -23,7 +23,7 @@ def leaderboard_command(
         list[str] | None,
         typer.Argument(metavar="[SCENARIO]…", help=f"Presets or TOML files; default: {', '.join(leaderboard.BOARD)}."),
     ] = None,
-    policies: PolicyOption = None,
+    policies: Annotated[list[str] | None, policy_option("all")] = None,
     seeds: SeedsOption = 10,
     overrides: SetOption = None,
     workers: WorkersOption = None,

@@ -29,7 +29,9 @@ DocsOption = Annotated[
 
 @app.command()
 def reproduce(
-    figure: Annotated[str, typer.Argument(metavar="fig1|fig2|fig3|all", help="Which of the paper's figures.")],
+    figure: Annotated[
+        str, typer.Argument(metavar="fig1|fig2|fig3|all", help="Which of the paper's figures to make; all: every one.")
+    ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds; intervals need two or more.")] = 10,
     directory: Annotated[Path, typer.Option("--out", help="Directory of the results.")] = Path("results"),
     workers: WorkersOption = None,

@@ -87,7 +87,7 @@ def summary(finished: Run, directory: Path | None) -> None:
 
 @app.command("verify")
 def verify_run(
-    directory: Annotated[Path, typer.Argument(help="A run directory.")],
+    directory: Annotated[Path, typer.Argument(help="The run directory to check.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Recompute a stored run from its files alone; exit code 1 if anything disagrees."""

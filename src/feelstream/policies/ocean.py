@@ -40,7 +40,7 @@ class Ocean(Policy):
         0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"
     )
     eta: Literal["ascending", "uniform", "descending"] = Field(
-        "ascending", description="how the weight of a participant changes over the run"
+        "ascending", description="weight of a participant over the run: ascending, uniform or descending"
     )
     least_share: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         0.5, description="a device's least share of the band, as a part of the equal share; above 0, at most 1"

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.numbers import significant
 from feelstream.report.quantities import QUANTITIES, ROUND_AXIS, Quantity, axis_limits
 from feelstream.report.series import Series, series
 from feelstream.report.style import line_style
@@ -161,7 +162,7 @@ def _evenly(count: int, most: int) -> NDArray[np.int64]:
 
 
 def _interval_text(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"[{low:.4g}, {high:.4g}]"
+    return "" if low is None or high is None else f"[{significant(low, 4)}, {significant(high, 4)}]"
 
 
 def _short(value: float) -> float:

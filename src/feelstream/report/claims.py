@@ -14,6 +14,7 @@ import polars as pl
 
 from feelstream import reproduce
 from feelstream.experiment import Plan
+from feelstream.numbers import with_interval
 from feelstream.report.quantities import QUANTITIES
 from feelstream.report.reasons import reason
 from feelstream.report.series import SPANS, Series, Span, series
@@ -76,12 +77,8 @@ class Finding:
 
     @property
     def ours_in_words(self) -> str:
-        sign = "" if isinstance(self.claim.test, Size) else "+"
-        unit, ours = self.claim.unit, self.ours
-        if ours.low is None or ours.high is None:
-            return f"{ours.mean:{sign}.3g} {unit}"
-        digits = {"nat": 3, "pp": 2}.get(unit, 1)
-        return f"{ours.mean:{sign}.{digits}f} {unit} [{ours.low:{sign}.{digits}f}, {ours.high:{sign}.{digits}f}]"
+        digits = {"nat": 3, "pp": 2}.get(self.claim.unit, 1)
+        return with_interval(self.ours, digits, self.claim.unit, signed=not isinstance(self.claim.test, Size))
 
     def as_dict(self) -> dict[str, Any]:
         return {

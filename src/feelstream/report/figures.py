@@ -21,7 +21,7 @@ from matplotlib.ticker import MaxNLocator
 from feelstream.errors import RunError
 from feelstream.files import write_atomically
 from feelstream.report.quantities import QUANTITIES, ROUND_AXIS, axis_limits
-from feelstream.report.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
+from feelstream.report.style import COLUMN_WIDTH_IN, FEW_SEEDS, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
 from feelstream.reproduce import Panel, PaperFigure
 
 _ONE_AT_A_TIME = RLock()
@@ -91,7 +91,8 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
         style = line_style(index)
         rounds = rows["round"].to_numpy()
         mean, low, high = (rows[name].to_numpy() * quantity.scale for name in ("mean", "low", "high"))
-        axes.fill_between(rounds, low, high, color=style.light, alpha=0.16, linewidth=0)
+        alpha = 0.06 if len(rows.filter(pl.col("n") > FEW_SEEDS)) == 0 else 0.16
+        axes.fill_between(rounds, low, high, color=style.light, alpha=alpha, linewidth=0)
         every = max(1, len(rounds) // 8)
         axes.plot(
             rounds,
@@ -106,7 +107,8 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
             label=curve.name,
         )
     axes.set_xlabel(ROUND_AXIS)
-    axes.set_ylabel(quantity.axis)
+    # In two lines, lest it is longer than the axis and meets the panel above.
+    axes.set_ylabel(f"{quantity.title}\n({quantity.unit})" if len(quantity.axis) > 24 else quantity.axis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.02)
     rows = curves.filter(pl.col("panel") == panel.key)

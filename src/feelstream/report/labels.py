@@ -22,11 +22,17 @@ GAP_PT = 1.2
 
 
 def label_points(
-    figure: Figure, axes: Axes, points: Sequence[tuple[float, float]], names: Sequence[str], size_pt: float
+    figure: Figure,
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    size_pt: float,
+    bars: Sequence[tuple[tuple[float, float], tuple[float, float]]] = (),
 ) -> list[Annotation]:
     """Write each name at the nearest free place around its point, earlier points first; limits must be final.
 
-    Where no place is free, the one that is covered least.
+    Where no place is free, the one that is covered least. bars: ends of lines that names keep off if they can; above
+    right of the point is tried first.
     """
     canvas = figure.canvas if isinstance(figure.canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)
     figure.draw_without_rendering()  # the layout decides where the points are
@@ -38,6 +44,7 @@ def label_points(
     written: list[Annotation] = []
     names_at: list[Bbox] = []
     lines: list[Path] = []
+    drawn = [Path(axes.transData.transform(bar)) for bar in bars]
     for point, (x, y), name in zip(points, centres, names, strict=True):
         note = axes.annotate(
             name,
@@ -56,15 +63,17 @@ def label_points(
         width, height = box.width / 2 + GAP_PT * pixel, box.height / 2
         best: tuple[float, Path | None, float, float, Bbox] | None = None
         for distance, step in product(DISTANCES_PT, range(DIRECTIONS)):
-            angle = 2 * pi * step / DIRECTIONS
-            # From the point to the middle of the name: the name begins `distance` away, whichever side it is on.
-            dx = cos(angle) * (distance * pixel + width)
-            dy = sin(angle) * (distance * pixel + height)
+            angle = 2 * pi * (step + DIRECTIONS / 8) / DIRECTIONS
+            # From the point to the middle of the name: the name begins `distance` away, whichever side it is on, and
+            # between the sides a corner of it does, so that it keeps off both bars of its point.
+            dx = cos(angle) * distance * pixel + max(-1.0, min(1.0, 1.5 * cos(angle))) * width
+            dy = sin(angle) * distance * pixel + max(-1.0, min(1.0, 1.5 * sin(angle))) * height
             place = Bbox.from_extents(x + dx - width, y + dy - height, x + dx + width, y + dy + height)
             covered = sum(_shared(place, other) for other in taken) + _area(place) - _shared(place, inside)
             line = Path([(x, y), (x + dx, y + dy)]) if distance > CLOSE_PT else None
             if covered <= 1e-9:  # lines that cross are better than names that cover, and worse than neither
                 covered = 1e-3 * _crossings(place, line, names_at, lines)
+                covered += 1e-3 * sum(bar.intersects_bbox(place.padded(pixel), filled=False) for bar in drawn)
             if best is None or covered < best[0] - 1e-9:
                 best = (covered, line, dx, dy, place)
             if covered <= 1e-9:

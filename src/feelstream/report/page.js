@@ -3,18 +3,21 @@
 (() => {
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
+  const config = {
+    responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+    displayModeBar: window.matchMedia("(hover: hover)").matches ? "hover" : false, // without hover it would stay for ever
+  };
   let printing = false;
 
   const isDark = () => darkScheme.matches && !printing;
   const printColours = {
-    "--text": "#1c2024", "--line": "#d9dde2", "--panel": "#f6f7f9", "--ineligible": "#e9ebee", "--idle": "#ffffff",
+    "--text": "#1c2024", "--muted": "#5c6670", "--line": "#d9dde2", "--panel": "#f6f7f9", "--ineligible": "#e9ebee", "--idle": "#ffffff",
     "--dropped": "#d55e00", "--sent": "#0072b2", "--accent": "#0072b2", "--bad": "#a33f00",
   };
   const colour = (name) =>
     printing ? printColours[name] : getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const lineColour = (style) => data.palette[style % data.palette.length][isDark() ? "dark" : "light"];
-  const faint = (hex) => hex + (isDark() ? "38" : "2b");
+  const faint = (hex) => hex + (data.few_seeds ? "14" : isDark() ? "38" : "2b");
 
   function themed(layout) {
     const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zeroline: false, automargin: true };
@@ -22,7 +25,8 @@
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: colour("--text"), size: 12, family: "system-ui, sans-serif" },
-      margin: { l: 52, r: 14, t: 10, b: 44 },
+      margin: { l: 52, r: 14, t: 34, b: 44 }, // the tool bar has the top to itself
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--muted"), activecolor: colour("--text") },
       hovermode: "x unified",
       hoverlabel: { bgcolor: colour("--panel"), bordercolor: colour("--line"), font: { color: colour("--text") }, namelength: -1 },
       legend: { orientation: "h", xref: "container", x: 0.02, yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } },
@@ -39,7 +43,7 @@
     else if (role === "budget") trace.line.color = colour("--text");
     else if (role === "point") {
       trace.marker.color = lineColour(style);
-      trace.error_x.color = trace.error_y.color = faint(lineColour(style));
+      trace.error_x.color = trace.error_y.color = lineColour(style) + "99";
     } else if (role) trace.line.color = lineColour(style);
     return trace;
   }

@@ -20,7 +20,7 @@ from feelstream.report.device_maps import device_map, seeds_that_fit
 from feelstream.report.groups import groups
 from feelstream.report.origin import Origin, origin
 from feelstream.report.pareto import pareto_chart
-from feelstream.report.style import LINE_STYLES
+from feelstream.report.style import FEW_SEEDS, LINE_STYLES
 from feelstream.report.tables import claims_section, failures_notice, summary_table
 from feelstream.scenario_files import to_toml
 
@@ -39,6 +39,7 @@ def page(
     data = {
         "palette": [{"light": style.light, "dark": style.dark} for style in LINE_STYLES],
         "charts": charts,
+        "few_seeds": len(plan.seeds) <= FEW_SEEDS,
         "maps": maps,
         "rounds_of_arm": [arm.scenario.system.rounds for arm in plan.arms],
     }
@@ -48,7 +49,8 @@ def page(
         failures_notice((failure.arm, failure.seed, failure.reason) for failure in results.failures),
         claims_section(findings),
         board,
-        f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval].</p>'
+        f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval]. '
+        "The intervals are not clipped to what is possible, so few seeds may give one above 100 % or below 0.</p>"
         f'<div class="scroll">{summary_table(plan, rounds)}</div></section>',
         '<section id="curves"><h2>By round</h2><p>Lines are means over seeds, shades are 95 % t intervals. '
         "The axes follow the lines, so very wide intervals run out of the picture. A click on a name in a legend hides "

@@ -15,6 +15,7 @@ class Quantity:
     title: str
     unit: str
     scale: float
+    digits: int  # decimals, in tables
     better: Literal["higher", "lower"]
     least: float | None = 0.0  # bounds of what is possible, in `unit`
     most: float | None = None
@@ -46,11 +47,11 @@ def axis_limits(
 QUANTITIES: dict[str, Quantity] = {
     quantity.column: quantity
     for quantity in (
-        Quantity("accuracy", "Test accuracy", "%", 100.0, "higher", most=100.0),
-        Quantity("loss", "Test loss", "nat", 1.0, "lower"),
-        Quantity("energy_mean_cum_j", "Energy per device", "mJ per round", 1e3, "lower"),
-        Quantity("queue_mean_j", "Mean energy queue", "mJ", 1e3, "lower"),
-        Quantity("queue_max_j", "Largest energy queue", "mJ", 1e3, "lower"),
+        Quantity("accuracy", "Test accuracy", "%", 100.0, 2, "higher", most=100.0),
+        Quantity("loss", "Test loss", "nat", 1.0, 3, "lower"),
+        Quantity("energy_mean_cum_j", "Energy per device", "mJ per round", 1e3, 3, "lower"),
+        Quantity("queue_mean_j", "Mean energy queue", "mJ", 1e3, 2, "lower"),
+        Quantity("queue_max_j", "Largest energy queue", "mJ", 1e3, 2, "lower"),
     )
 }
 ROUND_AXIS = "Round"

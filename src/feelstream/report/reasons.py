@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from feelstream.numbers import significant
 from feelstream.report.verdicts import Size, Verdict
 from feelstream.scenario import Scenario
 from feelstream.statistics import Interval
@@ -35,7 +36,8 @@ def reason(claim: Claim, ours: Interval, verdict: Verdict, scenario: Scenario) -
     if verdict is Verdict.NO_INTERVAL:
         return "Give at least two seeds."
     if verdict is Verdict.OPEN:
-        return f"{ours.n} seeds leave it open (±{ours.half_width:.2g} {claim.unit}); more seeds narrow the interval."
+        half = significant(ours.half_width or 0.0, 2)
+        return f"{ours.n} seeds leave it open (±{half} {claim.unit}); more seeds narrow the interval."
     why = f"The paper does not state its settings in full; ours are inferred: {inferred(scenario)}."
     if isinstance(claim.test, Size):
         why += " The saving depends strongly on T and σ (the preset long-iid, with T = 300 and σ = 1/8, saves far more)"

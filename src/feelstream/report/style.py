@@ -12,6 +12,7 @@ from typing import Any
 COLUMN_WIDTH_IN = 3.5  # one column of a two-column paper
 PANEL_HEIGHT_IN = 2.45
 PNG_DPI = 200
+FEW_SEEDS = 3  # intervals over so few are so wide that bands lie upon each other: they are drawn fainter
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from html import escape
 import polars as pl
 
 from feelstream.experiment import Plan
+from feelstream.numbers import with_interval
 from feelstream.report.claims import Finding
 from feelstream.report.quantities import QUANTITIES
 from feelstream.report.series import series
 from feelstream.report.verdicts import EXPLAINED, Verdict
-from feelstream.statistics import Interval, interval
+from feelstream.statistics import interval
 
 _CHIP = {
     Verdict.REPRODUCED: "good",
@@ -78,17 +79,11 @@ def summary_table(plan: Plan, rounds: pl.DataFrame) -> str:
             text = "–"
             if found is not None:
                 value = interval([number * quantity.scale for number in found.over("final").values()])
-                seeds, text = max(seeds, value.n), interval_words(value)
+                seeds, text = max(seeds, value.n), with_interval(value, quantity.digits)
             cells.append(f'<td class="number">{text}</td>')
         cells.append(f"<td>{seeds}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table><thead><tr><th>Arm</th>{heads}<th>Seeds</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def interval_words(value: Interval) -> str:
-    if value.low is None or value.high is None:
-        return f"{value.mean:.4g}"
-    return f"{value.mean:.4g} [{value.low:.4g}, {value.high:.4g}]"
 
 
 def failures_notice(failures: Iterable[tuple[str, int, str]]) -> str:
