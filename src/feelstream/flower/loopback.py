@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
+from feelstream.about import read_about
 from feelstream.errors import RunError
 from feelstream.run import Run, read
 from feelstream.scenario import Scenario
@@ -234,8 +235,8 @@ def rounds_done(out: Path) -> int:
 
 
 def is_complete(out: Path) -> bool:
-    """The model is the last file of a deployment to be written."""
-    return (out / "model.npz").exists()
+    """Whether run.json says so, which is written after all else."""
+    return (out / "run.json").exists() and read_about(out)["status"] == "complete"
 
 
 def free_port() -> int:
