@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from federation import FakeGrid
@@ -20,6 +21,7 @@ from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
 from feelstream.scenario_files import from_dict, to_toml
 
+PATIENT: dict[str, Any] = {"deadline_s": 60.0, "query_timeout_s": 60.0}
 SMALL = ["system.devices=2", "system.rounds=1", "policy.size=1", "learning.engine=none", "data.samples=40"]
 
 
@@ -34,7 +36,7 @@ def test_more_nodes_than_a_machine_can_bear_are_refused(tmp_path: Path) -> None:
 def test_a_run_that_is_done_is_not_played_again(tmp_path: Path) -> None:
     scenario = fs.preset("tiny", SMALL)
     play_on_fake_grid(scenario, tmp_path / "run")
-    again = run_in_federation(scenario, 0, tmp_path / "run")
+    again = run_in_federation(scenario, 0, tmp_path / "run", **PATIENT)
     assert again.rounds.equals(fs.read(tmp_path / "run").rounds)
 
 
@@ -58,13 +60,13 @@ def test_a_wrong_directory_is_refused_before_anything_starts(status: str, tmp_pa
     play_on_fake_grid(scenario, out)
     write_json(out / "run.json", read_about(out) | {"status": status})
     with pytest.raises(RunError, match=r"another seed \(0 there, 1 here\)"):
-        run_in_federation(scenario, 1, out)
+        run_in_federation(scenario, 1, out, **PATIENT)
     with pytest.raises(RunError, match=r"another scenario \(policy.size"):
-        run_in_federation(fs.preset("tiny", [*SMALL, "policy.size=2"]), 0, out)
+        run_in_federation(fs.preset("tiny", [*SMALL, "policy.size=2"]), 0, out, **PATIENT)
     simulated = tmp_path / "simulated"
     fs.simulate(scenario, 0).save(simulated)
     with pytest.raises(RunError, match="another engine"):
-        run_in_federation(scenario, 0, simulated)
+        run_in_federation(scenario, 0, simulated, **PATIENT)
 
 
 @pytest.mark.usefixtures("no_federation")
@@ -89,7 +91,9 @@ def test_files_of_a_scenario_are_found_from_another_directory(tmp_path: Path, mo
     assert again == found
     play_on_fake_grid(again, tmp_path / "run")
     monkeypatch.chdir(tmp_path)
-    done = run_in_federation(fs.preset("tiny", changes), 0, tmp_path / "run")  # the same run, named from here
+    done = run_in_federation(
+        fs.preset("tiny", changes), 0, tmp_path / "run", **PATIENT
+    )  # the same run, named from here
     assert done.scenario.policy.plugin_name() == f"{tmp_path}/mine/pol.py:Own"
 
 

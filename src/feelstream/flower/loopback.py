@@ -39,6 +39,7 @@ EXCEPTION = re.compile(r"(?:feelstream\.errors\.\w+: (?P<sentence>.+)|[\w.]*(?:E
 STARTUP_S = 60.0
 NODES_S = 120.0
 
+# Flower wants a value for every key; all are given anew with each run.
 PYPROJECT = """[project]
 name = "feelstream-replay"
 version = "1.0.0"
@@ -62,8 +63,8 @@ seed = 0
 out = ""
 nodes = 1
 max-report-age = 0
-deadline-s = 60.0
-query-timeout-s = 30.0
+deadline-s = 0.0
+query-timeout-s = 0.0
 """
 
 
@@ -102,7 +103,7 @@ class Federation:
         text = " ".join(f"{key}={value!r}" for key, value in values.items())
         self._start(
             f"node-{device}", "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{self.port}",
-            "--port", str(free_port()), "--node-config", text,
+            "--host", "127.0.0.1", "--port", str(free_port()), "--node-config", text,
         )  # fmt: skip
 
     def nodes(self) -> list[str]:
@@ -198,8 +199,8 @@ def run_in_federation(
     seed: int,
     out: Path,
     *,
-    deadline_s: float = 60.0,
-    query_timeout_s: float = 30.0,
+    deadline_s: float,
+    query_timeout_s: float,
     progress: Callable[[int], None] = lambda rounds: None,
 ) -> Run:
     """Play a scenario through SuperLink and one SuperNode per device, and store the ordinary run directory."""
