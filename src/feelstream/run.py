@@ -112,10 +112,12 @@ def play_in(
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float | None = None,
     devices_frame: trace.DevicesFrame | None = None,
+    finish: Callable[[Path], None] | None = None,
 ) -> Run:
     """As `simulate_in`, with any player of rounds: `prepare` makes it, and what run.json is to say of the run.
 
-    `prepare` is not called for a run that is done already. devices_frame: see trace.Rows.
+    `prepare` is not called for a run that is done already. devices_frame: see trace.Rows. finish: writes what else the
+    directory is to hold; it comes before run.json says that the run is complete, and again if it was cut short.
     """
     path = _usable(Path(directory))
     with sole_writer(path):
@@ -148,6 +150,8 @@ def play_in(
         rounds, devices = checkpoint.tables()
         rounds = trace.finish(rounds)
         _write_tables(path, rounds, devices)
+        if finish:
+            finish(path)
         about |= {"status": "complete", "timings": _timings(player, start)}
         write_json(about_file, about)
         shutil.rmtree(progress_dir)

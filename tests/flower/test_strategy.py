@@ -15,6 +15,7 @@ from flwr.serverapp.strategy import FedAvg
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
+from feelstream.files import write_atomically
 from feelstream.flower import Device, ScheduledFedAvg
 from feelstream.flower.report import DEVICE, QUERY
 from feelstream.policies import POLICIES
@@ -332,6 +333,37 @@ def test_a_restarted_server_goes_on_with_queues_and_model(tmp_path: Path) -> Non
     assert fs.verify(broken).ok
     done = strategy("policy.size=2", out=broken).start(FakeGrid(), model(), num_rounds=5)  # nothing left to do
     np.testing.assert_array_equal(done.arrays["w"].numpy(), once.arrays["w"].numpy())
+
+
+@pytest.mark.parametrize("cut", ["model.npz", "run.json"])
+def test_a_server_killed_while_it_writes_its_last_files_loses_nothing(
+    cut: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(path: Path, *args: Any) -> None:
+        if path.name == cut and (path.parent / "rounds.parquet").exists():
+            raise PulledPlugError
+        write_atomically(path, *args)
+
+    answers, out = [client(growing), client(lambda t: [0, t, 3 * t], 3.0)], tmp_path / "run"
+    once = strategy().start(grid_of(*answers), model(), num_rounds=3)
+    with monkeypatch.context() as patched:
+        for module in ("feelstream.files", "feelstream.flower.deployment"):
+            patched.setattr(f"{module}.write_atomically", write)
+        with pytest.raises(PulledPlugError):
+            strategy(out=out).start(grid_of(*answers), model(), num_rounds=3)
+    with pytest.raises(RunError, match="unfinished"):
+        fs.read(out)
+    for _ in range(2):  # finishes the run, then only reads it
+        again = strategy(out=out).start(FakeGrid(), model(), num_rounds=3)
+        np.testing.assert_array_equal(again.arrays["w"].numpy(), once.arrays["w"].numpy())
+    assert fs.verify(out).ok
+
+
+def test_a_run_without_its_model_is_not_taken_for_a_trained_one(tmp_path: Path) -> None:
+    strategy(out=tmp_path / "run").start(grid_of(client(growing)), model(), num_rounds=1)
+    (tmp_path / "run" / "model.npz").unlink()
+    with pytest.raises(RunError, match=r"not its model\.npz"):
+        strategy(out=tmp_path / "run").start(FakeGrid(), model(), num_rounds=1)
 
 
 def test_accuracy_is_stored_where_the_server_evaluates(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from feelstream.cli.common import ScenarioArgument, SeedOption, SetOption, progr
 from feelstream.cli.run import summary
 from feelstream.errors import RunError
 
+PATIENCE_S = 60.0  # a message takes up to 20 s on two busy cores, and more nodes make it slower
 app = typer.Typer()
 flower_app = typer.Typer(help="Federations of real processes, by Flower.", no_args_is_help=True)
 app.add_typer(flower_app, name="flower")
@@ -26,8 +27,8 @@ def run(
     ] = None,
     seed: SeedOption = 0,
     overrides: SetOption = None,
-    deadline_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a training reply.")] = 60.0,
-    query_timeout_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a report.")] = 60.0,
+    deadline_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a training reply.")] = PATIENCE_S,
+    query_timeout_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a report.")] = PATIENCE_S,
 ) -> None:
     """Play a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""
     from feelstream.flower.loopback import run_in_federation
@@ -48,5 +49,5 @@ def run(
         finished = run_in_federation(
             settings, seed, out, deadline_s=deadline_s, query_timeout_s=query_timeout_s, progress=show
         )
-        bar.update(task, completed=settings.system.rounds)
+        bar.update(task, completed=settings.system.rounds, note="")
     summary(finished, out)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from feelstream import __version__
 from feelstream.about import FORMAT
-from feelstream.errors import FeelstreamError
+from feelstream.errors import FeelstreamError, RunError
 from feelstream.files import write_atomically
 from feelstream.flower.exchange import exchange
 from feelstream.flower.scheduler import devices_frame
@@ -29,9 +29,11 @@ from feelstream.simulation import RoundRecord
 if TYPE_CHECKING:
     from feelstream.flower.strategy import Evaluate, ScheduledFedAvg
 
+MODEL = "model.npz"
+
 
 class Deployment:
-    """The strategy, the model and the grid of one run: what `feelstream.run.Player` asks for."""
+    """The strategy, the model and the grid of one run: what `feelstream.player.Player` asks for."""
 
     evaluation_timeout_s = 3600.0
 
@@ -115,14 +117,20 @@ class Deployment:
         }
 
     def snapshot(self) -> dict[str, NDArray]:
-        model = {f"model.{name}": array.numpy() for name, array in self.result.arrays.items()}
-        return self.strategy.scheduler.snapshot() | self.strategy.directory.snapshot() | model
+        return self.strategy.scheduler.snapshot() | self.strategy.directory.snapshot() | self._model()
 
     def restore(self, state: dict[str, NDArray]) -> None:
         self.strategy.scheduler.restore(state)
         self.strategy.directory.restore(state)
         self.result.arrays = _model(state)
         self.round = self.strategy.scheduler.round
+
+    def keep_model(self, directory: Path) -> None:
+        """Write the model as it is now beside the tables of the run."""
+        write_atomically(directory / MODEL, lambda path: _save(path, self._model()))
+
+    def _model(self) -> dict[str, NDArray]:
+        return {f"model.{name}": array.numpy() for name, array in self.result.arrays.items()}
 
 
 def play(deployment: Deployment, out: Path | None) -> Result:
@@ -133,13 +141,12 @@ def play(deployment: Deployment, out: Path | None) -> Result:
         return deployment.result
     play_in(
         out, deployment.scenario, deployment.strategy.seed, lambda: (deployment, deployment.about()),
-        checkpoint_s=0.0, devices_frame=devices_frame,
+        checkpoint_s=0.0, devices_frame=devices_frame, finish=deployment.keep_model,
     )  # fmt: skip
-    file = out / "model.npz"
-    if deployment.round:
-        model = {f"model.{name}": array.numpy() for name, array in deployment.result.arrays.items()}
-        write_atomically(file, lambda path: _save(path, model))
-    elif file.exists():  # the run was done before; nothing was played now
+    if not deployment.round:  # the run was done before; nothing was played now
+        file = out / MODEL
+        if not file.is_file():
+            raise RunError(f"{out} holds a run that is complete, but not its {MODEL}; choose another directory")
         with np.load(file, allow_pickle=False) as stored:
             deployment.result.arrays = _model(dict(stored))
     return deployment.result

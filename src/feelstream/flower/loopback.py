@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,20 +19,27 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
+from typing import Any
 
+from feelstream import __version__
+from feelstream.about import check_same_run, read_about
 from feelstream.errors import RunError
 from feelstream.run import Run, read
 from feelstream.scenario import Scenario
-from feelstream.scenario_files import to_toml
+from feelstream.scenario_files import from_dict, to_toml
 
 OFFLINE = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
 }
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+# The line that ends a traceback; source lines above it, which may name errors as well, are indented.
+EXCEPTION = re.compile(r"(?:feelstream\.errors\.\w+: (?P<sentence>.+)|[\w.]*(?:Error|Exception)\b.*)$")
 STARTUP_S = 60.0
 NODES_S = 120.0
 
+# Flower wants a value for every key; all are given anew with each run.
 PYPROJECT = """[project]
 name = "feelstream-replay"
 version = "1.0.0"
@@ -55,8 +63,8 @@ seed = 0
 out = ""
 nodes = 1
 max-report-age = 0
-deadline-s = 60.0
-query-timeout-s = 30.0
+deadline-s = 0.0
+query-timeout-s = 0.0
 """
 
 
@@ -95,7 +103,7 @@ class Federation:
         text = " ".join(f"{key}={value!r}" for key, value in values.items())
         self._start(
             f"node-{device}", "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{self.port}",
-            "--port", str(free_port()), "--node-config", text,
+            "--host", "127.0.0.1", "--port", str(free_port()), "--node-config", text,
         )  # fmt: skip
 
     def nodes(self) -> list[str]:
@@ -136,9 +144,8 @@ class Federation:
             _signal(process, signal.SIGKILL)  # helpers of its own that outlived it
 
     def last_words(self, name: str) -> str:
-        text = (self.directory / f"{name}.log").read_text(errors="replace")
-        said = [line.strip("│ ") for line in text.splitlines() if any(letter.isalpha() for letter in line)]
-        return said[-1] if said else "it said nothing"
+        """Why a process failed, as far as its log tells."""
+        return reason((self.directory / f"{name}.log").read_text(errors="replace"))
 
     def _start(self, name: str, command: str, *arguments: str) -> None:
         program = shutil.which(command, path=self.environment["PATH"])
@@ -150,6 +157,17 @@ class Federation:
                 [program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.directory,
                 env=self.environment, start_new_session=True,
             )  # fmt: skip
+
+
+def reason(log: str) -> str:
+    """The last exception in a log, of ours only the sentence; without one, the last line that says something."""
+    lines = COLOUR.sub("", log).splitlines()
+    raised = [found for found in map(EXCEPTION.match, lines) if found]
+    if raised:
+        return raised[-1]["sentence"] or raised[-1][0]
+    said = [line.strip("│ ") for line in lines if any(letter.isalpha() for letter in line)]
+    said = [line for line in said if not line.startswith("For more information")]  # a link to Flower's exit codes
+    return said[-1] if said else "it said nothing"
 
 
 @contextmanager
@@ -181,17 +199,16 @@ def run_in_federation(
     seed: int,
     out: Path,
     *,
-    deadline_s: float = 60.0,
-    query_timeout_s: float = 30.0,
+    deadline_s: float,
+    query_timeout_s: float,
     progress: Callable[[int], None] = lambda rounds: None,
 ) -> Run:
     """Play a scenario through SuperLink and one SuperNode per device, and store the ordinary run directory."""
-    out = out.resolve()
-    if is_complete(out):
-        stored = read(out)
-        if (stored.scenario, stored.seed) != (scenario, seed):
-            raise RunError(f"{out} holds another run; choose another directory or remove it")
-        return stored
+    out, scenario = out.resolve(), with_absolute_paths(scenario)
+    if (out / "run.json").exists():
+        _check_same_run(out, scenario, seed)
+        if is_complete(out):
+            return read(out)
     with federation() as flower:
         for device in range(scenario.system.devices):
             flower.start_node(device, scenario.system.devices)
@@ -203,6 +220,32 @@ def run_in_federation(
 
         flower.wait(done, NODES_S + scenario.system.rounds * (deadline_s + 2 * query_timeout_s))
     return read(out)
+
+
+def _check_same_run(out: Path, scenario: Scenario, seed: int) -> None:
+    """Refuse a wrong directory at once; the server would, but only when all is up, and far from the user."""
+    stored = read_about(out)
+    wanted = {"seed": seed, "scenario": scenario.as_dict(), "engine": {"name": "flower"}}
+    if stored["status"] != "complete":
+        wanted["feelstream"] = __version__
+    check_same_run(out, stored, wanted)
+
+
+def with_absolute_paths(scenario: Scenario) -> Scenario:
+    """The scenario with every file it names, as `data.npz` or `file.py:Name`, where Flower's processes find it too."""
+    return from_dict(_absolute(scenario.as_dict()))
+
+
+def _absolute(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _absolute(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_absolute(entry) for entry in value]
+    if not isinstance(value, str):
+        return value
+    file, colon, name = value.rpartition(":") if ".py:" in value else (value, "", "")
+    # Names of ours have no suffix: a file that happens to be called mnist is not what "mnist" means.
+    return f"{Path(file).absolute()}{colon}{name}" if Path(file).suffix and os.path.isfile(file) else value
 
 
 def submit_replay(
@@ -234,8 +277,8 @@ def rounds_done(out: Path) -> int:
 
 
 def is_complete(out: Path) -> bool:
-    """The model is the last file of a deployment to be written."""
-    return (out / "model.npz").exists()
+    """Whether run.json says so, which is written after all else."""
+    return (out / "run.json").exists() and read_about(out)["status"] == "complete"
 
 
 def free_port() -> int:

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from feelstream import learning
 from feelstream.data.datasets import Dataset
-from feelstream.data.datasets import load as load_dataset
 from feelstream.flower.device import Device
 from feelstream.flower.report import REPORT, SERVER
 from feelstream.flower.strategy import ScheduledFedAvg
 from feelstream.learning.base import Learner
+from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
 from feelstream.scenario_files import load
 from feelstream.world import World
@@ -92,8 +92,7 @@ def from_record(record: ArrayRecord) -> Theta:
 def prepare(scenario_file: str) -> tuple[Scenario, Dataset, Learner | None]:
     """Scenario, data and learner of a scenario file."""
     scenario = load(scenario_file)
-    samples = scenario.data.samples if scenario.data.dataset == "synthetic" else None
-    dataset = load_dataset(scenario.data.dataset, samples=samples)
+    dataset = dataset_of(scenario)
     return scenario, dataset, learning.make(scenario.learning, dataset, threads=1)
 
 
@@ -146,7 +145,7 @@ def _client(message: Message, context: Context) -> Message:
 
 
 def _misbehaving(context: Context, message: Message, reply: Message) -> Message:
-    """For rehearsing failures: `--node-config "fault='slow'"` or `'garbage'` makes a node fail when it has to train."""
+    """For rehearsing failures: `--node-config "fault='slow'"` trains late, `"fault='garbage'"` reports nonsense."""
     fault, trains = context.node_config.get("fault"), bool(message.content.array_records)
     if fault == "slow" and trains:
         time.sleep(float(context.node_config.get("slow-s", 60)))
