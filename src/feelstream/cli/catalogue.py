@@ -38,7 +38,8 @@ def show_policies() -> None:
     """List the scheduling policies and their fields."""
     for name in POLICIES.names():
         policy = POLICIES.lookup(name)
-        _hanging(f"[bold]{name}[/bold]: {(policy.__doc__ or '').strip().splitlines()[0]}", 0)
+        first = next(iter((policy.__doc__ or "").strip().splitlines()), "")
+        _hanging(f"[bold]{escape(name)}[/bold]: {escape(first)}", 0)
         for field, about in policy.model_fields.items():
             _hanging(f"{field} = {about.default} ({escape(about.description or '')})", 4)
         out.print()

@@ -25,7 +25,7 @@ ThreadsOption = Annotated[
 def progress_bar() -> Progress:
     """A bar on standard error, so that standard output stays clean for results."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

@@ -51,7 +51,7 @@ def compare(
     ] = None,
 ) -> None:
     """Compare policies in pairs over many seeds; what was played before is not played again."""
-    name = Path(scenario).stem if scenario.endswith(".toml") else scenario
+    name = Path(scenario).stem
     where = directory or Path("results") / f"compare-{name}"
     arms = comparison.arms(scenario, policies or (), overrides or (), vary or ())
     plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)))

@@ -50,7 +50,8 @@ def tell_failures(results: Results) -> None:
 @contextmanager
 def run_bar(title: str) -> Iterator[Callable[[Progress], None]]:
     """A bar on standard error that counts rounds and tells runs, rounds per second and the time left."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+    title_column = TextColumn("{task.description}", markup=False)
+    columns = (title_column, BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
     with Bar(*columns, console=err) as bar:
         task, start = bar.add_task(title, total=None, note=""), monotonic()
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from feelstream import reproduce as paper
 from feelstream.cli.common import SetOption, err, out
-from feelstream.cli.compare import DaskOption, WorkersOption, play, tell_failures
+from feelstream.cli.playing import DaskOption, WorkersOption, play, tell_failures
 from feelstream.experiment import Results
 
 if TYPE_CHECKING:

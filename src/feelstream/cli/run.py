@@ -82,7 +82,7 @@ def summary(finished: Run, directory: Path | None) -> None:
     timings = finished.about["timings"]
     table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")
     table.add_row("files", str(directory) if directory else "none kept; give --out DIR to keep them")
-    out.print(table, highlight=False)
+    out.print(table, highlight=False, markup=False)
 
 
 @app.command("verify")
