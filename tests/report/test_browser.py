@@ -111,6 +111,14 @@ def test_hover_names_the_arms_with_value_and_interval(opened):
     assert "[" in words
 
 
+def test_the_tool_bar_is_no_box_and_lies_above_the_data(opened):
+    opened.page.locator("#chart-0 .nsewdrag").first.hover()
+    bar, plot = (opened.page.locator(f"#chart-0 {part}").first for part in (".modebar", ".nsewdrag"))
+    colour = opened.page.locator("#chart-0 .modebar-group").first.evaluate("e => getComputedStyle(e).backgroundColor")
+    assert colour == "rgba(0, 0, 0, 0)"
+    assert bar.bounding_box()["y"] + bar.bounding_box()["height"] <= plot.bounding_box()["y"]
+
+
 def test_a_click_in_the_legend_hides_an_arm_and_its_band(opened):
     def visible(arm: int) -> list:
         return opened.page.evaluate(

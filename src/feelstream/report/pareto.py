@@ -96,7 +96,7 @@ def _bars(point: Point) -> Iterator[tuple[tuple[float, float], tuple[float, floa
 
 
 def _x_limits(points: Sequence[Point]) -> tuple[float, float]:
-    """All points with some room on both sides; bars may widen it by half of that again, and end at 0 at the latest."""
+    """All points and bars with some room beside; on a logarithmic axis, bars that reach far down run out of it."""
     ends = [(p.energy_mj - (p.energy_half or 0), p.energy_mj + (p.energy_half or 0)) for p in points]
     energies = [p.energy_mj for p in points]
     if is_wide(points):
