@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from feelstream.importance import evaluate
+from feelstream.importance import MetricName, evaluate
 from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
 
@@ -33,9 +33,7 @@ class Lyapunov(Policy):
         default="exact",
         description="exact: `size` devices; cap: at most `size`, negative scores only; free: 0..`size`, optimised",
     )
-    metric: str = Field(
-        default="combined", description="importance: combined, amount, dissimilarity, or file.py:function"
-    )
+    metric: MetricName = "combined"
 
     @property
     def smallest_plan(self) -> int:
