@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import platform
 
-from learner import multiply_adds
-
 import feelstream as fs
 from feelstream.learning import cores
 from feelstream.learning.models import build
 from feelstream.learning.native import chosen_instruction_set, compile_engine
+from learner import multiply_adds
 
 PHASES = ("train_s", "evaluate_s", "schedule_s", "arrivals_s", "transmit_s")
 

@@ -67,11 +67,24 @@ def _json_restored(value: Any) -> Any:
     return math.inf if value == "inf" else value
 
 
-def read_table(path: Path) -> pl.DataFrame:
+def read_table(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path, glob=False)  # a path may hold [ or *
+        return pl.read_parquet(path, columns=columns, glob=False)  # a path may hold [ or *
     except (OSError, pl.exceptions.PolarsError) as problem:
         raise RunError(f"{path} is missing or damaged") from problem
+
+
+def usable_directory(path: Path) -> Path:
+    """Make the directory, or say why it cannot be used."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        next(path.iterdir(), None)
+        (path / ".lock").touch()
+    except FileExistsError as problem:
+        raise RunError(f"cannot use the directory {path}: it is a file") from problem
+    except OSError as problem:
+        raise RunError(f"cannot use the directory {path}: {problem.strerror}") from problem
+    return path
 
 
 @contextmanager

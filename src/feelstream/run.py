@@ -24,7 +24,14 @@ from feelstream.checkpoint import Checkpoint
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
-from feelstream.files import read_table, remove_temporaries, sole_writer, write_atomically, write_json
+from feelstream.files import (
+    read_table,
+    remove_temporaries,
+    sole_writer,
+    usable_directory,
+    write_atomically,
+    write_json,
+)
 from feelstream.player import Player
 from feelstream.scenario import Scenario
 from feelstream.scenario_files import from_dict
@@ -47,7 +54,7 @@ class Run:
 
     def save(self, directory: str | Path) -> Path:
         """Write the run to a new or empty directory."""
-        path = _usable(Path(directory))
+        path = usable_directory(Path(directory))
         with sole_writer(path):
             if any(entry.name != ".lock" for entry in path.iterdir()):
                 raise RunError(f"{path} is not empty; choose another directory")
@@ -119,7 +126,7 @@ def play_in(
     `prepare` is not called for a run that is done already. devices_frame: see trace.Rows. finish: writes what else the
     directory is to hold; it comes before run.json says that the run is complete, and again if it was cut short.
     """
-    path = _usable(Path(directory))
+    path = usable_directory(Path(directory))
     with sole_writer(path):
         remove_temporaries(path)
         about_file, progress_dir = path / "run.json", path / "progress"
@@ -216,18 +223,6 @@ def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Simula
     learner = learning.make(scenario.learning, dataset, threads)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner)
     return simulation, describe(scenario, seed, dataset, learner)
-
-
-def _usable(path: Path) -> Path:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        next(path.iterdir(), None)
-        (path / ".lock").touch()
-    except FileExistsError as problem:
-        raise RunError(f"cannot use the directory {path}: it is a file") from problem
-    except OSError as problem:
-        raise RunError(f"cannot use the directory {path}: {problem.strerror}") from problem
-    return path
 
 
 def _write_tables(path: Path, rounds: pl.DataFrame, devices: pl.DataFrame | None) -> None:

@@ -16,7 +16,7 @@ from feelstream.experiment.identity import run_name, same_identity
 from feelstream.experiment.plan import Plan
 from feelstream.experiment.pool import Job, play_here, play_on
 from feelstream.experiment.store import Failure, Key, Results
-from feelstream.files import sole_writer
+from feelstream.files import sole_writer, usable_directory
 from feelstream.learning import cores
 
 
@@ -50,9 +50,9 @@ def execute(
     """
     if workers is not None and workers < 1:
         raise RunError(f"workers must be 1 or more, not {workers}")
-    out = store.usable(Path(out))
+    out = usable_directory(Path(out))
     store.refuse_other_formats(out)
-    where = store.usable(Path(runs) if runs is not None else out / "runs")
+    where = usable_directory(Path(runs) if runs is not None else out / "runs")
     with sole_writer(where):
         return _execute(plan, out, where, workers or cores(), executor, progress or (lambda _: None))
 

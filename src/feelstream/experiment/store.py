@@ -19,7 +19,7 @@ from feelstream import __version__
 from feelstream.about import read_about
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
-from feelstream.files import read_json, write_atomically, write_json
+from feelstream.files import read_json, read_table, write_atomically, write_json
 from feelstream.run import Run, read
 from feelstream.scenario_files import from_dict
 from feelstream.trace import ROUNDS
@@ -83,11 +83,9 @@ class Results:
     def _table(self, key: Key, name: str = "rounds.parquet", columns: list[str] | None = None) -> pl.DataFrame:
         path = self.directories[key] / name
         try:
-            return pl.read_parquet(path, columns=columns, glob=False)
-        except (OSError, pl.exceptions.PolarsError) as problem:
-            raise RunError(f"{path} is missing or damaged; remove its directory and give the same command again") from (
-                problem
-            )
+            return read_table(path, columns)
+        except RunError as problem:
+            raise RunError(f"{problem}; remove its directory and give the same command again") from problem
 
 
 def load(out: str | Path) -> Results:
@@ -139,17 +137,6 @@ def write_plan(
         "arms": arms,
     }
     write_json(out / "plan.json", about)
-
-
-def usable(directory: Path) -> Path:
-    """Make the directory, or say why it cannot be used."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        next(directory.iterdir(), None)
-        (directory / ".lock").touch()
-    except OSError as problem:
-        raise RunError(f"cannot use the directory {directory}: {problem.strerror}") from problem
-    return directory
 
 
 def refuse_other_formats(out: Path) -> None:
