@@ -89,10 +89,10 @@ def _guarded(reference: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except Exception as problem:
-        raise ScenarioError(f"'{reference}' cannot be imported: {_in_a_sentence(problem)}") from problem
+        raise ScenarioError(f"'{reference}' cannot be imported: {in_a_sentence(problem)}") from problem
 
 
-def _in_a_sentence(problem: Exception) -> str:
+def in_a_sentence(problem: Exception) -> str:
     """What went wrong in someone's own module, and in which line of which file if that is known."""
     kind, text = type(problem).__name__, " ".join(str(problem).split())
     frames = [] if isinstance(problem, SyntaxError) else extract_tb(problem.__traceback__)

@@ -17,6 +17,7 @@ from feelstream.admission import Transmission
 from feelstream.errors import EngineError, FeelstreamError
 from feelstream.importance import combined
 from feelstream.learning.base import Evaluation, Learner, Training
+from feelstream.plugins import in_a_sentence
 from feelstream.policies.base import Decision, Ids, Observation, Outcome, Policy, State
 from feelstream.scenario import Scenario
 from feelstream.streams import Purpose, generator
@@ -65,7 +66,7 @@ def decide(policy: Policy, state: State, observation: Observation, seed: int) ->
         raise
     except Exception as problem:
         raise PolicyError(
-            f"policy '{policy.plugin_name()}' failed in round {observation.round}: {type(problem).__name__}: {problem}"
+            f"policy '{policy.plugin_name()}' failed in round {observation.round}: {in_a_sentence(problem)}"
         ) from problem
     if not isinstance(decision, Decision):
         raise PolicyError(

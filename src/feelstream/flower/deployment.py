@@ -16,7 +16,7 @@ from flwr.serverapp.strategy import Result
 from numpy.typing import NDArray
 
 from feelstream import __version__
-from feelstream.about import FORMAT
+from feelstream.about import FORMAT, named_files
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.files import write_atomically
 from feelstream.flower.exchange import exchange
@@ -104,6 +104,7 @@ class Deployment:
             "status": "running",
             "seed": strategy.seed,
             "scenario": self.scenario.as_dict(),
+            "files": named_files(self.scenario.as_dict()),
             "engine": {"name": "flower"},
             "data": {"name": self.scenario.data.dataset, "classes": strategy.classes},
             "deployment": {
