@@ -134,7 +134,7 @@ def test_a_failure_stays_with_its_run(tmp_path: Path) -> None:
         ("no such model", 1),
     ]
     assert "nowhere" in results.failures[2].reason
-    with pytest.raises(RunError, match="there is no result of faulty, seed 0: .* ArithmeticError"):
+    with pytest.raises(RunError, match=r"there is no result of faulty, seed 0: .* ArithmeticError"):
         results.run("faulty", 0)
     assert load(tmp_path / "out").finished == results.finished
 
