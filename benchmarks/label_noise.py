@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import feelstream as fs
-from feelstream import importance
 from feelstream.data.datasets import load as load_dataset
 from feelstream.flower import Report, Scheduler
 from feelstream.flower.noise import NoisyCounts
+from feelstream.model import importance
 from feelstream.world import World
 
 SAMPLES, CLASSES = 60_000, 10

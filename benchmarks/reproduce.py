@@ -14,10 +14,11 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
-from feelstream import report, reproduce
+from feelstream import report
 from feelstream.experiment import execute
-from feelstream.files import read_json
+from feelstream.experiment import paper as reproduce
 from feelstream.learning import cores
+from feelstream.run.files import read_json
 
 SMOKE = ("system.rounds=5", "system.devices=8", "data.dataset=synthetic", "data.samples=400", "learning.engine=none")
 

@@ -24,9 +24,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 
 import numpy as np
 
-from feelstream import preset, trace
+from feelstream import preset
 from feelstream.data.datasets import load
 from feelstream.policies.base import Observation
+from feelstream.run import trace
 from feelstream.simulation import Simulation
 
 GOAL_DECISION, GOAL_ROUND_S, GOAL_BYTES = 15.0, 0.5, 2e9

@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from feelstream import preset, simulate
+from feelstream.model.system import System
 from feelstream.scenario import Scenario
 from feelstream.simulation import RoundRecord
-from feelstream.system import System
 from feelstream.world import World
 
 Reals = NDArray[np.float64]

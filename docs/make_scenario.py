@@ -15,7 +15,7 @@ from feelstream.data import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.plugins import Plugin, Registry
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
-from feelstream.scenario_files import presets
+from feelstream.scenario.files import presets
 
 PAGE = Path(__file__).with_name("scenario.md")
 

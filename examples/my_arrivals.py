@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.data.arrivals import EndlessArrivals
+from feelstream.data.streaming.arrivals import EndlessArrivals
 
 
 class Daily(EndlessArrivals):

@@ -1,11 +1,6 @@
-"""Settings of all property tests, and the builders that several tests share."""
-
-import sys
-from pathlib import Path
+"""Settings of all property tests."""
 
 from hypothesis import HealthCheck, settings
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 # Derandomised: a failure is the same failure on every machine. The machine may be slow, so no deadline.
 settings.register_profile(

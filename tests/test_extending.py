@@ -16,7 +16,7 @@ import pytest
 from feelstream import preset, simulate, verify
 from feelstream.errors import ScenarioError
 from feelstream.run import read, simulate_in
-from feelstream.scenario_files import from_dict
+from feelstream.scenario.files import from_dict
 from feelstream.simulation import RoundRecord
 
 ROOT = Path(__file__).parents[1]
@@ -76,7 +76,7 @@ def play(table: dict[str, Any]) -> list[float]:
 def test_another_process_plays_the_same() -> None:
     """A fresh interpreter gets the settings as plain tables and imports the file by its name."""
     scenario = preset("tiny", OWN)
-    code = "import json, sys; from feelstream import simulate; from feelstream.scenario_files import from_dict; "
+    code = "import json, sys; from feelstream import simulate; from feelstream.scenario.files import from_dict; "
     code += "print(json.dumps(simulate(from_dict(json.load(sys.stdin))).rounds['energy_mean_j'].to_list()))"
     source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
     done = subprocess.run(

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from builders import small
 
 import feelstream as fs
-from builders import small
 from feelstream.errors import ScenarioError
 from feelstream.plugins import import_object
 from feelstream.policies import POLICIES, Random
 from feelstream.run import simulate_in
 
-STATEFUL = f"{Path(__file__).parent / 'stateful.py'}:Patient"
+STATEFUL = f"{Path(__file__).parent / 'support' / 'stateful.py'}:Patient"
 
 
 def test_a_policy_of_ones_own_from_a_file(tmp_path: Path) -> None:

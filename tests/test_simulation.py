@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from builders import small
 
 import feelstream as fs
-from builders import small
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import EngineError
-from feelstream.learning.base import Evaluation, Training
+from feelstream.learning.contract import Evaluation, Training
 from feelstream.policies import Random
 from feelstream.policies.base import Decision, Observation, State
 from feelstream.scenario import Scenario

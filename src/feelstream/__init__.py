@@ -3,12 +3,12 @@
 __version__ = "0.1.0"
 
 from feelstream.errors import FeelstreamError
+from feelstream.model.system import System
 from feelstream.policies.base import Decision, Observation, Outcome, Plan, Policy
 from feelstream.run import Run, read, simulate
 from feelstream.scenario import Scenario
-from feelstream.scenario_files import load, preset, presets, to_toml
-from feelstream.system import System
-from feelstream.verify import verify
+from feelstream.scenario.files import load, preset, presets, to_toml
+from feelstream.verification import verify
 
 __all__ = [
     "Decision",

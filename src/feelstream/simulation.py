@@ -13,14 +13,14 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.admission import Transmission
 from feelstream.errors import EngineError, FeelstreamError
-from feelstream.importance import combined
-from feelstream.learning.base import Evaluation, Learner, Training
+from feelstream.learning.contract import Evaluation, Learner, Training
+from feelstream.model.admission import Transmission
+from feelstream.model.importance import combined
 from feelstream.plugins import in_a_sentence
 from feelstream.policies.base import Decision, Ids, Observation, Outcome, Policy, State
+from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
-from feelstream.streams import Purpose, generator
 from feelstream.world import World
 
 Reals = NDArray[np.float64]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.data.stream import Stream
+from feelstream.data.streaming.stream import Stream
+from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
-from feelstream.streams import Purpose, generator
 
 Reals = NDArray[np.float64]
 

@@ -99,7 +99,7 @@ def test_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         await server.wait_closed()
         return port
 
-    monkeypatch.setattr("feelstream.experiment.cluster.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("feelstream.experiment.dask.CONNECT_SECONDS", 0.5)
     address = f"tcp://127.0.0.1:{asyncio.run(unused_port())}"
     with pytest.raises(RunError, match=f"there is no Dask scheduler at {address}"), dask_executor(address):
         pass

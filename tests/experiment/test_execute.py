@@ -17,7 +17,7 @@ from small_plans import arm, in_process, tables, two_arms
 import feelstream as fs
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Plan, Progress, execute, load, store, worker
-from feelstream.trace import ROUNDS
+from feelstream.run.trace import ROUNDS
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def full(*_: Any) -> None:
 @pytest.mark.parametrize("module", ["run", "experiment.store"])
 def test_a_full_disk_stops_with_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     """In the worker and where the files are received."""
-    from feelstream import files
+    from feelstream.run import files
 
     write = files.write_atomically
 

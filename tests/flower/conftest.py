@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("flwr", reason="needs Flower: install feelstream[flower]")
 os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
 os.environ["FLWR_DISABLE_UPDATE_CHECK"] = "1"
-
-sys.path.insert(0, str(Path(__file__).parent))  # the tests share the fake federation beside them

@@ -11,15 +11,15 @@ from federation import FakeGrid
 from typer.testing import CliRunner
 
 import feelstream as fs
-from feelstream.about import read_about
 from feelstream.cli import app
 from feelstream.errors import FeelstreamError, RunError
-from feelstream.files import write_json
 from feelstream.flower.loopback import reason, run_in_federation, with_absolute_paths
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
 from feelstream.run import dataset_of
+from feelstream.run.files import write_json
+from feelstream.run.manifest import read_about
 from feelstream.scenario import Scenario
-from feelstream.scenario_files import from_dict, to_toml
+from feelstream.scenario.files import from_dict, to_toml
 
 PATIENT: dict[str, Any] = {"deadline_s": 60.0, "query_timeout_s": 60.0}
 SMALL = ["system.devices=2", "system.rounds=1", "policy.size=1", "learning.engine=none", "data.samples=40"]

@@ -11,7 +11,7 @@ from federation import FakeGrid
 import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
-from feelstream.learning.base import Evaluation, Training
+from feelstream.learning.contract import Evaluation, Training
 from feelstream.policies import POLICIES
 from feelstream.simulation import Simulation
 

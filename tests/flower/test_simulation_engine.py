@@ -17,7 +17,7 @@ pytest.importorskip("ray", reason="needs Ray: install flwr[simulation]")
 
 
 def test_flowers_simulation_repeats_ours(tmp_path: Path) -> None:
-    script = Path(__file__).with_name("simulated_federation.py")
+    script = Path(__file__).parents[1] / "support" / "simulated_federation.py"
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1", "FLWR_HOME": str(tmp_path / "flower")}
     done = subprocess.run(
         [sys.executable, str(script), str(tmp_path / "run")],

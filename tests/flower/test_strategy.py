@@ -15,10 +15,10 @@ from flwr.serverapp.strategy import FedAvg
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
-from feelstream.files import write_atomically
 from feelstream.flower import Device, ScheduledFedAvg
 from feelstream.flower.report import DEVICE, QUERY
 from feelstream.policies import POLICIES
+from feelstream.run.files import write_atomically
 
 K, CLASSES, SHORT = 4, 3, 0.01
 FAST = ["cpu.frequency_hz=[1e9, 1.5e9]", f"system.devices={K}", "policy.V=inf", "learning.engine=none"]
@@ -347,7 +347,7 @@ def test_a_server_killed_while_it_writes_its_last_files_loses_nothing(
     answers, out = [client(growing), client(lambda t: [0, t, 3 * t], 3.0)], tmp_path / "run"
     once = strategy().start(grid_of(*answers), model(), num_rounds=3)
     with monkeypatch.context() as patched:
-        for module in ("feelstream.files", "feelstream.flower.deployment"):
+        for module in ("feelstream.run.files", "feelstream.flower.deployment"):
             patched.setattr(f"{module}.write_atomically", write)
         with pytest.raises(PulledPlugError):
             strategy(out=out).start(grid_of(*answers), model(), num_rounds=3)

@@ -13,10 +13,10 @@ from scipy.stats import chisquare
 
 from feelstream import preset, simulate, verify
 from feelstream.policies import POLICIES
-from feelstream.policies.bandwidth import sending_time_s, split
 from feelstream.policies.oort import Oort
-from feelstream.policies.trials import SYSTEM, observe
+from feelstream.policies.solvers.bandwidth import sending_time_s, split
 from feelstream.run import Run
+from feelstream.testing.trials import SYSTEM, observe
 
 OURS = list(POLICIES.ours)
 # Fast computers with data from the first round on, so that everyone is always feasible.

@@ -8,11 +8,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from builders import observation, system
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from builders import observation, system
 from feelstream.errors import ScenarioError
 from feelstream.policies import Lyapunov
 from feelstream.policies.base import Observation, lowest

@@ -9,13 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from feelstream import joint, physics, preset, simulate
+from feelstream import preset, simulate
+from feelstream.model import physics
+from feelstream.model.system import System
 from feelstream.policies.base import Observation
 from feelstream.policies.lyapunov import Lyapunov
 from feelstream.policies.lyapunov_joint import LyapunovJoint, admit, weights
+from feelstream.policies.solvers import joint
 from feelstream.run import Run
-from feelstream.system import System
-from feelstream.verify.recheck import verify
+from feelstream.verification.recheck import verify
 
 
 def observation(rng: np.random.Generator, devices: int = 12, stress: bool = False, **changes: float) -> Observation:

@@ -7,9 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from builders import observation, system
 from scipy.stats import chisquare
 
-from builders import observation, system
 from feelstream.policies import Random
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 import feelstream as fs
-from feelstream import report, reproduce
+from feelstream import report
 from feelstream.experiment import Arm, Plan, Results
+from feelstream.experiment import paper as reproduce
 
 # The paper's plan, small enough to play in a second: no learning, few rounds.
 SMALL = (

@@ -8,10 +8,10 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
-from feelstream import scenario_files
 from feelstream.cli.common import SetOption, out, plain_table
-from feelstream.data import datasets
+from feelstream.data.datasets import loading as datasets
 from feelstream.policies import POLICIES
+from feelstream.scenario import files as scenario_files
 
 app = typer.Typer()
 data_app = typer.Typer(help="Data sets: fetch them, list them.", no_args_is_help=True)

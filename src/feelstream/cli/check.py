@@ -21,7 +21,7 @@ def check_policy(
     ],
 ) -> None:
     """Try a policy on awkward rounds; exit code 1 if it breaks a promise of the contract."""
-    from feelstream.policies.contract import check_policy as check
+    from feelstream.testing.contract import check_policy as check
 
     policy = POLICIES.lookup(name)
     try:

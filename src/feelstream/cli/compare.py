@@ -10,13 +10,12 @@ import polars as pl
 import typer
 from rich.table import Table
 
-from feelstream import comparison, leaderboard, statistics
 from feelstream.cli.common import ScenarioArgument, SetOption, err, out
 from feelstream.cli.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
-from feelstream.experiment import Plan, Results
-from feelstream.files import write_atomically
-from feelstream.leaderboard import MEASURES, Measure
-from feelstream.numbers import number
+from feelstream.experiment import Plan, Results, comparison, leaderboard, statistics
+from feelstream.experiment.leaderboard import MEASURES, Measure
+from feelstream.report.numbers import number
+from feelstream.run.files import write_atomically
 
 app = typer.Typer()
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from feelstream import scenario_files
 from feelstream.cli.common import ScenarioArgument, SeedOption, SetOption, progress_bar
 from feelstream.cli.run import summary
 from feelstream.errors import RunError
+from feelstream.scenario import files as scenario_files
 
 PATIENCE_S = 60.0  # a message takes up to 20 s on two busy cores, and more nodes make it slower
 app = typer.Typer()

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from feelstream import comparison, leaderboard
 from feelstream.cli.common import SetOption, err, out
 from feelstream.cli.compare import policy_option, report_comparison
 from feelstream.cli.playing import DaskOption, SeedsOption, WorkersOption, play, tell_failures
 from feelstream.errors import ScenarioError
-from feelstream.experiment import Plan, Results
+from feelstream.experiment import Plan, Results, comparison, leaderboard
 
 app = typer.Typer()
 
@@ -53,7 +52,7 @@ def leaderboard_command(
         report_comparison(boards[name], where)
         out.print()
     if docs is not None:
-        from feelstream.report.board_docs import write_leaderboard
+        from feelstream.report.board.docs import write_leaderboard
 
         with err.status("writing the docs page"):
             page = write_leaderboard(docs, boards, changes, _options(scenarios, policies, seeds, overrides))

@@ -11,13 +11,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from feelstream import reproduce as paper
 from feelstream.cli.common import SetOption, err, out
 from feelstream.cli.playing import DaskOption, WorkersOption, play, tell_failures
-from feelstream.experiment import Results
+from feelstream.experiment import Results, paper
 
 if TYPE_CHECKING:
-    from feelstream.report.claims import Finding
+    from feelstream.report.paper.claims import Finding
 
 app = typer.Typer()
 

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from feelstream import scenario_files
 from feelstream.cli.common import (
     ScenarioArgument,
     SeedOption,
@@ -19,6 +18,7 @@ from feelstream.cli.common import (
     progress_bar,
 )
 from feelstream.run import Run, simulate, simulate_in
+from feelstream.scenario import files as scenario_files
 from feelstream.simulation import RoundRecord
 
 app = typer.Typer()
@@ -91,7 +91,7 @@ def verify_run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Recompute a stored run from its files alone; exit code 1 if anything disagrees."""
-    from feelstream.verify import verify
+    from feelstream.verification import verify
 
     report = verify(directory)
     print(json.dumps(report.as_dict(), indent=2) if as_json else report)

@@ -1,11 +1,1 @@
-"""Data: sets, partitions, arrival processes and buffers, each picked by name in the scenario."""
-
-from feelstream.data.arrivals import Arrivals, Bursts, Poisson, TruncatedNormal, Uniform
-from feelstream.data.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
-from feelstream.data.partition import IID, Digits, Dirichlet, Minority, Partition
-from feelstream.data.replay import Trace
-from feelstream.plugins import plugin_registry
-
-PARTITIONS = plugin_registry("partitions", Partition, IID, Digits, Minority, Dirichlet)
-ARRIVALS = plugin_registry("arrivals", Arrivals, TruncatedNormal, Uniform, Poisson, Bursts, Trace)
-BUFFERS = plugin_registry("buffers", Buffer, Keep, Window, Fifo, Reservoir, UseOnce)
+"""Data: the sets that runs train on (datasets/) and how they arrive at devices (streaming/)."""

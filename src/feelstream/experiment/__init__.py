@@ -7,7 +7,7 @@
 With the default executor a script needs the usual `if __name__ == "__main__":` around its call of `execute`.
 """
 
-from feelstream.experiment.cluster import dask_executor
+from feelstream.experiment.dask import dask_executor
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.runner import Progress, execute
 from feelstream.experiment.store import Failure, Results, load

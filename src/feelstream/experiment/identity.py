@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from feelstream import __version__, learning
-from feelstream.about import FORMAT, named_files, texts
 from feelstream.run import dataset_of
+from feelstream.run.manifest import FORMAT, named_files, texts
 from feelstream.scenario import Scenario
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from feelstream import __version__
-from feelstream.about import FORMAT
 from feelstream.errors import RunError
 from feelstream.experiment import store, worker
 from feelstream.experiment.identity import run_name, same_identity
 from feelstream.experiment.plan import Plan
 from feelstream.experiment.pool import Job, play_here, play_on
 from feelstream.experiment.store import Failure, Key, Results
-from feelstream.files import sole_writer, usable_directory
 from feelstream.learning import cores
+from feelstream.run.files import sole_writer, usable_directory
+from feelstream.run.manifest import FORMAT
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from typing import Any
 import polars as pl
 
 from feelstream import __version__
-from feelstream.about import read_about
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
-from feelstream.files import read_json, read_table, write_atomically, write_json
 from feelstream.run import Run, read
-from feelstream.scenario_files import from_dict
-from feelstream.trace import ROUNDS
+from feelstream.run.files import read_json, read_table, write_atomically, write_json
+from feelstream.run.manifest import read_about
+from feelstream.run.trace import ROUNDS
+from feelstream.scenario.files import from_dict
 
 FORMAT = 1
 NOT_YET = "not finished yet; give the same command again to finish it"

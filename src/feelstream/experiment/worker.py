@@ -22,7 +22,7 @@ from typing import Any
 from feelstream.errors import BusyError, FeelstreamError
 from feelstream.experiment.identity import identity
 from feelstream.run import simulate_in
-from feelstream.scenario_files import from_dict
+from feelstream.scenario.files import from_dict
 
 BUSY_SECONDS = 20.0
 Answer = dict[str, Any]

@@ -16,13 +16,13 @@ from flwr.serverapp.strategy import Result
 from numpy.typing import NDArray
 
 from feelstream import __version__
-from feelstream.about import FORMAT, named_files
 from feelstream.errors import FeelstreamError, RunError
-from feelstream.files import write_atomically
 from feelstream.flower.exchange import exchange
 from feelstream.flower.scheduler import devices_frame
-from feelstream.learning.base import Evaluation
+from feelstream.learning.contract import Evaluation
 from feelstream.run import play_in
+from feelstream.run.files import write_atomically
+from feelstream.run.manifest import FORMAT, named_files
 from feelstream.scenario import Scenario
 from feelstream.simulation import RoundRecord
 
@@ -33,7 +33,7 @@ MODEL = "model.npz"
 
 
 class Deployment:
-    """The strategy, the model and the grid of one run: what `feelstream.player.Player` asks for."""
+    """The strategy, the model and the grid of one run: what `feelstream.run.player.Player` asks for."""
 
     evaluation_timeout_s = 3600.0
 

@@ -22,11 +22,11 @@ from time import monotonic, sleep
 from typing import Any
 
 from feelstream import __version__
-from feelstream.about import check_same_run, read_about
 from feelstream.errors import RunError
 from feelstream.run import Run, read
+from feelstream.run.manifest import check_same_run, read_about
 from feelstream.scenario import Scenario
-from feelstream.scenario_files import from_dict, to_toml
+from feelstream.scenario.files import from_dict, to_toml
 
 OFFLINE = {
     "FLWR_TELEMETRY_ENABLED": "0",

@@ -22,10 +22,10 @@ from feelstream.data.datasets import Dataset
 from feelstream.flower.device import Device
 from feelstream.flower.report import REPORT, SERVER
 from feelstream.flower.strategy import ScheduledFedAvg
-from feelstream.learning.base import Learner
+from feelstream.learning.contract import Learner
 from feelstream.run import dataset_of
 from feelstream.scenario import Scenario
-from feelstream.scenario_files import load
+from feelstream.scenario.files import load
 from feelstream.world import World
 
 Theta = NDArray[np.float32]

@@ -21,10 +21,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream import trace
-from feelstream.admission import Transmission
 from feelstream.flower.report import MEASURED, Bounds, Report
+from feelstream.model.admission import Transmission
 from feelstream.policies.base import Decision, Ids, Observation, Outcome, State
+from feelstream.run import trace
 from feelstream.scenario import Scenario
 from feelstream.simulation import PolicyError, RoundRecord, decide, next_queue_j, shown_importance
 

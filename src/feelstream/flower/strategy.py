@@ -17,7 +17,6 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricReco
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from feelstream import scenario_files
 from feelstream.errors import FeelstreamError
 from feelstream.flower.averaging import average, average_metrics, checked_update
 from feelstream.flower.deployment import Deployment, play
@@ -27,6 +26,7 @@ from feelstream.flower.report import QUERY, SERVER, Report, ReportError, device_
 from feelstream.flower.scheduler import DeployedRecord, Scheduler
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
+from feelstream.scenario import files as scenario_files
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]

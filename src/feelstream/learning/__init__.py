@@ -7,7 +7,7 @@ from typing import Any
 
 from feelstream.data.datasets import Dataset
 from feelstream.errors import EngineError, ScenarioError
-from feelstream.learning.base import Learner
+from feelstream.learning.contract import Learner
 from feelstream.learning.models import STACKS, Model, build
 from feelstream.plugins import did_you_mean, import_object
 from feelstream.scenario import LearningSettings

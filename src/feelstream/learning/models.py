@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.errors import ScenarioError
-from feelstream.streams import Purpose, generator
+from feelstream.randomness import Purpose, generator
 
 Shape = tuple[int, int, int]  # channels, rows, columns
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from feelstream import _native
 from feelstream.errors import EngineError
 from feelstream.learning import cores
-from feelstream.learning.base import Evaluation, Training
+from feelstream.learning.contract import Evaluation, Training
 from feelstream.learning.models import Conv, Dense, Layer, MaxPool, Model, ReLU
 
 ISA_VARIABLE = "FEELSTREAM_ISA"

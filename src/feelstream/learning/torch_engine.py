@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.errors import EngineError
-from feelstream.learning.base import Evaluation, Training
+from feelstream.learning.contract import Evaluation, Training
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU
 
 try:

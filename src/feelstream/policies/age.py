@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from feelstream.model.system import System
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
-from feelstream.system import System
 
 
 class Age(Policy):

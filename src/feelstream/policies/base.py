@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream import admission, importance, physics
-from feelstream.admission import Transmission
+from feelstream.model import admission, importance, physics
+from feelstream.model.admission import Transmission
+from feelstream.model.system import System
 from feelstream.plugins import Count, Plugin
-from feelstream.system import System
 
 Reals = NDArray[np.float64]
 Ids = NDArray[np.int64]

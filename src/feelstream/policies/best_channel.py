@@ -18,8 +18,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from feelstream.model.system import System
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
-from feelstream.system import System
 
 
 class BestChannel(Policy):

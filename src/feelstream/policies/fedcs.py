@@ -24,7 +24,7 @@ from pydantic import Field
 
 from feelstream.plugins import Fraction
 from feelstream.policies.base import Decision, Observation, Policy, State
-from feelstream.policies.packing import pack
+from feelstream.policies.solvers.packing import pack
 
 
 class FedCS(Policy):

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from feelstream.importance import MetricName, evaluate
+from feelstream.model.importance import MetricName, evaluate
 from feelstream.policies.base import Decision, Observation, Policy, State, lowest
 
 

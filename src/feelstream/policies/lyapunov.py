@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from feelstream.importance import MetricName, evaluate
+from feelstream.model.importance import MetricName, evaluate
 from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
 

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream import joint, physics
-from feelstream.admission import Transmission
-from feelstream.importance import MetricName, evaluate
-from feelstream.joint.search import scores
+from feelstream.model import physics
+from feelstream.model.admission import Transmission
+from feelstream.model.importance import MetricName, evaluate
 from feelstream.plugins import Positive
 from feelstream.policies.base import Decision, Ids, Observation, Policy, Reals, State
+from feelstream.policies.solvers import joint
+from feelstream.policies.solvers.joint.search import scores
 
 WEIGHT_FLOOR = 1e-3  # of the largest queue or budget: devices with an empty queue still save energy where it is free
 

@@ -24,11 +24,11 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from feelstream import admission
-from feelstream.admission import Transmission
-from feelstream.policies.bandwidth import least_share, sending_time_s, split
+from feelstream.model import admission
+from feelstream.model.admission import Transmission
+from feelstream.model.system import System
 from feelstream.policies.base import Decision, Ids, Observation, Plan, Policy, Reals, State
-from feelstream.system import System
+from feelstream.policies.solvers.bandwidth import least_share, sending_time_s, split
 
 
 class Ocean(Policy):

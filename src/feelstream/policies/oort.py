@@ -26,9 +26,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
+from feelstream.model.system import System
 from feelstream.plugins import Fraction
 from feelstream.policies.base import Decision, Ids, Observation, Outcome, Plan, Policy, Reals, State, lowest
-from feelstream.system import System
 
 CLIP, CUT_OFF = 0.95, 0.95
 

@@ -20,9 +20,9 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from feelstream.model.system import System
 from feelstream.plugins import Count
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
-from feelstream.system import System
 
 
 class PowerOfChoice(Policy):

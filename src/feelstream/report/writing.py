@@ -7,18 +7,19 @@ from pathlib import Path
 
 import polars as pl
 
-from feelstream import comparison, experiment, reproduce
+from feelstream import experiment
 from feelstream.errors import RunError
-from feelstream.experiment import Arm, Plan, Results
-from feelstream.files import write_atomically, write_json
-from feelstream.report import curves as curve_tables
-from feelstream.report import figures
-from feelstream.report.board import save_pareto
-from feelstream.report.claims import Finding, judged
-from feelstream.report.docs import write_docs
-from feelstream.report.page import page
-from feelstream.report.verdicts import EXPLAINED
+from feelstream.experiment import Arm, Plan, Results, comparison
+from feelstream.experiment import paper as reproduce
+from feelstream.report.board.table import save_pareto
+from feelstream.report.drawing import figures
+from feelstream.report.html.page import page
+from feelstream.report.paper import curves as curve_tables
+from feelstream.report.paper.claims import Finding, judged
+from feelstream.report.paper.docs import write_docs
+from feelstream.report.paper.verdicts import EXPLAINED
 from feelstream.run import read
+from feelstream.run.files import write_atomically, write_json
 
 
 @dataclass(frozen=True)

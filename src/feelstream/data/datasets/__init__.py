@@ -1,0 +1,5 @@
+"""Data sets by name or path: what is known, where it is fetched from, and what users bring as .npz."""
+
+from feelstream.data.datasets.loading import NAMES, Dataset, load
+
+__all__ = ["NAMES", "Dataset", "load"]

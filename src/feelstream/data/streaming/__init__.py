@@ -1,0 +1,11 @@
+"""Data: sets, partitions, arrival processes and buffers, each picked by name in the scenario."""
+
+from feelstream.data.streaming.arrivals import Arrivals, Bursts, Poisson, TruncatedNormal, Uniform
+from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
+from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Partition
+from feelstream.data.streaming.replay import Trace
+from feelstream.plugins import plugin_registry
+
+PARTITIONS = plugin_registry("partitions", Partition, IID, Digits, Minority, Dirichlet)
+ARRIVALS = plugin_registry("arrivals", Arrivals, TruncatedNormal, Uniform, Poisson, Bursts, Trace)
+BUFFERS = plugin_registry("buffers", Buffer, Keep, Window, Fifo, Reservoir, UseOnce)

@@ -1,0 +1,228 @@
+"""Arrival processes: how many samples reach each device in each round.
+
+A finite process gives every sample of a device's shard one arrival time; an endless one gives each device a
+number of arrivals per round, and the device goes through its shard again and again. Either way the j-th
+arrival of device k, j = 0, 1, 2, …, is samples[offsets[k] + j mod n_k], so all else deals with positions j.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.special import ndtr, ndtri
+
+from feelstream.data.streaming.order import Order, Shards, arrange
+from feelstream.data.streaming.partition import Labels, Partition
+from feelstream.errors import ScenarioError
+from feelstream.plugins import Plugin
+from feelstream.randomness import Purpose, generator
+
+Counts = NDArray[np.int64]
+Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
+Rate = Annotated[float, Field(strict=True, gt=0, le=1e6)]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a process is planned for: the data (labels uint8 (N,)), the devices, the run and its seed."""
+
+    labels: Labels
+    classes: int
+    devices: int
+    rounds: int
+    round_s: float
+    seed: int
+    partition: Partition
+
+
+@dataclass(frozen=True)
+class Events:
+    """All arrivals of a finite process by round: devices int32 (n,), starts int64 (rounds+1,)."""
+
+    devices: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    def of(self, round: int) -> tuple[NDArray[np.int64], Counts]:
+        """The devices that receive something in this round, ascending, and how much each."""
+        here = self.devices[self.starts[round - 1] : self.starts[round]]
+        first = np.flatnonzero(np.diff(here, prepend=-1))
+        return here[first].astype(np.int64), np.diff(first, append=len(here))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A planned process: the shards, and the events unless the process is endless."""
+
+    shards: Shards
+    events: Events | None
+
+
+class Arrivals(Plugin, ABC):
+    """The contract of every arrival process; derive from FiniteArrivals or EndlessArrivals."""
+
+    @abstractmethod
+    def plan(self, setting: Setting) -> Plan:
+        """Fix all that is known before the first round."""
+
+
+class OrderedArrivals(Arrivals):
+    """Arrivals drawn from a partition, each device's samples in a chosen order."""
+
+    order: Annotated[
+        Order,
+        Field(
+            description="order of a device's samples: label (by class, cyclic, from a random first class), "
+            "shuffled, or markov (see stay)"
+        ),
+    ] = "label"
+    stay: Annotated[
+        float,
+        Field(
+            strict=True,
+            ge=0,
+            le=1,
+            description="order markov only: probability that the next sample has the same label; 0 to 1",
+        ),
+    ] = 0.9
+
+    def shards(self, setting: Setting) -> Shards:
+        """Partition the data and put each device's samples in order."""
+        rng = generator(setting.seed, Purpose.PARTITION)
+        owner = setting.partition.split(setting.labels, setting.devices, setting.classes, rng)
+        return arrange(owner, setting.labels, setting.devices, setting.classes, self.order, self.stay, rng)
+
+
+class FiniteArrivals(OrderedArrivals):
+    """Every sample arrives once, at a time drawn before the start; the sorted times follow the order."""
+
+    @abstractmethod
+    def times(self, sizes: Counts, run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
+        """One arrival time in s per sample, device after device (n = Σ sizes), in any order within a device.
+
+        Samples whose time is beyond `run_s` never arrive.
+        """
+
+    def plan(self, setting: Setting) -> Plan:
+        shards = self.shards(setting)
+        rng = generator(setting.seed, Purpose.ARRIVALS)
+        times = self.times(shards.sizes, setting.rounds * setting.round_s, rng)
+        devices = np.repeat(np.arange(setting.devices, dtype=np.int32), shards.sizes)
+        if times.shape != devices.shape or not (times >= 0).all():
+            raise ScenarioError(
+                f"data.arrivals: {self.tag} must give each of {len(devices)} samples a time, 0 s or later."
+            )
+        return Plan(shards, events_by_round(times, devices, setting))
+
+
+class EndlessArrivals(OrderedArrivals):
+    """Every round brings a drawn number of samples; a device at the end of its shard starts over."""
+
+    def init(self, devices: int, rng: np.random.Generator) -> NDArray:
+        """The state before the first round: one plain array whose shape and type never change."""
+        return np.empty(0)
+
+    @abstractmethod
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
+        """New samples of each device in this round, int64 (K,), and the next state.
+
+        A device whose shard is empty receives nothing, whatever is returned for it.
+        """
+
+    def plan(self, setting: Setting) -> Plan:
+        return Plan(self.shards(setting), None)
+
+
+def events_by_round(times: NDArray[np.float64], devices: NDArray[np.int32], setting: Setting) -> Events:
+    """Round t has the events of ((t−1)·T_rd, t·T_rd]; time 0 counts to round 1, times beyond the run to none.
+
+    times: float64 (n,) in s; devices: int32 (n,).
+    """
+    edges = np.arange(setting.rounds + 1) * setting.round_s
+    rounds = np.maximum(np.searchsorted(edges, times), 1)
+    # Round and device in one number: one plain sort groups by round and, within it, by device.
+    keys = (rounds * setting.devices + devices)[rounds <= setting.rounds]
+    keys.sort()
+    starts = np.searchsorted(keys, np.arange(1, setting.rounds + 2) * setting.devices)
+    return Events((keys % setting.devices).astype(np.int32), starts.astype(np.int64))
+
+
+class TruncatedNormal(FiniteArrivals):
+    """Times of device k ~ N(μ_k, σ²) truncated to [0, T_tot], with μ_k ~ U(0, T_tot).
+
+    By inversion: t = μ + σ·Φ⁻¹(Φ(a) + u·(Φ(b) − Φ(a))), a = −μ/σ, b = (T_tot − μ)/σ. As a ≤ 0 ≤ b,
+    the mass between never vanishes and no tail case is needed; rounding is clipped to [0, T_tot].
+    """
+
+    tag: ClassVar[str] = "truncated_normal"
+
+    sigma: Annotated[
+        float,
+        Field(
+            strict=True,
+            gt=0,
+            le=1000,
+            description="standard deviation of a device's arrival times, as a fraction of the run; 0 to 1000",
+        ),
+    ] = 0.03
+
+    def times(self, sizes: Counts, run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
+        mean = rng.random(len(sizes))
+        low, high = ndtr(-mean / self.sigma), ndtr((1 - mean) / self.sigma)
+        # In place, step by step: with 10^7 samples every temporary array is 80 MB.
+        draws = rng.random(int(sizes.sum()))
+        draws *= np.repeat(high - low, sizes)
+        draws += np.repeat(low, sizes)
+        ndtri(draws, out=draws)
+        draws *= self.sigma
+        draws += np.repeat(mean, sizes)
+        return np.clip(draws, 0, 1, out=draws) * run_s
+
+
+class Uniform(FiniteArrivals):
+    """Times ~ U(0, T_tot)."""
+
+    tag: ClassVar[str] = "uniform"
+
+    def times(self, sizes: Counts, run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
+        return rng.random(int(sizes.sum())) * run_s
+
+
+class Poisson(EndlessArrivals):
+    """Counts ~ Poisson(rate), independent over devices and rounds."""
+
+    tag: ClassVar[str] = "poisson"
+
+    rate: Annotated[Rate, Field(description="mean samples per device and round; above 0, at most 1e6")] = 5.0
+
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
+        return rng.poisson(self.rate, devices), state
+
+
+class Bursts(EndlessArrivals):
+    """Two-state Markov chain per device: Poisson(rate) while on, nothing while off.
+
+    Round 1 is in the stationary distribution, P(on) = p_on/(p_on + p_off), so the mean is always rate·P(on).
+    """
+
+    tag: ClassVar[str] = "bursts"
+
+    rate: Annotated[Rate, Field(description="mean samples per device and round while on; above 0, at most 1e6")] = 25.0
+    p_on: Annotated[Probability, Field(description="probability per round to turn on when off; above 0, at most 1")] = (
+        0.1
+    )
+    p_off: Annotated[
+        Probability, Field(description="probability per round to turn off when on; above 0, at most 1")
+    ] = 0.4
+
+    def init(self, devices: int, rng: np.random.Generator) -> NDArray:
+        return rng.random(devices) < self.p_on / (self.p_on + self.p_off)
+
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
+        flips = rng.random(devices) < np.where(state, self.p_off, self.p_on)
+        arrived = np.where(state, rng.poisson(self.rate, devices), 0)
+        return arrived, state ^ flips  # flip after counting: round 1 sees the initial state

@@ -1,0 +1,118 @@
+"""Orders: in which sequence a device meets the samples of its shard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.data.streaming.partition import Labels, Owner
+
+Order = Literal["label", "shuffled", "markov"]
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Every device's samples in the order of arrival, one after another.
+
+    offsets: int64 (K+1,); samples: int32 (n,), device k owns samples[offsets[k]:offsets[k+1]].
+    """
+
+    offsets: NDArray[np.int64]
+    samples: NDArray[np.int32]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Samples per device, int64 (K,)."""
+        return np.diff(self.offsets)
+
+
+def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of consecutive blocks begins, and where the last one ends: int64 (K+1,)."""
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+
+
+def arrange(
+    owner: Owner,
+    labels: Labels,
+    devices: int,
+    classes: int,
+    order: Order,
+    stay: float,
+    rng: np.random.Generator,
+) -> Shards:
+    """The shards of all devices in arrival order.
+
+    label: by label, cyclic, from a first label drawn per device from all labels (the paper's order).
+    shuffled: a uniformly random order.
+    markov: with probability `stay` the label of the sample before, otherwise another of the labels the device
+      still has, uniformly. Edge rules: the first label is uniform among the device's; a label that has run
+      out is left for one of the remaining, uniformly; the only remaining label stays.
+    Within one label the order is always random.
+    """
+    owned = np.flatnonzero(owner >= 0)
+    sizes = np.bincount(owner[owned], minlength=devices)
+    if order == "shuffled":
+        samples = _grouped(owned, owner.astype(np.int64), rng)
+    elif order == "label":
+        first = rng.integers(classes, size=devices)
+        turn = (labels.astype(np.int64) - first[owner]) % classes
+        samples = _grouped(owned, owner * np.int64(classes) + turn, rng)
+    else:
+        by_label = _grouped(owned, owner * np.int64(classes) + labels, rng)
+        samples = _markov(by_label, owner, labels, sizes, classes, stay, rng)
+    return Shards(offsets_of(sizes), samples.astype(np.int32))
+
+
+def _grouped(members: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """`members` sorted by their group number, in random order within each group."""
+    mixed = rng.permutation(members)
+    # Group and place in one number: all differ, so every sort gives the same and the fastest may do.
+    keys = group[mixed] * len(mixed) + np.arange(len(mixed))
+    keys.sort()
+    return mixed[keys % max(len(mixed), 1)]
+
+
+def _markov(
+    by_label: NDArray[np.int64],
+    owner: Owner,
+    labels: Labels,
+    sizes: NDArray[np.int64],
+    classes: int,
+    stay: float,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Reorder samples grouped by (device, label) along a Markov chain of labels, all devices at once."""
+    flat = owner[by_label] * np.int64(classes) + labels[by_label]
+    left = np.bincount(flat, minlength=len(sizes) * classes).reshape(-1, classes)
+    following = offsets_of(left.ravel())[:-1].reshape(-1, classes)  # next unused place of each (device, label)
+    offsets = offsets_of(sizes)
+    ordered = np.empty_like(by_label)
+
+    active = np.flatnonzero(sizes)
+    label = np.full(len(sizes), -1)
+    for place in range(int(sizes.max(initial=0))):
+        active = active[sizes[active] > place]
+        now = label[active]
+        # The chance to stay is drawn for all, so that the draws do not depend on who has run out.
+        leaves = rng.random(len(active)) >= stay
+        leaves |= now < 0
+        leaves |= left[active, now] == 0
+        movers = active[leaves]
+        choice = left[movers] > 0
+        # −1, before the first sample, would index the last label: hide a present label where there is one.
+        had = np.flatnonzero(now[leaves] >= 0)
+        choice[had, now[leaves][had]] = False
+        options = choice.sum(axis=1)
+        can = options > 0
+        rank = (rng.random(len(movers)) * options).astype(np.int64)
+        chosen = (np.cumsum(choice, axis=1) > rank[:, None]).argmax(axis=1)
+        label[movers[can]] = chosen[can]
+
+        now = label[active]
+        ordered[offsets[active] + place] = by_label[following[active, now]]
+        following[active, now] += 1
+        left[active, now] -= 1
+    return ordered

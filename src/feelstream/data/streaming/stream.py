@@ -1,0 +1,215 @@
+"""The stream: what every device holds, what of it is fresh and what has been used, round after round."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, Setting
+from feelstream.data.streaming.buffers import Buffer, Ints, Items
+from feelstream.data.streaming.partition import Labels, Partition
+from feelstream.errors import RunError, ScenarioError
+from feelstream.randomness import Purpose, generator
+
+Fresh = Literal["since_use", "per_round"]
+
+
+class Stream:
+    """S_k(t), B_k(t) and S_k(t̂_k) of all devices: sizes and label counts; sample numbers when asked for.
+
+    The array properties are read-only views of the present state: copy what must outlast the round.
+    """
+
+    def __init__(
+        self,
+        *,
+        partition: Partition,
+        arrivals: Arrivals,
+        buffer: Buffer,
+        labels: Labels,
+        classes: int,
+        devices: int,
+        rounds: int,
+        round_s: float,
+        seed: int,
+        fresh: Fresh = "since_use",
+    ) -> None:
+        """Plan the arrivals; labels uint8 (N,) below `classes`, `round_s` in s. Nothing has arrived yet.
+
+        fresh: "since_use" (what arrived after the device's last use and is still held) or "per_round" (what
+        arrived in this round and is still held).
+        """
+        plan = arrivals.plan(Setting(labels, classes, devices, rounds, round_s, seed, partition))
+        self._arrivals, self._events = arrivals, plan.events
+        self._samples, self._offsets = plan.shards.samples, plan.shards.offsets
+        self._sizes = plan.shards.sizes
+        self._label_at = labels[self._samples]  # uint8, by place in the shards
+        self._devices, self._classes, self._rounds, self._seed = devices, classes, rounds, seed
+        self._per_round = fresh == "per_round"
+        self._round = 0
+
+        endless = plan.events is None
+        self._store = buffer.store(devices, None if endless else int(self._sizes.max(initial=0)))
+        self._state = np.empty(0)
+        if isinstance(arrivals, EndlessArrivals):
+            self._state = arrivals.init(devices, generator(seed, Purpose.ARRIVALS))
+        self._fresh_from = np.zeros(devices, np.int64)  # positions from here on are fresh
+        self._stored = np.zeros(devices, np.int64)
+        self._fresh = np.zeros(devices, np.int64)
+        self._stored_labels = np.zeros((devices, classes), np.int32)
+        self._fresh_labels = np.zeros((devices, classes), np.int32)
+        self._used_labels = np.zeros((devices, classes), np.int32)
+        self._used_total = np.zeros(classes, np.int64)
+
+    @property
+    def round(self) -> int:
+        """The present round; 0 before the first."""
+        return self._round
+
+    @property
+    def stored(self) -> Ints:
+        """|S_k(t)|, int64 (K,)."""
+        return _read_only(self._stored)
+
+    @property
+    def stored_labels(self) -> NDArray[np.int32]:
+        """L(S_k(t)), int32 (K, m)."""
+        return _read_only(self._stored_labels)
+
+    @property
+    def fresh(self) -> Ints:
+        """|B_k(t)|, int64 (K,)."""
+        return _read_only(self._fresh)
+
+    @property
+    def fresh_labels(self) -> NDArray[np.int32]:
+        """L(B_k(t)), int32 (K, m)."""
+        return _read_only(self._fresh_labels)
+
+    @property
+    def used_labels(self) -> NDArray[np.int32]:
+        """L(S_k(t̂_k)): what each device held when it was last used, zero if never; int32 (K, m)."""
+        return _read_only(self._used_labels)
+
+    @property
+    def used_total(self) -> Ints:
+        """L(X) = Σ_k L(S_k(t̂_k)), int64 (m,)."""
+        return _read_only(self._used_total)
+
+    def advance(self, round: int) -> None:
+        """Let the arrivals of `round` join the buffers; rounds must be taken one by one from 1."""
+        if round != self._round + 1:
+            raise ValueError(f"round {round} cannot follow round {self._round}")
+        self._round = round
+        devices, counts = self._arriving(round)
+        if self._per_round:
+            stale = np.flatnonzero(self._fresh_from < self._store.hi)
+            self._fresh_from[stale] = self._store.hi[stale]
+            self._forget_fresh(stale)
+        came, left = self._store.join(devices, counts, generator(self._seed, Purpose.BUFFER, round))
+        self._count(came, np.int32(1))
+        self._count(left, np.int32(-1))
+
+    def use(self, devices: NDArray) -> None:
+        """Mark devices, int (n,), as used up to this round: those that transmitted, after aggregation.
+
+        What they hold becomes their part of X; it is no longer fresh `since_use`; use_once deletes it.
+        What is fresh `per_round` stays so until the next round, unless it is deleted.
+        """
+        devices = np.unique(np.asarray(devices, np.int64))
+        held = self._stored_labels[devices]
+        self._used_total += (held - self._used_labels[devices]).sum(axis=0)
+        self._used_labels[devices] = held
+        emptied = self._store.use(devices)
+        if emptied:
+            self._stored[devices] = 0
+            self._stored_labels[devices] = 0
+        if emptied or not self._per_round:
+            self._fresh_from[devices] = self._store.hi[devices]
+            self._forget_fresh(devices)
+
+    def draw(self, device: int, shape: int | tuple[int, ...], rng: np.random.Generator) -> Ints:
+        """Sample numbers drawn uniformly with replacement from S_k(t), int64 of the given shape."""
+        if not self._stored[device]:
+            raise ValueError(f"device {device} holds no samples to draw from")
+        shape = (shape,) if isinstance(shape, int) else shape
+        return self._numbers(device, self._store.draw(device, shape, rng))
+
+    def samples(self, device: int) -> Ints:
+        """All sample numbers in S_k(t), int64; with repetitions once an endless stream has started over."""
+        return self._numbers(device, self._store.held(device))
+
+    def snapshot(self) -> dict[str, NDArray]:
+        """All that, with the same settings and seed, lets `restore` go on exactly from here; copies."""
+        own = {name: np.array(getattr(self, "_" + name)) for name in self._SAVED}
+        return own | {f"buffer_{name}": array for name, array in self._store.snapshot().items()}
+
+    def restore(self, saved: dict[str, NDArray]) -> None:
+        """Go back or forward to a snapshot of a stream with the same settings."""
+        present = self.snapshot()
+        fits = present.keys() == saved.keys() and all(
+            saved[name].dtype == array.dtype and (name in self._LISTS or saved[name].shape == array.shape)
+            for name, array in present.items()
+        )
+        if not fits:
+            raise RunError("The stored state of the data stream does not fit this scenario; start the run afresh.")
+        for name in self._SAVED:
+            setattr(self, "_" + name, saved[name].copy())
+        self._round = int(saved["round"])
+        prefix = "buffer_"
+        self._store.restore({k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)})
+
+    _SAVED = (
+        "round", "state", "fresh_from", "stored", "fresh",
+        "stored_labels", "fresh_labels", "used_labels", "used_total",
+    )  # fmt: skip
+    _LISTS = ("buffer_recent_lengths", "buffer_recent_devices", "buffer_recent_counts")  # of any length
+
+    def _arriving(self, round: int) -> tuple[Ints, Ints]:
+        """The devices that receive samples in this round, ascending, and how many each."""
+        if round > self._rounds:
+            raise ValueError(f"round {round} is beyond the run of {self._rounds} rounds")
+        if self._events is not None:
+            return self._events.of(round)
+        assert isinstance(self._arrivals, EndlessArrivals)
+        rng = generator(self._seed, Purpose.ARRIVALS, round)
+        counts, self._state = self._arrivals.counts(round, self._state, self._devices, rng)
+        if counts.shape != (self._devices,) or counts.dtype.kind not in "iu" or (counts < 0).any():
+            raise ScenarioError(
+                f"data.arrivals: {self._arrivals.tag} must give each of {self._devices} devices "
+                "a whole number of samples, 0 or more."
+            )
+        devices = np.flatnonzero((counts > 0) & (self._sizes > 0))
+        return devices, counts[devices].astype(np.int64)
+
+    def _places(self, items: Items) -> Ints:
+        """Where in the shards the arrivals stand: the shard begins anew after its end."""
+        return self._offsets[items.devices] + items.positions % self._sizes[items.devices]
+
+    def _numbers(self, device: int, positions: Ints) -> Ints:
+        if not positions.size:
+            return np.empty(0, np.int64)
+        return self._samples[self._offsets[device] + positions % self._sizes[device]].astype(np.int64)
+
+    def _count(self, items: Items, step: np.int32) -> None:
+        """Add `step` to the counts of the items' devices and labels."""
+        if not len(items.devices):
+            return
+        flat = items.devices * self._classes + self._label_at[self._places(items)]
+        fresh = items.positions >= self._fresh_from[items.devices]
+        np.add.at(self._stored, items.devices, np.int64(step))
+        np.add.at(self._stored_labels.reshape(-1), flat, step)
+        np.add.at(self._fresh, items.devices[fresh], np.int64(step))
+        np.add.at(self._fresh_labels.reshape(-1), flat[fresh], step)
+
+    def _forget_fresh(self, devices: Ints) -> None:
+        self._fresh[devices] = 0
+        self._fresh_labels[devices] = 0
+
+
+def _read_only(array: NDArray) -> NDArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,242 @@
+"""The paper's figures as plans: which runs each panel needs, and how its curves are named.
+
+| figure | data                              | policies                         | n    | V    | shown              |
+|--------|-----------------------------------|----------------------------------|------|------|--------------------|
+| 1a 1b  | i.i.d. / 3-digit                  | proposed, random                 | 2, 4 | 0.05 | accuracy           |
+| 1c 1d  | the same runs                     | the same                         | 2, 4 | 0.05 | time-averaged energy |
+| 2a 2b  | i.i.d. / 2-digit                  | combined, amount, dissimilarity  | 2    | ∞    | accuracy           |
+| 3a 3b  | minority, truncated normal / uniform | the same three                | 2    | ∞    | test loss          |
+
+Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
+ICASSP 2023, arXiv:2305.01238.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from feelstream.errors import ScenarioError
+from feelstream.experiment import Arm, Plan
+from feelstream.plugins import did_you_mean
+from feelstream.scenario import Scenario
+from feelstream.scenario.files import preset
+
+PLAN_PREFIX = "reproduce-"
+
+# What makes a panel what it is; changing it would leave a figure under a wrong name.
+FIXED = ("policy.name", "policy.size", "policy.metric", "data.partition", "data.arrivals.kind")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a panel: an arm of the plan, and what the legend calls it."""
+
+    arm: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a figure: a quantity (a column of the rounds table) by round, for several arms."""
+
+    key: str  # "1a"
+    setting: str  # the data, in words
+    quantity: str
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    key: str  # "fig1"
+    caption: str
+    panels: tuple[Panel, ...]
+
+
+def proposed(setting: str, n: int) -> str:
+    """Label of the arm that runs the paper's policy with n devices a round."""
+    return f"{setting} proposed n={n}"
+
+
+def random(setting: str, n: int) -> str:
+    """Label of the arm that picks n devices at random."""
+    return f"{setting} random n={n}"
+
+
+def metric(setting: str, name: str) -> str:
+    """Label of the arm that schedules by one importance metric alone, blind to energy."""
+    return f"{setting} {name}"
+
+
+SIZES = (2, 4)
+METRICS = ("combined", "amount", "dissimilarity")
+
+_ENERGY_AWARE = {"iid": "paper-iid", "3digit": "paper-3digit"}
+_ENERGY_BLIND = {
+    "iid": "paper-iid",
+    "2digit": "paper-2digit",
+    "minority": "paper-minority",
+    "minority-uniform": "paper-minority-uniform",
+}
+IN_WORDS = {
+    "iid": "i.i.d.",
+    "3digit": "3 digits per device",
+    "2digit": "2 digits per device",
+    "minority": "minority digits, truncated-normal arrivals",
+    "minority-uniform": "minority digits, uniform arrivals",
+}
+
+
+def _recipes() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Arm label → preset and overrides."""
+    arms: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for setting, name in _ENERGY_AWARE.items():
+        for n in SIZES:
+            for label, policy in ((proposed(setting, n), "lyapunov"), (random(setting, n), "random")):
+                arms[label] = (name, (f"policy.name={policy}", f"policy.size={n}"))
+    for setting, name in _ENERGY_BLIND.items():
+        for importance in METRICS:
+            arms[metric(setting, importance)] = (name, ("policy.V=inf", f"policy.metric={importance}"))
+    return arms
+
+
+def _against_random(setting: str) -> tuple[Curve, ...]:
+    return tuple(
+        curve
+        for n in SIZES
+        for curve in (
+            Curve(proposed(setting, n), f"proposed, n = {n}"),
+            Curve(random(setting, n), f"random, n = {n}"),
+        )
+    )
+
+
+def _metrics(setting: str) -> tuple[Curve, ...]:
+    return tuple(Curve(metric(setting, name), name) for name in METRICS)
+
+
+FIGURES: dict[str, PaperFigure] = {
+    figure.key: figure
+    for figure in (
+        PaperFigure(
+            "fig1",
+            "Proposed and random scheduling, n devices a round, V = 0.05: test accuracy and time-averaged energy.",
+            (
+                Panel("1a", IN_WORDS["iid"], "accuracy", _against_random("iid")),
+                Panel("1b", IN_WORDS["3digit"], "accuracy", _against_random("3digit")),
+                Panel("1c", IN_WORDS["iid"], "energy_mean_cum_j", _against_random("iid")),
+                Panel("1d", IN_WORDS["3digit"], "energy_mean_cum_j", _against_random("3digit")),
+            ),
+        ),
+        PaperFigure(
+            "fig2",
+            "Importance metrics, two devices a round, blind to energy (V = ∞): test accuracy.",
+            (
+                Panel("2a", IN_WORDS["iid"], "accuracy", _metrics("iid")),
+                Panel("2b", IN_WORDS["2digit"], "accuracy", _metrics("2digit")),
+            ),
+        ),
+        PaperFigure(
+            "fig3",
+            "Importance metrics where a fifth of the devices hold digits 8 and 9, V = ∞: test loss.",
+            (
+                Panel("3a", IN_WORDS["minority"], "loss", _metrics("minority")),
+                Panel("3b", IN_WORDS["minority-uniform"], "loss", _metrics("minority-uniform")),
+            ),
+        ),
+    )
+}
+
+
+def chosen(name: str) -> tuple[PaperFigure, ...]:
+    """The figures that `fig1`, `fig2`, `fig3` or `all` stands for."""
+    if name == "all":
+        return tuple(FIGURES.values())
+    if name not in FIGURES:
+        known = [*FIGURES, "all"]
+        raise ScenarioError(f"there is no figure '{name}'; {did_you_mean(name, known)}allowed: {', '.join(known)}")
+    return (FIGURES[name],)
+
+
+def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan:
+    """Every run that the figures need, each once however many panels show it.
+
+    Args:
+        name: `fig1`, `fig2`, `fig3` or `all`.
+        seeds: seeds of each arm; arms meet the same worlds.
+        overrides: `section.field=value` for all arms. A policy's field is set on the arms whose policy has it.
+    """
+    _check_overrides(overrides)
+    wanted = dict.fromkeys(curve.arm for figure in chosen(name) for panel in figure.panels for curve in panel.curves)
+    recipes = _recipes()
+    taken: set[str] = set()
+    arms = []
+    for label in wanted:
+        base, own = recipes[label]
+        fitting = [override for override in overrides if _fits(preset(base, own), override)]
+        taken.update(fitting)
+        arms.append(Arm(label, preset(base, (*own, *fitting))))
+    for override in overrides:
+        if override not in taken:
+            preset("paper-iid", [override])  # a field that does not exist is named as such
+            raise ScenarioError(f"{override.partition('=')[0].strip()}: no run of {name} has this field to set")
+    return Plan(PLAN_PREFIX + name, tuple(arms), tuple(seeds))
+
+
+def _check_overrides(overrides: Sequence[str]) -> None:
+    for override in overrides:
+        field = override.partition("=")[0].strip()
+        for fixed in FIXED:
+            if field == fixed or field.startswith(f"{fixed}."):
+                raise ScenarioError(
+                    f"{field}: cannot be set here, since it is what the panels of the paper's figures differ in; "
+                    "use `feelstream compare` for other comparisons"
+                )
+
+
+def _fits(scenario: Scenario, override: str) -> bool:
+    """Whether an override is for this arm. V = ∞ is what figures 2 and 3 are about, so it stays."""
+    section, _, field = override.partition("=")[0].strip().rpartition(".")
+    if section != "policy":
+        return True
+    has_it = field in type(scenario.policy).model_fields
+    return has_it and not (field == "V" and getattr(scenario.policy, "V", 0.0) == inf)
+
+
+def figures_of(plan: Plan) -> tuple[PaperFigure, ...]:
+    """The paper's figures that a plan was made for; none for any other plan."""
+    name = plan.name.removeprefix(PLAN_PREFIX)
+    if name == plan.name or name not in (*FIGURES, "all"):
+        return ()
+    return chosen(name)
+
+
+def changes(plan: Plan) -> list[str]:
+    """The settings of a stored plan that differ from the paper's presets, as `section.field=value`."""
+    found: dict[str, None] = {}
+    recipes = _recipes()
+    for arm in plan.arms:
+        if arm.label in recipes:
+            base, own = recipes[arm.label]
+            before, after = flat(preset(base, own).as_dict()), flat(arm.scenario.as_dict())
+            found.update(dict.fromkeys(f"{key}={_toml(after[key])}" for key in after if after[key] != before.get(key)))
+    return list(found)
+
+
+def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with keys `section.field`."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        found.update(flat(value, f"{name}.") if isinstance(value, dict) else {name: value})
+    return found
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(entry) for entry in value)}]"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

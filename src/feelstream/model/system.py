@@ -1,0 +1,43 @@
+"""The constants of a run, as the server knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.model import physics
+
+
+@dataclass(frozen=True)
+class System:
+    """What does not change from round to round: the devices' number and budgets, CPU and radio constants."""
+
+    devices: int
+    rounds: int
+    classes: int
+    round_s: float
+    energy_budget_j: NDArray[np.float64]  # (K,) per round, E_k^avg
+    cycles: float
+    power_coefficient: float  # λ in E = λ c f²
+    frequency_hz: tuple[float, float]
+    bandwidth_hz: float
+    noise_w_per_hz: float
+    received_power_w: float  # P0: every device sends with P0/β_k
+    rate_discount: float  # γ
+    link_margin: float
+    admission: Literal["paper", "largest"]
+    update_bits: float
+
+    def surrogate_time_s(self, n: int) -> float:
+        """T~(n): the planned transmission time when n devices share the band."""
+        return physics.surrogate_time_s(
+            n,
+            self.received_power_w,
+            self.bandwidth_hz,
+            self.noise_w_per_hz,
+            self.rate_discount,
+            self.update_bits,
+        )

@@ -1,0 +1,134 @@
+"""The devices of a joint problem, and the radio in the variables that suit it.
+
+A device sends a·B/ln 2 bits (a = S ln 2 / B, in s) in the time τ on the share ρ of the band, at x = a/(ρτ) nats per
+second and hertz, and so with the power P = κ ρ (e^x − 1), κ = B N0 / h. Its computing takes the rest of the round:
+
+    e(τ, ρ) = C/(T−τ)² + κ τ ρ (e^x − 1),     C = λ c³,     0 < τ ≤ T − c/f_max,     P ≤ P_max
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.policies.solvers.joint.roots import falling_root
+
+Reals = NDArray[np.float64]
+
+
+def rest(x: Reals) -> Reals:
+    """x − 1 + e^−x for x ≥ 0, by its series where the terms would cancel."""
+    if np.min(x, initial=np.inf) >= 0.1:
+        return x + np.expm1(-x)
+    small = np.minimum(x, 0.1)
+    series = np.ones_like(x)
+    for j in range(10, 2, -1):  # x²/2 (1 − x/3 (1 − x/4 (…)))
+        series = 1 - small / j * series
+    return np.where(x < 0.1, small * small / 2 * series, x + np.expm1(-x))
+
+
+def log_marginal(x: Reals) -> Reals:
+    """log(e^x (x − 1) + 1): how fast the energy κ y (e^{a/y} − 1) falls in y = τρ, over κ."""
+    return x + np.log(rest(x))
+
+
+def marginal_steepness(x: Reals) -> Reals:
+    """d log_marginal / d log x = x² / (x − 1 + e^−x) ≥ 2."""
+    return x * (x / rest(x))
+
+
+def growth(x: Reals) -> Reals:
+    """x / (1 − e^−x) ≥ 1, 1 at 0: how steeply e^x − 1 rises, as d log / d log x."""
+    small = x < 1e-12
+    return np.where(small, 1.0, x / -np.expm1(-np.where(small, 1.0, x)))
+
+
+def log_expm1(x: Reals) -> Reals:
+    """log(e^x − 1) without overflow; x > 0."""
+    return x + np.log(-np.expm1(-x))
+
+
+@dataclass(frozen=True)
+class Devices:
+    """A joint problem. All arrays broadcast against one another; the last axis is the devices of one set.
+
+    weight: w > 0, per J; kappa_w: B N0/h, W; sending_s: T − c/f_max > 0; power_w: P_max, W; round_s: T;
+    work_j_s2: λ c³, 0 if computing is done and the sending time is what it left; airtime_s: a = S ln 2 / B.
+    x_max and share_min follow: the spectral efficiency at full power and full time, and the share that it needs
+    (infinite where no share would do).
+    """
+
+    weight: Reals
+    kappa_w: Reals
+    sending_s: Reals
+    power_w: Reals
+    round_s: float
+    work_j_s2: float
+    airtime_s: float
+    x_max: Reals
+    share_min: Reals
+
+    @staticmethod
+    def of(
+        weight: Reals,
+        kappa_w: Reals,
+        sending_s: Reals,
+        power_w: Reals,
+        round_s: float,
+        work_j_s2: float,
+        airtime_s: float,
+    ) -> Devices:
+        """At full power and time κ a (e^x − 1)/x = P_max τ. No time left: x_max 0, share_min infinite."""
+        weight, kappa_w, sending_s, power_w = (
+            np.array(column, float) for column in np.broadcast_arrays(weight, kappa_w, sending_s, power_w)
+        )
+        able = sending_s > 0
+        with np.errstate(divide="ignore"):
+            ratio = np.log(power_w) + np.log(np.where(able, sending_s, 0.0)) - np.log(kappa_w * airtime_s)
+        able &= ratio > 0
+        ratio = np.where(able, ratio, 1.0)
+
+        # (e^x − 1)/x lies between e^{x/2} and e^x, so x lies between the logarithm of it and twice that.
+        def missing(x: Reals) -> tuple[Reals, Reals]:
+            return ratio - (log_expm1(x) - np.log(x)), (1 - growth(x)) / x
+
+        x = falling_root(missing, ratio, 2 * ratio)
+        share = airtime_s / (x * np.where(able, sending_s, 1.0))
+        return Devices(
+            weight,
+            kappa_w,
+            np.where(sending_s > 0, sending_s, np.nan),
+            power_w,
+            round_s,
+            work_j_s2,
+            airtime_s,
+            x_max=np.where(able, x, 0.0),
+            share_min=np.where(able, share, np.inf),
+        )
+
+    def take(self, index: NDArray[np.int64]) -> Devices:
+        """The problem of the devices with these numbers; of several sets at once where `index` has more axes."""
+        return Devices(
+            self.weight[index],
+            self.kappa_w[index],
+            self.sending_s[index],
+            self.power_w[index],
+            self.round_s,
+            self.work_j_s2,
+            self.airtime_s,
+            self.x_max[index],
+            self.share_min[index],
+        )
+
+
+def energy_j(devices: Devices, sending_s: Reals, share: Reals) -> Reals:
+    """e(τ, ρ), J."""
+    return devices.work_j_s2 / (devices.round_s - sending_s) ** 2 + sending_s * least_power_w(devices, sending_s, share)
+
+
+def least_power_w(devices: Devices, sending_s: Reals, share: Reals) -> Reals:
+    """P = κ ρ (e^{a/(ρτ)} − 1), W."""
+    x = devices.airtime_s / (share * sending_s)
+    return np.exp(np.log(devices.kappa_w) + np.log(share) + log_expm1(x))

@@ -1,0 +1,170 @@
+"""What each device would do by itself if the band had a price: min over (τ, ρ) of w e(τ, ρ) + μ ρ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.policies.solvers.joint.devices import (
+    Devices,
+    growth,
+    log_expm1,
+    log_marginal,
+    marginal_steepness,
+    rest,
+)
+from feelstream.policies.solvers.joint.roots import falling_root
+
+Reals = NDArray[np.float64]
+
+HUGE = 600.0  # a logarithm whose exponential is still finite
+
+
+@dataclass(frozen=True)
+class Response:
+    """The answer of every device to a price; all of one shape."""
+
+    sending_s: Reals  # τ
+    share: Reals  # ρ
+    elasticity: Reals  # d log ρ / d log μ ≤ 0
+
+
+def respond(devices: Devices, log_price: Reals) -> Response:
+    """The minimiser of w e + μ ρ for every device, given log μ (broadcast against the devices).
+
+    Without the power limit first, and where that breaks it, along the limit: the problem is convex, so if the
+    unlimited optimum is forbidden, the best allowed point lies on the limit. Devices that no share would help
+    (share_min infinite) get NaN.
+    """
+    shape = np.broadcast_shapes(devices.weight.shape, np.shape(log_price))
+    able = np.broadcast_to(np.isfinite(devices.share_min), shape)
+    price = np.broadcast_to(np.asarray(log_price, float), shape)
+    if not able.all():
+        answers = [np.full(shape, np.nan) for _ in range(3)]
+        if able.any():
+            part = respond(_part(devices, able), price[able])
+            for whole, some in zip(answers, (part.sending_s, part.share, part.elasticity), strict=True):
+                whole[able] = some
+        return Response(*answers)
+    free = _unlimited(devices, price)
+    x = devices.airtime_s / (free.share * free.sending_s)
+    too_strong = np.log(devices.kappa_w) + np.log(free.share) + log_expm1(x) > np.log(devices.power_w)
+    if too_strong.any():
+        limited = _full_power(_part(devices, too_strong), price[too_strong])
+        for whole, some in zip(
+            (free.sending_s, free.share, free.elasticity),
+            (limited.sending_s, limited.share, limited.elasticity),
+            strict=True,
+        ):
+            whole[too_strong] = some
+    return free
+
+
+def _part(devices: Devices, where: NDArray[np.bool_]) -> Devices:
+    def cut(column: Reals) -> Reals:
+        return np.broadcast_to(column, where.shape)[where]
+
+    return Devices(
+        cut(devices.weight),
+        cut(devices.kappa_w),
+        cut(devices.sending_s),
+        cut(devices.power_w),
+        devices.round_s,
+        devices.work_j_s2,
+        devices.airtime_s,
+        cut(devices.x_max),
+        cut(devices.share_min),
+    )
+
+
+def _unlimited(d: Devices, price: Reals) -> Response:
+    """P free. Stationary in τ and ρ:  ρ = 2 C w τ / (μ (T−τ)³)  and  log τ + log_marginal(x) = log(μ/(wκ)).
+
+    With the first put into the second, the second falls in log τ with a slope of −3 or steeper; where its root lies
+    beyond the longest sending time, τ is that and x = log_marginal⁻¹(log(μ/(wκτ))). The unknown is
+    u = log(τ/(T−τ)), and both sides go through `_bent`, which leaves an almost straight line for Newton.
+    """
+    target = price - np.log(d.weight) - np.log(d.kappa_w)
+    log_a, log_t = np.log(d.airtime_s), np.log(d.round_s)
+    longest = np.broadcast_to(np.log(d.sending_s), price.shape)
+    tau, v = np.broadcast_to(d.sending_s, price.shape).copy(), np.zeros(price.shape)
+    elasticity = np.zeros(price.shape)
+    ceiling = np.ones(price.shape, bool)
+    if d.work_j_s2 > 0:
+        level = log_a - np.log(2 * d.work_j_s2) - np.log(d.weight) + price
+        aim = _bent(target)[0]
+
+        def log_x(u: Reals) -> Reals:
+            # −2 log τ + 3 log(T−τ), with τ = T/(1+e^−u) and T − τ = T/(1+e^u)
+            return np.clip(level + log_t + 2 * np.logaddexp(0, -u) - 3 * np.logaddexp(0, u), -HUGE, HUGE)
+
+        def excess(u: Reals) -> tuple[Reals, Reals]:
+            x, part = np.exp(log_x(u)), 1 / (1 + np.exp(-u))
+            value, slope = _bent(log_t - np.logaddexp(0, -u) + log_marginal(x))
+            return value - aim, slope * (1 - part - marginal_steepness(x) * (2 + part))
+
+        last = np.broadcast_to(np.log(d.sending_s / (d.round_s - d.sending_s)), price.shape)
+        u = falling_root(excess, np.minimum(last, log_a - log_t) - 100.0, last)
+        ceiling = (u >= last) & (excess(last)[0] >= 0)
+        inside = ~ceiling
+        part = 1 / (1 + np.exp(-u))
+        tau[inside] = (d.round_s * part)[inside]
+        v = log_x(u)
+        steep = marginal_steepness(np.exp(v))
+        elasticity = (steep - 1) * (1 + 2 * part) / (steep * (2 + part) - (1 - part)) - 1
+    if ceiling.any():
+        v[ceiling] = _log_x_of_marginal((target - longest)[ceiling])
+        elasticity[ceiling] = -1 / marginal_steepness(np.exp(v[ceiling]))
+    return Response(tau, np.exp(log_a - v) / tau, elasticity)
+
+
+def _bent(z: Reals) -> tuple[Reals, Reals]:
+    """A rising function that is z far below 0 and log z far above, and its slope: log(log(1 + e^z))."""
+    soft = np.logaddexp(0, np.maximum(z, -30.0))
+    return np.where(z > -30, np.log(soft), z), np.where(z > -30, -np.expm1(-soft) / soft, 1.0)
+
+
+def _log_x_of_marginal(target: Reals) -> Reals:
+    """log x with log_marginal(x) = target: it is 2 log x − log 2 or more, x − 1 or more, and close to one of them."""
+    highest = np.minimum((target + np.log(2)) / 2, np.log(np.maximum(target + 1, 1.0)))
+    highest = np.where(target > 0, highest, (target + np.log(2)) / 2)
+
+    def missing(v: Reals) -> tuple[Reals, Reals]:
+        x = np.exp(v)
+        return target - log_marginal(x), -marginal_steepness(x)
+
+    return falling_root(missing, highest - 2.0, highest)
+
+
+def _full_power(d: Devices, price: Reals) -> Response:
+    """P = P_max:  ρ = (P_max/κ) / (e^x − 1), τ = a/(ρx), and the best x balances what band costs and saves:
+
+    μ = w (2C/(T−τ)³ + P_max) a (x − 1 + e^−x) / (ρx)²,    x ≤ x_max, where τ is the longest possible.
+    """
+    log_m, log_a = np.log(d.power_w) - np.log(d.kappa_w), np.log(d.airtime_s)
+    fixed = price - np.log(d.weight) - log_a
+
+    def sending(v: Reals) -> Reals:
+        # Never longer than allowed: rounding at x_max must not reach the end of the round.
+        return np.minimum(np.exp(log_a - log_m + log_expm1(np.exp(v)) - v), d.sending_s)
+
+    def missing(v: Reals) -> tuple[Reals, Reals]:
+        x = np.exp(v)
+        tau, rise = sending(v), growth(x)
+        compute_w = 2 * d.work_j_s2 / (d.round_s - tau) ** 3
+        log_share = log_m - log_expm1(x)
+        value = np.log(compute_w + d.power_w) + np.log(rest(x)) - 2 * (log_share + v)
+        slope = 3 * compute_w * tau / (d.round_s - tau) / (compute_w + d.power_w) * (rise - 1)
+        slope = slope + marginal_steepness(x) - x + 2 * rise - 2
+        return fixed - value, -slope
+
+    highest = np.log(d.x_max)
+    v = falling_root(missing, highest - 100.0, highest)
+    at_end = missing(highest)[0] >= 0
+    v = np.where(at_end, highest, v)
+    x = np.exp(v)
+    elasticity = np.where(at_end, 0.0, growth(x) / missing(v)[1])
+    share = np.where(at_end, d.share_min, np.exp(log_m - log_expm1(x)))
+    return Response(np.where(at_end, d.sending_s, sending(v)), share, elasticity)

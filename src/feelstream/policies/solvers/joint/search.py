@@ -1,0 +1,164 @@
+"""The device set of least Σ (w e − worth), when the members share out the band among themselves.
+
+A price on the band separates the devices: score_k(μ) = min over (τ, ρ) of w e + μ ρ − worth, and for every μ ≥ 0
+
+    bound(μ) = Σ of the allowed number of lowest scores(μ) − μ   ≤   the total of any allowed set.
+
+The search alternates between the price of a set and the set of lowest scores at a price. A set that is the lowest at
+its own price is optimal. Otherwise the bound tells which devices can still matter, and their subsets are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations, islice
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.policies.solvers.joint.allocation import Allocation, allocate, band_worth
+from feelstream.policies.solvers.joint.devices import Devices, energy_j
+from feelstream.policies.solvers.joint.response import respond
+
+Reals = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+MOST_SUBSETS = 2000  # subsets tried in one search
+BATCH = 500  # of them at once
+MOST_PRICES = 50
+RELATIVE = 1e-12  # totals closer than this are equal
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A set, its total, and a bound below the total of every allowed set (−∞ where none was needed)."""
+
+    members: Ids
+    total: float
+    bound: float
+    exact: bool  # no allowed set has a smaller total
+
+
+def scores(devices: Devices, worth: Reals, log_price: float) -> tuple[Reals, Reals]:
+    """(score_k(μ), ρ_k(μ)) of every device."""
+    answer = respond(devices, np.full(devices.weight.shape, log_price))
+    cost = devices.weight * energy_j(devices, answer.sending_s, answer.share) + np.exp(log_price) * answer.share
+    return cost - worth, answer.share
+
+
+def choose(devices: Devices, worth: Reals, n: int, fill: bool, order: Ids) -> Choice:
+    """The best set of n devices (all, where there are fewer), or of at most n where not `fill`.
+
+    worth: V I_k, finite; every set of n devices must be feasible (share_min ≤ 1/n); of equals, the first in `order`.
+    Exact if the price settles it or at most MOST_SUBSETS subsets remain in doubt; otherwise the best set met.
+    """
+    if not fill:
+        # Alone with the whole band a device costs least, and whoever is not worth that never pays.
+        alone = allocate(devices.take(np.arange(len(worth))[:, None]))
+        order = order[(devices.weight * alone.energy_j[:, 0] < worth)[order]]
+    if len(order) == 0 or n == 0:
+        return Choice(order[:0], 0.0, 0.0, True)
+    search = _Search(devices.take(order), worth[order], min(n, len(order)), fill)
+    found = search.run()
+    return Choice(np.sort(order[found.members]), found.total, found.bound, found.exact)
+
+
+class _Search:
+    def __init__(self, devices: Devices, worth: Reals, n: int, fill: bool) -> None:
+        self.devices, self.worth, self.n, self.fill = devices, worth, n, fill
+        self.best: Ids = np.zeros(0, np.int64)
+        self.total = np.inf if fill else 0.0  # the empty set
+
+    def run(self) -> Choice:
+        count = len(self.worth)
+        if self.fill and count <= self.n:
+            self.try_sets(np.arange(count)[None, :])
+            return Choice(self.best, self.total, self.total, True)
+        score, bound = self.price()
+        if self.total <= bound + RELATIVE * self.scale:
+            return Choice(self.best, self.total, bound, True)
+        exact = self.enumerate(score, bound)
+        return Choice(self.best, self.total, self.total if exact else bound, exact)
+
+    @property
+    def scale(self) -> float:
+        """Size of the terms of a total, for what rounding can do to it."""
+        return abs(self.total) + float(np.abs(self.worth[self.best]).sum())
+
+    def lowest(self, score: Reals) -> Ids:
+        """The allowed set of lowest scores, in the order of their scores."""
+        ids = np.argsort(score, kind="stable")[: self.n]
+        return ids if self.fill else ids[score[ids] < 0]
+
+    def try_sets(self, sets: Ids) -> Allocation:
+        """Solve every row of `sets` (m, size ≥ 1) and remember the best."""
+        solved = allocate(self.devices.take(sets))
+        totals = (self.devices.weight[sets] * solved.energy_j - self.worth[sets]).sum(axis=-1)
+        winner = int(np.argmin(totals))
+        if totals[winner] < self.total:
+            self.best, self.total = sets[winner], float(totals[winner])
+        return solved
+
+    def price(self) -> tuple[Reals, float]:
+        """Go from set to price to set; (scores, bound) at the price with the greatest bound."""
+        spread = self.devices.take(np.arange(len(self.worth))[:, None])
+        tried: set[bytes] = set()
+        share = np.full((len(self.worth), 1), 1.0 / self.n)
+        least, most = band_worth(spread, share)
+        # Below `low` any n devices ask for more than the band, above `high` for less; the best price is between.
+        low, high, log_price = float(least.min()), float(most.max()), float(np.median(least))
+        best_score, best_bound = np.zeros(len(self.worth)), -np.inf
+        for _ in range(MOST_PRICES):
+            score, share = scores(self.devices, self.worth, log_price)
+            members = self.lowest(score)
+            bound = float(score[members].sum() - np.exp(log_price))
+            if bound > best_bound:
+                best_score, best_bound = score, bound
+            if share[members].sum() > 1:
+                low = max(low, log_price)
+            else:
+                high = min(high, log_price)
+            following = np.nan
+            if len(members):
+                key = np.sort(members).tobytes()
+                if key in tried:
+                    if self.total <= best_bound + RELATIVE * self.scale:
+                        break
+                else:
+                    tried.add(key)
+                    following = float(self.try_sets(np.sort(members)[None, :]).log_price[0])
+            if high - low <= 1e-12 * max(1.0, abs(high)):
+                break
+            log_price = following if low < following < high else 0.5 * (low + high)
+        return best_score, best_bound
+
+    def enumerate(self, score: Reals, bound: float) -> bool:
+        """Try all subsets that the bound leaves in doubt; False, and nothing tried, if they are too many."""
+        members = self.lowest(score)
+        chosen = np.zeros(len(score), bool)
+        chosen[members] = True
+        full = len(members) == self.n
+        outside = np.min(score[~chosen], initial=np.inf)
+        entry = score[members[-1]] if full else 0.0  # what makes room for one more
+        replacement = outside if self.fill else min(outside, 0.0)
+        room = self.total - bound + RELATIVE * self.scale
+        certain = np.flatnonzero(chosen & (replacement - score > room))
+        doubtful = np.flatnonzero((chosen & (replacement - score <= room)) | (~chosen & (score - entry <= room)))
+        most = self.n - len(certain)
+        sizes = [most] if self.fill else list(range(max(0, 1 - len(certain)), min(most, len(doubtful)) + 1))
+        if sum(comb(len(doubtful), size) for size in sizes) > MOST_SUBSETS:
+            return False
+        for size in sizes:
+            for sets in _batches(certain, doubtful, size):
+                self.try_sets(sets)
+        return True
+
+
+def _batches(certain: Ids, doubtful: Ids, size: int) -> Iterator[Ids]:
+    """The subsets `certain` + `size` of `doubtful`, as rows, at most BATCH at a time."""
+    subsets = combinations(doubtful.tolist(), size)
+    while block := list(islice(subsets, BATCH)):
+        picked = np.fromiter(chain.from_iterable(block), np.int64).reshape(len(block), size)
+        yield np.sort(np.hstack([np.broadcast_to(certain, (len(block), len(certain))), picked]), axis=1)

@@ -1,0 +1,1 @@
+"""The leaderboard: every policy on several scenarios."""

@@ -1,0 +1,1 @@
+"""Pictures for print: matplotlib figures in the style of a paper."""

@@ -1,0 +1,217 @@
+"""report.html: one file with everything in it, and nothing fetched from anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from typing import Any
+
+import polars as pl
+from plotly.offline import get_plotlyjs
+
+from feelstream import __version__
+from feelstream.experiment import Results
+from feelstream.report.board.table import html_table, worlds
+from feelstream.report.drawing.pareto import pareto_chart
+from feelstream.report.drawing.style import FEW_SEEDS, LINE_STYLES
+from feelstream.report.html.charts import Group, group_charts
+from feelstream.report.html.device_maps import device_map, seeds_that_fit
+from feelstream.report.html.groups import groups
+from feelstream.report.html.tables import claims_section, failures_notice, summary_table
+from feelstream.report.paper.claims import Finding
+from feelstream.report.paper.origin import Origin, origin
+from feelstream.scenario.files import to_toml
+
+PAPER = "https://arxiv.org/abs/2305.01238"
+
+
+def page(
+    results: Results, rounds: pl.DataFrame, findings: Sequence[Finding], summary: pl.DataFrame | None = None
+) -> str:
+    """The whole report of any results as the text of an HTML file; with a leaderboard where a summary is given."""
+    plan, made = results.plan, origin(results)
+    charts: list[dict[str, Any]] = []
+    sections = [_group_section(group, results, rounds, charts) for group in groups(plan)]
+    board = "" if summary is None else _board_section(results, summary, charts)
+    maps = _maps(results)
+    data = {
+        "palette": [{"light": style.light, "dark": style.dark} for style in LINE_STYLES],
+        "charts": charts,
+        "few_seeds": len(plan.seeds) <= FEW_SEEDS,
+        "maps": maps,
+        "rounds_of_arm": [arm.scenario.system.rounds for arm in plan.arms],
+    }
+    title = f"feelstream: {plan.name}"
+    body = [
+        _header(results, made, bool(findings), bool(board), bool(maps)),
+        failures_notice((failure.arm, failure.seed, failure.reason) for failure in results.failures),
+        claims_section(findings),
+        board,
+        f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval]. '
+        "The intervals are not clipped to what is possible, so few seeds may give one above 100 % or below 0.</p>"
+        f'<div class="scroll">{summary_table(plan, rounds)}</div></section>',
+        '<section id="curves"><h2>By round</h2><p>Lines are means over seeds, shades are 95 % t intervals. '
+        "The axes follow the lines, so very wide intervals run out of the picture. A click on a name in a legend hides "
+        "or shows its curve, a double click shows it alone.</p>"
+        '<div class="controls"><label><input type="checkbox" id="show-seeds"> Show each seed</label></div>'
+        f"{''.join(sections)}</section>",
+        _maps_section(results, maps),
+        _settings_section(results),
+        _repeat_section(made),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
+        f"<title>{escape(title)}</title><style>{_asset('page.css')}</style></head>\n<body>\n"
+        + "\n".join(part for part in body if part)
+        + "\n<noscript>The charts need JavaScript; the tables above do not.</noscript>\n"
+        + f'<script type="application/json" id="report-data">{_json(data)}</script>\n'
+        + f"<script>{get_plotlyjs()}</script>\n<script>{_asset('page.js')}</script>\n</body></html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("feelstream.report.html").joinpath(name).read_text(encoding="utf-8")
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _header(results: Results, made: Origin, has_claims: bool, has_board: bool, has_maps: bool) -> str:
+    plan = results.plan
+    finished = len(results.finished)
+    links = [
+        ("claims", "Claims") if has_claims else None,
+        ("leaderboard", "Leaderboard") if has_board else None,
+        ("summary", "Summary"),
+        ("curves", "By round"),
+        ("devices", "Devices") if has_maps else None,
+        ("settings", "Settings"),
+        ("repeat", "How to repeat it"),
+    ]
+    nav = "".join(f'<a href="#{link[0]}">{link[1]}</a>' for link in links if link)
+    arms, seeds = len(plan.arms), len(plan.seeds)
+    return (
+        f"<header><h1>{escape(made.title)}</h1>"
+        f'<p class="muted">{arms} arm{"s" * (arms != 1)}, {seeds} seed{"s" * (seeds != 1)}, '
+        f"{finished} finished run{'s' * (finished != 1)}; last run finished {escape(made.finished)}; "
+        f"feelstream {escape(made.feelstream or __version__)}.</p><nav>{nav}</nav></header>"
+    )
+
+
+def _group_section(group: Group, results: Results, rounds: pl.DataFrame, charts: list[dict[str, Any]]) -> str:
+    """Adds the group's charts to the list, and gives the frames they will be drawn in."""
+    budget = results.plan.arm(group.arms[0][0]).scenario.known_system(1).energy_budget_j
+    same = float(budget[0]) if (budget == budget[0]).all() else None
+    frames = []
+    for chart in group_charts(group, rounds, same):
+        chart["id"] = f"chart-{len(charts)}"
+        charts.append(chart)
+        frames.append(_frame(chart["id"], chart["title"], chart["axis"]))
+    return f'<h3>{escape(group.title)}</h3><div class="grid">{"".join(frames)}</div>'
+
+
+def _board_section(results: Results, summary: pl.DataFrame, charts: list[dict[str, Any]]) -> str:
+    frames = []
+    shown = worlds(results.plan, summary)
+    for title, points in shown:
+        chart = pareto_chart(points) | {"id": f"chart-{len(charts)}"}
+        charts.append(chart)
+        caption = chart["title"] if len(shown) == 1 else f"{chart['title']}: {title}"
+        frames.append(_frame(chart["id"], caption, chart["axis"], tall=True))
+    grid = (
+        f'<div class="grid">{"".join(frames)}</div><p class="muted">Filled: on the Pareto front of the means, that is, '
+        "no other arm is both cheaper and more accurate. Bars are 95 % t intervals; arms whose bars overlap may well "
+        "change places with other seeds.</p>"
+        if frames
+        else ""
+    )
+    return (
+        '<section id="leaderboard"><h2>Leaderboard</h2><p>Mean over seeds ± half of the 95 % t interval.</p>'
+        f"{html_table(results.plan, summary)}{grid}</section>"
+    )
+
+
+def _frame(name: str, title: str, label: str, tall: bool = False, below: str = "") -> str:
+    size = "plot tall" if tall else "plot"
+    return (
+        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
+        f'<div class="{size}" id="{name}" role="img" aria-label="{escape(label)}"></div>{below}</figure>'
+    )
+
+
+def _maps(results: Results) -> list[dict[str, Any]]:
+    plan, maps = results.plan, []
+    system = plan.arms[0].scenario.system
+    kept = set(seeds_that_fit(sorted(plan.seeds), len(plan.arms), system.devices, system.rounds))
+    numbers = {arm.label: number for number, arm in enumerate(plan.arms)}
+    for label, seed in results.finished:
+        if seed in kept:
+            found = device_map(results.run(label, seed), len(plan.arms))
+            if found is not None:
+                maps.append({"arm": numbers[label], "seed": seed, **found})
+    return maps
+
+
+def _maps_section(results: Results, maps: Sequence[dict[str, Any]]) -> str:
+    if not maps:
+        return ""
+    shown = {entry["arm"] for entry in maps}
+    seeds = sorted({entry["seed"] for entry in maps})
+    arms = "".join(
+        f'<option value="{number}">{escape(arm.label)}</option>'
+        for number, arm in enumerate(results.plan.arms)
+        if number in shown
+    )
+    options = "".join(f'<option value="{seed}">{seed}</option>' for seed in seeds)
+    fewer = "" if len(seeds) == len(results.plan.seeds) else " The page holds the first seeds only, to stay small."
+    key = (
+        '<div class="key"><span><i style="background:var(--sent)"></i>transmitted</span>'
+        '<span><i style="background:var(--dropped)"></i>trained, then dropped</span>'
+        '<span><i style="background:var(--idle)"></i>not scheduled</span>'
+        '<span><i style="background:var(--ineligible)"></i>not eligible</span></div>'
+    )
+    return (
+        '<section id="devices"><h2>Devices</h2>'
+        f"<p>One run at a time. A device is not eligible if it holds no data or cannot meet the deadline.{fewer}</p>"
+        '<div class="controls">'
+        f'<label>Arm <select id="map-arm">{arms}</select></label>'
+        f'<label>Seed <select id="map-seed">{options}</select></label>'
+        '<label>Order <select id="map-order"><option value="beta">channel gain β</option>'
+        '<option value="arrival">mean arrival time</option></select></label></div>'
+        '<p id="map-missing" class="notice" hidden>This run is not there.</p>'
+        '<div class="grid">'
+        + _frame("map-schedule", "Who was scheduled", "Device by round: scheduled or not", tall=True, below=key)
+        + _frame("map-waiting", "Data waiting, not used yet", "Device by round: samples not used yet", tall=True)
+        + _frame("map-energy", "Energy against budget", "Mean energy per round of each device, and its budget")
+        + '</div><p class="muted" id="map-note"></p></section>'
+    )
+
+
+def _settings_section(results: Results) -> str:
+    parts = "".join(
+        f"<details><summary>{escape(arm.label)}</summary><pre>{escape(to_toml(arm.scenario))}</pre></details>"
+        for arm in results.plan.arms
+    )
+    return f'<section id="settings"><h2>Settings</h2><p>Each arm as a scenario file.</p>{parts}</section>'
+
+
+def _repeat_section(made: Origin) -> str:
+    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in made.facts.items())
+    changed = ""
+    if made.changes:
+        listed = ", ".join(f"<code>{escape(change)}</code>" for change in made.changes)
+        changed = f"<p>Changed from the paper’s presets: {listed}.</p>"
+    return (
+        '<section id="repeat"><h2>How to repeat it</h2>'
+        f'<p>{escape(made.hint)}</p><pre class="command">{escape(made.command)}</pre>{changed}'
+        f'<table class="facts"><tbody>{rows}</tbody></table>'
+        "<p>The paper: C.-H. Hu, Z. Chen, E. G. Larsson, “Dynamic Scheduling for Federated Edge Learning with "
+        f'Streaming Data”, ICASSP 2023, <a href="{PAPER}">arXiv:2305.01238</a>.</p></section>'
+    )

@@ -1,0 +1,91 @@
+"""The report's tables and texts as HTML. Everything that came from outside is escaped here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import polars as pl
+
+from feelstream.experiment import Plan
+from feelstream.experiment.statistics import interval
+from feelstream.report.drawing.quantities import QUANTITIES
+from feelstream.report.numbers import with_interval
+from feelstream.report.paper.claims import Finding
+from feelstream.report.paper.series import series
+from feelstream.report.paper.verdicts import EXPLAINED, Verdict
+
+_CHIP = {
+    Verdict.REPRODUCED: "good",
+    Verdict.DIRECTION: "part",
+    Verdict.FAILED: "bad",
+    Verdict.OPEN: "open",
+    Verdict.NO_INTERVAL: "open",
+}
+
+
+def _chip(verdict: Verdict, count: int | None = None) -> str:
+    number = "" if count is None else f"{count} "
+    return f'<span class="chip {_CHIP[verdict]}" title="{escape(EXPLAINED[verdict])}">{number}{verdict}</span>'
+
+
+def claims_section(findings: Sequence[Finding]) -> str:
+    """The paper's claims: how many came out, and each with its interval and reason."""
+    if not findings:
+        return ""
+    counts = Counter(finding.verdict for finding in findings)
+    chips = "".join(_chip(verdict, counts[verdict]) for verdict in Verdict if counts[verdict])
+    rows = "".join(_claim_row(finding) for finding in findings)
+    seeds = sorted({finding.ours.n for finding in findings})
+    return (
+        '<section id="claims"><h2>The paper’s claims</h2>'
+        f'<div class="chips">{chips}</div>'
+        "<p>Each value is a number per seed, compared in pairs (arms with one seed meet the same arrivals, CPU "
+        f"frequencies and channels), with its two-sided 95 % t interval over {_either(seeds)} seeds. "
+        "Early and late are the first and the last third of the rounds; pp are percentage points. "
+        "Intervals are per claim, not corrected for their number.</p>"
+        '<table class="cards"><thead><tr><th>Figure</th><th>Claim</th><th>Paper</th><th>Ours [95 %]</th>'
+        f"<th>Verdict</th></tr></thead><tbody>{rows}</tbody></table></section>"
+    )
+
+
+def _claim_row(finding: Finding) -> str:
+    claim = finding.claim
+    why = f'<span class="why">{escape(finding.reason)}</span>' if finding.reason else ""
+    return (
+        f'<tr><td data-name="Figure">{escape(claim.panel)}</td>'
+        f'<td>{escape(claim.statement)}<span class="measure">{escape(claim.measure)}; test: {escape(str(claim.test))}'
+        f'</span>{why}</td><td data-name="Paper">{escape(claim.paper)}</td>'
+        f'<td class="number" data-name="Ours">{escape(finding.ours_in_words)}</td>'
+        f"<td>{_chip(finding.verdict)}</td></tr>"
+    )
+
+
+def _either(numbers: Sequence[int]) -> str:
+    return " or ".join(str(number) for number in numbers)
+
+
+def summary_table(plan: Plan, rounds: pl.DataFrame) -> str:
+    """Each arm after the last round: accuracy, loss, energy, with intervals."""
+    shown = [QUANTITIES[column] for column in ("accuracy", "loss", "energy_mean_cum_j")]
+    heads = "".join(f"<th>{escape(quantity.axis)}</th>" for quantity in shown)
+    rows = []
+    for arm in plan.arms:
+        cells = [f"<td>{escape(arm.label)}</td>"]
+        seeds = 0
+        for quantity in shown:
+            found = series(rounds, arm.label, quantity.column)
+            text = "–"
+            if found is not None:
+                value = interval([number * quantity.scale for number in found.over("final").values()])
+                seeds, text = max(seeds, value.n), with_interval(value, quantity.digits)
+            cells.append(f'<td class="number">{text}</td>')
+        cells.append(f"<td>{seeds}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    return f"<table><thead><tr><th>Arm</th>{heads}<th>Seeds</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def failures_notice(failures: Iterable[tuple[str, int, str]]) -> str:
+    items = "".join(f"<li>{escape(arm)}, seed {seed}: {escape(reason)}</li>" for arm, seed, reason in failures)
+    return f'<div class="notice">These runs are missing from everything below:<ul>{items}</ul></div>' if items else ""

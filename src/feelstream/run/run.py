@@ -1,0 +1,240 @@
+"""One run: in memory (`simulate`), or in a directory where it survives being killed (`simulate_in`).
+
+A run directory holds run.json, rounds.parquet and, at trace level `full`, devices.parquet; while the run is under way
+also `progress/` (checkpoint.py).
+"""
+
+from __future__ import annotations
+
+import operator
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import polars as pl
+
+from feelstream import learning
+from feelstream.data.datasets import Dataset
+from feelstream.data.datasets import load as load_dataset
+from feelstream.errors import RunError
+from feelstream.run import trace
+from feelstream.run.checkpoint import Checkpoint
+from feelstream.run.files import (
+    read_table,
+    remove_temporaries,
+    sole_writer,
+    usable_directory,
+    write_atomically,
+    write_json,
+)
+from feelstream.run.manifest import check_same_run, describe, named_files, read_about
+from feelstream.run.player import Player
+from feelstream.scenario import Scenario
+from feelstream.scenario.files import from_dict
+from feelstream.simulation import RoundRecord, Simulation
+
+CHECKPOINT_SECONDS = 1.0
+CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write
+Progress = Callable[[RoundRecord], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its settings and its tables."""
+
+    scenario: Scenario
+    seed: int
+    rounds: pl.DataFrame
+    devices: pl.DataFrame | None  # None at trace level `rounds`
+    about: dict[str, Any] = field(repr=False)  # what run.json holds
+
+    def save(self, directory: str | Path) -> Path:
+        """Write the run to a new or empty directory."""
+        path = usable_directory(Path(directory))
+        with sole_writer(path):
+            if any(entry.name != ".lock" for entry in path.iterdir()):
+                raise RunError(f"{path} is not empty; choose another directory")
+            _write_tables(path, self.rounds, self.devices)
+            write_json(path / "run.json", self.about)
+        return path
+
+
+def simulate(scenario: Scenario, seed: int = 0, *, threads: int | None = None, progress: Progress | None = None) -> Run:
+    """Play a scenario to its end and keep the tables in memory."""
+    simulation, about = _prepare(scenario, seed, threads)
+    start = perf_counter()
+    rows = trace.Rows(full=scenario.trace.level == "full")
+    taken: list[trace.Tables] = []
+    while simulation.round < scenario.system.rounds:
+        _step(simulation, rows, progress)
+        if rows.many:
+            taken.append(rows.take())
+    taken.append(rows.take())
+    about |= {"status": "complete", "timings": _timings(simulation, start)}
+    devices = [table for _, table in taken if table is not None]
+    return Run(
+        scenario,
+        about["seed"],
+        trace.finish(pl.concat([table for table, _ in taken])),
+        pl.concat(devices, rechunk=True) if devices else None,
+        about,
+    )
+
+
+def simulate_in(
+    directory: str | Path,
+    scenario: Scenario,
+    seed: int = 0,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    resumed: Callable[[int], None] | None = None,
+    checkpoint_s: float | None = None,
+) -> Run:
+    """Play a scenario in a directory: from the start, from where an earlier call stopped, or not at all if it is done.
+
+    The tables at the end are the same bytes however often the run was interrupted. checkpoint_s: time between
+    checkpoints, 0 for one every round; by default a second, or more where writing one takes long.
+
+    A directory that holds another run (seed, scenario, data, engine), or anything else, is refused and left alone. So
+    is a run whose checkpoint or rows are damaged, which no kill can do: nothing is thrown away unasked.
+    """
+    return play_in(
+        directory, scenario, seed, lambda: _prepare(scenario, seed, threads),
+        progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
+    )  # fmt: skip
+
+
+def play_in(
+    directory: str | Path,
+    scenario: Scenario,
+    seed: int,
+    prepare: Callable[[], tuple[Player, dict[str, Any]]],
+    *,
+    progress: Progress | None = None,
+    resumed: Callable[[int], None] | None = None,
+    checkpoint_s: float | None = None,
+    devices_frame: trace.DevicesFrame | None = None,
+    finish: Callable[[Path], None] | None = None,
+) -> Run:
+    """As `simulate_in`, with any player of rounds: `prepare` makes it, and what run.json is to say of the run.
+
+    `prepare` is not called for a run that is done already. devices_frame: see trace.Rows. finish: writes what else the
+    directory is to hold; it comes before run.json says that the run is complete, and again if it was cut short.
+    """
+    path = usable_directory(Path(directory))
+    with sole_writer(path):
+        remove_temporaries(path)
+        about_file, progress_dir = path / "run.json", path / "progress"
+        stored = read_about(path) if about_file.exists() else None
+        if stored is None and any(entry.name not in (".lock", "progress") for entry in path.iterdir()):
+            raise RunError(f"{path} is not empty and not a run directory; choose another")
+        if stored is not None and stored["status"] == "complete":
+            settings = scenario.as_dict()
+            check_same_run(path, stored, {"seed": seed, "scenario": settings, "files": named_files(settings)})
+            shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
+            return _read(path, scenario, stored)
+        player, about = prepare()
+        if stored is not None:
+            check_same_run(path, stored, about)
+        else:
+            shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died before it wrote run.json
+            write_json(about_file, about)
+        progress_dir.mkdir(exist_ok=True)
+        remove_temporaries(progress_dir)
+        checkpoint = Checkpoint(progress_dir, full=scenario.trace.level == "full")
+        checkpoint.restore(player)
+        if player.round and resumed:
+            resumed(player.round)
+
+        start = perf_counter()
+        rows = trace.Rows(scenario.trace.level == "full", devices_frame)
+        _play(player, rows, checkpoint, progress, checkpoint_s)
+        rounds, devices = checkpoint.tables()
+        rounds = trace.finish(rounds)
+        _write_tables(path, rounds, devices)
+        if finish:
+            finish(path)
+        about |= {"status": "complete", "timings": _timings(player, start)}
+        write_json(about_file, about)
+        shutil.rmtree(progress_dir)
+    return Run(scenario, about["seed"], rounds, devices, about)
+
+
+def _play(
+    player: Player, rows: trace.Rows, checkpoint: Checkpoint, progress: Progress | None, checkpoint_s: float | None
+) -> None:
+    """All rounds that are left, with a checkpoint every now and then and one after the last."""
+    pause, last = CHECKPOINT_SECONDS if checkpoint_s is None else checkpoint_s, perf_counter()
+    while player.round < player.scenario.system.rounds:
+        _step(player, rows, progress)
+        over = player.round == player.scenario.system.rounds
+        if over or rows.many or perf_counter() - last >= pause:
+            begun = perf_counter()
+            checkpoint.save(rows.take(), player)
+            last = perf_counter()
+            if checkpoint_s is None:
+                pause = max(CHECKPOINT_SECONDS, (last - begun) / CHECKPOINT_SHARE)
+
+
+def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
+    record = player.step()
+    rows.add(record)
+    if progress:
+        progress(record)
+
+
+def read(directory: str | Path) -> Run:
+    """A finished run from its directory."""
+    path = Path(directory)
+    about = read_about(path)
+    if about["status"] != "complete":
+        raise RunError(f"{path} holds an unfinished run; give the same command again to finish it")
+    return _read(path, from_dict(about["scenario"]), about)
+
+
+def _read(path: Path, scenario: Scenario, about: dict[str, Any]) -> Run:
+    devices = read_table(path / "devices.parquet") if scenario.trace.level == "full" else None
+    return Run(scenario, about["seed"], read_table(path / "rounds.parquet"), devices, about)
+
+
+def dataset_of(scenario: Scenario) -> Dataset:
+    """The data set of a scenario. The last one is kept: a process that plays many runs loads it once."""
+    name = scenario.data.dataset
+    file = Path(name)
+    changed_ns = file.stat().st_mtime_ns if name.lower().endswith(".npz") and file.is_file() else None
+    return _last_dataset(name, scenario.data.samples if name == "synthetic" else None, changed_ns)
+
+
+@lru_cache(maxsize=1)
+def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dataset:
+    return load_dataset(name, samples=samples)
+
+
+def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Simulation, dict[str, Any]]:
+    seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
+    if seed < 0:
+        raise RunError(f"the seed must be 0 or more, not {seed}")
+    dataset = dataset_of(scenario)
+    learner = learning.make(scenario.learning, dataset, threads)
+    simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner)
+    return simulation, describe(scenario, seed, dataset, learner)
+
+
+def _write_tables(path: Path, rounds: pl.DataFrame, devices: pl.DataFrame | None) -> None:
+    write_atomically(path / "rounds.parquet", rounds.write_parquet)
+    if devices is not None:
+        write_atomically(path / "devices.parquet", devices.write_parquet)
+
+
+def _timings(player: Player, start: float) -> dict[str, Any]:
+    return {
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "total_s": round(perf_counter() - start, 3),
+        **{f"{phase}_s": round(seconds, 3) for phase, seconds in player.timings.items()},
+    }

@@ -1,0 +1,240 @@
+"""Scenarios: every setting of a run, frozen and checked, with the paper's values as defaults.
+
+A field's description is its documentation: it states meaning, unit and range, and is written as the comment beside
+the field when a scenario is printed as TOML.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
+
+from feelstream.data.datasets import NAMES
+from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
+from feelstream.data.streaming.arrivals import Arrivals, TruncatedNormal
+from feelstream.data.streaming.buffers import Buffer, Keep
+from feelstream.data.streaming.partition import IID, Partition
+from feelstream.errors import ScenarioError
+from feelstream.model import physics
+from feelstream.model.system import System
+from feelstream.plugins import (
+    Count,
+    Magnitude,
+    NonNegative,
+    Plugin,
+    Positive,
+    Registry,
+    Settings,
+    did_you_mean,
+    from_table,
+)
+from feelstream.policies import POLICIES, Lyapunov, Policy
+
+Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
+
+
+class SystemSettings(Settings):
+    """[system]"""
+
+    devices: Count = Field(default=40, description="K, number of devices; ≥ 1")
+    rounds: Count = Field(default=40, description="T, number of rounds; ≥ 1")
+    round_s: Positive = Field(default=4.0, description="T_rd, length and deadline of a round, s; > 0")
+    energy_budget_j: NonNegative | tuple[NonNegative, ...] = Field(
+        default=5e-4, description="E_avg, energy budget per device and round, J; ≥ 0; one number, or one per device"
+    )
+
+    @model_validator(mode="after")
+    def _one_budget_each(self) -> Self:
+        if isinstance(self.energy_budget_j, tuple) and len(self.energy_budget_j) != self.devices:
+            raise ValueError(
+                f".energy_budget_j: must be one number or a list of {self.devices}, one per device, "
+                f"not a list of {len(self.energy_budget_j)}"
+            )
+        return self
+
+
+class CpuSettings(Settings):
+    """[cpu]"""
+
+    cycles: Positive = Field(default=419328000.0, description="c, CPU cycles of one round of local training; > 0")
+    power_coefficient: Positive = Field(default=1e-27, description="λ in the energy λ c f², J s² per cycle³; > 0")
+    frequency_hz: tuple[Positive, Positive] = Field(
+        default=(2e7, 1.52e9),
+        description="range of the frequency a device has in a round, Hz; [lowest, highest], > 0",
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        _check_ordered(".frequency_hz", self.frequency_hz)
+        return self
+
+
+class RadioSettings(Settings):
+    """[radio]"""
+
+    bandwidth_hz: Positive = Field(default=20e6, description="B, shared by all that transmit in a round, Hz; > 0")
+    noise_w_per_hz: Positive = Field(default=1e-13, description="N0, noise power density, W/Hz; > 0")
+    received_power_dbm: Decibels = Field(default=28.0, description="P0, mean power that arrives from a device, dBm")
+    gain_db: tuple[Decibels, Decibels] = Field(
+        default=(-5.0, 3.0), description="range of the mean channel gain β of a device, dB; [lowest, highest]"
+    )
+    fading: Literal["rayleigh", "none"] = Field(
+        default="rayleigh", description="rayleigh: the gain of a round is β·Exp(1); none: it is β"
+    )
+    rate_discount: Positive = Field(
+        default=1.0, description="γ, factor on the planned rate that allows for fading; > 0, usually ≤ 1"
+    )
+    link_margin: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
+        default=3.0,
+        description="admission tests the deadline at this fraction of the SNR: 3 in the paper, 1 is exact; ≥ 1",
+    )
+    admission: Literal["paper", "largest"] = Field(
+        default="paper",
+        description="paper: drop late devices one by one; largest: keep the largest set that is on time",
+    )
+    update_bits: Positive = Field(default=698880.0, description="S, size of a model update, bit; > 0")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        _check_ordered(".gain_db", self.gain_db)
+        return self
+
+
+def _check_ordered(field: str, pair: tuple[float, float]) -> None:
+    if pair[0] > pair[1]:
+        raise ValueError(f"{field}: must be [lowest, highest], but {pair[0]:g} > {pair[1]:g}")
+
+
+def _table(registry: Registry[type[Plugin]], default: type[Plugin]) -> BeforeValidator:
+    return BeforeValidator(from_table(registry, default))
+
+
+def _known_dataset(name: str) -> str:
+    if name not in NAMES and not name.lower().endswith(".npz"):
+        raise ValueError(
+            f"'{name}' is not known; {did_you_mean(name, list(NAMES))}allowed: {', '.join(NAMES)}, "
+            "or the path of an .npz file"
+        )
+    return name
+
+
+class DataSettings(Settings):
+    """[data]"""
+
+    dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
+        default="mnist", description="mnist, fashion-mnist, synthetic, or the path of an .npz file"
+    )
+    samples: Count = Field(
+        default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"
+    )
+    fresh: Literal["since_use", "per_round"] = Field(
+        default="since_use",
+        description="fresh data: since_use: arrived since the device was last used; per_round: this round",
+    )
+    partition: Annotated[SerializeAsAny[Partition], _table(PARTITIONS, IID)] = Field(default_factory=IID)
+    arrivals: Annotated[SerializeAsAny[Arrivals], _table(ARRIVALS, TruncatedNormal)] = Field(
+        default_factory=TruncatedNormal
+    )
+    buffer: Annotated[SerializeAsAny[Buffer], _table(BUFFERS, Keep)] = Field(default_factory=Keep)
+
+
+class LearningSettings(Settings):
+    """[learning]"""
+
+    engine: Literal["auto", "native", "torch", "none"] = Field(
+        default="auto", description="auto: native if it can run the model, else torch; none: schedule only"
+    )
+    model: str = Field(
+        default="paper-cnn",
+        description="paper-cnn, lenet5, mlp, softmax, or package.module:Class (a torch nn.Module)",
+    )
+    steps: Count = Field(default=20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
+    batch: Count = Field(default=32, description="samples of a mini-batch, drawn with replacement; ≥ 1")
+    lr: Positive = Field(default=0.02, description="learning rate; > 0")
+    eval_every: Count = Field(default=1, description="test after every this many rounds, and after the last; ≥ 1")
+
+
+class TraceSettings(Settings):
+    """[trace]"""
+
+    level: Literal["full", "rounds"] = Field(
+        default="full", description="full: a row per device and round too; rounds: a row per round only"
+    )
+
+
+class Scenario(Settings):
+    """Every setting of a run, except its seed."""
+
+    system: SystemSettings = Field(default_factory=SystemSettings)
+    cpu: CpuSettings = Field(default_factory=CpuSettings)
+    radio: RadioSettings = Field(default_factory=RadioSettings)
+    data: DataSettings = Field(default_factory=DataSettings)
+    policy: Annotated[SerializeAsAny[Policy], _table(POLICIES, Lyapunov)] = Field(default_factory=Lyapunov)
+    learning: LearningSettings = Field(default_factory=LearningSettings)
+    trace: TraceSettings = Field(default_factory=TraceSettings)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        """What no single field can tell: the schedule fits the devices and the update fits the round."""
+        if self.policy.size > self.system.devices:
+            raise ScenarioError(
+                f"policy.size: must be at most system.devices = {self.system.devices}, not {self.policy.size}"
+            )
+        self._check_magnitudes()
+        system, fastest, n = self.known_system(classes=1), self.cpu.frequency_hz[1], self.policy.smallest_plan
+        needed = self.cpu.cycles / fastest + system.surrogate_time_s(n)
+        if not needed <= self.system.round_s:
+            raise ScenarioError(
+                f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s, since computing at "
+                f"cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
+            )
+        return self
+
+    def _check_magnitudes(self) -> None:
+        """Keep energies and SNR within what can be squared, summed and divided without overflow."""
+        cpu, radio, least, most = self.cpu, self.radio, 1e-100, 1e100
+        power_w = physics.watts(radio.received_power_dbm)
+        computing_j = physics.compute_energy_j(cpu.power_coefficient, cpu.cycles, cpu.frequency_hz[1])
+        if computing_j > most:
+            raise ScenarioError(
+                f"cpu.power_coefficient: computing for a round must take at most {most:g} J, not {computing_j:g} J"
+            )
+        sending_j = power_w / 10 ** (radio.gain_db[0] / 10) * self.system.round_s
+        if sending_j > most:
+            raise ScenarioError(
+                f"radio.received_power_dbm: sending for a round must take at most {most:g} J, but takes "
+                f"{sending_j:g} J at a gain of {radio.gain_db[0]:g} dB"
+            )
+        snr = power_w / (radio.bandwidth_hz * radio.noise_w_per_hz)
+        if not least <= snr <= most:
+            raise ScenarioError(
+                f"radio.received_power_dbm: the mean SNR over the whole band must be between {least:g} and {most:g}, "
+                f"not {snr:g}"
+            )
+
+    def known_system(self, classes: int) -> System:
+        """The constants that a server knows, as plain numbers and arrays."""
+        budget = np.broadcast_to(np.asarray(self.system.energy_budget_j, float), self.system.devices)
+        return System(
+            devices=self.system.devices,
+            rounds=self.system.rounds,
+            classes=classes,
+            round_s=self.system.round_s,
+            energy_budget_j=budget,
+            cycles=self.cpu.cycles,
+            power_coefficient=self.cpu.power_coefficient,
+            frequency_hz=self.cpu.frequency_hz,
+            bandwidth_hz=self.radio.bandwidth_hz,
+            noise_w_per_hz=self.radio.noise_w_per_hz,
+            received_power_w=physics.watts(self.radio.received_power_dbm),
+            rate_discount=self.radio.rate_discount,
+            link_margin=self.radio.link_margin,
+            admission=self.radio.admission,
+            update_bits=self.radio.update_bits,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain tables, lists, strings and numbers: what a TOML file holds."""
+        return self.model_dump(mode="python")

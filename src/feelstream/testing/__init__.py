@@ -1,0 +1,1 @@
+"""Checks that users run on policies of their own."""

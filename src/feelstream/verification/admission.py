@@ -1,0 +1,72 @@
+"""Who was let through to transmit once the channel was known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from feelstream.verification.findings import RELATIVE, Array, Findings, Stage, close
+from feelstream.verification.formulas import computing_time_s, sending_time_s
+from feelstream.verification.reading import Block
+from feelstream.verification.settings import Settings
+
+RULES = {
+    "paper": "while a device would be late, the late one with the least |g|²/β is dropped",
+    "largest": "the largest set that is on time transmits, the greatest |g|²/β first",
+}
+
+
+def check_admission(found: Findings, s: Settings, block: Block) -> None:
+    """Repeat the rule in each round in which anyone would be late; otherwise all scheduled ones transmit.
+
+    Where rounding alone decides whether a device is late, or which of two is worse, the stored choice stands.
+    """
+    scheduled, sent = block["scheduled"], block["transmitted"]
+    # Impossible inputs are reported elsewhere; here they count as no gain and no time, so that this can run.
+    ratio = np.maximum(np.nan_to_num(block["gain"] / block["beta"]), 0.0)
+    computing = np.maximum(np.nan_to_num(computing_time_s(s, block["f_hz"]), nan=np.inf), 0.0)
+    n = scheduled.sum(axis=1, keepdims=True)
+    late = scheduled & is_late(s, np.maximum(n, 1), ratio, computing, sent)
+    expected = scheduled.copy()
+    admit = {"paper": _admit_by_dropping, "largest": _admit_largest}[s.admission]
+    for r in np.flatnonzero(late.any(axis=1)):
+        k = np.flatnonzero(scheduled[r])
+        expected[r, k] = admit(s, ratio[r, k], computing[r, k], sent[r, k])
+    bad = sent != expected
+    found.flag(Stage.ADMISSION, "transmitted", block.rounds, bad, sent, expected, RULES[s.admission])
+
+
+def is_late(s: Settings, n: Array | int, ratio: Array, computing_s: Array, sent: Array) -> Array:
+    """S_bits/R(n, |g|²/margin) > T_rd − T_cmp, and always without time left; a tie goes by what is stored."""
+    needed, left = sending_time_s(s, n, ratio / s.link_margin), s.round_s - computing_s
+    # The remaining time is a difference, so its rounding error is that of the round's length.
+    unsure = np.abs(needed - left) <= RELATIVE * s.round_s
+    return (left <= 0) | np.where(unsure, ~sent, ~(needed <= left))
+
+
+def _admit_by_dropping(s: Settings, ratio: Array, computing_s: Array, sent: Array) -> Array:
+    """Drop one at a time; of equally weak late devices the one that computed longest, then any."""
+    kept = np.ones(ratio.size, dtype=bool)
+    while kept.any():
+        late = kept & is_late(s, int(kept.sum()), ratio, computing_s, sent)
+        if not late.any():
+            break
+        weakest = late & (ratio <= ratio[late].min() * (1 + RELATIVE))
+        slowest = weakest & (computing_s >= computing_s[weakest].max() * (1 - RELATIVE))
+        candidates = np.flatnonzero(slowest)
+        agreeing = candidates[~sent[candidates]]
+        kept[agreeing[0] if agreeing.size else candidates[0]] = False
+    return kept
+
+
+def _admit_largest(s: Settings, ratio: Array, computing_s: Array, sent: Array) -> Array:
+    """The largest n at which at least n devices are on time, and of those the n with the greatest |g|²/β."""
+    kept = np.zeros(ratio.size, dtype=bool)
+    for n in range(ratio.size, 0, -1):
+        on_time = ~is_late(s, n, ratio, computing_s, sent)
+        if on_time.sum() >= n:
+            threshold = np.sort(ratio[on_time])[-n]
+            tied = close(ratio, threshold)
+            order = np.lexsort((~sent, np.where(tied, -threshold, -ratio), ~on_time))
+            kept[order[:n]] = True
+            break
+    return kept

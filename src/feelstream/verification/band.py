@@ -1,0 +1,139 @@
+"""Energy, band and power chosen together, solved a second time and in another way: closed forms and bisection.
+
+With a = S ln 2/B, κ = B N0/h and x = a/(ρτ), a device that sends for τ seconds on the share ρ needs the power
+κρ(e^x − 1). At a price μ on the band and a given τ, the best x solves e^x(x−1) + 1 = μ/(wκτ), and full power is
+reached at (e^x − 1)/x = P τ/(κa): both are Lambert W. What is left is one unknown per device, τ, and one per round, μ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import lambertw
+
+from feelstream.verification.findings import Array
+
+STEPS = 50  # bisections: a bracket of width 300 down to 3e-13
+
+
+@dataclass(frozen=True)
+class Radio:
+    """Devices of some rounds [R, n]; `work` = λc³, or 0 where computing is done and τ is what it left."""
+
+    weight: Array
+    kappa_w: Array
+    longest_s: Array
+    limit_w: Array
+    round_s: float
+    work: float
+    airtime_s: float
+
+    def of(self, index: Array) -> Radio:
+        """[R, K] → the devices of each round with the numbers index [R, n]."""
+
+        def pick(column: Array) -> Array:
+            return np.take_along_axis(column, index, axis=1)
+
+        return Radio(
+            pick(self.weight),
+            pick(self.kappa_w),
+            pick(self.longest_s),
+            pick(self.limit_w),
+            self.round_s,
+            self.work,
+            self.airtime_s,
+        )
+
+    def rows(self, which: Array) -> Radio:
+        return Radio(
+            self.weight[which],
+            self.kappa_w[which],
+            self.longest_s[which],
+            self.limit_w[which],
+            self.round_s,
+            self.work,
+            self.airtime_s,
+        )
+
+
+def efficiency_at_price(z: Array) -> Array:
+    """x with e^x (x−1) + 1 = z: 1 + W0((z−1)/e); near 0 by the series at the branch point, which W0 loses."""
+    p = np.sqrt(2 * np.minimum(z, 1e-5))
+    exact = 1 + lambertw((np.maximum(z, 1e-5) - 1) / np.e).real
+    return np.where(z < 1e-5, p - p**2 / 3 + 11 * p**3 / 72 - 43 * p**4 / 540, exact)
+
+
+def efficiency_at_power(q: Array) -> Array:
+    """x > 0 with e^x = 1 + q x: −1/q − W₋₁(−e^{−1/q}/q); 0 where q ≤ 1, for which there is none.
+
+    Near q = 1, the branch point, by the inverse series of (e^x − 1)/x − 1 = x/2 + x²/6 + …
+    """
+    over = np.clip(q - 1, 0.0, 3e-3)
+    series = over * (2 - over * (4 / 3 - over * (10 / 9 - over * 136 / 135)))
+    r = 1 / np.maximum(q, 1 + 3e-3)
+    x = -r - lambertw(-r * np.exp(-r), -1).real
+    return np.where(q < 1 + 3e-3, series, x - (np.expm1(x) * r - x) / (np.exp(x) * r - 1))
+
+
+def least_share(radio: Radio) -> Array:
+    """The least share with which full power and full time suffice; infinite where none does."""
+    able = radio.longest_s > 0
+    tau = np.where(able, radio.longest_s, 1.0)
+    x = efficiency_at_power(np.where(able, radio.limit_w * tau / (radio.kappa_w * radio.airtime_s), 0.0))
+    return np.where(x > 0, radio.airtime_s / (np.where(x > 0, x, 1.0) * tau), np.inf)
+
+
+def power_w(kappa_w: Array, airtime_s: float, tau: Array, share: Array) -> Array:
+    return kappa_w * share * np.expm1(airtime_s / (share * tau))
+
+
+def energy_j(radio: Radio, tau: Array, share: Array) -> Array:
+    return radio.work / np.square(radio.round_s - tau) + tau * power_w(radio.kappa_w, radio.airtime_s, tau, share)
+
+
+def answer(radio: Radio, log_price: Array) -> tuple[Array, Array]:
+    """(τ, ρ) of least w e + μρ for every device, at log μ [R, 1]; bisection on log τ by the sign of the slope."""
+    high = np.log(radio.longest_s)
+    if radio.work == 0:
+        return radio.longest_s, _share_at(radio, log_price, radio.longest_s)[0]
+    low = high - 100.0
+    rising_at_end = _slope(radio, log_price, radio.longest_s) > 0
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        rising = _slope(radio, log_price, np.exp(middle)) > 0
+        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
+    tau = np.where(rising_at_end, np.exp(0.5 * (low + high)), radio.longest_s)
+    return tau, _share_at(radio, log_price, tau)[0]
+
+
+def _share_at(radio: Radio, log_price: Array, tau: Array) -> tuple[Array, Array, Array]:
+    """(ρ, x, whether full power binds) of least cost at a given τ; ρ is infinite where no share would do."""
+    x = efficiency_at_price(np.exp(log_price) / (radio.weight * radio.kappa_w * tau))
+    most = efficiency_at_power(radio.limit_w * tau / (radio.kappa_w * radio.airtime_s))
+    bound = x > most
+    x = np.where(bound, most, x)
+    return np.where(x > 0, radio.airtime_s / (x * tau), np.inf), x, bound
+
+
+def _slope(radio: Radio, log_price: Array, tau: Array) -> Array:
+    """d/dτ of the least w e + μρ at that τ: falling where no share would do."""
+    share, x, bound = _share_at(radio, log_price, tau)
+    compute_w = 2 * radio.work / (radio.round_s - tau) ** 3
+    free = radio.weight * (compute_w - radio.kappa_w * share * (np.exp(x) * (x - 1) + 1))
+    saved = np.exp(log_price) * np.square(share * x) / (radio.airtime_s * (x + np.expm1(-x)))
+    full = radio.weight * (compute_w + radio.limit_w) - saved
+    return np.where(np.isfinite(share), np.where(bound, full, free), -np.inf)
+
+
+def settle(radio: Radio, member: Array) -> tuple[Array, Array, Array]:
+    """(log μ [R, 1], τ, ρ) at which the members [R, n] of each round ask for the whole band; every round has one."""
+    count = member.shape[0]
+    low, high = np.full((count, 1), -250.0), np.full((count, 1), 100.0)
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        _, share = answer(radio, middle)
+        over = np.where(member, share, 0.0).sum(axis=1, keepdims=True) > 1
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    log_price = 0.5 * (low + high)
+    return log_price, *answer(radio, log_price)

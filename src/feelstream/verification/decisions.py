@@ -1,0 +1,202 @@
+"""Scores and decisions, by policy. A policy without rules of its own here gets the generic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from feelstream.verification.admission import check_admission
+from feelstream.verification.energy import check_energy
+from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.formulas import surrogate_energy_j
+from feelstream.verification.joint import (
+    check_joint_decision,
+    check_joint_planned,
+    check_joint_score,
+    least_joint_energy_j,
+)
+from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
+from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
+from feelstream.verification.merit import Merit, check_null_outside, feasible_at
+from feelstream.verification.reading import Block, Table
+from feelstream.verification.settings import Settings
+from feelstream.verification.whole_run import least_planned_energy_j
+
+ScoreRule = Callable[[Findings, Settings, Block, Array, Merit], None]
+
+
+@dataclass(frozen=True)
+class PolicyRules:
+    """How a policy's planned size, scores and schedule are re-checked, and what the report says of it.
+
+    Where it does not share the band equally at full frequency, also who was admitted and what that cost, and the
+    least energy per device (of mean gains β) with which it can have scheduled.
+    """
+
+    planned: Callable[[Findings, Settings, Table, Array], None]
+    score: Callable[[Findings, Settings, Block, Array, Merit], None]
+    decision: Callable[[Findings, Settings, Block, Array, Merit], None]
+    note: str
+    admission: Callable[[Findings, Settings, Block], None] = check_admission
+    energy: Callable[[Findings, Settings, Block, Array], None] = check_energy
+    least_energy: Callable[[Settings, Array], Array] = least_planned_energy_j
+
+
+def rules_for(policy: str) -> PolicyRules:
+    return POLICY_RULES.get(policy, GENERIC)
+
+
+def check_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+    """0 ≤ planned ≤ K; `scheduled` [R] is the number of devices scheduled."""
+    planned = rounds["planned"]
+    bad = (planned < 0) | (planned > s.K)
+    rule = f"the planned size lies between 0 and the number of devices, {s.K}"
+    found.flag(Stage.INPUTS, "planned", rounds.rounds, bad, planned, np.clip(planned, 0, s.K), rule)
+
+
+def check_subset(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    """Only feasible devices are scheduled, and no more than planned [R]."""
+    scheduled = block["scheduled"]
+    bad = scheduled & ~merit.feasible
+    rule = "only feasible devices are scheduled"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, bad, scheduled, scheduled & merit.feasible, rule)
+    count = scheduled.sum(axis=1)
+    rule = "no more devices are scheduled than planned"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, count > planned, count, planned, rule)
+
+
+def _any_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    check_null_outside(found, Stage.SCORE, block, "score")
+
+
+def _random_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+    check_planned(found, s, rounds, scheduled)
+    if s.size is not None:
+        size, planned = np.array(s.size), rounds["planned"]
+        found.flag(
+            Stage.INPUTS,
+            "planned",
+            rounds.rounds,
+            planned != size,
+            planned,
+            size,
+            "the planned size is the size set",
+        )
+
+
+def _no_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    rule = "this policy has no score, so none is stored"
+    found.flag(Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule)
+
+
+def _random_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    check_subset(found, s, block, planned, merit)
+    count = block["scheduled"].sum(axis=1)
+    expected = np.minimum(planned, merit.feasible.sum(axis=1))
+    rule = "as many devices are scheduled as planned, or all feasible ones if they are fewer"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, count != expected, count, expected, rule)
+
+
+def _up_to_size(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+    """Packing plans for what it schedules; `select_all` heeds no size."""
+    planned, most = rounds["planned"], np.array(s.K if s.policy == "select_all" else s.size)
+    outside = (planned < 0) | (planned > most)
+    rule = "no more devices are planned for than the size set, or than there are"
+    found.flag(Stage.INPUTS, "planned", rounds.rounds, outside, planned, np.clip(planned, 0, most), rule)
+    bad = (planned != scheduled) & (scheduled == rounds["scheduled"])
+    rule = "a packed schedule has the size that was planned for"
+    found.flag(Stage.INPUTS, "planned", rounds.rounds, bad, planned, scheduled, rule)
+
+
+def _select_all_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    """All that is left out cannot be added: one device more, and fewer would meet the deadline than share the band."""
+    check_subset(found, s, block, planned, merit)
+    more = planned + 1
+    feasible, unsure = feasible_at(s, block, more[:, None])
+    fits = (feasible & ~unsure).sum(axis=1) >= more
+    rule = "no larger set of devices meets the deadline together"
+    found.flag(Stage.DECISION, "planned", block.rounds, fits, planned, more, rule)
+
+
+def _lowest_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    """As many as planned, and no feasible device that was left out has a lower score than one that was not."""
+    _random_decision(found, s, block, planned, merit)
+    score, scheduled = block["score"], block["scheduled"] & merit.feasible
+    worst = np.where(scheduled, score, -np.inf).max(axis=1, keepdims=True)
+    better = merit.feasible & ~scheduled & (score < worst - RELATIVE * np.abs(worst))
+    better &= scheduled.any(axis=1, keepdims=True)
+    rule = "no device that was left out has a lower score than one that was scheduled"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, better, scheduled, ~better, rule)
+
+
+def _given_score(formula: Callable[[Settings, Block, Array, Merit], Array], rule: str) -> ScoreRule:
+    """A score that follows from the stored round alone."""
+
+    def check(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+        _any_score(found, s, block, planned, merit)
+        expected = np.broadcast_to(formula(s, block, planned, merit), merit.feasible.shape)
+        stored, null = block["score"], block.nulls["score"]
+        found.compare(Stage.SCORE, "score", block.rounds, stored, expected, rule, merit.scale, merit.feasible, null)
+
+    return check
+
+
+def _energy_score(s: Settings, block: Block, planned: Array, merit: Merit) -> Array:
+    return surrogate_energy_j(s, block["f_hz"], block["beta"], np.maximum(planned, 1)[:, None])
+
+
+def _importance_score(s: Settings, block: Block, planned: Array, merit: Merit) -> Array:
+    return -merit.importance
+
+
+GENERIC = PolicyRules(
+    check_planned, _any_score, check_subset, "schedule within the feasible set and the planned size only"
+)
+POLICY_RULES = {
+    "lyapunov": PolicyRules(
+        check_lyapunov_planned,
+        check_lyapunov_score,
+        check_lyapunov_decision,
+        "no allowed subset has a smaller total score",
+    ),
+    "lyapunov_joint": PolicyRules(
+        check_joint_planned,
+        check_joint_score,
+        check_joint_decision,
+        "no set found with a smaller total; see the scores for the price",
+        check_joint_admission,
+        check_joint_energy,
+        least_joint_energy_j,
+    ),
+    "random": PolicyRules(
+        _random_planned, _no_score, _random_decision, "random: size and feasibility, the draw is not repeated"
+    ),
+    "greedy_energy": PolicyRules(
+        _random_planned,
+        _given_score(_energy_score, "score = E~(planned size)"),
+        _lowest_decision,
+        "the devices with the least planned energy",
+    ),
+    "importance_greedy": PolicyRules(
+        _random_planned,
+        _given_score(_importance_score, "score = −importance"),
+        _lowest_decision,
+        "the devices with the largest importance",
+    ),
+    "select_all": PolicyRules(_up_to_size, _no_score, _select_all_decision, "as many as meet the deadline together"),
+    "fedcs": PolicyRules(_up_to_size, _no_score, check_subset, "fedcs: size and feasibility, the draw is not repeated"),
+    **dict.fromkeys(
+        ("proportional_fair", "best_channel", "age"),
+        PolicyRules(_random_planned, _any_score, _lowest_decision, "the lowest of the stored scores"),
+    ),
+    **dict.fromkeys(
+        ("round_robin", "power_of_choice", "oort"),
+        PolicyRules(_random_planned, _no_score, _random_decision, "size and feasibility only"),
+    ),
+    **dict.fromkeys(
+        ("ocean", "myopic_energy"),
+        PolicyRules(_random_planned, _no_score, check_subset, "feasibility and largest size only"),
+    ),
+}

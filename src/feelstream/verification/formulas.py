@@ -1,0 +1,62 @@
+"""The model's formulas, written a second time. The last axis is devices; n devices share the band."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from feelstream.verification.findings import Array
+from feelstream.verification.settings import Settings
+
+
+def computing_time_s(s: Settings, f_hz: Array) -> Array:
+    """T_cmp = c / f."""
+    return s.cycles / f_hz
+
+
+def computing_energy_j(s: Settings, f_hz: Array) -> Array:
+    """E_cmp = λ c f²."""
+    return s.power_coefficient * s.cycles * np.square(f_hz)
+
+
+def sending_time_s(s: Settings, n: Array | float, gain_ratio: Array | float) -> Array:
+    """S_bits / R with R = (B/n) log2(1 + n P0 (|g|²/β) / (B N0)), as P_k = P0/β_k; infinite at zero gain."""
+    share_hz = s.bandwidth_hz / np.asarray(n, dtype=np.float64)
+    snr = s.received_power_w * np.asarray(gain_ratio, dtype=np.float64) / (share_hz * s.noise_w_per_hz)
+    return s.update_bits * np.log(2.0) / (share_hz * np.log1p(snr))
+
+
+def surrogate_time_s(s: Settings, n: Array | float) -> Array:
+    """T~(n) = S_bits / (γ R at |g|² = β)."""
+    return sending_time_s(s, n, 1.0) / s.rate_discount
+
+
+def surrogate_energy_j(s: Settings, f_hz: Array, beta: Array, n: Array | float) -> Array:
+    """E~ = λ c f² + (P0/β) T~(n)."""
+    return computing_energy_j(s, f_hz) + s.received_power_w / beta * surrogate_time_s(s, n)
+
+
+def amounts(fresh: Array, feasible: Array) -> Array:
+    """|Π_f| |B_k| / Σ_{j∈Π_f} |B_j|, 0 where that sum is 0. [..., K] → [..., K]."""
+    total = np.where(feasible, fresh, 0).sum(axis=-1, keepdims=True)
+    members = feasible.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, members * fresh / np.maximum(total, 1), 0.0)
+
+
+def dissimilarities(used_labels: Array, fresh_labels: Array) -> tuple[Array, Array]:
+    """‖x − y‖² / (‖x‖² + ‖y‖²), and where an edge rule makes it exactly 0. [R, K, m] → [R, K] twice.
+
+    x and y are m·p − 1 for label proportions p, so the factor m² cancels and p − 1/m serves as well.
+    Edge rules: nothing used yet, nothing fresh, or both spread evenly over the classes → 0.
+    """
+    used = used_labels.sum(axis=1, keepdims=True)  # [R, 1, m]
+    x, x_empty, x_even = _centred(used)
+    y, y_empty, y_even = _centred(fresh_labels)
+    zero = x_empty | y_empty | (x_even & y_even)
+    norms = np.square(x).sum(axis=-1) + np.square(y).sum(axis=-1)
+    return np.where(zero, 0.0, np.square(x - y).sum(axis=-1) / np.where(zero, 1.0, norms)), zero
+
+
+def _centred(labels: Array) -> tuple[Array, Array, Array]:
+    m, total = labels.shape[-1], labels.sum(axis=-1)
+    even = (labels * m == total[..., None]).all(axis=-1)
+    return labels / np.maximum(total, 1)[..., None] - 1.0 / m, total == 0, even

@@ -1,0 +1,146 @@
+"""The joint policy: its frequencies, its scores at the price of the band, and that no better set is found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from feelstream.verification.band import Radio, least_share, settle
+from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.formulas import amounts, dissimilarities
+from feelstream.verification.joint_sets import OPTIMAL, Sets, alone_j, costs_at, members
+from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned
+from feelstream.verification.merit import Merit, check_null_outside, feasible_at, merit_at
+from feelstream.verification.reading import Block
+from feelstream.verification.settings import Settings
+
+check_joint_planned = check_lyapunov_planned
+
+
+def weights(s: Settings, block: Block) -> Array:
+    """w = Q, at least a thousandth of the round's largest queue or of the largest budget. [R, K]"""
+    largest = np.maximum(block["queue_j"].max(axis=1, keepdims=True), s.budget_j.max())
+    return np.maximum(block["queue_j"], np.maximum(1e-3 * largest, 1e-30))
+
+
+def limit_w(s: Settings, block: Block) -> float:
+    return s.power_max_w if s.power_max_w is not None else float(s.received_power_w / block["beta"][0].min())
+
+
+def airtime_s(s: Settings) -> float:
+    return s.update_bits * math.log(2) / s.bandwidth_hz
+
+
+def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
+    """All devices as known when scheduling n [R, 1], and who can be planned with an n-th of the band. [R, K]"""
+    kappa = s.bandwidth_hz * s.noise_w_per_hz / (s.rate_discount * block["beta"])
+    longest = s.round_s - s.cycles / block["f_hz"]
+    top, a = limit_w(s, block), airtime_s(s)
+    needed = kappa / n * np.expm1(a * n / np.where(longest > 0, longest, np.nan))
+    cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
+    work = s.power_coefficient * s.cycles**3
+    radio = Radio(weights(s, block), kappa, longest, cap, s.round_s, work, a)
+    return radio, least_share(radio) <= (1 + RELATIVE) / n
+
+
+def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    """Frequencies and scores at the price at which the scheduled ones fill the band."""
+    check_null_outside(found, Stage.SCORE, block, "score")
+    radio, able = planned_radio(s, block, np.maximum(planned, 1)[:, None])
+    scheduled, candidates = block["scheduled"], merit.feasible & able
+    index, member = members(scheduled & candidates)
+    rows = np.flatnonzero(member.any(axis=1))
+    finite = s.V is not None and math.isfinite(s.V)
+    if not finite:
+        rule = "score = −importance for infinite V"
+        _compare(found, block, "score", -merit.importance, merit.scale, candidates, rule)
+    if rows.size:
+        part = radio.rows(rows)
+        log_price, tau, _ = settle(part.of(index[rows]), member[rows])
+        computing = np.zeros_like(block["t_cmp_s"])
+        some = np.zeros((rows.size, scheduled.shape[1]))
+        np.put_along_axis(some, index[rows], np.where(member[rows], s.round_s - tau, 0.0), axis=1)
+        computing[rows] = np.where(scheduled[rows] & candidates[rows], some, 0.0)
+        bad = scheduled & candidates & ~(np.abs(block["t_cmp_s"] - computing) <= OPTIMAL * s.round_s)
+        rule = "a scheduled device computes for T_rd − τ, τ of least Σ(w·e) over times and shares of the band"
+        found.flag(Stage.SCORE, "t_cmp_s", block.rounds, bad, block["t_cmp_s"], computing, rule)
+        if finite:
+            cost = costs_at(part, log_price)
+            score, size = np.full(scheduled.shape, np.nan), np.zeros(scheduled.shape)
+            score[rows] = cost - s.V * merit.importance[rows]
+            size[rows] = cost + s.V * merit.scale[rows]
+            where = candidates & np.isin(np.arange(len(scheduled)), rows)[:, None]
+            rule = "score = least w·e + μ·ρ − V·importance at the price μ at which the scheduled fill the band"
+            _compare(found, block, "score", score, size, where, rule)
+    idle = np.flatnonzero(~scheduled.any(axis=1))
+    if idle.size and finite:
+        alone = alone_j(radio.rows(idle))
+        score, size = np.full(scheduled.shape, np.nan), np.zeros(scheduled.shape)
+        score[idle] = alone - s.V * merit.importance[idle]
+        size[idle] = alone + s.V * merit.scale[idle]
+        where = candidates & np.isin(np.arange(len(scheduled)), idle)[:, None]
+        rule = "with nobody scheduled, score = w·e − V·importance of each device alone on the band"
+        _compare(found, block, "score", score, size, where, rule)
+
+
+def check_joint_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    """Only candidates, as many as the cardinality says, and no set that we find has a smaller total."""
+    n = np.maximum(planned, 1)
+    radio, able = planned_radio(s, block, n[:, None])
+    candidates, scheduled = merit.feasible & able, block["scheduled"]
+    rule = "only feasible devices that an n-th of the band would suffice are scheduled"
+    stray = scheduled & ~candidates
+    found.flag(Stage.DECISION, "scheduled", block.rounds, stray, scheduled, scheduled & candidates, rule)
+    if s.V is None or math.isinf(s.V):
+        if s.power_max_w is None and s.rate_discount <= 1:
+            check_lyapunov_decision(found, s, block, planned, replace(merit, feasible=candidates))
+        return
+    count = scheduled.sum(axis=1)
+    most = np.minimum(planned, candidates.sum(axis=1))
+    wrong = count > most if s.cardinality == "cap" else count != most
+    rule = "as many devices are scheduled as planned (cap: at most), or all candidates if they are fewer"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, wrong, count, most, rule)
+    own = Sets(radio, s.V * merit.importance, candidates, planned, s.cardinality != "cap")
+    chosen = scheduled & candidates
+    total, log_price = own.totals(chosen)
+    size = np.abs(total) + np.where(chosen, np.abs(own.worth), 0.0).sum(axis=1)
+    best = own.challenge(chosen, total, log_price, total, OPTIMAL * size)
+    if s.cardinality == "free":
+        best = np.minimum(best, _other_sizes(s, block, planned, total, OPTIMAL * size))
+    rule = "no allowed set has a smaller total of w·e − V·importance than the scheduled one"
+    bad = ~(total <= best + OPTIMAL * size)
+    found.flag(Stage.DECISION, "scheduled", block.rounds, bad, total, best, rule)
+
+
+def least_joint_energy_j(s: Settings, beta: Array) -> Array:
+    """Computing through the whole round, sending free: no planned energy is less. [K]"""
+    return np.full(beta.shape, s.power_coefficient * s.cycles**3 / s.round_s**2)
+
+
+def _other_sizes(s: Settings, block: Block, planned: Array, beat: Array, slack: Array) -> Array:
+    """The least total found at any other size that `free` could have planned for. [R]"""
+    dissimilarity, exactly_zero = dissimilarities(block["used_labels"], block["fresh_labels"])
+    best = np.zeros(len(planned))  # nobody
+    for n in range(1, (s.size or 0) + 1):
+        feasible, unsure = feasible_at(s, block, n)
+        radio, able = planned_radio(s, block, np.array([[n]]))
+        candidates = feasible & able
+        rows = np.flatnonzero((planned != n) & ~unsure.any(axis=1) & (candidates.sum(axis=1) >= n))
+        if rows.size == 0:
+            continue
+        merit = merit_at(s, amounts(block["fresh"], feasible), dissimilarity, exactly_zero, feasible)
+        worth = (s.V or 0.0) * merit.importance
+        own = Sets(radio, worth, candidates, np.full(len(planned), n), True).rows(rows)
+        first = own.lowest(alone_j(own.radio) - own.worth)
+        total, log_price = own.totals(first)
+        best[rows] = np.minimum(best[rows], own.challenge(first, total, log_price, beat[rows], slack[rows]))
+    return best
+
+
+def _compare(found: Findings, block: Block, name: str, expected: Array, scale: Array, where: Array, rule: str) -> None:
+    stored = block[name]
+    size = np.maximum(np.maximum(np.abs(stored), np.abs(expected)), scale)
+    bad = where & ~(np.abs(stored - expected) <= OPTIMAL * size)
+    found.flag(Stage.SCORE, name, block.rounds, bad, stored, expected, rule, block.nulls[name])

@@ -1,0 +1,124 @@
+"""The joint policy after training: who was let through, and how band and power were shared out at the true gains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from feelstream.verification.band import Radio, least_share, power_w, settle
+from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.joint import airtime_s, limit_w, weights
+from feelstream.verification.joint_sets import OPTIMAL, members
+from feelstream.verification.reading import Block
+from feelstream.verification.settings import Settings
+
+RULES = {
+    "paper": "while the scheduled do not fit the band at |g|²/margin, the one with the least |g|²/β is dropped",
+    "largest": "as many as fit the band at |g|²/margin transmit, the least shares first",
+}
+
+
+def sending_radio(s: Settings, block: Block, margin: float) -> Radio:
+    """All devices over the time that their computing left, at |g|²/margin. [R, K]"""
+    gain = np.maximum(block["gain"], np.finfo(float).tiny) / margin
+    left = np.where(block["scheduled"], s.round_s - block["t_cmp_s"], 0.0)
+    limit = np.full(left.shape, limit_w(s, block))
+    kappa = s.bandwidth_hz * s.noise_w_per_hz / gain
+    return Radio(weights(s, block), kappa, left, limit, s.round_s, 0.0, airtime_s(s))
+
+
+def check_joint_admission(found: Findings, s: Settings, block: Block) -> None:
+    """Repeat the rule; where rounding alone decides whether a set fits, the stored choice stands."""
+    scheduled, sent = block["scheduled"], block["transmitted"]
+    least = least_share(sending_radio(s, block, s.link_margin))
+    ratio = np.nan_to_num(block["gain"] / block["beta"])
+    expected = np.zeros_like(sent)
+    for r in range(len(scheduled)):
+        stored = np.flatnonzero(sent[r])
+        kept = [k for k in np.flatnonzero(scheduled[r]) if _fits(least[r, k], bool(sent[r, k]))]
+        if s.admission == "paper":
+            while kept and not _fits(least[r, kept].sum(), list(stored) == kept):
+                weakest = min(ratio[r, kept])
+                tied = [k for k in kept if ratio[r, k] <= weakest * (1 + RELATIVE)]
+                kept.remove(min(tied, key=lambda k: bool(sent[r, k])))
+        else:
+            kept.sort(key=lambda k: (least[r, k], not sent[r, k]))
+            while kept and not _fits(least[r, kept].sum(), sorted(kept) == list(stored)):
+                kept.pop()
+        expected[r, kept] = True
+    rule = RULES[s.admission]
+    found.flag(Stage.ADMISSION, "transmitted", block.rounds, sent != expected, sent, expected, rule)
+
+
+def _fits(share: float, stored: bool) -> bool:
+    return stored if abs(share - 1) <= 1e-7 else share < 1
+
+
+def check_joint_energy(found: Findings, s: Settings, block: Block, planned: Array) -> None:
+    """Times, powers and energies follow from t_cmp_s and the shares; the shares are those of least Σ w·E_tr."""
+    scheduled, sent = block["scheduled"], block["transmitted"]
+    computing, share = block["t_cmp_s"], block["bandwidth_share"]
+    stray = (computing != 0) & ~scheduled
+    found.flag(
+        Stage.ENERGY,
+        "t_cmp_s",
+        block.rounds,
+        stray,
+        computing,
+        np.zeros(()),
+        "an unscheduled device does not compute",
+    )
+    frequency = s.cycles / np.where(scheduled, computing, np.inf)
+    found.flag(
+        Stage.ENERGY,
+        "t_cmp_s",
+        block.rounds,
+        ~(frequency <= block["f_hz"] * (1 + RELATIVE)),
+        computing,
+        s.cycles / block["f_hz"],
+        "no device computes faster than it can: c/t_cmp ≤ f",
+    )
+    radio = sending_radio(s, block, 1.0)
+    left = s.round_s - computing
+    power = power_w(radio.kappa_w, radio.airtime_s, np.where(sent, left, 1.0), np.where(sent, share, 1.0))
+    expected = {
+        "e_cmp_j": (
+            scheduled,
+            s.power_coefficient * s.cycles * np.square(frequency),
+            "E_cmp = λ·c·(c/t_cmp)² for a scheduled device, else 0",
+        ),
+        "t_tr_s": (sent, left, "a transmitter sends for all the time that is left, others not at all"),
+        "power_w": (sent, power, "P = ρ·B·N0/|g|²·(2^(S/(ρ·B·T_tr)) − 1) for a transmitter, else 0"),
+        "e_tr_j": (sent, block["power_w"] * block["t_tr_s"], "E_tr = P·T_tr for a transmitter, else 0"),
+    }
+    for name, (who, value, rule) in expected.items():
+        found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule)
+    over = sent & ~(block["power_w"] <= radio.limit_w * (1 + RELATIVE))
+    rule = "no device sends with more than the greatest power"
+    found.flag(Stage.ENERGY, "power_w", block.rounds, over, block["power_w"], radio.limit_w, rule)
+    _check_shares(found, block, radio)
+
+
+def _check_shares(found: Findings, block: Block, radio: Radio) -> None:
+    sent, share = block["transmitted"], block["bandwidth_share"]
+    idle = ~sent & (share != 0)
+    rule = "a device that does not transmit has no band"
+    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, idle, share, np.zeros(()), rule)
+    total, wanted = share.sum(axis=1), sent.any(axis=1).astype(float)
+    rule = "the shares add up to 1 if anyone transmits"
+    found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, total, wanted, rule)
+    rows = np.flatnonzero(sent.any(axis=1))
+    if rows.size == 0:
+        return
+    index, member = members(sent[rows])
+    part = radio.rows(rows).of(index)
+    part = replace(part, longest_s=np.where(member, part.longest_s, 1.0))
+    _, _, best = settle(part, member)
+    some = np.zeros((rows.size, sent.shape[1]))
+    np.put_along_axis(some, index, np.where(member, best, 0.0), axis=1)
+    expected = np.zeros_like(share)
+    expected[rows] = some
+    bad = sent & ~(np.abs(share - expected) <= OPTIMAL * np.maximum(expected, 1e-3))
+    rule = "the band is shared so that Σ w·E_tr is least: one marginal worth for all not at full power"
+    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, bad, share, expected, rule)

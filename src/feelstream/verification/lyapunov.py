@@ -1,0 +1,122 @@
+"""The drift-plus-penalty policy: its scores, and that no allowed subset has a smaller total."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage
+from feelstream.verification.formulas import amounts, dissimilarities, surrogate_energy_j
+from feelstream.verification.merit import Merit, check_null_outside, feasible_at, merit_at
+from feelstream.verification.reading import Block, Table
+from feelstream.verification.settings import Settings
+
+
+def check_lyapunov_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+    """exact and cap plan for the size set; free plans for what it schedules, at most the size set."""
+    planned, size = rounds["planned"], np.array(s.size)
+    if s.cardinality != "free":
+        rule = f"{s.cardinality} plans for the size set"
+        found.flag(Stage.INPUTS, "planned", rounds.rounds, planned != size, planned, size, rule)
+        return
+    outside = (planned < 0) | (planned > size)
+    rule = "free plans for a size between 0 and the size set"
+    found.flag(Stage.INPUTS, "planned", rounds.rounds, outside, planned, np.clip(planned, 0, size), rule)
+    # Two of three stored counts agree against the planned one, so it is that one which is wrong.
+    bad = (planned != scheduled) & (scheduled == rounds["scheduled"])
+    found.flag(
+        Stage.INPUTS,
+        "planned",
+        rounds.rounds,
+        bad,
+        planned,
+        scheduled,
+        "free schedules as many as it planned for",
+    )
+
+
+def check_lyapunov_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    """score = Q E~(n) − V I, −I for infinite V; null outside the feasible set."""
+    check_null_outside(found, Stage.SCORE, block, "score")
+    score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], merit)
+    rule = "score = Q·E~(planned size) − V·importance, or −importance for infinite V"
+    found.compare(
+        Stage.SCORE,
+        "score",
+        block.rounds,
+        block["score"],
+        score,
+        rule,
+        scale,
+        merit.feasible,
+        block.nulls["score"],
+    )
+
+
+def check_lyapunov_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+    """The schedule has the allowed size and the least possible total; ties may fall any way."""
+    scheduled = block["scheduled"]
+    stray = scheduled & ~merit.feasible
+    rule = "only feasible devices are scheduled"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, stray, scheduled, scheduled & merit.feasible, rule)
+
+    score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], merit)
+    slack = RELATIVE * scale
+    # Where rounding alone decides the sign, scores are equal and the stored choice stands.
+    ranked = np.where(np.abs(score) <= slack, 0.0, score)
+    best = _lowest(ranked, planned, merit.feasible, prefer=scheduled)
+    rule = "the planned number of lowest scores is scheduled, or all feasible devices if they are fewer"
+    if s.cardinality == "cap":
+        rule = "of the planned number of lowest scores, those below 0 are scheduled"
+        best &= (score < -slack) | (scheduled & (score < slack))
+    size_is_wrong = scheduled.sum(axis=1) != best.sum(axis=1)
+    chosen_total, chosen_scale = _total(score, scale, scheduled & merit.feasible)
+    best_total, best_scale = _total(score, scale, best)
+    worse = chosen_total > best_total + RELATIVE * (chosen_scale + best_scale) + ABSOLUTE
+    bad = (size_is_wrong | worse)[:, None] & (scheduled != best)
+    found.flag(Stage.DECISION, "scheduled", block.rounds, bad, scheduled, best, rule)
+    if s.cardinality == "free" and s.metric != "own":
+        _check_free_size(found, s, block, planned, best_total, best_scale)
+
+
+def _check_free_size(
+    found: Findings, s: Settings, block: Block, planned: Array, planned_total: Array, planned_scale: Array
+) -> None:
+    """No other size n with |Π_f(n)| ≥ n has a smaller least total, everything recomputed at that n."""
+    dissimilarity, exactly_zero = dissimilarities(block["used_labels"], block["fresh_labels"])
+    least, least_scale, least_n = (np.zeros_like(planned_total) for _ in range(3))
+    for n in range(1, (s.size or 0) + 1):
+        feasible, unsure = feasible_at(s, block, n)
+        merit = merit_at(s, amounts(block["fresh"], feasible), dissimilarity, exactly_zero, feasible)
+        score, scale = scores_at(s, block, n, merit)
+        total, total_scale = _total(score, scale, _lowest(score, np.array(n), feasible))
+        # A set whose members rounding decides proves nothing against the stored choice.
+        better = (total < least) & (feasible.sum(axis=1) >= n) & ~unsure.any(axis=1)
+        least, least_scale = np.where(better, total, least), np.where(better, total_scale, least_scale)
+        least_n = np.where(better, n, least_n)
+    bad = planned_total > least + RELATIVE * (planned_scale + least_scale) + ABSOLUTE
+    rule = "free plans for the size whose lowest scores have the least total"
+    found.flag(Stage.DECISION, "planned", block.rounds, bad, planned, least_n.astype(int), rule)
+
+
+def scores_at(s: Settings, block: Block, n: Array | int, merit: Merit) -> tuple[Array, Array]:
+    """Q E~(n) − V I and the size of its terms, both [R, K]."""
+    V = s.V if s.V is not None else 0.0
+    if math.isinf(V):
+        return -merit.importance, merit.scale
+    energy = block["queue_j"] * surrogate_energy_j(s, block["f_hz"], block["beta"], n)
+    return energy - V * merit.importance, energy + V * merit.scale
+
+
+def _lowest(score: Array, n: Array, feasible: Array, prefer: Array | None = None) -> Array:
+    """The n lowest scores of each round's feasible devices, a mask [R, K]; of equals, the preferred first."""
+    others = np.zeros_like(feasible) if prefer is None else ~prefer
+    order = np.lexsort((others, score, ~feasible), axis=-1)
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(score.shape[1])[None, :], axis=-1)
+    return feasible & (rank < np.reshape(n, (-1, 1)))
+
+
+def _total(score: Array, scale: Array, members: Array) -> tuple[Array, Array]:
+    return np.where(members, score, 0.0).sum(axis=1), np.where(members, scale, 0.0).sum(axis=1)

@@ -1,0 +1,153 @@
+"""Reads the Parquet files of a run into arrays [rounds] and, block by block, [rounds, devices]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from feelstream.errors import RunError
+from feelstream.verification.findings import Array
+from feelstream.verification.settings import Settings
+
+WHOLE, REAL, TRUTH, COUNTS = "whole numbers", "real numbers", "booleans", "lists of whole numbers"
+
+ROUND_COLUMNS = {
+    **dict.fromkeys(("round", "planned", "feasible", "scheduled", "transmitted"), WHOLE),
+    **dict.fromkeys(("sim_time_s", "importance_sum", "energy_mean_j", "energy_mean_cum_j"), REAL),
+    **dict.fromkeys(("queue_mean_j", "queue_max_j", "accuracy", "loss"), REAL),
+}
+DEVICE_COLUMNS = {
+    **dict.fromkeys(("round", "device", "stored", "fresh"), WHOLE),
+    **dict.fromkeys(("f_hz", "beta", "gain", "amount", "dissimilarity", "importance", "queue_j", "score"), REAL),
+    **dict.fromkeys(("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "queue_next_j"), REAL),
+    **dict.fromkeys(("feasible", "scheduled", "transmitted"), TRUTH),
+    **dict.fromkeys(("fresh_labels", "used_labels"), COUNTS),
+}
+# Only a deployment stores these; in a simulation everyone is there, and known without measurement.
+DEPLOYMENT_COLUMNS = {"available": TRUTH, "report_age": WHOLE, "metered": TRUTH}
+MAY_BE_MISSING = {"accuracy", "loss", "amount", "dissimilarity", "importance", "score"}
+
+# Rows held at a time, so that a run of any length needs bounded memory.
+BLOCK_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of some rounds: values [R], [R, K] or [R, K, classes], and where they are null (NaN or 0)."""
+
+    rounds: Array  # [R], what the round numbers must be
+    values: dict[str, Array]
+    nulls: dict[str, Array]
+
+    def __getitem__(self, column: str) -> Array:
+        return self.values[column]
+
+
+@dataclass(frozen=True)
+class Block(Table):
+    """Some successive rounds of devices.parquet, and the last round before them."""
+
+    last: dict[str, Array]  # [K] or [K, classes]
+
+    def before(self, column: str) -> Array:
+        """The column one round earlier; before the first round everything is zero (β: its first value)."""
+        return np.concatenate([self.last[column][None], self.values[column][:-1]])
+
+
+def read_rounds(directory: Path, settings: Settings) -> Table:
+    """rounds.parquet as arrays [T]."""
+    path = directory / "rounds.parquet"
+    _check_shape(path, ROUND_COLUMNS, settings.T, f"{settings.T} rounds")
+    frame = _load(path, 0, settings.T, list(ROUND_COLUMNS))
+    return Table(np.arange(1, settings.T + 1), *_arrays(path, frame, ROUND_COLUMNS, (settings.T,)))
+
+
+def read_blocks(directory: Path, settings: Settings) -> Iterator[Block]:
+    """devices.parquet in blocks of rounds, in order."""
+    path, K = directory / "devices.parquet", settings.K
+    columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
+    _check_shape(path, columns, settings.T * K, f"{settings.T} rounds of {K} devices")
+    step = max(1, BLOCK_ROWS // K)
+    last: dict[str, Array] | None = None
+    for start in range(0, settings.T, step):
+        R = min(step, settings.T - start)
+        frame = _load(path, start * K, R * K, list(columns))
+        values, nulls = _arrays(path, frame, columns, (R, K), settings.classes)
+        if not settings.deployed:
+            values["available"], values["metered"] = np.ones((R, K), bool), np.zeros((R, K), bool)
+            values["report_age"] = np.zeros((R, K), int)
+        if last is None:
+            last = {name: np.zeros_like(column[0]) for name, column in values.items()}
+            last["beta"] = values["beta"][0]
+            last["report_age"] = np.full(K, -1 if settings.deployed else 0)
+        if any(values[name].shape[2:] != last[name].shape[1:] for name in ("fresh_labels", "used_labels")):
+            raise RunError(f"{path}: the label lists do not all have one length.")
+        yield Block(np.arange(start + 1, start + R + 1), values, nulls, last)
+        last = {name: column[-1] for name, column in values.items()}
+
+
+def _check_shape(path: Path, columns: dict[str, str], rows: int, meaning: str) -> None:
+    if not path.is_file():
+        raise RunError(f"{path.parent} is not a whole run: {path.name} is missing.")
+    try:
+        table = pl.scan_parquet(path, glob=False)  # a path may hold [ or *
+        schema, found = table.collect_schema(), table.select(pl.len()).collect().item()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise RunError(f"{path} is damaged: it cannot be read as a Parquet file.") from None
+    for name, kind in columns.items():
+        if name not in schema:
+            raise RunError(f"{path} lacks the column {name}.")
+        if not _is_kind(schema[name], kind) and not (name in MAY_BE_MISSING and schema[name] == pl.Null):
+            raise RunError(f"{path}: the column {name} must hold {kind}, not {schema[name]}.")
+    if found != rows:
+        raise RunError(f"{path} has {found} rows, but {meaning} need {rows}.")
+
+
+def _is_kind(dtype: pl.DataType, kind: str) -> bool:
+    if kind == COUNTS:
+        return isinstance(dtype, pl.List | pl.Array) and dtype.inner.is_integer()
+    return {WHOLE: dtype.is_integer(), REAL: dtype.is_float(), TRUTH: dtype == pl.Boolean}[kind]
+
+
+def _load(path: Path, start: int, rows: int, columns: list[str]) -> pl.DataFrame:
+    try:
+        return pl.scan_parquet(path, glob=False).slice(start, rows).select(columns).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        raise RunError(f"{path} is damaged: its rows cannot be read.") from None
+
+
+def _arrays(
+    path: Path,
+    frame: pl.DataFrame,
+    columns: dict[str, str],
+    shape: tuple[int, ...],
+    classes: int | None = None,
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    values: dict[str, Array] = {}
+    nulls: dict[str, Array] = {}
+    for name, kind in columns.items():
+        series = frame[name]
+        nulls[name] = series.is_null().to_numpy().reshape(shape)
+        if kind == COUNTS:
+            values[name] = _label_counts(path, series, classes).reshape(*shape, -1)
+        elif kind == REAL:
+            values[name] = series.cast(pl.Float64).fill_null(float("nan")).to_numpy().reshape(shape)
+        elif kind == WHOLE:
+            values[name] = series.cast(pl.Int64).fill_null(0).to_numpy().reshape(shape)
+        else:
+            values[name] = series.fill_null(False).to_numpy().reshape(shape)
+    return values, nulls
+
+
+def _label_counts(path: Path, series: pl.Series, classes: int | None) -> Array:
+    """A column of equally long lists as one flat array; a missing count reads as −1, which no rule allows."""
+    lists = series.cast(pl.List(pl.Int64))
+    lengths = lists.list.len()
+    wanted = classes if classes is not None else lengths.max()
+    if wanted == 0 or lists.null_count() or bool((lengths != wanted).any()):
+        raise RunError(f"{path}: every list in the column {series.name} must have one entry per class ({wanted}).")
+    return lists.explode().fill_null(-1).to_numpy()

@@ -1,0 +1,79 @@
+"""The re-check from end to end."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from feelstream.verification.decisions import rules_for
+from feelstream.verification.energy import check_queues
+from feelstream.verification.findings import Findings, Report, Stage
+from feelstream.verification.inputs import check_inputs, check_round_inputs
+from feelstream.verification.merit import check_feasible, check_importance
+from feelstream.verification.reading import Block, Table, read_blocks, read_rounds
+from feelstream.verification.settings import Settings, read_settings
+from feelstream.verification.totals import check_counts, check_rounds, check_totals
+from feelstream.verification.whole_run import RunningTotals, check_whole_run
+
+NOT_STORED = "not re-checked: trace level rounds stores no devices"
+
+
+def verify(path: str | PathLike[str]) -> Report:
+    """Recompute every decision, energy and queue step of the run in directory `path` from its files alone.
+
+    Raises RunError if the files are missing, damaged, of another format, or of a run that is not complete.
+    """
+    directory = Path(path)
+    settings = read_settings(directory)
+    rounds = read_rounds(directory, settings)
+    found = Findings()
+    # What is wrong in the files may well be 0/0 here; it is reported as a disagreement, not as a warning.
+    with np.errstate(all="ignore"):
+        if settings.trace_level == "full":
+            _check_devices(found, settings, directory, rounds)
+        else:
+            rules_for(settings.policy).planned(found, settings, rounds, rounds["scheduled"])
+            check_counts(found, settings, rounds)
+            found.notes.update({stage: NOT_STORED for stage in Stage if stage not in (Stage.INPUTS, Stage.ROUND)})
+        check_round_inputs(found, rounds)
+        check_rounds(found, settings, rounds)
+    return Report(str(directory), found.checks(), found.first)
+
+
+def _check_devices(found: Findings, s: Settings, directory: Path, rounds: Table) -> None:
+    found.notes[Stage.DECISION] = rules_for(s.policy).note
+    totals = RunningTotals(s.K)
+    for block in read_blocks(directory, s):
+        _check_block(found, s, block, _rows(rounds, block))
+        if found.first is not None:
+            # Later blocks hold later rounds, so the first disagreement is known.
+            found.notes[Stage.WHOLE_RUN] = "not reached"
+            return
+        totals.add(block)
+    check_whole_run(found, s, totals, rules_for(s.policy).least_energy(s, totals.beta))
+
+
+def _check_block(found: Findings, s: Settings, block: Block, rounds: Table) -> None:
+    """One block of rounds through the stages of a round, in order."""
+    rules, planned = rules_for(s.policy), np.clip(rounds["planned"], 0, s.K)
+    check_inputs(found, s, block)
+    rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))
+    check_feasible(found, s, block, np.maximum(planned, 1)[:, None])
+    merit = check_importance(found, s, block)
+    rules.score(found, s, block, planned, merit)
+    rules.decision(found, s, block, planned, merit)
+    rules.admission(found, s, block)
+    rules.energy(found, s, block, planned)
+    check_queues(found, s, block)
+    check_totals(found, block, rounds)
+
+
+def _rows(rounds: Table, block: Block) -> Table:
+    part = slice(block.rounds[0] - 1, block.rounds[-1])
+    return Table(
+        block.rounds,
+        {name: column[part] for name, column in rounds.values.items()},
+        {name: column[part] for name, column in rounds.nulls.items()},
+    )

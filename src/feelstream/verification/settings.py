@@ -1,0 +1,195 @@
+"""The settings a re-check needs, taken from run.json."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from feelstream.errors import RunError
+from feelstream.verification.findings import Array
+
+FORMAT = 1
+OUR_POLICIES = (
+    "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
+    "fedcs", "power_of_choice", "oort", "ocean", "myopic_energy", "importance_greedy", "select_all",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A run's settings in SI units, under the model's symbols where it has them."""
+
+    K: int
+    T: int
+    round_s: float
+    budget_j: Array  # [K]
+    cycles: float
+    power_coefficient: float
+    frequency_hz: tuple[float, float]
+    bandwidth_hz: float
+    noise_w_per_hz: float
+    received_power_w: float  # P0
+    gain: tuple[float, float]  # range of β, linear
+    fading: str
+    rate_discount: float
+    link_margin: float
+    admission: str
+    update_bits: float
+    fresh: str
+    buffer: str
+    buffer_capacity: int | None
+    classes: int | None
+    policy: str
+    V: float | None
+    size: int | None
+    cardinality: str | None
+    metric: str  # "own": a user's function or policy, so importance is taken as stored
+    power_max_w: float | None  # None: P0/min β
+    fade_reserve: float
+    least_share: float | None
+    learns: bool
+    eval_every: int
+    trace_level: str
+    deployed: bool  # real devices: what is not heard of them is not known
+
+
+class _Section:
+    """Looks a field up by its dotted name and complains in one sentence."""
+
+    def __init__(self, tree: Any, name: str = "") -> None:
+        self.tree, self.name = tree, name
+
+    def __getitem__(self, key: str) -> _Section:
+        name = f"{self.name}.{key}" if self.name else key
+        if not isinstance(self.tree, dict) or key not in self.tree:
+            raise RunError(f"run.json lacks {name}, without which the run cannot be verified.")
+        return _Section(self.tree[key], name)
+
+    def get(self, key: str) -> _Section | None:
+        present = isinstance(self.tree, dict) and self.tree.get(key) is not None
+        return self[key] if present else None
+
+    def number(self) -> float:
+        value = self.tree
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise RunError(f"run.json: {self.name} must be a finite number, not {value!r}.")
+        return float(value)
+
+    def positive(self) -> float:
+        value = self.number()
+        if value <= 0:
+            raise RunError(f"run.json: {self.name} must be greater than 0, not {value!r}.")
+        return value
+
+    def whole(self, least: int = 1) -> int:
+        value = self.number()
+        if not value.is_integer() or value < least:
+            raise RunError(f"run.json: {self.name} must be a whole number of at least {least}, not {value!r}.")
+        return int(value)
+
+    def ratio(self) -> float:
+        """A number in decibels, as a plain ratio."""
+        value = self.number()
+        if abs(value) > 1000:
+            raise RunError(f"run.json: {self.name} must lie between -1000 and 1000, not {value!r}.")
+        return 10.0 ** (value / 10.0)
+
+    def one_of(self, *allowed: str) -> str:
+        if self.tree not in allowed:
+            raise RunError(f"run.json: {self.name} must be one of {', '.join(allowed)}, not {self.tree!r}.")
+        return str(self.tree)
+
+    def items(self, count: int) -> list[_Section]:
+        if not isinstance(self.tree, list) or len(self.tree) != count:
+            raise RunError(f"run.json: {self.name} must be a list of {count} numbers.")
+        return [_Section(value, f"{self.name}[{i}]") for i, value in enumerate(self.tree)]
+
+    def weight(self) -> float:
+        """V: a number of at least 0, or the string "inf"."""
+        value = math.inf if self.tree == "inf" else self.number()
+        if value < 0:
+            raise RunError(f"run.json: {self.name} must be at least 0, not {value!r}.")
+        return value
+
+
+def read_settings(directory: Path) -> Settings:
+    """Read run.json of a complete run; RunError says in one sentence what is in the way."""
+    path = directory / "run.json"
+    if not directory.is_dir():
+        raise RunError(f"{directory} is not a run directory: there is no such directory.")
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{directory} is not a run directory: it has no run.json.") from None
+    except (OSError, ValueError):
+        raise RunError(f"{path} is damaged: it cannot be read as JSON.") from None
+    root = _Section(tree)
+    if root["format"].tree != FORMAT:
+        raise RunError(f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}.")
+    if root["status"].tree != "complete":
+        raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
+    engine = root.get("engine")
+    deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
+    return _settings(root["scenario"], root.get("data"), deployed)
+
+
+def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Settings:
+    system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
+    policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
+    name = str(policy["name"].tree)
+    K = system["devices"].whole()
+    budget = system["energy_budget_j"]
+    budget_j = [item.number() for item in budget.items(K)] if isinstance(budget.tree, list) else [budget.number()] * K
+    low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
+    low_gain, high_gain = (item.ratio() for item in radio["gain_db"].items(2))
+    classes = data.get("classes") if data else None
+    capacity = buffer.get("capacity")
+    metric = policy.get("metric")
+    drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
+    limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
+    return Settings(
+        K=K,
+        T=system["rounds"].whole(),
+        round_s=system["round_s"].positive(),
+        budget_j=np.array(budget_j),
+        cycles=cpu["cycles"].positive(),
+        power_coefficient=cpu["power_coefficient"].number(),
+        frequency_hz=(low_hz, high_hz),
+        bandwidth_hz=radio["bandwidth_hz"].positive(),
+        noise_w_per_hz=radio["noise_w_per_hz"].positive(),
+        received_power_w=radio["received_power_dbm"].ratio() / 1000.0,
+        gain=(low_gain, high_gain),
+        fading=radio["fading"].one_of("rayleigh", "none"),
+        rate_discount=radio["rate_discount"].positive(),
+        link_margin=radio["link_margin"].positive(),
+        admission=radio["admission"].one_of("paper", "largest"),
+        update_bits=radio["update_bits"].positive(),
+        fresh=scenario["data"]["fresh"].one_of("since_use", "per_round"),
+        buffer=str(buffer["kind"].tree),
+        buffer_capacity=capacity.whole() if capacity else None,
+        classes=classes.whole() if classes and isinstance(classes.tree, int) else None,
+        policy=name,
+        V=policy["V"].weight() if drift_plus_penalty else None,
+        size=policy["size"].whole(0) if name in OUR_POLICIES else None,
+        cardinality=policy["cardinality"].one_of("exact", "cap", "free") if drift_plus_penalty else None,
+        metric=_metric(name, metric),
+        least_share=policy["least_share"].positive() if name == "ocean" else None,
+        power_max_w=limit.positive() if limit and drift_plus_penalty else None,
+        fade_reserve=reserve.positive() if reserve and drift_plus_penalty else 1.0,
+        learns=learning["engine"].tree != "none",
+        eval_every=learning["eval_every"].whole(),
+        trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
+        deployed=deployed,
+    )
+
+
+def _metric(policy: str, metric: _Section | None) -> str:
+    """One of ours, or "own" where a user's function, or a policy that we do not know, says what data is worth."""
+    if policy not in OUR_POLICIES or (metric is not None and ":" in str(metric.tree)):
+        return "own"
+    return metric.one_of("combined", "amount", "dissimilarity") if metric else "combined"

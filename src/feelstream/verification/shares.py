@@ -1,0 +1,49 @@
+"""Policies that split the band as they like: is the split lawful, and the one that the policy promises?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.formulas import computing_time_s, sending_time_s
+from feelstream.verification.reading import Block
+from feelstream.verification.settings import Settings
+
+OWN_SHARES = ("ocean",)
+
+# Prices are derivatives taken as differences, and at the split a change of 1e-6 in a share changes the cost by 1e-12.
+PRICE_TOLERANCE, STEP = 1e-5, 1e-4
+
+
+def check_split(found: Findings, s: Settings, block: Block) -> None:
+    """Every transmitter has at least its least share, and no band could be moved to lower Σ Q_k P_k T_k.
+
+    The last band that device k got saves it the price p_k = −Q_k P_k dT_k/db_k per unit. A split is cheapest if all
+    above their least share have one price, and nobody at the least share a higher one.
+    """
+    sent, share, ratio = block["transmitted"], block["bandwidth_share"], block["gain"] / block["beta"]
+    n = np.maximum(sent.sum(axis=1, keepdims=True), 1)
+    least = (s.least_share or 0.0) / n
+    rule = "a transmitter has at least its least share of the band"
+    small = sent & (share < least * (1 - RELATIVE))
+    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, small, share, least, rule)
+
+    share = np.where(sent & (share > 0), share, 1.0)
+    weight = np.where(sent, block["queue_j"] / block["beta"], 0.0)
+
+    def time_s(b: Array) -> Array:
+        return sending_time_s(s, 1.0 / b, ratio)
+
+    price = weight * (time_s(share * (1 - STEP)) - time_s(share * (1 + STEP))) / (2 * STEP * share)
+    left_s = s.round_s - computing_time_s(s, block["f_hz"])
+    needed_s = sending_time_s(s, 1.0 / share, ratio / s.link_margin)
+    at_least = (share <= least * (1 + 1e-6)) | (needed_s >= left_s * (1 - 1e-6))
+    free = sent & ~at_least
+    weighed = weight.sum(axis=1, keepdims=True) > 0  # else every split costs the same: equal shares
+    highest = np.where(sent, price, 0.0).max(axis=1, keepdims=True)
+    cheap = weighed & free & (price < highest * (1 - PRICE_TOLERANCE))
+    rule = "the band is split so that Σ Q·E is least: whoever could give some up saves as much by it as anyone would"
+    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, cheap, price, highest, rule)
+    unequal = sent & ~weighed & (np.abs(share * n - 1) > RELATIVE)
+    rule = "with all queues of the transmitters at 0 the shares are equal"
+    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, unequal, block["bandwidth_share"], 1.0 / n, rule)

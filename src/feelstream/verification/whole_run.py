@@ -1,0 +1,77 @@
+"""What holds over the whole run: energy against budget, and the bound on the queues under `cap`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.formulas import surrogate_energy_j, surrogate_time_s
+from feelstream.verification.reading import Block
+from feelstream.verification.settings import Settings
+
+
+class RunningTotals:
+    """Per device, over the rounds so far: energy, the greatest in one round, the longest queue and when."""
+
+    def __init__(self, K: int) -> None:
+        self.energy_j, self.energy_max_j, self.queue_max_j = np.zeros(K), np.zeros(K), np.zeros(K)
+        self.queue_max_round = np.ones(K, dtype=int)
+        self.queue_end_j = np.zeros(K)
+        self.beta = np.ones(K)
+
+    def add(self, block: Block) -> None:
+        energy, queue = block["e_cmp_j"] + block["e_tr_j"], block["queue_next_j"]
+        self.energy_j += energy.sum(axis=0)
+        self.energy_max_j = np.maximum(self.energy_max_j, energy.max(axis=0))
+        longest = queue.max(axis=0)
+        grown = longest > self.queue_max_j
+        self.queue_max_round = np.where(grown, block.rounds[queue.argmax(axis=0)], self.queue_max_round)
+        self.queue_max_j = np.maximum(self.queue_max_j, longest)
+        self.queue_end_j, self.beta = queue[-1], block["beta"][-1]
+
+
+def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: Array | None = None) -> None:
+    """(1/T)ΣE ≤ E^avg + Q(T+1)/T for every device; with `cap` and finite V also the bound on its queue.
+
+    least_j [K]: no device was ever scheduled at a planned energy below this; by default E~_min.
+    """
+    mean, bound = run.energy_j / s.T, s.budget_j + run.queue_end_j / s.T
+    bad = ~(mean <= bound * (1 + RELATIVE))
+    rule = "a device's mean energy is at most its budget plus its last queue over the number of rounds"
+    found.flag(
+        Stage.WHOLE_RUN,
+        "queue_next_j",
+        np.array([s.T]),
+        bad[None],
+        run.queue_end_j,
+        (mean - s.budget_j) * s.T,
+        rule,
+    )
+    found.notes[Stage.WHOLE_RUN] = "mean energy against budget"
+    if s.cardinality == "cap" and s.V is not None and math.isfinite(s.V) and s.metric != "own":
+        _check_queue_bound(found, s, run, s.V, least_planned_energy_j(s, run.beta) if least_j is None else least_j)
+        found.notes[Stage.WHOLE_RUN] += "; queue bound of cap, with the largest energy that occurred"
+
+
+def least_planned_energy_j(s: Settings, beta: Array) -> Array:
+    """E~_min [K]: at the lowest frequency that is allowed and meets the deadline."""
+    left_s = s.round_s - float(surrogate_time_s(s, max(s.size or 0, 1)))
+    slowest_hz = max(s.frequency_hz[0], s.cycles / left_s) if left_s > 0 else math.inf
+    return surrogate_energy_j(s, np.full(s.K, slowest_hz), beta, max(s.size or 0, 1))
+
+
+def _check_queue_bound(found: Findings, s: Settings, run: RunningTotals, V: float, least_j: Array) -> None:
+    """Q_k ≤ V·I_max/E~_min + E_max − E^avg with I_max = K + 2.
+
+    A device is scheduled only while Q·E~ < V·I ≤ V·I_max, and then its queue grows by at most E_max − E^avg.
+    E_max is the device's greatest energy in this run, which the argument above permits on every path.
+    """
+    bound = np.maximum(V * (s.K + 2) / least_j + run.energy_max_j - s.budget_j, 0.0)
+    for k in np.flatnonzero(~(run.queue_max_j <= bound * (1 + RELATIVE))):
+        over = np.arange(s.K) == k
+        rule = "under cap, a queue is at most V·(K+2)/E~_min + E_max − budget"
+        when = run.queue_max_round[k : k + 1]
+        found.flag(Stage.WHOLE_RUN, "queue_next_j", when, over[None], run.queue_max_j, bound, rule)
+    found.counts[Stage.WHOLE_RUN] += s.K

@@ -1,0 +1,330 @@
+"""The command line: what it prints, and one sentence with exit code 2 for everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import feelstream as fs
+from feelstream.cli import main
+from feelstream.cli.common import out as console
+from feelstream.policies import POLICIES
+from feelstream.scenario.files import from_dict
+
+Command = Callable[..., tuple[int, str, str]]
+QUICK = ["--set", "learning.engine=none"]
+
+
+@pytest.fixture
+def feelstream(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """Run the command in a directory of its own: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["feelstream", *arguments])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        printed = capsys.readouterr()
+        code = exit.value.code
+        assert code is None or isinstance(code, int)
+        return code or 0, printed.out, printed.err
+
+    return command
+
+
+def check_one_sentence(result: tuple[int, str, str], *told: str) -> None:
+    code, out, err = result
+    assert code == 2
+    assert out == ""
+    assert err.startswith("feelstream: ")
+    assert err.count("\n") == 1, err
+    assert "Traceback" not in err
+    assert "pydantic" not in err
+    assert len(err) < 600
+    for words in told:
+        assert words in err, err
+
+
+def test_run_verify_and_run_again(feelstream: Command) -> None:
+    code, out, _ = feelstream("run", "tiny", *QUICK, "--seed", "7", "--set", "system.rounds=5", "--out", "runs/a")
+    assert code == 0
+    assert "dropped at admission" in out
+    assert "runs/a" in out
+    assert fs.read("runs/a").scenario == fs.preset("tiny", ["learning.engine=none", "system.rounds=5"])
+    code, out, _ = feelstream("verify", "runs/a")
+    assert (code, "every stored value agrees" in out) == (0, True)
+    code, out, _ = feelstream("verify", "runs/a", "--json")
+    assert code == 0
+    assert json.loads(out)["ok"] is True
+    code, _, _ = feelstream("run", "tiny", *QUICK, "--seed", "7", "--set", "system.rounds=5", "--out", "runs/a")
+    assert code == 0
+
+
+def test_verify_finds_a_changed_value(feelstream: Command) -> None:
+    feelstream("run", "tiny", *QUICK, "--out", "a")
+    run = fs.read("a")
+    run.rounds.with_columns(queue_mean_j=run.rounds["queue_mean_j"] * 1.01).write_parquet("a/rounds.parquet")
+    code, out, _ = feelstream("verify", "a")
+    assert code == 1
+    assert "queue_mean_j" in out
+
+
+def test_an_interrupted_run_says_how_to_go_on(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(record: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("feelstream.cli.run._note", interrupt)
+    code, _, err = feelstream("run", "tiny", *QUICK, "--out", "a")
+    assert code == 130
+    assert "goes on where this one stopped" in err
+    monkeypatch.undo()
+
+
+def test_lists(feelstream: Command) -> None:
+    code, out, _ = feelstream("presets")
+    assert code == 0
+    assert all(name in out for name in fs.presets())
+    code, out, _ = feelstream("presets", "paper-iid", "--set", "policy.V=0.2")
+    assert from_dict(tomllib.loads(out)) == fs.preset("paper-iid", ["policy.V=0.2"])
+    code, out, _ = feelstream("policies")
+    assert code == 0
+    assert "lyapunov" in out
+    assert "cardinality" in out
+    code, out, _ = feelstream("--version")
+    assert out.strip() == f"feelstream {fs.__version__}"
+
+
+def test_every_argument_says_what_it_is(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for command, words in {
+        "run": "A preset's name or a TOML file.",
+        "compare": "A preset's name or a TOML file.",
+        "flower run": "A preset's name or a TOML file.",
+        "leaderboard": "Presets or TOML files",
+        "verify": "The run directory",
+        "report": "Results of reproduce or compare",
+        "presets": "The preset to print",
+        "data get": "The data set",
+        "reproduce": "Which of the paper's figures",
+        "check-policy": "The policy: file.py:Class",
+    }.items():
+        code, out, _ = feelstream(*command.split(), "--help")
+        assert code == 0
+        assert words in out, command
+
+
+def test_the_list_of_policies_has_hanging_indents(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_width", 60)
+    _, out, _ = feelstream("policies")
+    assert "\n    cardinality = exact (exact: `size` devices; cap: at\n        most" in out
+    assert all(len(line) <= 60 for line in out.splitlines())
+    starts = {line.split(":")[0] for line in out.splitlines() if line and not line.startswith(" ")}
+    assert starts == set(POLICIES.names())
+
+
+SETTINGS = {  # override: what the sentence must say
+    "system.devices=0": "system.devices: must be at least 1, not 0",
+    "system.devices=-3": "system.devices: must be at least 1",
+    "system.devices=2.5": "system.devices: must be a whole number",
+    "system.devices=true": "system.devices: must be a whole number",
+    "system.devices=many": "system.devices: must be a whole number, not 'many'",
+    "system.devices=": "system.devices: must be a whole number, not ''",
+    "system.devices=3000000000": "system.devices: must be at most 2147483647",
+    "system.rounds=0": "system.rounds: must be at least 1",
+    "system.round_s=0": "system.round_s: must be greater than 0",
+    "system.round_s=-1": "system.round_s: must be greater than 0",
+    "system.round_s=nan": "system.round_s: must be a finite number",
+    "system.round_s=inf": "system.round_s: must be a finite number",
+    "system.round_s='4'": "system.round_s: must be a number, not '4'",
+    "system.round_s=1e200": "system.round_s: must be of a magnitude between 1e-100 and 1e+100",
+    "system.round_s=0.2": "system.round_s: no update can ever fit a round of 0.2 s",
+    "system.energy_budget_j=-1": "system.energy_budget_j: must be at least 0",
+    "system.energy_budget_j=nan": "system.energy_budget_j: must be a finite number",
+    "system.energy_budget_j=much": "system.energy_budget_j: must be a number",
+    "system.energy_budget_j=[1, 2]": "system.energy_budget_j: must be one number or a list of 10, one per device",
+    "system.energy_budget_j=[1, 'x']": "system.energy_budget_j[1]: must be a number",
+    "system.device=3": "system.device: there is no such field; did you mean 'devices'?",
+    "sistem.devices=3": "sistem: there is no such field; did you mean 'system'?",
+    "system.devices.x=3": "system.devices.x: there is no such field",
+    "cpu.frequency_hz=[2e9, 1e9]": "cpu.frequency_hz: must be [lowest, highest]",
+    "cpu.frequency_hz=[1e9]": "cpu.frequency_hz[1] is missing",
+    "cpu.frequency_hz=[1, 2, 3]": "cpu.frequency_hz: must be a list of at most 2",
+    "cpu.frequency_hz=1e9": "cpu.frequency_hz: must be a list",
+    "cpu.frequency_hz=[0, 1e9]": "cpu.frequency_hz[0]: must be greater than 0",
+    "cpu.frequency_hz=[1, 1e90]": "cpu.power_coefficient: computing for a round must take at most 1e+100 J",
+    "cpu.cycles=1e30": "system.round_s: no update can ever fit",
+    "radio.gain_db=[3, -5]": "radio.gain_db: must be [lowest, highest]",
+    "radio.gain_db=[-5, 5000]": "radio.gain_db[1]: must be at most 1000",
+    "radio.received_power_dbm=1e4": "radio.received_power_dbm: must be at most 1000",
+    "radio.bandwidth_hz=1e-90": "radio.received_power_dbm: the mean SNR over the whole band",
+    "radio.fading=rice": "radio.fading: must be 'rayleigh' or 'none', not 'rice'",
+    "radio.link_margin=0.5": "radio.link_margin: must be at least 1",
+    "radio.admission=all": "radio.admission: must be 'paper' or 'largest'",
+    "radio.update_bits=1e30": "system.round_s: no update can ever fit",
+    "data.dataset=minst": "data.dataset: 'minst' is not known; did you mean 'mnist'?",
+    "data.dataset=": "data.dataset: '' is not known",
+    "data.dataset=missing.npz": "missing.npz is not there",
+    "data.fresh=today": "data.fresh: must be 'since_use' or 'per_round'",
+    "data.partition=iid": "data.partition: must be a table of fields",
+    "data.partition.kind=idd": "data.partition.kind: 'idd' is not known; did you mean 'iid'?",
+    "data.partition.alpha=1": "data.partition.alpha: there is no such field in iid; allowed: kind",
+    "data.arrivals.kind=trace": "data.arrivals.path is missing",
+    "data.arrivals.sigma=0": "data.arrivals.sigma: must be greater than 0",
+    "data.buffer.kind=lifo": "data.buffer.kind: 'lifo' is not known; did you mean 'fifo'?",
+    "policy.name=lyapunow": "policy.name: 'lyapunow' is not known; did you mean 'lyapunov'?",
+    "policy.name=mine.py:Mine": "policy.name: 'mine.py:Mine': there is no file mine.py",
+    "policy.name=os:path": "policy.name: 'os:path' does not fulfil the contract",
+    "policy.name=:x": "policy.name: ':x' cannot be imported",
+    "policy.V=0": "policy.V: must be greater than 0",
+    "policy.V=nan": "policy.V: must be greater than 0, not nan",
+    "policy.V=1e300": "policy.V: must be of a magnitude",
+    "policy.W=1": "policy.W: there is no such field in lyapunov; allowed: name, size, V, cardinality, metric",
+    "policy.size=11": "policy.size: must be at most system.devices = 10, not 11",
+    "policy.size=0": "policy.size: must be at least 1",
+    "policy.cardinality=any": "policy.cardinality: must be 'exact', 'cap' or 'free'",
+    "policy.metric=amout": "policy.metric: 'amout' is not known; did you mean 'amount'?",
+    "policy=3": "'policy=3' must read section.field=value",
+    "policy.V": "'policy.V' must read section.field=value",
+    "=3": "'=3' must read section.field=value",
+    ".V=3": "'.V=3' must read section.field=value",
+    "learning.lr=0": "learning.lr: must be greater than 0",
+    "learning.engine=gpu": "learning.engine: must be 'auto', 'native', 'torch' or 'none'",
+    "trace.level=all": "trace.level: must be 'full' or 'rounds'",
+}
+
+
+@pytest.mark.parametrize("override", SETTINGS)
+def test_a_wrong_setting(override: str, feelstream: Command) -> None:
+    check_one_sentence(feelstream("run", "tiny", *QUICK, "--set", override), SETTINGS[override])
+
+
+COMBINED = {
+    "data.partition.per_device = 300 on 10 devices needs 3000": ("digits", "per_device=300"),
+    "data.partition.labels: label 17 is not in the data set": ("minority", "labels=[17]"),
+    "data.partition.share: must be less than 1": ("minority", "share=1.0"),
+    "data.partition.labels: must be a list of at least 1": ("minority", "labels=[]"),
+    "data.partition.labels: every label may be listed once": ("minority", "labels=[1, 1]"),
+    "data.partition.alpha: must be at least 0.001": ("dirichlet", "alpha=0"),
+}
+
+
+@pytest.mark.parametrize("told", COMBINED)
+def test_a_wrong_partition(told: str, feelstream: Command) -> None:
+    kind, field = COMBINED[told]
+    sets = ["--set", f"data.partition.kind={kind}", "--set", f"data.partition.{field}"]
+    check_one_sentence(feelstream("run", "tiny", *QUICK, *sets), told)
+
+
+FILES: dict[str, tuple[bytes, str]] = {
+    "not TOML": (b"system = {", "is not a TOML file"),
+    "not UTF-8": (b"# caf\xe9\n", "it is not UTF-8 text"),
+    "unknown table": (b"[radar]\nrange = 1\n", "radar: there is no such field; did you mean 'radio'?"),
+    "not a table": (b"system = 3\n", "system: must be a table of fields, not 3"),
+    "a date": (b"[system]\nround_s = 1979-05-27\n", "system.round_s: must be a number"),
+    "a name that is no text": (b"[policy]\nname = 3\n", "policy.name: must be one of lyapunov"),
+    "an unknown policy": (b'[policy]\nname = "best"\nV = 1\n', "policy.name: 'best' is not known"),
+    "twice": (b"[system]\nrounds = 1\nrounds = 2\n", "is not a TOML file"),
+    "too small a list": (b"[system]\nenergy_budget_j = []\n", "system.energy_budget_j: must be one number or a list"),
+    "a very long value": (b'[system]\nrounds = "' + b"x" * 10000 + b'"\n', "system.rounds: must be a whole number"),
+}
+
+
+@pytest.mark.parametrize("wrong", FILES)
+def test_a_wrong_file(wrong: str, feelstream: Command) -> None:
+    content, told = FILES[wrong]
+    Path("my.toml").write_bytes(content)
+    check_one_sentence(feelstream("run", "my.toml"), told)
+
+
+LINES: dict[str, tuple[list[str], str]] = {
+    "no such command": (["rum"], "No such command 'rum'"),
+    "no scenario": (["run"], "Missing argument 'SCENARIO'"),
+    "unknown scenario": (["run", "paper-idd"], "'paper-idd' is neither a preset nor a file; did you mean 'paper-iid'?"),
+    "missing file": (["run", "absent.toml"], "cannot read the scenario absent.toml: No such file or directory"),
+    "a directory": (["run", "."], "cannot read the scenario .: Is a directory"),
+    "two scenarios": (["run", "tiny", "tiny"], "unexpected extra argument"),
+    "negative seed": (["run", "tiny", "--seed", "-1"], "'--seed'"),
+    "no number as seed": (["run", "tiny", "--seed", "one"], "'--seed'"),
+    "no seed": (["run", "tiny", "--seed"], "'--seed'"),
+    "no threads": (["run", "tiny", "--threads", "0"], "'--threads'"),
+    "unknown option": (["run", "tiny", "--sed", "1"], "--sed"),
+    "nothing to set": (["run", "tiny", "--set"], "'--set'"),
+    "out is a file": (["run", "tiny", *QUICK, "--out", "file"], "cannot use the directory file: it is a file"),
+    "out is below a file": (["run", "tiny", *QUICK, "--out", "file/a"], "cannot use the directory file/a"),
+    "out is full": (["run", "tiny", *QUICK, "--out", "."], "is not empty and not a run directory"),
+    "verify nothing": (["verify"], "Missing argument"),
+    "verify no directory": (["verify", "absent"], "absent is not a run directory"),
+    "verify no run": (["verify", "."], "it has no run.json"),
+    "unknown preset": (["presets", "papers"], "there is no preset 'papers'"),
+    "unknown data": (["data", "get", "cifar"], "'cifar' cannot be fetched; allowed are mnist, fashion-mnist"),
+    "unknown model": (["run", "tiny", "--set", "learning.model=sofmax"], "learning.model: 'sofmax' is not known; did"),
+    "model not there": (["run", "tiny", "--set", "learning.model=no.such:Net"], "learning.model: 'no.such:Net' cannot"),
+    "no model at all": (
+        ["run", "tiny", "--set", "learning.model=bad.py:number"],
+        "must be an nn.Module class, a Model",
+    ),
+    "trace not there": (
+        ["run", "tiny", *QUICK, "--set", "data.arrivals.kind=trace", "--set", "data.arrivals.path=absent.csv"],
+        "Trace absent.csv is not a file",
+    ),
+    "trace of text": (
+        ["run", "tiny", *QUICK, "--set", "data.arrivals.kind=trace", "--set", "data.arrivals.path=bad.csv"],
+        "bad.csv has no column time",
+    ),
+    "npz without labels": (["run", "tiny", *QUICK, "--set", "data.dataset=half.npz"], "half.npz has no array y_train"),
+    "npz of text": (["run", "tiny", *QUICK, "--set", "data.dataset=text.npz"], "text.npz: the file cannot be read"),
+    "policy with a slip": (["run", "tiny", *QUICK, "--set", "policy.name=slip.py:Mine"], "SyntaxError"),
+    "policy that fails": (["run", "tiny", *QUICK, "--set", "policy.name=fails.py:Mine"], "ZeroDivisionError"),
+    "policy without the class": (["run", "tiny", *QUICK, "--set", "policy.name=bad.py:Mine"], "bad.py has no Mine"),
+    "a metric of numbers": (["run", "tiny", *QUICK, "--set", "policy.metric=bad.py:number"], "does not fulfil"),
+    "too many devices": (["run", "tiny", *QUICK, "--set", "system.devices=2000000000"], "not enough memory"),
+}
+
+
+@pytest.mark.parametrize("wrong", LINES)
+def test_a_wrong_command_line(wrong: str, feelstream: Command) -> None:
+    Path("file").write_text("")
+    Path("bad.csv").write_text("a,b\n1,2\n")
+    np.savez("half.npz", x_train=np.zeros((2, 3, 3), np.uint8))
+    Path("text.npz").write_text("text")
+    Path("slip.py").write_text("class Mine(:\n")
+    Path("fails.py").write_text("1 / 0\n")
+    Path("bad.py").write_text("number = 3\n")
+    arguments, told = LINES[wrong]
+    if wrong == "too many devices":
+        # Really asking for the memory might succeed on a large machine.
+        arguments = [*arguments[:-1], "system.devices=11"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("feelstream.run.Simulation", _out_of_memory)
+            check_one_sentence(feelstream(*arguments), told)
+        return
+    check_one_sentence(feelstream(*arguments), told)
+
+
+def _out_of_memory(*arguments: object) -> None:
+    raise MemoryError
+
+
+def test_a_file_that_may_not_be_read(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by hand, since tests may run as a user who may read everything."""
+    Path("my.toml").write_text("")
+
+    def refuse(*arguments: object, **options: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr("feelstream.scenario.files.presets", dict)
+    check_one_sentence(feelstream("run", "my.toml"), "cannot read the scenario my.toml: Permission denied")
+
+
+def test_nothing_asked_shows_the_help(feelstream: Command) -> None:
+    code, out, err = feelstream()
+    assert code == 2
+    assert "Commands" in out + err
+    assert "Traceback" not in err

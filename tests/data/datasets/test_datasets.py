@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from feelstream.data.datasets import loading as datasets
+from feelstream.data.datasets.synthetic import CHUNK, Synthetic
+from feelstream.errors import DataError
+
+
+def own(rng: np.random.Generator, **changes: object) -> dict[str, object]:
+    arrays: dict[str, object] = {
+        "x_train": rng.integers(256, size=(12, 6, 5), dtype=np.uint8),
+        "y_train": np.arange(12) % 3,
+        "x_test": rng.integers(256, size=(4, 6, 5), dtype=np.uint8),
+        "y_test": np.array([0, 1, 2, 3]),
+    }
+    return {key: value for key, value in (arrays | changes).items() if value is not None}
+
+
+def write(path: Path, arrays: dict[str, object]) -> str:
+    np.savez(path, **arrays)  # pyright: ignore[reportArgumentType]
+    return str(path)
+
+
+class TestSynthetic:
+    def test_is_a_function_of_its_settings(self) -> None:
+        one, two = datasets.load("synthetic"), datasets.load("synthetic")
+        assert np.array_equal(one.train_images, two.train_images)
+        assert one.digest == two.digest
+        others = [{"samples": 5999}, {"test_samples": 1001}, {"classes": 9}]
+        assert len({one.digest, *(datasets.load("synthetic", **other).digest for other in others)}) == 4
+
+    def test_an_image_does_not_depend_on_how_many_there_are(self) -> None:
+        few, many = (Synthetic(samples=n).images("train") for n in (CHUNK + 7, 2 * CHUNK + 1))
+        assert np.array_equal(few, many[: len(few)])
+
+    def test_images_differ(self) -> None:
+        images = Synthetic(samples=CHUNK + 10, test_samples=10)
+        train, test = images.images("train"), images.images("test")
+        assert len(np.unique(np.concatenate([train, test]), axis=0)) == CHUNK + 20
+
+    def test_shape_types_and_balance(self) -> None:
+        data = datasets.load("synthetic")
+        assert (data.name, data.classes, data.shape) == ("synthetic", 10, (1, 28, 28))
+        assert data.train_images.shape == (6000, 1, 28, 28)
+        assert data.test_images.shape == (1000, 1, 28, 28)
+        assert data.train_images.dtype == data.train_labels.dtype == np.uint8
+        assert np.bincount(data.train_labels).tolist() == [600] * 10
+        assert np.ptp(np.bincount(datasets.load("synthetic", samples=1234).train_labels)) == 1
+
+    def test_normalisation_is_that_of_the_training_images(self) -> None:
+        data = datasets.load("synthetic", samples=500)
+        scaled = data.train_images / 255
+        assert data.mean == pytest.approx(scaled.mean(), rel=1e-12)
+        assert data.std == pytest.approx(scaled.std(), rel=1e-12)
+
+    def test_labels_come_without_images(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Synthetic, "images", lambda *_: pytest.fail("images were made"))
+        data = datasets.load("synthetic", samples=10_000_019)
+        assert data.train_labels[-1] == 10_000_018 % 10
+        assert data.train_labels.nbytes == 10_000_019
+
+    def test_travels_to_another_process(self) -> None:
+        data = datasets.load("synthetic", samples=50)
+        assert np.array_equal(pickle.loads(pickle.dumps(data)).train_images, data.train_images)
+
+    def test_classes_overlap_a_little(self) -> None:
+        """The nearest class mean, a learner in closed form, gets most test images right but not all."""
+        data = datasets.load("synthetic")
+        train, test = data.train_images.reshape(6000, -1) / 255, data.test_images.reshape(1000, -1) / 255
+        means = np.stack([train[data.train_labels == label].mean(0) for label in range(10)])
+        guess = (test @ means.T - (means**2).sum(1) / 2).argmax(1)
+        assert 0.9 < (guess == data.test_labels).mean() < 0.999
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"samples": 0}, {"samples": 10**8 + 1}, {"test_samples": -1}, {"classes": 1}, {"classes": 257}],
+    )
+    def test_refuses(self, wrong: dict[str, int]) -> None:
+        (field, value), *_ = wrong.items()
+        with pytest.raises(DataError, match=f"{field} is {value}, allowed are"):
+            datasets.load("synthetic", **wrong)
+
+
+class TestOwn:
+    def test_grey_images(self, tmp_path: Path) -> None:
+        arrays = own(np.random.default_rng(0))
+        data = datasets.load(write(tmp_path / "a.npz", arrays))
+        assert (data.classes, data.shape) == (4, (1, 6, 5))
+        assert np.array_equal(data.train_images[:, 0], arrays["x_train"])
+        assert data.test_labels.tolist() == [0, 1, 2, 3]
+        assert data.mean == pytest.approx(np.mean(arrays["x_train"]) / 255, rel=1e-12)
+        assert data.std == pytest.approx(np.std(arrays["x_train"]) / 255, rel=1e-12)
+
+    def test_colour_images(self, tmp_path: Path) -> None:
+        rng = np.random.default_rng(0)
+        colour = {
+            key: rng.integers(256, size=(n, 3, 6, 5), dtype=np.uint8) for key, n in (("x_train", 12), ("x_test", 4))
+        }
+        data = datasets.load(write(tmp_path / "a.npz", own(rng, **colour)))
+        assert data.shape == (3, 6, 5)
+        assert np.array_equal(data.test_images, colour["x_test"])
+
+    def test_digest_follows_the_content(self, tmp_path: Path) -> None:
+        arrays = own(np.random.default_rng(0))
+        one = datasets.load(write(tmp_path / "a.npz", arrays)).digest
+        np.savez_compressed(tmp_path / "b.npz", **arrays)  # pyright: ignore[reportArgumentType]
+        assert datasets.load(str(tmp_path / "b.npz")).digest == one
+        assert datasets.load(write(tmp_path / "c.npz", arrays | {"y_test": np.array([0, 1, 2, 0])})).digest != one
+
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            ({"x_test": None}, "has no array x_test"),
+            ({"x_train": np.zeros((12, 6, 5))}, "x_train is float64; images must be uint8"),
+            ({"x_train": np.zeros((12, 30), np.uint8)}, r"x_train has shape \(12, 30\)"),
+            ({"x_train": np.zeros((0, 6, 5), np.uint8)}, r"x_train has shape \(0, 6, 5\)"),
+            ({"x_test": np.zeros((4, 6, 5, 3), np.uint8)}, "x_test .* channels last"),
+            ({"x_test": np.zeros((4, 5, 6), np.uint8)}, "they must have one shape"),
+            ({"x_train": np.full((12, 6, 5), 9, np.uint8)}, "x_train has one value everywhere"),
+            ({"y_train": np.arange(11) % 3}, "x_train has 12 images and y_train has 11 labels"),
+            ({"y_train": np.arange(12) / 2}, "y_train is float64"),
+            ({"y_train": np.zeros(12, bool)}, "y_train is bool"),
+            ({"y_train": np.zeros((12, 1), int)}, r"y_train is int64 of shape \(12, 1\)"),
+            ({"y_test": np.array([0, 1, 2, -1])}, "y_test goes from -1 to 2"),
+            ({"y_test": np.array([0, 1, 2, 256])}, "y_test goes from 0 to 256"),
+            ({"y_train": np.zeros(12, int), "y_test": np.zeros(4, int)}, "at least two classes"),
+            ({"y_train": np.array([None] * 12)}, "y_train cannot be read"),
+        ],
+    )
+    def test_refuses(self, changes: dict[str, object], sentence: str, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.npz", own(np.random.default_rng(0), **changes))
+        with pytest.raises(DataError, match=sentence):
+            datasets.load(path)
+
+    def test_refuses_other_files(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="is not there"):
+            datasets.load(str(tmp_path / "none.npz"))
+        path = tmp_path / "a.npz"
+        good = Path(write(tmp_path / "good.npz", own(np.random.default_rng(0)))).read_bytes()
+        np.save(tmp_path / "one.npy", np.arange(3))
+        for content, sentence in (
+            (b"", "the file cannot be read"),
+            (b"not a zip file", "the file cannot be read"),
+            (pickle.dumps({"x_train": 1}), "the file cannot be read"),
+            (good[: len(good) // 2], "the file cannot be read"),
+            (good.replace(b"NUMPY", b"YPMUN", 1), "x_train cannot be read"),
+            ((tmp_path / "one.npy").read_bytes(), "holds a single array"),
+        ):
+            path.write_bytes(content)
+            with pytest.raises(DataError, match=sentence):
+                datasets.load(str(path))
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(DataError, match="no data set 'cifar'; allowed are mnist, fashion-mnist, synthetic"):
+        datasets.load("cifar")
+    with pytest.raises(DataError, match="samples can be set for the data set synthetic only"):
+        datasets.load("mnist", samples=10)
+    with pytest.raises(DataError, match="'synthetic' cannot be fetched; allowed are mnist, fashion-mnist"):
+        datasets.fetch("synthetic")
+
+
+@pytest.mark.mnist
+def test_mnist() -> None:
+    """Counts per digit as its authors publish them; the agreed mean and deviation are those of the pixels."""
+    data = datasets.load("mnist")
+    assert data.train_images.shape == (60_000, 1, 28, 28)
+    assert data.test_images.shape == (10_000, 1, 28, 28)
+    assert np.bincount(data.train_labels).tolist() == [
+        5923,
+        6742,
+        5958,
+        6131,
+        5842,
+        5421,
+        5918,
+        6265,
+        5851,
+        5949,
+    ]
+    assert np.bincount(data.test_labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert data.train_images.mean() / 255 == pytest.approx(data.mean, abs=5e-5)
+    assert data.train_images.std() / 255 == pytest.approx(data.std, abs=5e-5)

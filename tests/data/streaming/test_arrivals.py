@@ -1,0 +1,178 @@
+"""Arrival processes: their laws, their rounds, and a process of one's own."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from scipy.stats import kstest, truncnorm
+
+from feelstream.data.streaming.arrivals import (
+    Arrivals,
+    Bursts,
+    EndlessArrivals,
+    FiniteArrivals,
+    Poisson,
+    Setting,
+    TruncatedNormal,
+    Uniform,
+    events_by_round,
+)
+from feelstream.data.streaming.buffers import Keep
+from feelstream.data.streaming.partition import IID
+from feelstream.data.streaming.stream import Stream
+from feelstream.errors import ScenarioError
+
+
+def setting(devices: int = 3, rounds: int = 5, round_s: float = 4.0, samples: int = 30) -> Setting:
+    return Setting(np.zeros(samples, np.uint8), 1, devices, rounds, round_s, 0, IID())
+
+
+@pytest.mark.parametrize("sigma", [0.001, 0.03, 0.5, 1000.0])
+def test_truncated_normal_follows_its_law(sigma: float) -> None:
+    devices, each, run_s = 50, 400, 160.0
+    sizes = np.full(devices, each)
+    times = TruncatedNormal(sigma=sigma).times(sizes, run_s, np.random.default_rng(5)).reshape(devices, each)
+    mean = np.random.default_rng(5).random(devices)[:, None] * run_s  # the means are the first draws
+    scale = sigma * run_s
+    uniform = truncnorm.cdf(times, -mean / scale, (run_s - mean) / scale, loc=mean, scale=scale)
+    assert kstest(uniform.ravel(), "uniform").pvalue > 1e-3
+    assert kstest(mean.ravel() / run_s, "uniform").pvalue > 1e-3
+
+
+def test_uniform_follows_its_law() -> None:
+    times = Uniform().times(np.array([3000, 0, 2000]), 8.0, np.random.default_rng(6))
+    assert kstest(times / 8.0, "uniform").pvalue > 1e-3
+
+
+def test_poisson_has_its_mean_and_variance() -> None:
+    n = 100_000
+    counts, _ = Poisson(rate=5.0).counts(1, np.empty(0), n, np.random.default_rng(7))
+    assert counts.mean() == pytest.approx(5, abs=5 * (5 / n) ** 0.5)
+    assert counts.var() == pytest.approx(5, rel=0.05)
+
+
+def test_bursts_start_stationary_and_switch_with_their_probabilities() -> None:
+    n, rng = 100_000, np.random.default_rng(8)
+    bursts = Bursts(rate=50.0, p_on=0.1, p_off=0.3)  # e⁻⁵⁰: a device that is on has arrivals
+    state = bursts.init(n, rng)
+    seen = []
+    for round in range(1, 5):
+        counts, state = bursts.counts(round, state, n, rng)
+        assert (counts > 0).mean() == pytest.approx(0.25, abs=5 * (0.25 * 0.75 / n) ** 0.5)
+        assert counts[counts > 0].mean() == pytest.approx(50, rel=0.01)
+        seen.append(counts > 0)
+    for before, after in pairwise(seen):
+        assert after[~before].mean() == pytest.approx(0.1, abs=0.01)
+        assert after[before].mean() == pytest.approx(0.7, abs=0.02)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    round_s=st.floats(1e-3, 1e3),
+    rounds=st.integers(1, 20),
+    data=st.data(),
+)
+def test_events_fall_into_the_rounds_of_their_intervals(round_s: float, rounds: int, data: st.DataObject) -> None:
+    edge = st.integers(0, rounds).map(lambda t: t * round_s)  # exactly on a border
+    inside = st.floats(0, 1.2 * rounds * round_s)
+    times = np.array(data.draw(st.lists(edge | inside, max_size=30)))
+    devices = np.arange(len(times), dtype=np.int32) % 3
+    events = events_by_round(times, devices, setting(3, rounds, round_s))
+    for round in range(1, rounds + 1):
+        inside_now = ((round - 1) * round_s < times) & (times <= round * round_s)
+        if round == 1:
+            inside_now |= times == 0
+        expected, counts = np.unique(devices[inside_now], return_counts=True)
+        got, many = events.of(round)
+        assert got.tolist() == expected.tolist()
+        assert many.tolist() == counts.tolist()
+
+
+class Weekdays(EndlessArrivals):
+    """A process of one's own: two samples in five rounds of seven, none at the weekend."""
+
+    tag: ClassVar[str] = "weekdays"
+    working: int = 5
+
+    def counts(
+        self, round: int, state: NDArray, devices: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray]:
+        return np.full(devices, 2 * ((round - 1) % 7 < self.working)), state
+
+
+class Noon(FiniteArrivals):
+    """A finite process of one's own: all samples at half time."""
+
+    tag: ClassVar[str] = "noon"
+    late: float = 0.5
+
+    def times(self, sizes: NDArray[np.int64], run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
+        return np.full(int(sizes.sum()), self.late * run_s)
+
+
+def stream(arrivals: Arrivals) -> Stream:
+    return Stream(
+        partition=IID(),
+        arrivals=arrivals,
+        buffer=Keep(),
+        labels=np.zeros(12, np.uint8),
+        classes=1,
+        devices=3,
+        rounds=8,
+        round_s=4.0,
+        seed=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "stored"),
+    [
+        (Weekdays(), [2, 4, 6, 8, 10, 10, 10, 12]),
+        (Noon(), [0, 0, 0, 4, 4, 4, 4, 4]),
+        (Noon(late=1.01), [0] * 8),
+    ],
+)
+def test_a_process_of_ones_own(arrivals: Arrivals, stored: list[int]) -> None:
+    world = stream(arrivals)
+    for round, expected in enumerate(stored, start=1):
+        world.advance(round)
+        assert world.stored.tolist() == [expected] * 3
+
+
+def test_a_process_that_breaks_the_contract_is_named() -> None:
+    class Negative(Weekdays):
+        def counts(
+            self, round: int, state: NDArray, devices: int, rng: np.random.Generator
+        ) -> tuple[NDArray[np.int64], NDArray]:
+            return np.full(devices, -1), state
+
+    with pytest.raises(ScenarioError, match="weekdays must give each of 3 devices a whole number"):
+        stream(Negative()).advance(1)
+    with pytest.raises(ScenarioError, match="noon must give each of 12 samples a time"):
+        stream(Noon(late=float("nan")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (TruncatedNormal, {"sigma": 0.0}),
+        (TruncatedNormal, {"sigma": float("nan")}),
+        (TruncatedNormal, {"order": "alphabetical"}),
+        (Uniform, {"stay": 1.5}),
+        (Uniform, {"rate": 1.0}),
+        (Poisson, {"rate": -1.0}),
+        (Poisson, {"rate": "5"}),
+        (Bursts, {"p_on": 0.0}),
+        (Bursts, {"p_off": 1.1}),
+    ],
+)
+def test_wrong_fields_are_refused(kind: type[Arrivals], fields: dict) -> None:
+    with pytest.raises(ValidationError):
+        kind(**fields)

@@ -1,0 +1,75 @@
+"""Buffers: the reservoir's law, and memory that does not grow with the run."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy.stats import chisquare
+
+from feelstream.data.streaming.arrivals import Bursts
+from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, ReservoirStore, UseOnce, Window
+from feelstream.data.streaming.partition import IID
+from feelstream.data.streaming.stream import Stream
+
+
+def test_a_reservoir_holds_every_arrival_with_equal_probability() -> None:
+    devices, capacity, per_round = 20_000, 4, [3, 5, 1, 4]
+    store, rng, everyone = ReservoirStore(devices, capacity), np.random.default_rng(9), np.arange(devices)
+    for count in per_round:
+        store.join(everyone, np.full(devices, count), rng)
+    total = sum(per_round)
+    held = store.slots
+    assert all(len(set(row)) == capacity for row in held.tolist())
+    # Without replacement within a device the counts vary less than multinomial ones, so chance passes more
+    # easily than the level says, while a biased slot or a wrong bound moves the counts by hundreds.
+    assert chisquare(np.bincount(held.ravel(), minlength=total)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [Keep(), Window(rounds=5), Fifo(capacity=7), Reservoir(capacity=7), UseOnce()],
+    ids=lambda b: b.tag,
+)
+def test_an_endless_stream_needs_no_more_memory_as_it_goes_on(buffer: Buffer) -> None:
+    stream = Stream(
+        partition=IID(),
+        arrivals=Bursts(),
+        buffer=buffer,
+        labels=np.zeros(40, np.uint8),
+        classes=1,
+        devices=8,
+        rounds=60_000,
+        round_s=1.0,
+        seed=3,
+    )
+    sizes = []
+    tracemalloc.start()
+    try:
+        for round in range(1, 1001):
+            stream.advance(round)
+            if round in (100, 1000):
+                gc.collect()
+                sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    # 900 rounds bring 36,000 samples; one byte for each would show.
+    assert sizes[1] - sizes[0] < 20_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (Window, {"rounds": 0}),
+        (Fifo, {"capacity": -1}),
+        (Fifo, {"capacity": 2.5}),
+        (Reservoir, {"capacity": True}),
+        (Keep, {"capacity": 3}),
+    ],
+)
+def test_wrong_fields_are_refused(kind: type[Buffer], fields: dict) -> None:
+    with pytest.raises(ValidationError):
+        kind(**fields)

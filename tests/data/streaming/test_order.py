@@ -1,0 +1,80 @@
+"""Orders: every order is a permutation of each shard with the label sequence it promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from feelstream.data.streaming.order import Order, Shards, arrange
+
+
+def sequences(shards: Shards, labels: np.ndarray) -> list[np.ndarray]:
+    """The labels of each device in order of arrival."""
+    return [labels[part] for part in np.split(shards.samples, shards.offsets[1:-1])]
+
+
+@pytest.mark.parametrize("order", ["label", "shuffled", "markov"])
+@settings(max_examples=40, deadline=None)
+@given(
+    owner=st.lists(st.integers(-1, 5), max_size=60),
+    stay=st.sampled_from([0.0, 0.5, 1.0]),
+    seed=st.integers(0, 2**32),
+)
+def test_a_device_gets_its_own_samples_once_each(order: Order, owner: list[int], stay: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    owners = np.array(owner, np.int32)
+    labels = rng.integers(0, 3, len(owners)).astype(np.uint8)
+    shards = arrange(owners, labels, 6, 3, order, stay, rng)
+    assert shards.offsets[0] == 0
+    assert shards.offsets[-1] == len(shards.samples)
+    for device in range(6):
+        mine = shards.samples[shards.offsets[device] : shards.offsets[device + 1]]
+        assert sorted(mine) == list(np.flatnonzero(owners == device))
+
+    for sequence in sequences(shards, labels):
+        repeats = sequence[1:] == sequence[:-1]
+        runs = 1 + np.count_nonzero(~repeats) if len(sequence) else 0
+        if order == "label":
+            steps = np.diff(sequence.astype(int)) % 3
+            assert steps.sum() <= 2  # once around the cycle at most
+        if order == "markov" and stay == 1.0:
+            assert runs == len(set(sequence))
+        if order == "markov" and stay == 0.0:
+            for place in np.flatnonzero(repeats):
+                assert len(set(sequence[place:])) == 1  # repeats only when nothing else is left
+
+
+def test_the_first_label_is_uniform_over_devices() -> None:
+    devices, classes = 5000, 5
+    owner = np.repeat(np.arange(devices, dtype=np.int32), classes)
+    labels = np.tile(np.arange(classes, dtype=np.uint8), devices)
+    for order in ("label", "markov"):
+        shards = arrange(owner, labels, devices, classes, order, 0.5, np.random.default_rng(0))
+        first = labels[shards.samples[shards.offsets[:-1]]]
+        assert chisquare(np.bincount(first, minlength=classes)).pvalue > 1e-3
+
+
+def test_shuffled_is_uniform_over_all_orders() -> None:
+    owner = np.repeat(np.arange(6000, dtype=np.int32), 3)
+    shards = arrange(owner, np.zeros(18000, np.uint8), 6000, 1, "shuffled", 0.5, np.random.default_rng(1))
+    place = shards.samples.reshape(-1, 3) % 3
+    orders, counts = np.unique(place, axis=0, return_counts=True)
+    assert len(orders) == 6
+    assert chisquare(counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("stay", [0.0, 0.3, 0.9])
+def test_markov_stays_with_its_probability_and_moves_uniformly(stay: float) -> None:
+    devices, classes, each = 300, 5, 200
+    owner = np.repeat(np.arange(devices, dtype=np.int32), classes * each)
+    labels = np.tile(np.repeat(np.arange(classes, dtype=np.uint8), each), devices)
+    shards = arrange(owner, labels, devices, classes, "markov", stay, np.random.default_rng(2))
+    # Of the first 150 samples no label can have run out, so this is the chain itself.
+    begin = labels[shards.samples].reshape(devices, -1)[:, :150].astype(int)
+    steps = (begin[:, 1:] - begin[:, :-1]) % classes
+    n = steps.size
+    assert (steps == 0).mean() == pytest.approx(stay, abs=5 * (stay * (1 - stay) / n) ** 0.5)
+    assert chisquare(np.bincount(steps.ravel(), minlength=classes)[1:]).pvalue > 1e-3

@@ -1,0 +1,144 @@
+"""Partitions: who owns what, checked by counting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Partition
+from feelstream.errors import ScenarioError
+
+
+def split(partition: Partition, labels: np.ndarray, devices: int, classes: int = 10, seed: int = 0) -> np.ndarray:
+    owner = partition.split(labels.astype(np.uint8), devices, classes, np.random.default_rng(seed))
+    assert owner.dtype == np.int32
+    assert owner.shape == labels.shape
+    return owner
+
+
+def holdings(owner: np.ndarray, labels: np.ndarray, devices: int, classes: int = 10) -> np.ndarray:
+    """Label counts of each device, one sample after another."""
+    counts = np.zeros((devices, classes), int)
+    for device, label in zip(owner, labels, strict=True):
+        counts[device, label] += 1
+    return counts
+
+
+@pytest.mark.parametrize("partition", [IID(), Dirichlet(alpha=0.1), Dirichlet(alpha=100.0)])
+@settings(max_examples=40, deadline=None)
+@given(devices=st.integers(1, 30), samples=st.integers(0, 200), seed=st.integers(0, 2**32))
+def test_every_sample_is_given_and_sizes_differ_by_at_most_one(
+    partition: Partition, devices: int, samples: int, seed: int
+) -> None:
+    labels = np.random.default_rng(seed).integers(0, 10, samples)
+    owner = split(partition, labels, devices, seed=seed)
+    assert ((owner >= 0) & (owner < devices)).all()
+    sizes = np.bincount(owner, minlength=devices)
+    assert sizes.max() - sizes.min() <= 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(devices=st.integers(1, 12), per_device=st.integers(1, 4), data=st.data())
+def test_digits_cuts_label_sorted_shards(devices: int, per_device: int, data: st.DataObject) -> None:
+    shards = devices * per_device
+    shard = data.draw(st.integers(1, 8))  # samples in the smallest shard
+    samples = shards * shard + data.draw(st.integers(0, shards - 1))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    # Every label has at least shard + 1 samples: the condition for a shard to have at most two labels.
+    classes = max(1, min(10, samples // (shard + 1)))
+    labels = rng.permutation(np.arange(samples) % classes)
+    owner = split(Digits(per_device=per_device), labels, devices, seed=1)
+    counts = holdings(owner, labels, devices)
+    sizes = counts.sum(axis=1)
+    assert sizes.min() >= per_device * shard
+    assert sizes.max() <= per_device * (shard + 1)
+    assert ((counts > 0).sum(axis=1) <= 2 * per_device).all()
+    # Each shard brings a device one label, and each border between labels at most one more.
+    assert (counts > 0).sum() <= shards + classes - 1
+
+
+def test_digits_gives_whole_labels_when_they_fit_the_shards() -> None:
+    labels = np.repeat(np.arange(10), 60)
+    counts = holdings(split(Digits(per_device=3), labels, 40), labels, 40)
+    assert ((counts > 0).sum(axis=1) <= 3).all()
+    assert (counts % 5 == 0).all()  # 120 shards of 5
+
+
+@pytest.mark.parametrize(("devices", "share", "few"), [(40, 0.2, 8), (10, 0.25, 2), (7, 0.5, 4), (3, 0.4, 1)])
+def test_minority_labels_stay_with_the_minority(devices: int, share: float, few: int) -> None:
+    labels = np.random.default_rng(3).integers(0, 10, 1000)
+    counts = holdings(split(Minority(share=share, labels=(8, 9)), labels, devices), labels, devices)
+    minority = counts[:, 8:].sum(axis=1) > 0
+    assert minority.sum() == few
+    assert (counts[minority, :8] == 0).all()
+    for group in (minority, ~minority):
+        sizes = counts[group].sum(axis=1)
+        assert sizes.max() - sizes.min() <= 1
+
+
+def test_who_is_in_the_minority_depends_on_the_seed() -> None:
+    labels = np.arange(100) % 10
+    groups = {frozenset(split(Minority(), labels, 10, seed=seed)[labels >= 8]) for seed in range(20)}
+    assert len(groups) > 10
+
+
+def test_dirichlet_proportions_have_the_moments_of_the_law() -> None:
+    # With labels in plenty no device is cut short, so the share p of a label has mean 1/m and
+    # E[n(n−1)]/(s(s−1)) = E[p²] = (α+1)/(m(mα+1)) for the n of s samples that have it.
+    classes, devices, size, alpha = 4, 4000, 20, 0.5
+    labels = np.arange(devices * size) % classes
+    counts = holdings(split(Dirichlet(alpha=alpha), labels, devices, classes), labels, devices, classes)
+    second = (counts * (counts - 1.0)).mean() / (size * (size - 1))
+    assert second == pytest.approx((alpha + 1) / (classes * (classes * alpha + 1)), rel=0.05)
+    assert counts.mean(axis=0) == pytest.approx(np.full(classes, size / classes))
+
+
+def test_dirichlet_large_alpha_is_near_iid_and_small_alpha_is_skewed() -> None:
+    labels = np.arange(10_000) % 10
+    even = holdings(split(Dirichlet(alpha=1e6), labels, 20), labels, 20)
+    skewed = holdings(split(Dirichlet(alpha=1e-3), labels, 20), labels, 20)
+    assert np.abs(even - 50).max() < 40  # binomial, σ ≈ 6.7
+    assert (skewed > 0).sum(axis=1).mean() < 4
+
+
+@pytest.mark.parametrize(
+    ("partition", "devices", "says"),
+    [
+        (Digits(per_device=3), 40, "needs 120 samples"),
+        (Minority(share=0.2), 2, "is 0 devices"),
+        (Minority(share=0.9), 2, "is 2 devices"),
+        (Minority(labels=(8, 10)), 10, "label 10 is not in the data set"),
+        (Minority(labels=(8,)), 10, "no samples of them"),
+        (Minority(labels=(0, 1, 2)), 10, "only samples of them"),
+    ],
+)
+def test_impossible_settings_are_one_sentence(partition: Partition, devices: int, says: str) -> None:
+    with pytest.raises(ScenarioError, match=says) as caught:
+        split(partition, np.arange(100) % 3, devices)
+    message = str(caught.value)
+    assert message.startswith("data.partition.")
+    assert message.endswith(".")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (Digits, {"per_device": 0}),
+        (Digits, {"per_device": 2.0}),
+        (Minority, {"share": float("nan")}),
+        (Minority, {"share": 1.0}),
+        (Minority, {"labels": []}),
+        (Minority, {"labels": [1, 1]}),
+        (Minority, {"labels": ["8"]}),
+        (Dirichlet, {"alpha": 0.0}),
+        (Dirichlet, {"alpha": float("inf")}),
+        (IID, {"alpha": 1.0}),
+    ],
+)
+def test_wrong_fields_are_refused(kind: type[Partition], fields: dict) -> None:
+    with pytest.raises(ValidationError):
+        kind(**fields)

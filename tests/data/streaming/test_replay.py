@@ -1,0 +1,136 @@
+"""Trace replay: what the file says is what arrives, and a bad file is refused in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from feelstream.data.streaming.buffers import Keep
+from feelstream.data.streaming.partition import IID
+from feelstream.data.streaming.replay import Trace
+from feelstream.data.streaming.stream import Stream
+from feelstream.errors import DataError
+
+LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1], np.uint8)  # classes 0 to 3, of which 3 has no sample
+
+
+def stream(path: Path, devices: int = 3, rounds: int = 4, round_s: float = 0.1, seed: int = 0) -> Stream:
+    return Stream(
+        partition=IID(),
+        arrivals=Trace(path=str(path)),
+        buffer=Keep(),
+        labels=LABELS,
+        classes=4,
+        devices=devices,
+        rounds=rounds,
+        round_s=round_s,
+        seed=seed,
+    )
+
+
+def write(path: Path, table: pl.DataFrame) -> Path:
+    if path.suffix == ".csv":
+        table.write_csv(path)
+    else:
+        table.write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["trace.csv", "trace.parquet"])
+def test_samples_arrive_as_recorded(tmp_path: Path, name: str) -> None:
+    rows = pl.DataFrame(
+        {
+            # 3·0.1 is the float just above 0.3: the end of round 3, by the same arithmetic as the intervals.
+            "time": [0.35, 0.0, 0.1, 0.1000001, 3 * 0.1, 0.3, 0.41, 0.05],
+            "device": [0, 2, 0, 0, 0, 0, 1, 2],
+            "sample": [7, 5, 1, 2, 4, 3, 0, 5],
+        }
+    )
+    world = stream(write(tmp_path / name, rows))
+    held = []
+    for round in range(1, 5):
+        world.advance(round)
+        held.append([world.samples(device).tolist() for device in range(3)])
+    assert held == [
+        [[1], [], [5, 5]],
+        [[1, 2], [], [5, 5]],
+        [[1, 2, 3, 4], [], [5, 5]],
+        [[1, 2, 3, 4, 7], [], [5, 5]],
+    ]
+    assert world.stored_labels.tolist() == [[1, 3, 1, 0], [0, 0, 0, 0], [0, 0, 2, 0]]
+
+
+def test_labels_are_served_in_turn_by_their_samples(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"time": [4, 1, 2, 3, 1], "device": [0, 0, 0, 0, 1], "label": [1, 1, 1, 1, 0]})
+    path = write(tmp_path / "trace.csv", rows)
+    seen = set()
+    for seed in range(60):
+        world = stream(path, rounds=4, round_s=1.0, seed=seed)
+        for round in range(1, 5):
+            world.advance(round)
+        ones = world.samples(0).tolist()
+        assert sorted(ones[:3]) == [1, 4, 7]
+        assert ones[3] == ones[0]
+        assert world.samples(1)[0] in (0, 3, 6)
+        seen.add(tuple(ones))
+    assert len(seen) == 6  # every order of three samples turns up in 60 seeds
+
+
+def test_an_empty_trace_is_quiet(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("time,device,sample\n")
+    world = stream(path)
+    world.advance(1)
+    assert world.stored.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("device,sample\n0,1\n", "has no column time"),
+        ("time,sample\n0,1\n", "has no column device"),
+        ("time,device\n0,1\n", "has no column sample or label"),
+        ("time,device,sample,label\n0,1,0,0\n", "has both columns sample and label"),
+        ("time,device,sample\n0,3,1\n", "device 3 does not exist; it must be 0 to 2"),
+        ("time,device,sample\n0,-1,1\n", "device -1 does not exist"),
+        ("time,device,sample\n-1,0,1\n", "every time must be"),
+        ("time,device,sample\nNaN,0,1\n", "every time must be"),
+        ("time,device,sample\ninf,0,1\n", "every time must be"),
+        ("time,device,sample\n,0,1\n1,0,1\n", "time has empty cells"),
+        ("time,device,sample\nsoon,0,1\n", "time must hold numbers"),
+        ("time,device,sample\n0,0.5,1\n", "device must hold whole numbers"),
+        ("time,device,sample\n0,0,8\n", "sample 8 does not exist; it must be 0 to 7"),
+        ("time,device,sample\n9,0,8\n", "sample 8 does not exist"),  # wrong even if it would never arrive
+        ("time,device,label\n0,0,4\n", "label 4 does not exist; it must be 0 to 3"),
+        ("time,device,label\n0,0,3\n", "label 3, of which the data set has no sample"),
+        ("time,device,sample\n0,0\n1,2,3,4,5\n", "cannot be read as csv"),
+        ("", "cannot be read as csv"),
+    ],
+)
+def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=says) as caught:
+        stream(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "trace.txt").write_text("time,device,sample\n")
+    (tmp_path / "trace.parquet").write_text("no parquet")
+    for name, says in [
+        ("none.csv", "is not a file"),
+        ("trace.txt", "must end in .csv or .parquet"),
+        ("trace.parquet", "cannot be read as parquet"),
+    ]:
+        with pytest.raises(DataError, match=says):
+            stream(tmp_path / name)
+
+
+def test_numbers_beyond_64_bits_do_not_wrap_around(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"time": [0.0], "device": [2**64 - 1], "sample": [0]}, schema_overrides={"device": pl.UInt64})
+    with pytest.raises(DataError, match="device 18446744073709551615 does not exist"):
+        stream(write(tmp_path / "trace.parquet", rows))

@@ -1,0 +1,199 @@
+"""From what a user types to arms, and from results to the table."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import feelstream as fs
+from feelstream import cli
+from feelstream.errors import RunError, ScenarioError
+from feelstream.experiment import Arm, Plan, comparison, execute
+from feelstream.policies import POLICIES
+
+NONE = ["learning.engine=none"]
+MINE = """
+from feelstream.policies.random import Random
+class Mine(Random):
+    '''Random by another name.'''
+"""
+
+
+def labels(*arguments: Any) -> list[str]:
+    return [arm.label for arm in comparison.arms(*arguments)]
+
+
+def test_arms_are_policies_times_grid() -> None:
+    arms = comparison.arms(
+        "tiny", ["random", "lyapunov"], ["policy.size=3"], ["policy.V=0.1,inf", "system.devices=8,9"]
+    )
+    assert [arm.label for arm in arms] == [
+        "random system.devices=8",
+        "random system.devices=9",
+        "lyapunov V=0.1 system.devices=8",
+        "lyapunov V=0.1 system.devices=9",
+        "lyapunov V=inf system.devices=8",
+        "lyapunov V=inf system.devices=9",
+    ]
+    assert arms[3].scenario == fs.preset("tiny", ["policy.size=3", "policy.V=0.1", "system.devices=9"])
+    assert arms[0].scenario == fs.preset("tiny", ["policy.name=random", "policy.size=3", "system.devices=8"])
+
+
+def test_without_a_policy_it_is_the_scenarios_own() -> None:
+    assert labels("tiny") == ["lyapunov"]
+    assert labels("tiny", [], [], ["policy.metric=amount,combined"]) == [
+        "lyapunov metric=amount",
+        "lyapunov metric=combined",
+    ]
+
+
+def test_all_policies_and_policies_with_fields() -> None:
+    assert labels("tiny", ["all"]) == POLICIES.names()
+    arms = comparison.arms("tiny", ["lyapunov(V=inf, metric=amount)", "lyapunov"])
+    assert [arm.label for arm in arms] == ["lyapunov(V=inf,metric=amount)", "lyapunov"]
+    assert arms[0].scenario == fs.preset("tiny", ["policy.V=inf", "policy.metric=amount"])
+    assert arms[1].scenario == fs.preset("tiny")
+
+
+def test_a_policy_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    (arm,) = comparison.arms("tiny", [f"{file}:Mine(size=4)"])
+    assert arm.label == f"{file}:Mine(size=4)"
+    assert (type(arm.scenario.policy).__name__, arm.scenario.policy.size) == ("Mine", 4)
+
+
+def test_lists_are_one_value() -> None:
+    arms = comparison.arms("tiny", [], [], ["radio.gain_db=[-5.0, 3.0],[0.0, 1.0]"])
+    assert [arm.scenario.radio.gain_db for arm in arms] == [(-5.0, 3.0), (0.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("policies", "overrides", "vary", "message"),
+    [
+        (["lyapunow"], [], [], "policy.name: 'lyapunow' is not known; did you mean 'lyapunov'"),
+        (["lyapunov(V"], [], [], r"must read name or name\(field=value"),
+        (["lyapunov(V)"], [], [], r"must read name or name\(field=value"),
+        (["lyapunov(W=1)"], [], [], "policy.W: there is no such field"),
+        (["random"], [], ["policy.V=1,2"], "policy.V: there is no such field in random"),
+        (["random"], ["policy.V=1"], [], "policy.V: there is no such field in random"),
+        ([], [], ["policy.V"], "must read section.field=value,value"),
+        ([], [], ["policy.V="], "must read section.field=value,value"),
+        ([], [], ["V=1"], "must read section.field=value,value"),
+        ([], [], ["policy.name=random,lyapunov"], "give each policy as --policy instead"),
+        ([], [], ["policy.V=1,-1"], "policy.V: must be .*, not -1"),
+        ([], [], ["nothing.here=1"], "nothing: there is no such field"),
+    ],
+)
+def test_bad_input_is_one_sentence(policies: list[str], overrides: list[str], vary: list[str], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        comparison.arms("tiny", policies, overrides, vary)
+
+
+def play(plan: Plan, out: Path, **_: Any) -> Any:
+    with ThreadPoolExecutor(1) as executor:
+        return execute(plan, out, executor=executor)
+
+
+def test_summary_against_scipy(tmp_path: Path) -> None:
+    plan = Plan("x", comparison.arms("tiny", ["lyapunov", "random"], NONE), (0, 1, 2, 3))
+    summary = comparison.summarise(play(plan, tmp_path))
+    resources = ["energy_j", "energy_over_budget", "devices_over_budget", "data_used", "fairness", "drops"]
+    assert summary["quantity"].to_list() == resources * 2  # nothing about accuracy
+    energy = np.array(
+        [[fs.simulate(arm.scenario, seed).rounds["energy_mean_j"].mean() for seed in plan.seeds] for arm in plan.arms]
+    )
+    ours, random = summary.filter(quantity="energy_j").rows(named=True)
+    assert ours["difference"] is ours["verdict"] is None
+    low, high = stats.t.interval(0.95, 3, energy[1].mean(), stats.sem(energy[1]))
+    np.testing.assert_allclose([random[name] for name in ("mean", "low", "high")], [energy[1].mean(), low, high])
+    gap = stats.ttest_rel(energy[1], energy[0])
+    low, high = gap.confidence_interval(0.95)
+    np.testing.assert_allclose([random["difference_low"], random["difference_high"]], [low, high])
+    assert random["verdict"] == ("not distinguishable" if gap.pvalue > 0.05 else "higher" if low > 0 else "lower")
+
+
+def test_nothing_finished_says_why(tmp_path: Path) -> None:
+    broken = Arm("a", fs.preset("tiny", ["learning.engine=torch", "learning.model=nowhere:M"]))
+    with pytest.raises(RunError, match=r"no run of 'x' finished: .*nowhere"):
+        comparison.summarise(play(Plan("x", (broken,), (0,)), tmp_path))
+
+
+@pytest.fixture
+def feelstream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
+    """The command line, with its runs in this process; gives the exit code."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("feelstream.cli.playing.execute", play)
+
+    def call(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["feelstream", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return int(ended.value.code or 0)
+
+    return call
+
+
+def test_compare_from_the_command_line(
+    feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learning = ("--set", "learning.engine=torch", "--set", "system.rounds=3", "--set", "learning.steps=2")
+    policies = ("--policy", "lyapunov", "--policy", "random")
+    assert feelstream("compare", "tiny", *policies, "--seeds", "2", "--seed-start", "5", *learning) == 0
+    shown = capsys.readouterr().out
+    assert "accuracy, %" in shown
+    assert "paired t-test" in shown.replace("\n", " ")
+    out = tmp_path / "results" / "compare-tiny"
+    summary = pl.read_csv(out / "summary.csv")
+    assert {"final_accuracy", "accuracy_area", "energy_j", "data_used", "fairness"} <= set(summary["quantity"])
+    assert summary.filter(quantity="final_accuracy")["n"].to_list() == [2, 2]
+    for name in ("report.html", "figures/pareto.png", "figures/pareto.pdf"):
+        assert (out / name).is_file(), name
+    curves = pl.read_parquet(out / "curves.parquet")
+    assert curves.columns == ["quantity", "arm", "round", "mean", "low", "high", "n"]
+    assert len(curves) == 4 * 2 * 3
+    final = curves.filter(quantity="accuracy", arm="random", round=3)["mean"].item()
+    assert math.isclose(final, summary.filter(arm="random", quantity="final_accuracy")["mean"].item())
+
+
+def test_one_seed_gives_no_interval(feelstream: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    two = ("--policy", "lyapunov", "--policy", "random")
+    assert feelstream("compare", "tiny", *two, "--seeds", "1", "--set", *NONE, "--out", "here") == 0
+    shown = capsys.readouterr().out
+    assert "one seed: no interval" in shown
+    assert "±" not in shown
+    assert "accuracy, %" not in shown
+
+
+def test_what_failed_is_told_and_the_rest_is_shown(
+    feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "faulty.py").write_text(MINE.replace("'''Random by another name.'''", "def select(self): ..."))
+    code = feelstream(
+        "compare", "tiny", "--policy", "random", "--policy", "faulty.py:Mine", "--seeds", "5", "--set", *NONE
+    )
+    shown = capsys.readouterr()
+    assert code == 1
+    assert "no seed in common" in shown.out
+    assert "failed: faulty.py:Mine, seed 0; faulty.py:Mine, seed 1; faulty.py:Mine, seed 2 and 2 more: " in shown.err
+    assert "failed in round 1: TypeError" in " ".join(shown.err.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--policy", "nix"), ("--vary", "policy.V"), ("--seeds", "0"), ("--workers", "0"), ("--dask", "nonsense://")],
+)
+def test_bad_input_ends_with_2(
+    feelstream: Callable[..., int], arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert feelstream("compare", "tiny", "--set", *NONE, *arguments) == 2
+    assert "Traceback" not in capsys.readouterr().err

@@ -1,0 +1,165 @@
+"""Intervals, bands and indices against SciPy and closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from feelstream.experiment import statistics as fs
+
+VALUES = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30).filter(lambda x: np.std(x) > 1e-6)
+
+
+@given(VALUES, st.sampled_from([0.8, 0.95, 0.99]))
+def test_interval_is_students(values: list[float], level: float) -> None:
+    low, high = stats.t.interval(level, len(values) - 1, np.mean(values), stats.sem(values))
+    ours = fs.interval(values, level)
+    assert ours.n == len(values)
+    np.testing.assert_allclose((ours.mean, ours.low, ours.high), (np.mean(values), low, high), rtol=1e-9, atol=1e-9)
+
+
+@given(st.lists(st.tuples(st.floats(-10, 10), st.floats(-10, 10)), min_size=2, max_size=20))
+def test_verdict_is_that_of_the_paired_t_test(pairs: list[tuple[float, float]]) -> None:
+    a, b = np.transpose(pairs)
+    if np.std(a - b) < 1e-6:
+        return
+    test = stats.ttest_rel(a, b)
+    if abs(test.pvalue - 0.05) < 1e-9:
+        return
+    expected = "not distinguishable" if test.pvalue > 0.05 else "higher" if test.statistic > 0 else "lower"
+    assert fs.paired_difference(a, b).verdict == expected
+
+
+def test_no_verdict_without_an_interval() -> None:
+    one = fs.interval([0.3])
+    assert (one.mean, one.low, one.high, one.n, one.half_width) == (0.3, None, None, 1, None)
+    assert one.verdict == "one seed: no interval"
+    assert fs.interval([]).verdict == "no seed in common"
+    assert math.isnan(fs.interval([]).mean)
+
+
+def test_equal_differences_are_a_point() -> None:
+    assert fs.paired_difference([1.5, 2.5, 3.5], [1.0, 2.0, 3.0]) == fs.Interval(0.5, 0.5, 0.5, 3)
+    assert fs.paired_difference([1.0, 2.0], [1.0, 2.0]).verdict == "not distinguishable"
+    assert fs.interval([0.1] * 3).verdict == "higher"  # the mean of equal numbers may be off in the last bit
+
+
+def test_saving() -> None:
+    saving = fs.paired_saving([0.8, 0.6], [1.0, 1.0])
+    low, high = stats.t.interval(0.95, 1, 0.3, stats.sem([0.2, 0.4]))
+    np.testing.assert_allclose((saving.mean, saving.low, saving.high), (0.3, low, high))
+
+
+@pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), ([[1.0]], [[2.0]]), ([math.nan, 1.0], [1.0, 2.0])])
+def test_no_interval_of_what_is_not_paired(a: list[float], b: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"seed|pairs"):
+        fs.paired_difference(a, b)
+
+
+def rounds_table() -> pl.DataFrame:
+    """Arm z before arm a; arm a lacks seed 2; only even rounds are tested."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (arm, seed, t, e := rng.uniform(), e / 2, rng.uniform() if t % 2 == 0 else None, 1.0, 0.1 * t, 4, 4 - t % 2)
+        for arm, seeds in (("z", (0, 1, 2)), ("a", (0, 1)))
+        for seed in seeds
+        for t in range(1, 7)
+    ]
+    columns = ["arm", "seed", "round", "energy_mean_j", "energy_mean_cum_j", "accuracy", "loss", "queue_mean_j"]
+    return pl.DataFrame(rows, schema=[*columns, "scheduled", "transmitted"], orient="row")
+
+
+def test_band_by_round() -> None:
+    rounds = rounds_table()
+    band = fs.band_by_round(rounds, "accuracy")
+    assert band.columns == ["arm", "round", "mean", "low", "high", "n"]
+    assert band.select("arm", "round").rows() == [(arm, t) for arm in "za" for t in (2, 4, 6)]
+    for row in band.rows(named=True):
+        values = rounds.filter(arm=row["arm"], round=row["round"])["accuracy"].to_numpy()
+        low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+        np.testing.assert_allclose((row["mean"], row["low"], row["high"]), (values.mean(), low, high))
+    one = fs.band_by_round(rounds.filter(seed=0), "accuracy")
+    assert one["low"].null_count() == one["high"].null_count() == len(one) == 6
+
+
+def test_per_run_and_pairs_over_common_seeds() -> None:
+    rounds = rounds_table()
+    runs = fs.per_run(rounds)
+    assert runs.select("arm", "seed").rows() == [("z", 0), ("z", 1), ("z", 2), ("a", 0), ("a", 1)]
+    one = rounds.filter(arm="z", seed=1)
+    tested = one.drop_nulls("accuracy")
+    area = integrate.trapezoid(tested["accuracy"].to_numpy(), tested["round"].to_numpy()) / 4
+    expected = ("z", 1, one["accuracy"][-1], pytest.approx(area), 1.0, one["energy_mean_cum_j"][-1], 0.1 * 6, 3 / 24)
+    assert runs.row(1)[:8] == expected
+    for percent in (80, 90):
+        reached = (fs.rounds_to_reach(one, percent / 100), fs.joules_to_reach(one, percent / 100))
+        assert (runs[f"rounds_to_{percent}"][1], runs[f"joules_to_{percent}"][1]) == reached
+    energy = dict(zip(runs.select("arm", "seed").rows(), runs["energy_j"], strict=True))
+    differences = [energy["a", seed] - energy["z", seed] for seed in (0, 1)]
+    assert fs.compare_arms(runs, "energy_j", "a", "z") == fs.interval(differences)
+
+
+def test_runs_that_learn_nothing_have_no_accuracy() -> None:
+    nothing = rounds_table().with_columns(pl.lit(None, pl.Float64).alias("accuracy"))
+    assert fs.per_run(nothing)["final_accuracy"].null_count() == 5
+    assert fs.per_run(nothing)["accuracy_area"].null_count() == 5
+    assert len(fs.band_by_round(nothing, "accuracy")) == 0
+    assert fs.compare_arms(fs.per_run(nothing), "final_accuracy", "a", "z").verdict == "no seed in common"
+
+
+def test_reaching_an_accuracy() -> None:
+    run = pl.DataFrame(
+        {"round": [1, 2, 3, 4], "accuracy": [None, 0.5, None, 0.8], "energy_mean_j": [1.0, 2.0, 4.0, 8.0]}
+    )
+    assert (fs.rounds_to_reach(run, 0.5), fs.joules_to_reach(run, 0.5)) == (2, 3.0)
+    assert (fs.rounds_to_reach(run, 0.6), fs.joules_to_reach(run, 0.6)) == (4, 15.0)
+    assert (fs.rounds_to_reach(run, 0.9), fs.joules_to_reach(run, 0.9)) == (None, None)
+
+
+def test_mean_height_of_a_line_and_of_a_point() -> None:
+    assert fs.mean_height([10, 20, 40], [1.0, 2.0, 4.0]) == pytest.approx(2.5)
+    assert fs.mean_height([7], [0.25]) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("shares", "index"),
+    [([3, 3, 3], 1), ([0, 0, 5, 0], 0.25), ([0, 0], 1), ([1, 2, 3], 36 / 42), ([1e-300, 1e300], 0.5)],
+)
+def test_jain_index(shares: list[float], index: float) -> None:
+    assert fs.jain_index(shares) == pytest.approx(index)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=20), st.floats(1e-3, 1e3))
+def test_jain_index_knows_no_unit(shares: list[float], unit: float) -> None:
+    index = fs.jain_index(shares)
+    assert 1 / len(shares) <= index * (1 + 1e-12)
+    assert index <= 1 + 1e-12
+    if max(shares) > 1e-200:
+        assert fs.jain_index([unit * share for share in shares]) == pytest.approx(index)
+
+
+def test_drops_are_a_share_of_the_scheduled() -> None:
+    assert fs.drop_share(pl.DataFrame({"scheduled": [2, 0, 3], "transmitted": [1, 0, 3]})) == 0.2
+    assert fs.drop_share(pl.DataFrame({"scheduled": [0, 0], "transmitted": [0, 0]})) is None
+
+
+def test_pareto_front_by_hand() -> None:
+    """(1, 1) is cheapest, (2, 5) and (4, 6) gain more; (3, 5), (4, 5) and (1, 0) are beaten; equal ones are not."""
+    cost, gain = [1, 2, 3, 4, 4, 2, 1], [1, 5, 5, 6, 5, 5, 0]
+    assert fs.pareto_front(cost, gain).tolist() == [True, True, False, True, False, True, False]
+    assert fs.pareto_front([], []).tolist() == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
+def test_pareto_front_is_what_nobody_beats(points: list[tuple[int, int]]) -> None:
+    front = fs.pareto_front([x for x, _ in points], [y for _, y in points])
+    for (x, y), on_it in zip(points, front, strict=True):
+        beaten = any(a <= x and b >= y and (a, b) != (x, y) for a, b in points)
+        assert on_it == (not beaten)
+    assert front.any()

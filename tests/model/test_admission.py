@@ -1,0 +1,132 @@
+"""Admission against brute force over subsets and against the paper's loop, written out."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import system
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feelstream.model.admission import admit_largest, admit_paper, transmit
+from feelstream.model.system import System
+from feelstream.scenario.files import preset
+
+# An update takes between 4 ms and seconds, depending on who shares the band: the deadline cuts everywhere.
+RATIOS = st.sampled_from([0.0, 1e-7, 8e-5, 1e-4, 1e-2, 0.3, 1.0, 4.0])
+LEFT = st.sampled_from([-1.0, 0.0, 0.002, 0.004, 0.02, 0.1, 2.0])
+DEVICES = st.lists(st.tuples(RATIOS, LEFT), min_size=0, max_size=7)
+SYSTEMS = st.sampled_from([{}, {"link_margin": 1.0}, {"bandwidth_hz": 1e6, "received_power_w": 2.5e-7}])
+
+
+def late(n: int, ratio: float, left_s: float, of: System) -> bool:
+    """The rule as the model states it, for one device."""
+    if left_s <= 0:
+        return True
+    snr = n * of.received_power_w * ratio / of.link_margin / (of.bandwidth_hz * of.noise_w_per_hz)
+    rate = of.bandwidth_hz / n * math.log2(1 + snr)
+    return rate == 0 or of.update_bits / rate > left_s
+
+
+def paper_loop(devices: list[tuple[float, float]], of: System) -> list[int]:
+    kept = list(range(len(devices)))
+    while any(late(len(kept), *devices[k], of) for k in kept):
+        tardy = [k for k in kept if late(len(kept), *devices[k], of)]
+        kept.remove(min(tardy, key=lambda k: devices[k]))  # least |g|²/β, then least time left
+    return kept
+
+
+def arrays(devices: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([ratio for ratio, _ in devices], float), np.array([left for _, left in devices], float)
+
+
+@given(DEVICES, SYSTEMS)
+def test_paper_follows_the_loop(devices: list[tuple[float, float]], changes: dict[str, Any]) -> None:
+    of = system(**changes)
+    found = [devices[k] for k in np.flatnonzero(admit_paper(*arrays(devices), of))]
+    assert sorted(found) == sorted(devices[k] for k in paper_loop(devices, of))
+
+
+@given(DEVICES, SYSTEMS)
+def test_largest_against_all_subsets(devices: list[tuple[float, float]], changes: dict[str, Any]) -> None:
+    of = system(**changes)
+    kept = np.flatnonzero(admit_largest(*arrays(devices), of))
+    assert not any(late(len(kept), *devices[k], of) for k in kept)
+    larger = combinations(devices, len(kept) + 1)
+    assert all(any(late(len(chosen), *device, of) for device in chosen) for chosen in larger)
+
+
+@given(DEVICES, SYSTEMS)
+def test_largest_never_keeps_fewer_than_paper(devices: list[tuple[float, float]], changes: dict[str, Any]) -> None:
+    of = system(**changes)
+    assert admit_largest(*arrays(devices), of).sum() >= admit_paper(*arrays(devices), of).sum()
+
+
+def test_the_case_in_which_paper_keeps_one_and_largest_two() -> None:
+    ratio, left = np.array([8e-5, 1e-4, 1.0]), np.array([0.02, 0.004, 2.0])
+    assert admit_paper(ratio, left, system()).tolist() == [False, False, True]
+    assert admit_largest(ratio, left, system()).tolist() == [True, False, True]
+
+
+def test_of_equally_large_sets_the_strongest_channels_are_kept() -> None:
+    of = system(bandwidth_hz=1e6, received_power_w=2.5e-7)
+    ratio, left = np.array([3.0, 9.0, 5.0, 7.0]), np.full(4, 0.6)
+    kept = admit_largest(ratio, left, of)
+    assert 0 < kept.sum() < 4
+    assert ratio[kept].min() > ratio[~kept].max()
+
+
+@given(
+    st.lists(st.tuples(st.floats(2e7, 2e9), st.floats(0.3, 2), st.floats(0, 5)), max_size=6),
+    st.sampled_from(["paper", "largest"]),
+    SYSTEMS,
+)
+def test_what_a_transmission_costs(
+    devices: list[tuple[float, float, float]], rule: str, changes: dict[str, Any]
+) -> None:
+    of = system(admission=rule, **changes)
+    f_hz, beta, fade = (np.array([device[i] for device in devices], float) for i in range(3))
+    spent = transmit(of, f_hz, beta, gain=beta * fade)
+    n = int(spent.sent.sum())
+    assert spent.bandwidth_share.sum() == pytest.approx(1 if n else 0)
+    for k, (f, b, r) in enumerate(devices):
+        assert spent.e_cmp_j[k] == pytest.approx(of.power_coefficient * of.cycles * f * f)
+        if not spent.sent[k]:
+            assert spent.e_tr_j[k] == spent.t_tr_s[k] == spent.power_w[k] == 0
+            continue
+        power = of.received_power_w / b
+        rate = of.bandwidth_hz / n * math.log2(1 + n * power * b * r / (of.bandwidth_hz * of.noise_w_per_hz))
+        assert spent.e_tr_j[k] == pytest.approx(power * of.update_bits / rate)
+        assert spent.t_cmp_s[k] + spent.t_tr_s[k] <= of.round_s * (1 + 1e-9)  # the true deadline
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_the_papers_table_drops_about_one_device_in_a_hundred_thousand(n: int) -> None:
+    """P(late) = 1 − exp(−r*), r* the least ratio that is on time, averaged over the feasible CPU frequencies."""
+    of = system()
+
+    def least_ratio(f_hz: Any) -> Any:
+        left_s = of.round_s - of.cycles / f_hz
+        noise = of.bandwidth_hz * of.noise_w_per_hz / (n * of.received_power_w)
+        return of.link_margin * (2 ** (of.update_bits * n / (of.bandwidth_hz * left_s)) - 1) * noise
+
+    slowest, fastest = of.cycles / (of.round_s - of.surrogate_time_s(n)), of.frequency_hz[1]
+    late_share = -np.expm1(-least_ratio(np.linspace(slowest, fastest, 10**6))).mean()
+    assert 3e-6 < late_share < 3e-5
+    # The threshold is where the program's own test turns.
+    f_hz = 0.12e9
+    below, above = least_ratio(f_hz) * (1 - 1e-9), least_ratio(f_hz) * (1 + 1e-9)
+    others = np.ones(n - 1)
+    for ratio, sent in ((below, False), (above, True)):
+        left = np.full(n, of.round_s - of.cycles / f_hz)
+        assert admit_paper(np.append(ratio, others), left, of)[0] == sent
+
+
+def test_the_stress_setting_is_bound_by_the_radio() -> None:
+    of = preset("stress").known_system(10)
+    assert 4 * of.received_power_w / (of.bandwidth_hz * of.noise_w_per_hz) == pytest.approx(10, rel=1e-3)  # 10 dB
+    assert of.surrogate_time_s(4) == pytest.approx(0.8, rel=0.02)

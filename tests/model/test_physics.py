@@ -1,0 +1,71 @@
+"""The paper's table in numbers, and the formulas against plain Python."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from builders import system
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feelstream.model import physics
+from feelstream.scenario import Scenario
+
+
+def test_the_papers_model_and_update() -> None:
+    scenario = Scenario()
+    assert scenario.radio.update_bits == 32 * 21840
+    assert scenario.cpu.cycles == 600 * 32 * 21840
+
+
+def test_the_slowest_cpu_that_can_meet_the_papers_deadline() -> None:
+    scenario = Scenario()
+    assert physics.compute_time_s(scenario.cpu.cycles, 0.1048e9) == pytest.approx(scenario.system.round_s, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n", "time_s", "energy_j"), [(2, 3.6e-3, 2.3e-3), (4, 6.9e-3, 4.4e-3)])
+def test_the_papers_surrogate_time_and_energy(n: int, time_s: float, energy_j: float) -> None:
+    of = system()
+    assert of.surrogate_time_s(n) == pytest.approx(time_s, rel=0.01)
+    assert of.received_power_w * of.surrogate_time_s(n) == pytest.approx(energy_j, rel=0.02)  # β = 1
+
+
+def test_computing_dominates_energy_a_hundred_to_one() -> None:
+    of = system()
+    low, high = of.frequency_hz
+    computing = of.power_coefficient * of.cycles * (high**3 - low**3) / (3 * (high - low))  # mean of λ c f²
+    assert 50 < computing / (of.received_power_w * of.surrogate_time_s(2)) < 200
+
+
+def test_powers() -> None:
+    assert physics.watts(28.0) == pytest.approx(0.630957, rel=1e-6)
+    assert physics.watts(0.0) == pytest.approx(1e-3)
+
+
+@given(
+    n=st.integers(1, 1000),
+    power=st.floats(1e-9, 1e3),
+    bandwidth=st.floats(1e3, 1e9),
+    noise=st.floats(1e-20, 1e-8),
+    discount=st.floats(0.1, 2),
+    bits=st.floats(1, 1e9),
+)
+def test_rates_and_times(n: int, power: float, bandwidth: float, noise: float, discount: float, bits: float) -> None:
+    snr = n * power / (bandwidth * noise)
+    rate = bandwidth / n * math.log1p(snr) / math.log(2)
+    assert physics.rate_bit_per_s(n, np.array([power]), bandwidth, noise)[0] == pytest.approx(rate)
+    assert physics.surrogate_time_s(n, power, bandwidth, noise, discount, bits) == pytest.approx(
+        bits / (discount * rate)
+    )
+
+
+def test_a_rate_of_nothing_takes_for_ever() -> None:
+    assert physics.surrogate_time_s(1, 1e-300, 1.0, 1e100, 1.0, 1.0) == math.inf
+
+
+@given(st.floats(1e7, 2e9), st.floats(1, 1e12))
+def test_computing(f_hz: float, cycles: float) -> None:
+    assert physics.compute_energy_j(1e-27, cycles, np.array([f_hz]))[0] == pytest.approx(1e-27 * cycles * f_hz**2)
+    assert physics.compute_time_s(cycles, f_hz) * f_hz == pytest.approx(cycles)

@@ -1,0 +1,281 @@
+"""The solver for a given set: against SciPy's, by its optimality conditions, and at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import KINDS, problem
+from scipy.optimize import brentq, minimize, minimize_scalar
+
+from feelstream.policies.solvers.joint import Devices, allocate, energy_j, least_power_w, respond
+from feelstream.policies.solvers.joint.roots import falling_root
+
+
+def plain_energy_j(d: Devices, k: int, tau: float, rho: float) -> float:
+    """e(τ, ρ) as it is written, for one device."""
+    sending = tau * rho * d.kappa_w[k] * (np.exp(d.airtime_s / (rho * tau)) - 1)
+    return d.work_j_s2 / (d.round_s - tau) ** 2 + sending
+
+
+def least_at_share(d: Devices, k: int, rho: float) -> tuple[float, float]:
+    """(least energy, its τ) of one device at a share, by SciPy's scalar search between the deadline's two ends."""
+
+    def power(tau: float) -> float:
+        return rho * d.kappa_w[k] * np.expm1(min(d.airtime_s / (rho * tau), 700.0)) - d.power_w[k]
+
+    longest = float(d.sending_s[k])
+    if power(longest) >= 0:
+        shortest = longest
+    else:
+        tiny = d.airtime_s / rho / 700
+        shortest = tiny if power(tiny) <= 0 else brentq(power, tiny, longest, xtol=1e-15, rtol=1e-14)
+    # In the logarithm, since the best time may be a thousandth of the longest.
+    found = minimize_scalar(
+        lambda u: plain_energy_j(d, k, np.exp(u), rho),
+        bounds=(np.log(shortest), np.log(longest) + 1e-15),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    ends = [(plain_energy_j(d, k, tau, rho), tau) for tau in (shortest, longest)]
+    return min([(float(found.fun), float(np.exp(found.x))), *ends])
+
+
+def by_search(d: Devices) -> float:
+    """The least Σ w e of two devices by scalar search over the first one's share, each share's time by another."""
+
+    def total(share: float) -> float:
+        return d.weight[0] * least_at_share(d, 0, share)[0] + d.weight[1] * least_at_share(d, 1, 1 - share)[0]
+
+    low, high = np.log(d.share_min[0]), np.log(1 - d.share_min[1])
+    found = minimize_scalar(lambda z: total(np.exp(z)), bounds=(low, high), method="bounded", options={"xatol": 1e-11})
+    return min(float(found.fun), total(np.exp(low)), total(np.exp(high)))
+
+
+def by_slsqp(d: Devices) -> float:
+    """The least Σ w e by SLSQP in (log τ, log ρ) with every constraint written out."""
+    n = len(d.weight)
+    tau0, rho0 = d.sending_s * 0.999, d.share_min + (1 - d.share_min.sum()) / n
+    unit = float(sum(d.weight[k] * plain_energy_j(d, k, tau0[k], rho0[k]) for k in range(n)))
+
+    def parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.exp(z[:n]), np.exp(z[n:])
+
+    def total(z: np.ndarray) -> float:
+        tau, rho = parts(z)
+        return float(sum(d.weight[k] * plain_energy_j(d, k, tau[k], rho[k]) for k in range(n))) / unit
+
+    def slack(z: np.ndarray) -> np.ndarray:
+        tau, rho = parts(z)
+        power = np.log(d.power_w / d.kappa_w / rho) - np.log(np.expm1(d.airtime_s / (rho * tau)))
+        return np.concatenate([[1 - rho.sum()], power, np.log(d.sending_s / tau)])
+
+    best = np.inf
+    for shrink in (1.0, 0.3, 0.1):
+        tau = np.maximum(tau0 * shrink, tau0 * 0.05)
+        with np.errstate(all="ignore"):
+            found = minimize(
+                total,
+                np.concatenate([np.log(tau), np.log(rho0)]),
+                constraints=[{"type": "ineq", "fun": slack}],
+                method="SLSQP",
+                options={"ftol": 1e-15, "maxiter": 1000},
+            )
+        if np.isfinite(found.fun) and slack(found.x).min() >= -1e-8:
+            best = min(best, found.fun)
+    return best * unit
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
+    """SciPy's SLSQP, and for two devices a nested scalar search, agree to 1e-6."""
+    rng = np.random.default_rng(100 * n + KINDS.index(kind))
+    tested = 0
+    for _ in range(4):
+        d = problem(kind, (n,), rng)
+        ours = allocate(d)
+        if not ours.feasible:
+            continue
+        tested += 1
+        total = float((d.weight * ours.energy_j).sum())
+        assert total == pytest.approx(by_slsqp(d), rel=1e-6)
+        if n == 2:
+            assert total == pytest.approx(by_search(d), rel=1e-6)
+    assert tested >= 2
+
+
+def least_at_share_slopes(d: Devices, tau: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """∂e/∂τ and ∂e/∂ρ by the chain rule on y = τρ."""
+    y = tau * rho
+    x = d.airtime_s / y
+    by_y = d.kappa_w * (np.expm1(x) - x * np.exp(x))
+    return 2 * d.work_j_s2 / (d.round_s - tau) ** 3 + rho * by_y, tau * by_y
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_residual_in_the_optimality_conditions(kind: str) -> None:
+    """Multipliers are found from the gradient and must have the right signs; the band is used up."""
+    rng = np.random.default_rng(7)
+    d = problem(kind, (60, 5), rng)
+    ours = allocate(d)
+    rows = np.flatnonzero(ours.feasible)
+    assert len(rows) >= 20
+    d, tau, rho = d.take(rows), ours.sending_s[rows], ours.share[rows]
+    price = np.exp(ours.log_price[rows])[:, None]
+    np.testing.assert_allclose(rho.sum(axis=1), 1.0, rtol=1e-12)
+    assert (tau <= d.sending_s).all()
+    power = least_power_w(d, tau, rho)
+    assert (power <= d.power_w * (1 + 1e-9)).all()
+    by_tau, by_rho = (d.weight * slope for slope in least_at_share_slopes(d, tau, rho))
+    x = d.airtime_s / (tau * rho)
+    # ∂P/∂τ and ∂P/∂ρ, both negative
+    power_by_tau = -d.kappa_w * rho * np.exp(x) * x / tau
+    power_by_rho = d.kappa_w * (np.expm1(x) - x * np.exp(x))
+    limited, at_end = power >= d.power_w * (1 - 1e-9), tau >= d.sending_s * (1 - 1e-12)
+    on_power = np.where(limited, -(by_rho + price) / power_by_rho, 0.0)
+    on_time = np.where(at_end, -(by_tau + on_power * power_by_tau), 0.0)
+    size = 2 * d.weight * d.work_j_s2 / (d.round_s - tau) ** 3 + np.abs(on_power * power_by_tau)
+    assert (on_power >= -1e-7 * price / np.abs(power_by_rho)).all()
+    assert (on_time >= -1e-6 * size).all()
+    assert (np.abs(by_rho + price + on_power * power_by_rho) <= 1e-6 * price).all()
+    assert (np.abs(by_tau + on_power * power_by_tau + on_time) <= 1e-6 * size).all()
+
+
+def test_the_limits_bind_somewhere() -> None:
+    """Otherwise the test above would not have met the cases it is for."""
+    rng = np.random.default_rng(7)
+    limited = at_end = free = 0
+    for kind in KINDS:
+        d = problem(kind, (60, 5), rng)
+        ours = allocate(d)
+        ok = ours.feasible[:, None]
+        limited += int((ok & (ours.power_w >= d.power_w * (1 - 1e-9))).sum())
+        at_end += int((ok & (ours.sending_s >= d.sending_s)).sum())
+        free += int((ok & (ours.power_w < d.power_w * 0.99) & (ours.sending_s < d.sending_s * 0.99)).sum())
+    assert min(limited, at_end, free) >= 50
+
+
+def test_energy_is_jointly_convex() -> None:
+    """The Hessian of τρ(e^{a/(τρ)} − 1) has a positive determinant, x from 1e-3 to 100, by exact second derivatives."""
+    x = np.geomspace(1e-3, 100, 400)
+    # with y = τρ, g = y(e^{a/y} − 1): g' and y g'', a = 1
+    first, second = np.expm1(x) - x * np.exp(x), x * x * np.exp(x)
+    assert (first < 0).all()
+    assert (second > 0).all()
+    assert (first + 2 * second > 0).all()  # determinant = −g' (g' + 2 y g'')
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_midpoints_never_cost_more(kind: str) -> None:
+    """Convexity as such: e at the middle of two allowed points is at most their mean, and the middle is allowed."""
+    rng = np.random.default_rng(3)
+    d = problem(kind, (500,), rng)
+    tau, rho = (d.sending_s * rng.uniform(0.2, 1, (2, 500)), rng.uniform(0.05, 1, (2, 500)))
+    power = least_power_w(d, tau, rho)
+    middle = least_power_w(d, tau.mean(axis=0), rho.mean(axis=0))
+    assert (middle <= power.max(axis=0) * (1 + 1e-12)).all()
+    energies = energy_j(d, tau, rho)
+    assert (energy_j(d, tau.mean(axis=0), rho.mean(axis=0)) <= energies.mean(axis=0) * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_feasible_exactly_if_the_least_shares_fit(kind: str) -> None:
+    rng = np.random.default_rng(11)
+    d = problem(kind, (300, 4), rng)
+    able = np.isfinite(d.share_min)
+    tau = np.where(able, d.sending_s, 1.0)
+    share = np.where(able, d.share_min, 1.0)
+    power = least_power_w(d, tau, share)
+    np.testing.assert_allclose(power[able], np.broadcast_to(d.power_w, able.shape)[able], rtol=1e-9)
+    # Without any share: even an endless band at full power would be late.
+    assert (d.kappa_w * d.airtime_s / d.sending_s)[~able].min(initial=np.inf) >= np.min(d.power_w)
+    solved = allocate(d)
+    np.testing.assert_array_equal(solved.feasible, d.share_min.sum(axis=1) <= 1)
+    assert np.isnan(solved.energy_j[~solved.feasible]).all()
+    assert np.isfinite(solved.energy_j[solved.feasible]).all()
+
+
+def test_no_room_at_all_still_has_an_answer() -> None:
+    """Least shares that add up to 1 exactly leave one point, at full power and full frequency."""
+    rng = np.random.default_rng(5)
+    d = problem("power", (1,), rng)
+    for _ in range(50):
+        d = problem("power", (1,), rng)
+        if d.share_min[0] < 0.3:
+            break
+    twin = d.take(np.zeros(2, int))
+    power = d.kappa_w / 2 * np.expm1(d.airtime_s * 2 / d.sending_s)
+    tight = Devices.of(
+        twin.weight, twin.kappa_w, twin.sending_s, power * (1 + 1e-13), d.round_s, d.work_j_s2, d.airtime_s
+    )
+    solved = allocate(tight)
+    assert solved.feasible
+    np.testing.assert_allclose(solved.share, 0.5, rtol=1e-9)
+    np.testing.assert_allclose(solved.sending_s, d.sending_s[0], rtol=1e-9)
+
+
+def test_one_device_gets_the_whole_band() -> None:
+    d = problem("paper", (1,), np.random.default_rng(0))
+    solved = allocate(d)
+    assert solved.share[0] == 1.0
+    assert solved.energy_j[0] == pytest.approx(least_at_share(d, 0, 1.0)[0], rel=1e-9)
+
+
+def test_equal_devices_share_alike_and_many_fit() -> None:
+    one = problem("paper", (1,), np.random.default_rng(1))
+    solved = allocate(one.take(np.zeros(1000, int)))
+    np.testing.assert_allclose(solved.share, 1e-3, rtol=1e-9)
+
+
+def test_the_scale_of_the_weights_does_not_matter() -> None:
+    d = problem("stress", (4,), np.random.default_rng(2))
+    far = Devices.of(d.weight * 1e-25, d.kappa_w, d.sending_s, d.power_w, d.round_s, d.work_j_s2, d.airtime_s)
+    np.testing.assert_allclose(allocate(far).share, allocate(d).share, rtol=1e-9)
+
+
+def test_with_computing_done_all_the_time_left_is_used() -> None:
+    """Computing energy 0: the admission problem; shares from SciPy on the shares alone."""
+    rng = np.random.default_rng(4)
+    for kind in ("paper", "stress", "wide"):
+        base = problem(kind, (2,), rng)
+        d = Devices.of(base.weight, base.kappa_w, base.sending_s, base.power_w, base.round_s, 0.0, base.airtime_s)
+        solved = allocate(d)
+        np.testing.assert_array_equal(solved.sending_s, d.sending_s)
+
+        def total(rho: float, d: Devices = d) -> float:
+            return sum(
+                d.weight[k] * plain_energy_j(d, k, d.sending_s[k], share) for k, share in enumerate((rho, 1 - rho))
+            )
+
+        low, high = d.share_min[0], 1 - d.share_min[1]
+        found = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
+        best = min(found.fun, total(low), total(high))
+        assert float((d.weight * solved.energy_j).sum()) == pytest.approx(best, rel=1e-6)
+
+
+def test_asking_for_band_falls_with_its_price() -> None:
+    for kind in KINDS:
+        d = problem(kind, (50,), np.random.default_rng(6))
+        prices = np.linspace(-40, 20, 61)[:, None]
+        answer = respond(d, prices)
+        able = np.isfinite(d.share_min)
+        assert (np.diff(answer.share[:, able], axis=0) <= 1e-9 * answer.share[1:, able]).all()
+        assert np.isnan(answer.share[:, ~able]).all()
+        # The stated elasticity against a difference quotient, where no limit is crossed in between.
+        near = respond(d, prices + 1e-5)
+        measured = (np.log(near.share) - np.log(answer.share))[:, able] / 1e-5
+        agrees = np.isclose(measured, answer.elasticity[:, able], atol=1e-3, rtol=1e-3)
+        assert agrees.mean() > 0.99
+
+
+def test_falling_root_needs_few_steps_and_keeps_to_the_bracket() -> None:
+    calls = 0
+
+    def steep(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal calls
+        calls += 1
+        return np.exp(-u) - np.array([1e-8, 1.0, 1e8, 1e-300]), -np.exp(-u)
+
+    root = falling_root(steep, np.full(4, -5.0), np.full(4, 30.0))
+    np.testing.assert_allclose(root, [8 * np.log(10), 0.0, -5.0, 30.0], atol=1e-9)
+    assert calls <= 100

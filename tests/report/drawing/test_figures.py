@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import re
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.colors import to_rgb
+from scipy import stats
+
+from feelstream.experiment import paper as reproduce
+from feelstream.report.drawing import figures
+from feelstream.report.drawing.quantities import QUANTITIES, axis_limits
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES
+from feelstream.report.paper.curves import CURVES, curves
+
+ALL = tuple(reproduce.FIGURES.values())
+
+
+def made_up(figure_list=ALL, rounds: int = 40) -> pl.DataFrame:
+    """Smooth curves with bands for every panel."""
+    rows = []
+    t = np.arange(1, rounds + 1)
+    for figure in figure_list:
+        for panel in figure.panels:
+            for index, curve in enumerate(panel.curves):
+                mean = 0.9 * (1 - np.exp(-t / (5 + index)))
+                rows += [
+                    (panel.key, panel.quantity, curve.arm, int(r), m, m - 0.02, m + 0.02, 10)
+                    for r, m in zip(t, mean, strict=True)
+                ]
+    return pl.DataFrame(rows, schema=dict(CURVES), orient="row")
+
+
+@pytest.mark.parametrize("panel", [panel for figure in ALL for panel in figure.panels], ids=lambda panel: panel.key)
+def test_panels_fit_a_column_and_have_units_and_one_line_per_curve(panel):
+    figure = figures.panel_figure(panel, made_up())
+    (axes,) = figure.axes
+    assert figure.get_figwidth() == COLUMN_WIDTH_IN
+    assert axes.get_xlabel() == "Round"
+    assert re.search(r"\((%|nat|mJ per round)\)$", axes.get_ylabel())
+    assert [line.get_label() for line in axes.get_lines()] == [curve.name for curve in panel.curves]
+    assert len(axes.collections) == len(panel.curves)  # a band each
+    # Without colour the curves still differ: in dashes and in markers.
+    assert len({(str(line.get_linestyle()), line.get_marker()) for line in axes.get_lines()}) == len(panel.curves)
+
+
+def test_the_legend_covers_no_data():
+    for paper_figure in ALL:
+        figure = figures.composite(paper_figure, made_up())
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+        for axes in figure.axes:
+            assert not box.overlaps(axes.get_window_extent())
+
+
+def test_drawing_leaves_no_global_state_behind():
+    import sys
+
+    before = dict(mpl.rcParams)
+    figures.panel_figure(ALL[0].panels[0], made_up())
+    assert dict(mpl.rcParams) == before
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_threads_may_draw_at_once():
+    """Every thread gets our style, and none leaves it behind."""
+    before = dict(mpl.rcParams)
+    panels = [panel for figure in ALL for panel in figure.panels] * 2
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda panel: figures.panel_figure(panel, made_up()), panels))
+    assert {figure.axes[0].spines["top"].get_visible() for figure in made} == {False}
+    assert {figure.axes[0].xaxis.label.get_size() for figure in made} == {8.0}
+    assert dict(mpl.rcParams) == before
+
+
+def test_pdf_embeds_truetype_fonts(tmp_path):
+    (pdf,) = figures.save(figures.panel_figure(ALL[0].panels[0], made_up()), tmp_path, "fig1a", formats=("pdf",))
+    raw = pdf.read_bytes()
+    objects = raw + b"".join(_inflated(raw))
+    assert b"/Type3" not in objects
+    assert b"/FontFile2" in objects  # the TrueType program itself
+
+
+def _inflated(raw: bytes):
+    for part in re.findall(rb"stream\r?\n(.*?)endstream", raw, re.S):
+        try:
+            yield zlib.decompress(part)
+        except zlib.error:
+            continue
+
+
+def test_the_same_curves_give_the_same_bytes(tmp_path):
+    first, second = tmp_path / "1", tmp_path / "2"
+    for directory in (first, second):
+        directory.mkdir()
+        figures.save(figures.composite(ALL[1], made_up()), directory, "fig2")
+    for name in ("fig2.pdf", "fig2.png"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def test_accuracy_axes_stop_at_what_is_possible():
+    high = made_up().with_columns(high=pl.lit(1.3), low=pl.lit(-0.3))
+    (axes,) = figures.panel_figure(ALL[0].panels[0], high).axes
+    assert axes.get_ylim() == (0.0, 100.0)
+
+
+def test_bands_do_not_flatten_the_lines():
+    loss = QUANTITIES["loss"]
+    assert axis_limits(loss, [1.0, 2.0], [0.9, 1.9], [1.1, 2.1]) == pytest.approx((0.852, 2.148))  # all of the band
+    assert axis_limits(loss, [1.0, 2.0], [-40.0], [60.0]) == pytest.approx((0.42, 2.58))  # half a height each side
+    assert axis_limits(loss, [0.1, 2.1], [-40.0], [60.0]) == pytest.approx((0.0, 3.22), abs=0.1)  # never below 0
+    low, high = axis_limits(loss, [0.0, 0.0], [], [])
+    assert low < high
+
+
+def test_neighbouring_colours_differ_in_grey():
+    """Curves 1 to 4 are the most that the paper's panels have; bands overlap, so dashes alone are not enough."""
+    grey = [np.dot([0.299, 0.587, 0.114], to_rgb(style.light)) for style in LINE_STYLES[:4]]
+    assert len({style.mpl_dash for style in LINE_STYLES[:6]}) == 6
+    assert abs(grey[0] - grey[1]) > 0.05
+
+
+def test_curves_are_the_bands_of_the_runs(paper_results, paper_output):
+    """Recomputed here from the single runs with another library's t interval."""
+    stored = pl.read_csv(paper_output / "curves.csv", schema=dict(CURVES))
+    assert stored.equals(pl.read_parquet(paper_output / "curves.parquet"))
+    assert set(stored["panel"]) == {"1c", "1d"}  # nothing was learned, so there is no accuracy to show
+    for arm in paper_results.plan.arms:
+        values = np.array(
+            [paper_results.run(arm.label, seed).rounds["energy_mean_cum_j"] for seed in paper_results.plan.seeds]
+        )
+        shown = stored.filter(pl.col("arm") == arm.label).sort("round")
+        assert shown["round"].to_list() == list(range(1, 7))
+        np.testing.assert_allclose(shown["mean"], values.mean(axis=0))
+        low, high = stats.t.interval(0.95, len(values) - 1, values.mean(axis=0), stats.sem(values, axis=0))
+        np.testing.assert_allclose(shown["low"], low)
+        np.testing.assert_allclose(shown["high"], high)
+        assert set(shown["n"]) == {3}
+
+
+def test_one_seed_has_a_line_and_no_band(paper_results):
+    rounds = paper_results.rounds().filter(pl.col("seed") == 0)
+    table = curves((reproduce.FIGURES["fig1"],), rounds)
+    assert table["low"].null_count() == table.height
+    (axes,) = figures.panel_figure(reproduce.FIGURES["fig1"].panels[2], table).axes
+    assert len(axes.get_lines()) == 4

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+
+import feelstream as fs
+from feelstream import report
+from feelstream.errors import RunError
+from feelstream.experiment import Arm, Failure, Plan, Results
+from feelstream.report.html import charts, device_maps
+from feelstream.report.html.groups import groups
+
+from .conftest import NASTY, played
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page: elements with their attributes, and the text outside scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag in ("script", "style", "title", "option", "summary", "pre"):
+            self._open.append(tag)
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        if self._open and self._open[-1] == tag:
+            self._open.pop()
+
+    def handle_data(self, data):
+        if "script" in self._open:
+            self.scripts[-1] += data
+        elif "style" not in self._open:
+            self.words.append(data)
+
+    @property
+    def data(self):
+        return json.loads(self.scripts[0])
+
+
+@pytest.fixture(scope="module")
+def learned_text(learned_results, tmp_path_factory) -> str:
+    return report.write(learned_results, tmp_path_factory.mktemp("learned-report")).report.read_text(encoding="utf-8")
+
+
+def test_nothing_is_fetched_from_anywhere(paper_output, learned_text):
+    for text in ((paper_output / "report.html").read_text(encoding="utf-8"), learned_text):
+        page = Page(text)
+        for tag, attributes in page.elements:
+            assert "src" not in attributes, tag
+            link = attributes.get("href")
+            if link is not None:
+                assert link.startswith(("#", "data:,")) or link == "https://arxiv.org/abs/2305.01238"
+        style = re.search(r"<style>(.*?)</style>", text, re.S)
+        assert style is not None
+        assert "url(" not in style[1]
+        assert "@import" not in style[1]
+        assert len(re.findall("plotly.js v", text)) == 1
+
+
+def test_labels_cannot_become_markup(learned_text):
+    page = Page(learned_text)
+    assert "img" not in {tag for tag, _ in page.elements}
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    assert "<b>tiny</b>" not in learned_text
+    assert NASTY in page.words  # and is still shown as it is
+    names = {trace["name"] for chart in page.data["charts"] for trace in chart["traces"]}
+    assert not any("<" in name for name in names)  # plotly would read it as HTML
+
+
+def test_charts_are_valid_plotly_and_show_every_quantity(learned_text):
+    found = Page(learned_text).data["charts"]
+    assert [chart["title"] for chart in found] == [
+        "Test accuracy",
+        "Test loss",
+        "Energy per device",
+        "Mean energy queue",
+        "Largest energy queue",
+        "Accuracy after the last round against energy",
+    ]
+    for chart in found:
+        go.Figure(data=chart["traces"], layout=chart["layout"])  # raises on anything plotly does not know
+    units = [chart["layout"]["yaxis"]["title"]["text"] for chart in found]  # the caption says what it is
+    assert units == ["%", "nat", "mJ per round", "mJ", "mJ", "Test accuracy (%)"]
+
+
+def test_lines_are_means_and_seeds_of_the_runs(learned_results, learned_text):
+    chart = Page(learned_text).data["charts"][0]
+    mean, seeds = (
+        next(trace for trace in chart["traces"] if trace["meta"] == {"role": role, "style": 0})
+        for role in ("mean", "seeds")
+    )
+    values = np.array([learned_results.run("lyapunov", seed).rounds["accuracy"] for seed in (0, 1, 2)]) * 100
+    np.testing.assert_allclose(mean["y"], values.mean(axis=0), rtol=1e-5)
+    assert seeds["visible"] is False
+    drawn = np.array([value for value in seeds["y"] if value is not None]).reshape(3, -1)
+    np.testing.assert_allclose(drawn, values, rtol=1e-5)
+
+
+def test_device_maps_say_what_the_runs_say(learned_results, learned_text):
+    maps = Page(learned_text).data["maps"]
+    assert {(entry["arm"], entry["seed"]) for entry in maps} == {(arm, seed) for arm in (0, 1) for seed in (0, 1, 2)}
+    entry = next(entry for entry in maps if (entry["arm"], entry["seed"]) == (1, 2))
+    run = learned_results.run(NASTY, 2)
+    assert run.devices is not None
+    shape = (len(entry["device"]), len(entry["rounds"]))
+    kinds = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32}
+    status, waiting = (
+        np.frombuffer(base64.b64decode(packed["data"]), kinds[packed["kind"]]).reshape(shape)
+        for packed in (entry["status"], entry["waiting"])
+    )
+    for row in run.devices.iter_rows(named=True):
+        k, t = row["device"], row["round"] - 1
+        assert (status[k, t] == device_maps.SENT) == row["transmitted"]
+        assert (status[k, t] == device_maps.INELIGIBLE) == (not row["feasible"])
+        assert waiting[k, t] == row["fresh"]  # tiny counts as fresh what came since the last use
+    spent = run.devices.group_by("device").agg((pl.col("e_cmp_j") + pl.col("e_tr_j")).mean().alias("e")).sort("device")
+    np.testing.assert_allclose(entry["energy_mj"], spent["e"] * 1e3, rtol=1e-4)
+
+
+def test_waiting_data_per_round_counts_what_was_never_used(paper_results):
+    run = paper_results.run(paper_results.plan.arms[0].label, 0)
+    entry = device_maps.device_map(run, 1)
+    assert entry is not None
+    assert run.devices is not None
+    packed = base64.b64decode(entry["waiting"]["data"])
+    waiting = np.frombuffer(packed, {"u1": np.uint8, "u2": np.uint16}[entry["waiting"]["kind"]]).reshape(8, 6)
+    unused = np.zeros(8, int)
+    before = np.zeros(8, int)
+    for (t,), table in run.devices.group_by("round", maintain_order=True):
+        stored = table["stored"].to_numpy()
+        unused += stored - before
+        before = stored
+        np.testing.assert_array_equal(waiting[:, int(str(t)) - 1], unused)
+        unused[table["transmitted"].to_numpy()] = 0
+
+
+def test_large_maps_are_thinned_and_stay_small():
+    scenario = fs.preset(
+        "tiny", ["system.devices=300", "system.rounds=500", "learning.engine=none", "data.arrivals.kind=uniform"]
+    )
+    run = fs.simulate(scenario, 0)
+    entry = device_maps.device_map(run, 1)
+    assert entry is not None
+    assert len(entry["device"]) == device_maps.MOST_DEVICES
+    assert (entry["step"], len(entry["rounds"])) == (2, 250)
+    status = np.frombuffer(base64.b64decode(entry["status"]["data"]), np.uint8).reshape(120, 250)
+    sent = run.devices.filter("transmitted", pl.col("device").is_in(entry["device"]))  # type: ignore[union-attr]
+    columns = {(entry["device"].index(k), (t - 1) // 2) for k, t in zip(sent["device"], sent["round"], strict=True)}
+    assert columns == {tuple(cell) for cell in np.argwhere(status == device_maps.SENT).tolist()}
+    assert len(json.dumps(entry)) < 250_000
+    assert device_maps.seeds_that_fit(range(100), 20, 40, 40) == tuple(range(18))
+
+
+def test_long_lines_are_thinned_with_their_ends_kept():
+    shown = charts._evenly(60_000, charts.MOST_POINTS)
+    assert len(shown) <= charts.MOST_POINTS
+    assert (shown[0], shown[-1]) == (0, 59_999)
+
+
+def test_arms_in_different_worlds_are_not_drawn_together():
+    arms = [
+        Arm(f"{policy} {rounds}", fs.preset("tiny", [f"policy.name={policy}", f"system.rounds={rounds}"]))
+        for rounds in (5, 6)
+        for policy in ("lyapunov", "random")
+    ]
+    found = groups(Plan("grid", tuple(arms), (0,)))
+    assert [group.title for group in found] == ["system.rounds = 5", "system.rounds = 6"]
+    assert [arm for arm, _ in found[1].arms] == ["lyapunov 6", "random 6"]
+
+
+def test_the_paper_report_has_claims_settings_and_the_command(paper_output):
+    page = Page((paper_output / "report.html").read_text(encoding="utf-8"))
+    words = "\n".join(page.words)
+    stored = json.loads((paper_output / "claims.json").read_text(encoding="utf-8"))
+    assert {claim["panel"] for claim in stored["claims"]} == {"1c", "1d"}
+    for claim in stored["claims"]:
+        assert claim["claim"] in words
+        assert claim["low"] < claim["mean"] < claim["high"]
+    assert "feelstream reproduce fig1 --seeds 3 --set system.devices=8 --set system.rounds=6" in words
+    assert "[data.partition]" in words
+    assert (paper_output / "figures" / "fig1d.pdf").is_file()
+    assert not (paper_output / "figures" / "fig1a.pdf").exists()  # no accuracy, no panel
+
+
+def test_the_docs_page_is_dated_and_shows_what_it_wrote(paper_output):
+    text = (paper_output / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert re.search(r"Runs of \d{4}-\d\d-\d\d, 3 seeds", text)
+    for picture in re.findall(r"\]\((figures/[^)]+)\)", text):
+        assert (paper_output / "docs" / picture).stat().st_size < 200_000
+    rows = [line for line in text.splitlines() if line.startswith("| 1")]
+    assert len(rows) == 4
+    assert all(row.count(" | ") == 5 for row in rows)
+
+
+def test_a_single_run_has_a_report(tmp_path):
+    fs.simulate(fs.preset("tiny", ["learning.engine=none"]), 7).save(tmp_path / "one")
+    results = report.results_in(tmp_path / "one")
+    written = report.write(results, tmp_path / "one")
+    page = Page(written.report.read_text(encoding="utf-8"))
+    assert "one, seed 7" in page.words
+    assert {chart["title"] for chart in page.data["charts"]} == {
+        "Energy per device",
+        "Mean energy queue",
+        "Largest energy queue",
+    }
+    assert written.findings == []
+
+
+def test_runs_without_device_tables_have_no_maps(tmp_path):
+    scenario = fs.preset("tiny", ["learning.engine=none", "trace.level=rounds"])
+    results = played(Plan("rounds only", (Arm("a", scenario),), (0, 1)), tmp_path / "runs")
+    page = Page(report.write(results, tmp_path / "out").report.read_text(encoding="utf-8"))
+    assert page.data["maps"] == []
+    assert not any(attributes.get("id") == "map-schedule" for _, attributes in page.elements)
+
+
+def test_missing_runs_are_named(learned_results, tmp_path):
+    failure = Failure(NASTY, 2, "the <disk> is gone")
+    partial = Results(learned_results.plan, learned_results.directories, [failure])
+    words = Page(report.write(partial, tmp_path).report.read_text(encoding="utf-8")).words
+    assert f"{NASTY}, seed 2: the <disk> is gone" in words
+
+
+def test_directories_without_results_are_refused(tmp_path):
+    with pytest.raises(RunError, match="neither results"):
+        report.results_in(tmp_path)
+
+
+def test_docs_are_about_the_paper_only(learned_results, tmp_path):
+    with pytest.raises(RunError, match="about the paper's figures"):
+        report.write(learned_results, tmp_path, docs=tmp_path / "docs")

@@ -1,0 +1,259 @@
+"""Runs in memory and in directories: kills, restarts, misuse."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import small
+from killed_run import scenario as killed_scenario
+
+import feelstream as fs
+from feelstream.errors import RunError
+from feelstream.run import simulate_in, trace
+from feelstream.run.files import sole_writer, write_atomically
+
+SUPPORT = Path(__file__).parents[1] / "support"
+POLICY_FILE = str(SUPPORT / "stateful.py")
+
+
+def interrupted(directory: Path, scenario: fs.Scenario, at: int = 4, seed: int = 0) -> None:
+    """Leave a run that stopped after round `at`, whose last checkpoint was after the round before."""
+
+    def stop(record: object) -> None:
+        if record.observation.round == at:  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate_in(directory, scenario, seed, progress=stop, checkpoint_s=0)
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.glob("*.parquet"))}
+
+
+def test_a_run_killed_again_and_again_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    """Real SIGKILLs: at calls that write files (before fsync, before the move, between rows and checkpoint) and at
+    any time."""
+    alone, killed, draws = tmp_path / "alone", tmp_path / "killed", random.Random(2)
+    simulate_in(alone, killed_scenario(POLICY_FILE), seed=4)
+    fates = [("file", 1), ("file", 2), ("file", 6), ("file", 9)]  # the first of all: while run.json is first written
+    fates += [("file", draws.randint(1, 30)) for _ in range(4)] + [("time", draws.randint(5, 120)) for _ in range(3)]
+    kills = 0
+    for kind, at in [*fates, ("never", 0)]:
+        command = [sys.executable, str(SUPPORT / "killed_run.py"), str(killed), POLICY_FILE, kind, str(at)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+        kills += ended.returncode != 0
+    assert kills >= 8
+    assert files(killed) == files(alone)
+    assert len(files(killed)) == 2
+    assert not list(killed.glob(".*.tmp"))
+    assert not (killed / "progress").exists()
+
+
+def test_rows_without_a_checkpoint_do_not_count(tmp_path: Path) -> None:
+    """A kill between the rows and the checkpoint: the rows are there, one part more than the checkpoint knows."""
+    scenario = small()
+    alone = simulate_in(tmp_path / "alone", scenario)
+    interrupted(tmp_path / "run", scenario, at=5)
+    progress = tmp_path / "run" / "progress"
+    assert (progress / "rounds-000003.parquet").exists()
+    for table in ("rounds", "devices"):
+        shutil.copy(progress / f"{table}-000000.parquet", progress / f"{table}-000004.parquet")
+    resumed_at = []
+    simulate_in(tmp_path / "run", scenario, resumed=resumed_at.append)
+    assert resumed_at == [4]
+    assert files(tmp_path / "run") == files(tmp_path / "alone")
+    assert alone.rounds["round"].to_list() == list(range(1, 9))
+
+
+def test_the_model_survives_a_stop(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    scenario = small("learning.engine=torch", "learning.lr=0.1", "learning.steps=3")
+    alone = simulate_in(tmp_path / "alone", scenario)
+    interrupted(tmp_path / "run", scenario, at=6)
+    assert simulate_in(tmp_path / "run", scenario).rounds.equals(alone.rounds)
+    assert files(tmp_path / "run") == files(tmp_path / "alone")
+
+
+@pytest.mark.parametrize("level", ["full", "rounds"])
+def test_in_memory_and_in_a_directory_are_the_same(level: str, tmp_path: Path, monkeypatch) -> None:
+    scenario = small(f"trace.level={level}")
+    whole = fs.simulate(scenario, 3)
+    monkeypatch.setattr(trace, "MANY", 1)  # rows are taken and joined every round
+    for run in (fs.simulate(scenario, 3), simulate_in(tmp_path / "run", scenario, 3)):
+        assert run.rounds.equals(whole.rounds)
+        assert (run.devices is None) == (whole.devices is None) == (level == "rounds")
+        assert run.devices is None or run.devices.equals(whole.devices)
+    whole.save(tmp_path / "saved")
+    assert files(tmp_path / "saved") == files(tmp_path / "run")
+    assert (tmp_path / "run" / "devices.parquet").exists() == (level == "full")
+
+
+def test_a_complete_run_is_not_played_again(tmp_path: Path) -> None:
+    scenario = small()
+    simulate_in(tmp_path, scenario)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name != ".lock"}
+    played = []
+    run = simulate_in(tmp_path, scenario, progress=played.append)
+    assert played == []
+    assert run.rounds.equals(fs.simulate(scenario).rounds)
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name != ".lock"}
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    ("seed", "overrides", "told"),
+    [
+        (1, [], r"another seed \(0 there, 1 here\)"),
+        (0, ["policy.V=0.2"], r"another scenario \(policy.V 0.05 there, 0.2 here\)"),
+        (0, ["policy.name=random"], r"another scenario \(policy.name lyapunov there, random here\)"),
+    ],
+)
+def test_another_run_is_refused_and_left_alone(
+    complete: bool, seed: int, overrides: list[str], told: str, tmp_path: Path
+) -> None:
+    interrupted(tmp_path, small())
+    if complete:
+        simulate_in(tmp_path, small())
+    before = (tmp_path / "run.json").read_bytes()
+    with pytest.raises(RunError, match=told):
+        simulate_in(tmp_path, small(*overrides), seed)
+    assert (tmp_path / "run.json").read_bytes() == before
+    assert simulate_in(tmp_path, small()).rounds["round"][-1] == 8
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    with sole_writer(tmp_path), pytest.raises(RunError, match="another process is writing"):
+        simulate_in(tmp_path, small())
+
+
+def test_a_directory_with_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunError, match="not empty and not a run directory"):
+        simulate_in(tmp_path, small())
+    with pytest.raises(RunError, match="not empty"):
+        fs.simulate(small()).save(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_file_is_not_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for use in (lambda path: simulate_in(path, small()), fs.simulate(small()).save):
+        with pytest.raises(RunError, match="it is a file"):
+            use(tmp_path / "file")
+
+
+def test_progress_without_run_json_is_begun_afresh(tmp_path: Path) -> None:
+    interrupted(tmp_path, small())
+    (tmp_path / "run.json").unlink()
+    assert simulate_in(tmp_path, small(), seed=9).rounds.equals(fs.simulate(small(), 9).rounds)
+
+
+def test_progress_after_the_end_is_removed(tmp_path: Path) -> None:
+    simulate_in(tmp_path, small())
+    (tmp_path / "progress").mkdir()
+    simulate_in(tmp_path, small())
+    assert not (tmp_path / "progress").exists()
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "text", "other arrays", "no part", "no devices", "part of text"])
+def test_damaged_progress_is_told_and_kept(damage: str, tmp_path: Path) -> None:
+    interrupted(tmp_path, small())
+    progress = tmp_path / "progress"
+    checkpoint, part = progress / "checkpoint.npz", progress / "rounds-000001.parquet"
+    whole = checkpoint.read_bytes()
+    if damage == "other arrays":
+        np.savez(checkpoint, parts=np.array(2))
+    elif damage in ("no part", "no devices"):
+        (part if damage == "no part" else progress / "devices-000001.parquet").unlink()
+    elif damage == "part of text":
+        part.write_text("rows")
+    else:
+        checkpoint.write_bytes({"empty": b"", "cut": whole[: len(whole) // 2], "text": b"state"}[damage])
+    with pytest.raises(RunError, match=r"(is damaged|is missing|or damaged); remove .*progress to play the run from"):
+        simulate_in(tmp_path, small())
+    shutil.rmtree(progress)
+    assert simulate_in(tmp_path, small()).rounds.equals(fs.simulate(small()).rounds)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "is damaged: it is not a JSON file"),
+        ("[]", "is damaged: it does not describe a run"),
+        ("{}", "is damaged: it does not describe a run"),
+        ('{"format": 1}', "is damaged: it does not describe a run"),
+        ('{"format": 99}', "was written in format 99 and this version reads format 1"),
+    ],
+)
+def test_a_damaged_run_json_is_told(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(text)
+    for use in (fs.read, lambda path: simulate_in(path, small())):
+        with pytest.raises(RunError, match=told):
+            use(tmp_path)
+
+
+def test_reading_what_is_no_finished_run(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"it has no run\.json"):
+        fs.read(tmp_path)
+    interrupted(tmp_path, small())
+    with pytest.raises(RunError, match="unfinished run"):
+        fs.read(tmp_path)
+    simulate_in(tmp_path, small())
+    (tmp_path / "rounds.parquet").write_text("not a table")
+    with pytest.raises(RunError, match=r"rounds\.parquet is missing or damaged"):
+        fs.read(tmp_path)
+
+
+def test_infinite_settings_survive_the_files(tmp_path: Path) -> None:
+    fs.simulate(small("policy.V=inf")).save(tmp_path)
+    assert json.loads((tmp_path / "run.json").read_text())["scenario"]["policy"]["V"] == "inf"
+    assert fs.read(tmp_path).scenario == small("policy.V=inf")
+    assert simulate_in(tmp_path, small("policy.V=inf")).rounds["round"].len() == 8
+
+
+def test_seeds(tmp_path: Path) -> None:
+    run = fs.simulate(small(), seed=np.int64(2**40))
+    assert fs.read(run.save(tmp_path)).seed == 2**40
+    with pytest.raises(RunError, match="seed must be 0 or more, not -1"):
+        fs.simulate(small(), seed=-1)
+
+
+def test_a_directory_may_have_any_name(tmp_path: Path) -> None:
+    scenario = fs.preset("tiny", ["learning.engine=none"])
+    directory = tmp_path / "a[1]*"
+    simulate_in(directory, scenario, 0)
+    assert fs.read(directory).rounds.height == 10
+    assert fs.verify(directory).ok
+
+
+def test_a_changed_policy_file_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "changing_policy.py"
+    text = (
+        "import feelstream as fs\nfrom feelstream.policies.random import Random\n\n"
+        "class Mine(fs.Policy):\n    select = Random.select\n"
+    )
+    file.write_text(text)
+    scenario = fs.preset("tiny", ["learning.engine=none", f"policy.name={file}:Mine"])
+    simulate_in(tmp_path / "run", scenario, 0)
+    file.write_text(text + "\n# another rule\n")
+    with pytest.raises(RunError, match="another files"):
+        simulate_in(tmp_path / "run", scenario, 0)
+
+
+def test_a_table_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:
+    def full(path: Path) -> None:
+        raise pl.exceptions.ComputeError("No space left on device (os error 28)\nmore")
+
+    with pytest.raises(RunError, match=r"cannot write .*: No space left on device \(os error 28\)$"):
+        write_atomically(tmp_path / "rounds.parquet", full)

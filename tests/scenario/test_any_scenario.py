@@ -1,0 +1,146 @@
+"""Whatever a legal scenario file says: the run is sound, verifies, and survives files and interruptions."""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from legal import tables
+
+import feelstream as fs
+from feelstream.errors import ScenarioError
+from feelstream.run import simulate_in
+from feelstream.scenario.files import from_dict
+
+# Eight devices at most are drawn; a trace for fewer would be refused, so all of it is for device 0.
+TRACE_ROWS = "time,device,sample\n0.0,0,3\n1.1,0,4\n1.2,0,4\n2.5,0,9\n"
+
+
+@pytest.fixture(scope="session")
+def trace_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("arrivals") / "trace.csv"
+    path.write_text(TRACE_ROWS)
+    return str(path)
+
+
+def legal(data: st.DataObject, trace_file: str) -> fs.Scenario:
+    try:
+        return from_dict(data.draw(tables(trace_file)))
+    except ScenarioError:
+        assume(False)
+        raise
+
+
+def play(scenario: fs.Scenario, seed: int) -> fs.Run:
+    """A digits partition may need more samples than there are, which only shows when the data are loaded."""
+    try:
+        return fs.simulate(scenario, seed)
+    except ScenarioError:
+        assume(False)
+        raise
+
+
+@settings(max_examples=60)
+@given(st.data(), st.integers(0, 3))
+def test_a_run_is_sound_and_verifies(trace_file: str, data: st.DataObject, seed: int) -> None:
+    run = play(legal(data, trace_file), seed)
+    assert run.devices is not None
+    for table in (run.rounds, run.devices):
+        for column in table.select(pl.col(pl.Float64)).iter_columns():
+            assert column.drop_nulls().is_finite().all(), column.name
+    check_energy_and_queues(run)
+    with tempfile.TemporaryDirectory() as directory:
+        run.save(directory)
+        report = fs.verify(directory)
+        assert report.ok, str(report)
+        back = fs.read(directory)
+    assert back.rounds.equals(run.rounds)
+    assert back.devices is not None
+    assert back.devices.equals(run.devices)
+    assert (back.scenario, back.seed) == (run.scenario, run.seed)
+
+
+def check_energy_and_queues(run: fs.Run) -> None:
+    s, devices, rounds = run.scenario, run.devices, run.scenario.system.rounds
+    assert devices is not None
+
+    def column(name: str) -> np.ndarray:
+        return devices[name].to_numpy().reshape(rounds, -1)
+
+    spent = column("e_cmp_j") + column("e_tr_j")
+    assert (spent[~column("scheduled")] == 0).all()
+    assert (column("e_tr_j")[~column("transmitted")] == 0).all()
+    computing = s.cpu.power_coefficient * s.cpu.cycles * column("f_hz") ** 2
+    assert column("e_cmp_j")[column("scheduled")] == pytest.approx(computing[column("scheduled")])
+    queue = np.zeros(s.system.devices)
+    for t in range(rounds):
+        assert (column("queue_j")[t] == queue).all()
+        queue = np.maximum(queue + spent[t] - np.array(s.system.energy_budget_j), 0)
+        assert column("queue_next_j")[t] == pytest.approx(queue)
+        queue = column("queue_next_j")[t]
+    means = spent.mean(axis=1)
+    assert run.rounds["energy_mean_j"].to_numpy() == pytest.approx(means)
+    assert run.rounds["energy_mean_cum_j"].to_numpy() == pytest.approx(np.cumsum(means) / np.arange(1, rounds + 1))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_toml_round_trip_loses_nothing(trace_file: str, data: st.DataObject) -> None:
+    scenario = legal(data, trace_file)
+    text = fs.to_toml(scenario, "a heading")
+    assert from_dict(tomllib.loads(text)) == scenario
+    assert fs.to_toml(from_dict(tomllib.loads(text)), "a heading") == text
+
+
+@settings(max_examples=20)
+@given(st.data(), st.integers(0, 3))
+def test_policies_with_one_seed_meet_the_same_world(trace_file: str, data: st.DataObject, seed: int) -> None:
+    table: dict[str, Any] = data.draw(tables(trace_file))
+    # Arrivals are the world's; what a device still holds is not, once a buffer deletes what was used.
+    table["data"] |= {"fresh": "per_round", "buffer": {"kind": "keep"}}
+    try:
+        one, two = (from_dict(table | {"policy": {"name": name}}, ["policy.size=1"]) for name in ("lyapunov", "random"))
+    except ScenarioError:
+        assume(False)
+        raise
+    world = ["round", "device", "f_hz", "beta", "gain", "stored", "fresh", "fresh_labels"]
+    first, second = play(one, seed).devices, play(two, seed).devices
+    assert first is not None
+    assert second is not None
+    assert first.select(world).equals(second.select(world))
+
+
+class StopError(Exception):
+    """Stands for the end of a process between two rounds."""
+
+
+@settings(max_examples=20)
+@given(st.data(), st.integers(0, 3), st.integers(1, 6))
+def test_a_run_stopped_and_started_again_is_the_same(
+    trace_file: str, data: st.DataObject, seed: int, stop: int
+) -> None:
+    scenario = legal(data, trace_file)
+    left_alone = play(scenario, seed)
+
+    def interrupt(record: object) -> None:
+        if record.observation.round == stop:  # type: ignore[attr-defined]
+            raise StopError
+
+    with tempfile.TemporaryDirectory() as directory:
+        if stop <= scenario.system.rounds:
+            with pytest.raises(StopError):
+                simulate_in(directory, scenario, seed, progress=interrupt, checkpoint_s=0)
+        run = simulate_in(directory, scenario, seed, checkpoint_s=0)
+        assert sorted(path.name for path in Path(directory).iterdir()) == [
+            ".lock", "devices.parquet", "rounds.parquet", "run.json",
+        ]  # fmt: skip
+    assert run.rounds.equals(left_alone.rounds)
+    assert run.devices is not None
+    assert run.devices.equals(left_alone.devices)

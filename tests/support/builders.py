@@ -1,0 +1,47 @@
+"""Small systems, observations and scenarios for the tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from feelstream.model.system import System
+from feelstream.policies.base import Observation
+from feelstream.scenario import Scenario
+from feelstream.scenario.files import from_dict
+
+
+def system(devices: int = 40, **changes: Any) -> System:
+    """The paper's constants, with changes."""
+    budget = np.full(devices, 5e-4)
+    return replace(Scenario().known_system(10), **({"devices": devices, "energy_budget_j": budget} | changes))
+
+
+def observation(of: System, **changes: Any) -> Observation:
+    """Every device fast, with one sample of each class, none of it used."""
+    devices, classes = of.devices, of.classes
+    fields: dict[str, Any] = {
+        "system": of,
+        "round": 1,
+        "f_hz": np.full(devices, 1e9),
+        "beta": np.ones(devices),
+        "stored": np.full(devices, classes),
+        "fresh": np.full(devices, classes),
+        "fresh_labels": np.ones((devices, classes), np.int32),
+        "used_labels": np.zeros(classes, np.int64),
+        "queue_j": np.zeros(devices),
+    }
+    return Observation(**(fields | changes))
+
+
+def small(*overrides: str) -> Scenario:
+    """Six devices, eight rounds, synthetic data, no learning."""
+    table = {
+        "system": {"devices": 6, "rounds": 8},
+        "data": {"dataset": "synthetic", "samples": 240, "arrivals": {"kind": "uniform"}},
+        "policy": {"name": "lyapunov", "size": 2},
+        "learning": {"engine": "none", "model": "softmax"},
+    }
+    return from_dict(table, overrides)

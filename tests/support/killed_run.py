@@ -1,0 +1,62 @@
+"""Play a run and be killed: `killed_run.py DIRECTORY POLICY_FILE KIND AT`.
+
+KIND `file`: SIGKILL at the AT-th time a file is about to be forced to disk or moved into place; `time`: AT ms after
+the start of the simulation; `never`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from feelstream.run import simulate_in
+from feelstream.scenario.files import from_dict
+
+
+def scenario(policy_file: str) -> Any:
+    return from_dict(
+        {
+            "system": {"devices": 5, "rounds": 40},
+            "data": {
+                "dataset": "synthetic",
+                "samples": 100,
+                "arrivals": {"kind": "bursts", "rate": 3.0},
+                "buffer": {"kind": "reservoir", "capacity": 5},
+            },
+            "policy": {"name": f"{policy_file}:Patient", "size": 2},
+            "learning": {"engine": "none"},
+        }
+    )
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_at_call(at: int) -> None:
+    left = [at]
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def before(*arguments: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                die()
+            return call(*arguments)
+
+        return before
+
+    os.fsync, os.replace = counted(os.fsync), counted(os.replace)
+
+
+if __name__ == "__main__":
+    directory, policy_file, kind, at = sys.argv[1:]
+    if kind == "file":
+        die_at_call(int(at))
+    elif kind == "time":
+        threading.Timer(int(at) / 1000, die).start()
+    simulate_in(directory, scenario(policy_file), seed=4, checkpoint_s=0)
+    os._exit(0)  # the timer may still be ticking
