@@ -38,7 +38,7 @@ def multiply_adds(model: Model) -> list[tuple[bool, int]]:
     found, shape = [], model.input
     for layer, after in zip(model.layers, model.shapes(), strict=True):
         if isinstance(layer, Conv):
-            found.append((True, prod(after) * shape[0] * layer.kernel**2))
+            found.append((True, prod(after) * shape[0] * layer.rows * layer.columns))
         elif isinstance(layer, Dense):
             found.append((False, prod(shape) * layer.units))
         shape = after

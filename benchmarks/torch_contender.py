@@ -24,10 +24,10 @@ def module_of(model: Model, theta: NDArray[np.float32], layout: torch.memory_for
     shape, flat = model.input, False
     for layer, after in zip(model.layers, model.shapes(), strict=True):
         match layer:
-            case Conv(channels, kernel):
-                modules.append(nn.Conv2d(shape[0], channels, kernel))
-            case MaxPool():
-                modules.append(nn.MaxPool2d(2))
+            case Conv(channels):
+                modules.append(nn.Conv2d(shape[0], channels, (layer.rows, layer.columns)))
+            case MaxPool(rows, columns):
+                modules.append(nn.MaxPool2d((rows, columns)))
             case ReLU():
                 modules.append(nn.ReLU(inplace=True))
             case Dense(units):

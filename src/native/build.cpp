@@ -8,26 +8,26 @@ namespace {
 
 std::size_t whole_lines(std::size_t floats) { return (floats + lanes - 1) / lanes * lanes; }
 
-Stage weighted(Kind kind, int channels, int rows, int columns, int out, int kernel) {
+Stage stage(Kind kind, int channels, int rows, int columns, int out_channels, int out_rows, int out_columns) {
     Stage s{};
     s.kind = kind;
     s.channels = channels, s.rows = rows, s.columns = columns;
-    s.out_channels = out;
-    s.out_rows = kind == Kind::dense ? 1 : rows - kernel + 1;
-    s.out_columns = kind == Kind::dense ? 1 : columns - kernel + 1;
-    s.kernel = kernel;
+    s.out_channels = out_channels, s.out_rows = out_rows, s.out_columns = out_columns;
+    s.kernel_rows = s.kernel_columns = s.pool_rows = s.pool_columns = 1;
     return s;
 }
 
-Stage weightless(Kind kind, int channels, int rows, int columns) {
-    Stage s{};
-    s.kind = kind;
-    s.channels = s.out_channels = channels;
-    s.rows = rows, s.columns = columns;
-    s.pool = kind == Kind::pool, s.relu = kind == Kind::relu;
-    s.out_rows = s.pool ? rows / 2 : rows;
-    s.out_columns = s.pool ? columns / 2 : columns;
-    return s;
+void add_pool(Stage& s, int rows, int columns) {
+    s.pool = true;
+    s.pool_rows = rows, s.pool_columns = columns;
+    s.out_rows /= rows, s.out_columns /= columns;
+}
+
+bool fits(const std::string& word, int size, int a, int b) {
+    if (word == "conv") return size > 0 && a > 0 && b > 0;
+    if (word == "pool") return (a == 1 || a == 2) && (b == 1 || b == 2) && a + b > 2;
+    if (word == "pad") return a >= 0 && b >= 0;
+    return word == "relu" || (word == "dense" && size > 0);
 }
 
 }  // namespace
@@ -35,24 +35,31 @@ Stage weightless(Kind kind, int channels, int rows, int columns) {
 std::vector<Stage> fuse(int channels, int rows, int columns, const std::vector<Layer>& layers) {
     std::vector<Stage> stages;
     bool weights = false;
-    for (const auto& [word, size, kernel] : layers) {
-        Stage* last = stages.empty() ? nullptr : &stages.back();
+    for (const auto& [word, size, a, b] : layers) {
+        if (!fits(word, size, a, b)) throw std::invalid_argument("layer '" + word + "' is unknown or has a wrong size");
+        Stage* last = stages.empty() || stages.back().kind == Kind::pad ? nullptr : &stages.back();
         if (word == "relu" && last) {
             last->relu = true;
         } else if (word == "pool" && last && last->kind == Kind::convolution && !last->pool) {
             // Also after a ReLU: the two commute, in value and in gradient.
-            last->pool = true;
-            last->out_rows /= 2, last->out_columns /= 2;
-        } else if (word == "relu" || word == "pool") {
-            stages.push_back(weightless(word == "relu" ? Kind::relu : Kind::pool, channels, rows, columns));
-            stages.back().has_earlier_weights = weights;
-        } else if ((word == "conv" && kernel > 0) || word == "dense") {
-            const Kind kind = word == "conv" ? Kind::convolution : Kind::dense;
-            stages.push_back(weighted(kind, channels, rows, columns, size, kernel));
-            stages.back().has_earlier_weights = weights;
-            weights = true;
+            add_pool(*last, a, b);
         } else {
-            throw std::invalid_argument("unknown layer '" + word + "'");
+            if (word == "conv") {
+                stages.push_back(stage(Kind::convolution, channels, rows, columns, size, rows - a + 1, columns - b + 1));
+                stages.back().kernel_rows = a, stages.back().kernel_columns = b;
+            } else if (word == "dense") {
+                stages.push_back(stage(Kind::dense, channels, rows, columns, size, 1, 1));
+            } else if (word == "pad") {
+                stages.push_back(stage(Kind::pad, channels, rows, columns, channels, rows + a, columns + b));
+            } else if (word == "pool") {
+                stages.push_back(stage(Kind::pool, channels, rows, columns, channels, rows, columns));
+                add_pool(stages.back(), a, b);
+            } else {
+                stages.push_back(stage(Kind::relu, channels, rows, columns, channels, rows, columns));
+                stages.back().relu = true;
+            }
+            stages.back().has_earlier_weights = weights;
+            weights = weights || word == "conv" || word == "dense";
         }
         const Stage& s = stages.back();
         channels = s.out_channels, rows = s.out_rows, columns = s.out_columns;
@@ -85,8 +92,8 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
         largest = std::max({largest, s.inputs(), s.outputs()});
         std::int64_t weights = 0;
         if (s.kind == Kind::convolution) {
-            weights = std::int64_t(s.out_channels) * s.channels * s.kernel * s.kernel;
-            s.forward_weights = take(s.winograd() ? weights / s.kernel * winograd_points : weights);
+            weights = std::int64_t(s.out_channels) * s.channels * s.kernel_area();
+            s.forward_weights = take(s.winograd() ? weights / winograd_kernel * winograd_points : weights);
             s.backward_weights = take(weights);
             if (s.winograd())
                 s.points = take(std::size_t(s.channels) * s.rows * s.row_tiles() * winograd_points * lanes);

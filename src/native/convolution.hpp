@@ -1,4 +1,4 @@
-// Convolution, k×k, stride 1, no padding. All arrays are (channel, row, column, lane).
+// Convolution, stride 1, no padding. All arrays are (channel, row, column, lane).
 #pragma once
 #include "pooling.hpp"
 
@@ -14,7 +14,7 @@ constexpr int gradient_columns = 5;
 
 // Weights (out, in, row, column) → for each tile of output channels: (in, row, column, channel of the tile).
 inline void pack_forward(const Stage& s, const float* weight, float* packed) {
-    const int taps = s.channels * s.kernel * s.kernel;
+    const int taps = s.channels * s.kernel_area();
     tile_bounds<channel_tile>(s.out_channels, [&](int first, int size) {
         for (int t = 0; t < taps; ++t)
             for (int i = 0; i < size; ++i) *packed++ = weight[std::size_t(first + i) * taps + t];
@@ -23,7 +23,7 @@ inline void pack_forward(const Stage& s, const float* weight, float* packed) {
 
 // → for each tile of input channels: (out, row, column, channel of the tile).
 inline void pack_backward(const Stage& s, const float* weight, float* packed) {
-    const int area = s.kernel * s.kernel;
+    const int area = s.kernel_area();
     tile_bounds<channel_tile>(s.channels, [&](int first, int size) {
         for (int out = 0; out < s.out_channels; ++out)
             for (int t = 0; t < area; ++t)
@@ -40,7 +40,7 @@ struct Window {
 
 inline Window window_of(const Stage& s) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
-    return {s.channels, s.kernel, s.kernel, s.rows * row, row, lanes};
+    return {s.channels, s.kernel_rows, s.kernel_columns, s.rows * row, row, lanes};
 }
 
 // The heart: add to the sums of C output channels at P positions their products of window and weights.
@@ -62,18 +62,20 @@ inline void convolve_tile(const Window& window, const float* in, const std::ptrd
         }
 }
 
-// The four positions of a tile are one pooling window, so its sums never leave the registers.
-template <int C, bool Train>
+// The P positions of a tile are one pooling window, so its sums never leave the registers.
+template <int C, int P, bool Train>
 FEELSTREAM_APART void convolve_pooled(const Stage& s, const float* in, const float* weight, const float* bias, int first,
                             int y, float* output, float* route) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
-    const std::ptrdiff_t window[4] = {0, lanes, row, row + lanes};
+    std::ptrdiff_t window[P];
+    for (int p = 0; p < P; ++p) window[p] = p / s.pool_columns * row + p % s.pool_columns * lanes;
     for (int x = 0; x < s.out_columns; ++x)
         for (int v = 0; v < lanes; v += width) {
-            Vec sums[C][4];
+            Vec sums[C][P];
             for (int i = 0; i < C; ++i)
-                for (int p = 0; p < 4; ++p) sums[i][p] = splat(bias[i]);
-            convolve_tile<C, 4>(window_of(s), in + 2 * y * row + 2 * x * lanes + v, window, weight, sums);
+                for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
+            convolve_tile<C, P>(window_of(s), in + s.pool_rows * y * row + s.pool_columns * x * lanes + v, window, weight,
+                                sums);
             for (int i = 0; i < C; ++i) {
                 const std::size_t to =
                     ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
@@ -109,12 +111,14 @@ FEELSTREAM_APART void convolve_row(const Stage& s, const float* in, const float*
 template <bool Train>
 void convolve(const Stage& s, const float* in, const float* packed, const float* bias, float* output,
               float* route) {
-    const std::size_t taps = std::size_t(s.channels) * s.kernel * s.kernel;
+    const std::size_t taps = std::size_t(s.channels) * s.kernel_area();
     tiles<channel_tile>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
         for (int y = 0; y < s.out_rows; ++y)
-            if (s.pool)
-                convolve_pooled<C, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
+            if (s.pool && s.pool_rows == s.pool_columns)
+                convolve_pooled<C, 4, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
+            else if (s.pool)
+                convolve_pooled<C, 2, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
             else
                 convolve_row<C>(s, in, packed + first * taps, bias + first, first, y, output);
     });
@@ -143,7 +147,7 @@ FEELSTREAM_APART void weight_gradient_tile(const Stage& s, const float* in, cons
     sum_lanes(sums, total);
     for (int i = 0; i < C; ++i)
         for (int k = 0; k < K; ++k)
-            gradient[std::ptrdiff_t(i) * s.channels * s.kernel * s.kernel + k] += total[i * K + k];
+            gradient[std::ptrdiff_t(i) * s.channels * s.kernel_area() + k] += total[i * K + k];
 }
 
 // `prepare(first, count)` is called before the delta of those output channels is read.
@@ -154,12 +158,12 @@ void weight_gradient(const Stage& s, const float* in, const float* delta, float*
         constexpr int C = decltype(count)::value;
         prepare(first, C);
         for (int c = 0; c < s.channels; ++c)
-            for (int ky = 0; ky < s.kernel; ++ky)
-                tiles<gradient_columns>(s.kernel, [&](int kx, auto size) {
+            for (int ky = 0; ky < s.kernel_rows; ++ky)
+                tiles<gradient_columns>(s.kernel_columns, [&](int kx, auto size) {
                     weight_gradient_tile<C, decltype(size)::value>(
                         s, in + ((std::size_t(c) * s.rows + ky) * s.columns + kx) * lanes,
                         delta + first * conv_plane,
-                        gradient + ((std::size_t(first) * s.channels + c) * s.kernel + ky) * s.kernel + kx);
+                        gradient + ((std::size_t(first) * s.channels + c) * s.kernel_rows + ky) * s.kernel_columns + kx);
                 });
     });
 }
@@ -170,14 +174,14 @@ template <int C, bool Border>
 inline void input_gradient_tile(const Stage& s, const float* delta, const float* weight, int y, int x,
                                 Vec (&sums)[C][position_tile]) {
     const int rows = s.conv_rows(), columns = s.conv_columns();
-    const int low = y - rows + 1 > 0 ? y - rows + 1 : 0, high = y < s.kernel - 1 ? y : s.kernel - 1;
+    const int low = y - rows + 1 > 0 ? y - rows + 1 : 0, high = y < s.kernel_rows - 1 ? y : s.kernel_rows - 1;
     for (int i = 0; i < C; ++i)
         for (int p = 0; p < position_tile; ++p) sums[i][p] = Vec{};
     for (int out = 0; out < s.out_channels; ++out)
         for (int ky = low; ky <= high; ++ky) {
             const std::ptrdiff_t start = (std::ptrdiff_t(out) * rows + y - ky) * columns;
-            const float* w = weight + (std::ptrdiff_t(out) * s.kernel + ky) * s.kernel * C;
-            for (int kx = 0; kx < s.kernel; ++kx, w += C) {
+            const float* w = weight + (std::ptrdiff_t(out) * s.kernel_rows + ky) * s.kernel_columns * C;
+            for (int kx = 0; kx < s.kernel_columns; ++kx, w += C) {
                 const float* d = delta + (start + x - kx) * lanes;
                 Vec tap[C];
                 for (int i = 0; i < C; ++i) tap[i] = splat(w[i]);
@@ -204,12 +208,12 @@ FEELSTREAM_APART void input_gradient_columns(const Stage& s, const float* delta,
 }
 
 void input_gradient(const Stage& s, const float* delta, const float* packed, float* result) {
-    const std::size_t taps = std::size_t(s.out_channels) * s.kernel * s.kernel;
+    const std::size_t taps = std::size_t(s.out_channels) * s.kernel_area();
     tiles<channel_tile>(s.channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
         for (int y = 0; y < s.rows; ++y)
             for (int x = 0; x < s.columns; x += position_tile)
-                if (x >= s.kernel - 1 && x + position_tile <= s.conv_columns())
+                if (x >= s.kernel_columns - 1 && x + position_tile <= s.conv_columns())
                     input_gradient_columns<C, false>(s, delta, packed + first * taps, first, y, x, result);
                 else
                     input_gradient_columns<C, true>(s, delta, packed + first * taps, first, y, x, result);

@@ -151,7 +151,7 @@ double Engine::peak(double seconds) const {
 std::vector<std::string> Engine::stage_names() const {
     std::vector<std::string> names;
     for (const Stage& s : stages_) {
-        static const char* const words[] = {"convolution", "dense", "pool", "relu"};
+        static const char* const words[] = {"convolution", "dense", "pool", "relu", "pad"};
         std::string name = words[int(s.kind)];
         if (s.pool && s.kind != Kind::pool) name += "+pool";
         if (s.relu && s.kind != Kind::relu) name += "+relu";

@@ -9,8 +9,9 @@
 
 namespace feelstream {
 
-// ("conv", channels, kernel), ("pool", 0, 0), ("relu", 0, 0) or ("dense", units, 0).
-using Layer = std::tuple<std::string, int, int>;
+// ("conv", channels, rows, columns) of its kernel, ("pool", 0, rows, columns) of its window, ("dense", units, 0, 0),
+// ("relu", 0, 0, 0), or ("pad", 0, rows, columns): so many rows and columns of zeros, shared out to both sides.
+using Layer = std::tuple<std::string, int, int, int>;
 
 struct Result {
     double loss_sum;

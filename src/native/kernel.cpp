@@ -57,6 +57,7 @@ void forward(const Network& net, const float* theta, Workspace& space) {
             case Kind::dense: dense_forward(s, in, theta + s.weight, theta + s.bias, output); break;
             case Kind::pool: pool_forward(s, in, output, route); break;
             case Kind::relu: relu_forward(in, s.outputs(), output); break;
+            case Kind::pad: pad_forward(s, in, output); break;
         }
     }
 }
@@ -106,6 +107,7 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
             if (s.has_earlier_weights) dense_input_gradient(s, delta, theta + s.weight, earlier);
         } else if (s.has_earlier_weights) {
             if (s.kind == Kind::pool) pool_backward(s, delta, space.memory + s.route, earlier);
+            else if (s.kind == Kind::pad) pad_backward(s, delta, earlier);
             else memcpy(earlier, delta, s.inputs() * lanes * sizeof(float));
         }
         if (!s.has_earlier_weights) return;

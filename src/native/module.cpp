@@ -22,6 +22,18 @@ using Images = Array<const std::uint8_t, 2>;  // (sample, pixel)
 using Labels = Array<const std::int32_t, 1>;
 using Theta = Array<const float, 1>;
 using Profile = std::vector<double>;
+using SquareLayer = std::tuple<std::string, int, int>;  // ("conv", channels, kernel), ("pool", 0, 0), …
+
+// Layers as they were described when kernels and pooling windows were square.
+void make_square(Engine* self, int channels, int rows, int columns, const std::vector<SquareLayer>& squares,
+                 const std::string& isa) {
+    std::vector<feelstream::Layer> layers;
+    for (const auto& [word, size, kernel] : squares) {
+        const int side = word == "pool" ? 2 : kernel;
+        layers.emplace_back(word, size, side, side);
+    }
+    new (self) Engine(channels, rows, columns, layers, isa);
+}
 
 void require(bool holds, const char* sentence) {
     if (!holds) throw std::invalid_argument(sentence);
@@ -77,6 +89,8 @@ NB_MODULE(_native, m) {
     nb::class_<Engine>(m, "Engine")
         .def(nb::init<int, int, int, const std::vector<feelstream::Layer>&, const std::string&>(),
              nb::arg("channels"), nb::arg("rows"), nb::arg("columns"), nb::arg("layers"), nb::arg("isa"))
+        .def("__init__", &make_square, nb::arg("channels"), nb::arg("rows"), nb::arg("columns"), nb::arg("layers"),
+             nb::arg("isa"))
         .def_prop_ro("parameters", [](const Engine& e) { return e.network().parameters; })
         .def_prop_ro("classes", [](const Engine& e) { return e.network().classes; })
         .def_prop_ro("stages", &Engine::stage_names)

@@ -12,24 +12,29 @@ constexpr int lanes = 16;
 // winograd.hpp: 4 outputs of a row of 5 weights from 8 products instead of 20.
 constexpr int winograd_kernel = 5, winograd_columns = 4, winograd_points = 8;
 
-enum class Kind { convolution, dense, pool, relu };
+enum class Kind { convolution, dense, pool, relu, pad };
 
 // One pass over memory: a layer together with the pooling and the ReLU that follow it.
 struct Stage {
     Kind kind;
     int channels, rows, columns;              // of its input
     int out_channels, out_rows, out_columns;  // of its output, after pooling
-    int kernel;                               // of a convolution
+    int kernel_rows, kernel_columns;          // of a convolution
+    int pool_rows, pool_columns;              // of a pooling window, each 1 or 2; 1×1 without pooling
     bool pool, relu;                          // fused into it; pooling always comes first
     bool has_earlier_weights;                 // so the gradient of its input is needed
     std::int64_t weight, bias;                // offsets in θ
     std::size_t output, route, points, forward_weights, backward_weights;  // offsets in the workspace
 
     // A convolution computes only what pooling will look at: an odd last row or column is never touched.
-    int conv_rows() const { return pool ? 2 * out_rows : out_rows; }
-    int conv_columns() const { return pool ? 2 * out_columns : out_columns; }
+    int conv_rows() const { return pool_rows * out_rows; }
+    int conv_columns() const { return pool_columns * out_columns; }
+    int kernel_area() const { return kernel_rows * kernel_columns; }
     // The paper's and LeNet-5's convolutions go through winograd.hpp, by tiles of its width.
-    bool winograd() const { return kind == Kind::convolution && pool && kernel == winograd_kernel; }
+    bool winograd() const {
+        return kind == Kind::convolution && pool_rows == 2 && pool_columns == 2 && kernel_rows == winograd_kernel &&
+               kernel_columns == winograd_kernel;
+    }
     // Backwards too, where enough channels share the transformations.
     bool winograd_gradient() const { return winograd() && channels >= 4; }
     int row_tiles() const { return (conv_columns() + winograd_columns - 1) / winograd_columns; }

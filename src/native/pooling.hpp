@@ -1,19 +1,21 @@
-// Maximum over 2×2 windows and ReLU, forward and back.
+// Maximum over windows of 2×2, 1×2 or 2×1, ReLU and padding, forward and back.
 #pragma once
+#include <string.h>
+
 #include "vector.hpp"
 
 namespace feelstream {
 namespace {
 
-// The largest of a window's four, and for training in `route` which of them it was, the first of equals, or −1
+// The largest of a window's P values, and for training in `route` which of them it was, the first of equals, or −1
 // where ReLU lets no gradient through.
-template <bool Train>
-inline void pool_window(const Vec (&four)[4], bool with_relu, float* output, float* route) {
-    Vec best = four[0];
+template <bool Train, int P>
+inline void pool_window(const Vec (&value)[P], bool with_relu, float* output, float* route) {
+    Vec best = value[0];
     Mask winner = {};
-    for (int p = 1; p < 4; ++p) {
-        const Mask larger = four[p] > best;
-        best = larger ? four[p] : best;
+    for (int p = 1; p < P; ++p) {
+        const Mask larger = value[p] > best;
+        best = larger ? value[p] : best;
         if (Train) winner = larger ? Mask{} + p : winner;
     }
     if (with_relu) {
@@ -34,32 +36,61 @@ inline void unpool(const Stage& s, int first, int channels, const float* delta, 
                 for (int v = 0; v < lanes; v += width) {
                     const std::size_t from =
                         ((std::size_t(c) * s.out_rows + y) * s.out_columns + x) * lanes + v;
-                    float* to = spread + ((std::size_t(c) * rows + 2 * y) * columns + 2 * x) * lanes + v;
+                    float* to =
+                        spread + ((std::size_t(c) * rows + s.pool_rows * y) * columns + s.pool_columns * x) * lanes + v;
                     const Vec value = load(delta + from);
                     const Mask winner = load_mask(route + from);
-                    for (int p = 0; p < 4; ++p)
-                        store(to + ((p / 2) * columns + p % 2) * lanes, winner == p ? value : Vec{});
+                    for (int p = 0; p < s.pool_rows * s.pool_columns; ++p)
+                        store(to + (p / s.pool_columns * columns + p % s.pool_columns) * lanes,
+                              winner == p ? value : Vec{});
                 }
 }
 
-inline void pool_forward(const Stage& s, const float* in, float* output, float* route) {
+template <int P>
+inline void pool_windows(const Stage& s, const float* in, float* output, float* route) {
     const std::size_t row = std::size_t(s.columns) * lanes;
     for (int c = 0; c < s.channels; ++c)
         for (int y = 0; y < s.out_rows; ++y)
             for (int x = 0; x < s.out_columns; ++x)
                 for (int v = 0; v < lanes; v += width) {
-                    const float* from = in + (std::size_t(c) * s.rows + 2 * y) * row + 2 * x * lanes + v;
+                    const float* from =
+                        in + (std::size_t(c) * s.rows + s.pool_rows * y) * row + s.pool_columns * x * lanes + v;
                     const std::size_t to =
                         ((std::size_t(c) * s.out_rows + y) * s.out_columns + x) * lanes + v;
-                    const Vec four[4] = {load(from), load(from + lanes), load(from + row),
-                                         load(from + row + lanes)};
-                    pool_window<true>(four, s.relu, output + to, route + to);
+                    Vec value[P];
+                    for (int p = 0; p < P; ++p)
+                        value[p] = load(from + p / s.pool_columns * row + p % s.pool_columns * lanes);
+                    pool_window<true>(value, s.relu, output + to, route + to);
                 }
+}
+
+inline void pool_forward(const Stage& s, const float* in, float* output, float* route) {
+    if (s.pool_rows == s.pool_columns)
+        pool_windows<4>(s, in, output, route);
+    else
+        pool_windows<2>(s, in, output, route);
 }
 
 inline void pool_backward(const Stage& s, const float* delta, const float* route, float* result) {
     for (std::size_t i = 0; i < s.inputs() * lanes; ++i) result[i] = 0;  // an odd last row or column
     unpool(s, 0, s.channels, delta, route, s.rows, s.columns, result);
+}
+
+// Where the smaller plane starts in the larger one: an odd number of zeros has one more behind than before.
+inline float* padded_row(const Stage& s, float* plane, int row) {
+    const int c = row / s.rows, y = row % s.rows + (s.out_rows - s.rows) / 2, x = (s.out_columns - s.columns) / 2;
+    return plane + ((std::size_t(c) * s.out_rows + y) * s.out_columns + x) * lanes;
+}
+
+// The zeros around are those of a new workspace: nobody else writes there.
+inline void pad_forward(const Stage& s, const float* in, float* output) {
+    const std::size_t row = std::size_t(s.columns) * lanes;
+    for (int y = 0; y < s.channels * s.rows; ++y) memcpy(padded_row(s, output, y), in + y * row, row * sizeof(float));
+}
+
+inline void pad_backward(const Stage& s, float* delta, float* result) {
+    const std::size_t row = std::size_t(s.columns) * lanes;
+    for (int y = 0; y < s.channels * s.rows; ++y) memcpy(result + y * row, padded_row(s, delta, y), row * sizeof(float));
 }
 
 inline void relu_forward(const float* in, std::size_t count, float* output) {

@@ -55,7 +55,7 @@ inline void outputs_from_points(const Vec (&m)[winograd_points], Vec bias, Vec (
 
 // For each tile of output channels: (point, in, kernel row, channel of the tile).
 inline void winograd_pack(const Stage& s, const float* weight, float* packed) {
-    const std::size_t rows = std::size_t(s.channels) * s.kernel;
+    const std::size_t rows = std::size_t(s.channels) * winograd_kernel;
     tile_bounds<channel_tile>(s.out_channels, [&](int first, int size) {
         for (std::size_t r = 0; r < rows; ++r)
             for (int i = 0; i < size; ++i) {
@@ -91,8 +91,8 @@ template <int C, int T>
 FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const float* weight, const float* bias, int first,
                           int y, int tile, float* output) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.row_tiles()) * lanes, plane = s.rows * row;
-    const Window window = {s.channels, s.kernel, 1, plane, row, 0};
-    const std::ptrdiff_t taps = std::ptrdiff_t(s.channels) * s.kernel;
+    const Window window = {s.channels, winograd_kernel, 1, plane, row, 0};
+    const std::ptrdiff_t taps = std::ptrdiff_t(s.channels) * winograd_kernel;
     std::ptrdiff_t at[2 * T];
     for (int t = 0; t < T; ++t) at[t] = t * lanes, at[T + t] = t * lanes + row;
     for (int v = 0; v < lanes; v += width) {
@@ -128,7 +128,7 @@ FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const f
 void winograd_convolve(const Stage& s, const float* in, float* points, const float* packed, const float* bias,
                        float* output) {
     winograd_inputs(s, in, points);
-    const std::size_t taps = std::size_t(s.channels) * s.kernel * winograd_points;
+    const std::size_t taps = std::size_t(s.channels) * winograd_kernel * winograd_points;
     tiles<channel_tile>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
         for (int y = 0; y < s.out_rows; ++y)

@@ -30,6 +30,9 @@ def test_shapes_follow_the_layers():
     model = Model((3, 11, 10), (Conv(4, 3), MaxPool(), ReLU(), Dense(5)))
     assert model.shapes() == [(4, 9, 8), (4, 4, 4), (4, 4, 4), (5, 1, 1)]
     assert model.classes == 5
+    series = Model((6, 1, 128), (Conv(8, (1, 9)), MaxPool(1, 2), Conv(4, (1, 6), same=True), Dense(3)))
+    assert series.shapes() == [(8, 1, 120), (8, 1, 60), (4, 1, 60), (3, 1, 1)]
+    assert series.parameters == len(series.init(0)) == (6 * 8 * 9 + 8) + (8 * 4 * 6 + 4) + (240 * 3 + 3)
 
 
 def test_all_named_models_are_built():
@@ -39,8 +42,11 @@ def test_all_named_models_are_built():
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (Model((1, 4, 4), (Conv(2, 5), Dense(2))), "layer 1 (Conv(channels=2, kernel=5)) leaves nothing"),
+        (Model((1, 4, 4), (Conv(2, 5), Dense(2))), "layer 1 (Conv(channels=2, kernel=5, same=False)) leaves nothing"),
         (Model((1, 4, 4), (Conv(2, 0), Dense(2))), "needs a kernel of at least 1"),
+        (Model((1, 4, 4), (Conv(2, (3, 0)), Dense(2))), "needs a kernel of at least 1"),
+        (Model((1, 1, 4), (Conv(2, (2, 1)), Dense(2))), "leaves nothing of its 1×4 input"),
+        (Model((1, 4, 4), (MaxPool(1, 3), Dense(2))), "must have windows of 2×2, 1×2 or 2×1"),
         (Model((1, 4, 4), (Dense(0),)), "leaves nothing"),
         (Model((1, 1, 4), (MaxPool(), Dense(2))), "leaves nothing"),
         (Model((0, 4, 4), (Dense(2),)), "must hold positive numbers"),

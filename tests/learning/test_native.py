@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from feelstream.errors import EngineError
-from feelstream.learning.models import STACKS, Conv, Dense, Layer, MaxPool, Model, ReLU, build
+from feelstream.learning.models import STACKS, WINDOWS, Conv, Dense, Layer, MaxPool, Model, ReLU, build
 from feelstream.learning.native import ISA_VARIABLE, NativeLearner, chosen_instruction_set, instruction_sets
 
 MEAN, STD = 0.3, 0.4
@@ -34,10 +34,10 @@ def torch_module(model: Model, theta: np.ndarray) -> nn.Sequential:
     shape = model.input
     for layer, after in zip(model.layers, model.shapes(), strict=True):
         match layer:
-            case Conv(channels, kernel):
-                modules.append(nn.Conv2d(shape[0], channels, kernel))
-            case MaxPool():
-                modules.append(nn.MaxPool2d(2))
+            case Conv(channels):
+                modules += [padding_of(layer), nn.Conv2d(shape[0], channels, (layer.rows, layer.columns))]
+            case MaxPool(rows, columns):
+                modules.append(nn.MaxPool2d((rows, columns)))
             case ReLU():
                 modules.append(nn.ReLU())
             case Dense(units):
@@ -46,6 +46,12 @@ def torch_module(model: Model, theta: np.ndarray) -> nn.Sequential:
     module = nn.Sequential(*modules, nn.Flatten()).double()
     nn.utils.vector_to_parameters(torch.from_numpy(theta.astype(np.float64)), module.parameters())
     return module
+
+
+def padding_of(layer: Conv) -> nn.Module:
+    """By hand rather than by padding="same": (before, behind) of columns, then of rows."""
+    sides = [(zeros // 2, zeros - zeros // 2) for zeros in (layer.columns - 1, layer.rows - 1)]
+    return nn.ZeroPad2d((*sides[0], *sides[1]) if layer.same else 0)
 
 
 def torch_input(images: np.ndarray) -> torch.Tensor:
@@ -91,10 +97,15 @@ def stacks(draw) -> Model:
         choices: list[st.SearchStrategy[Layer]] = [
             st.just(ReLU()),
             st.builds(Conv, st.integers(1, 14), st.integers(1, min(rows, columns, 7))),
+            st.builds(
+                Conv, st.integers(1, 6), st.tuples(st.integers(1, min(rows, 7)), st.integers(1, min(columns, 9)))
+            ),
+            st.builds(Conv, st.integers(1, 6), st.tuples(st.integers(1, 6), st.integers(1, 6)), st.just(True)),
             st.builds(Dense, st.integers(1, 40)),
         ]
-        if rows > 1 and columns > 1:
-            choices.append(st.just(MaxPool()))
+        windows = [MaxPool(*window) for window in WINDOWS if window[0] <= rows and window[1] <= columns]
+        if windows:
+            choices.append(st.sampled_from(windows))
         model = Model(shape, (*model.layers, draw(st.one_of(choices))))
     return Model(shape, (*model.layers, Dense(draw(st.integers(2, 12)))))
 
@@ -103,6 +114,21 @@ def stacks(draw) -> Model:
 @given(stacks(), st.integers(1, 40))
 def test_any_stack_trains_like_torch(model: Model, batch: int):
     assert_trains_like_torch(model, batch, steps=20)
+
+
+SERIES = Model(
+    (6, 1, 128),
+    (Conv(8, (1, 9)), ReLU(), MaxPool(1, 2), Conv(12, (1, 9), same=True), MaxPool(1, 2), ReLU(), Dense(6)),
+)
+COLOUR = Model(
+    (3, 32, 32),
+    (Conv(8, 3, same=True), ReLU(), MaxPool(), Conv(12, 3), ReLU(), MaxPool(), Dense(20), ReLU(), Dense(10)),
+)
+
+
+@pytest.mark.parametrize("model", [SERIES, COLOUR])
+def test_time_series_and_colour_images(model: Model):
+    assert_trains_like_torch(model, batch=20, steps=3)
 
 
 @pytest.mark.parametrize("name", STACKS)

@@ -110,7 +110,7 @@ def test_a_deep_model_has_the_documented_order() -> None:
 
     for layer in model.layers:
         match layer:
-            case Conv(out, k):
+            case Conv(out, int(k)):
                 w, b = take(out, signal.shape[1], k, k), take(out)
                 windows = np.lib.stride_tricks.sliding_window_view(signal, (k, k), axis=(2, 3))
                 signal = np.einsum("nihwrc,oirc->nohw", windows, w) + b[:, None, None]
@@ -126,6 +126,20 @@ def test_a_deep_model_has_the_documented_order() -> None:
     assert start == engine.parameters
     expected = np.log(np.exp(signal).sum(1)) - signal[np.arange(6), DATA.train_labels[drawn[0, 0]]]
     np.testing.assert_allclose(engine.train(theta, drawn, 0.1).losses[0, 0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("first", [Conv(3, (1, 4), same=True), Conv(2, (5, 2))])
+def test_rectangles_agree_with_the_native_engine(first: Conv) -> None:
+    from feelstream.learning.native import NativeLearner
+
+    model = Model((1, 28, 28), (first, MaxPool(1, 2), ReLU(), Conv(4, 3), MaxPool(2, 1), Dense(10)))
+    arrays = (DATA.train_images, DATA.train_labels, DATA.test_images, DATA.test_labels, DATA.mean, DATA.std)
+    theta, drawn = model.init(0), batches(2, 4, 12)
+    ours, theirs = (
+        engine(model, *arrays, threads=1).train(theta, drawn, 0.05) for engine in (NativeLearner, TorchLearner)
+    )
+    scale = np.linalg.norm(theirs.updates[0])
+    np.testing.assert_allclose(ours.updates, theirs.updates, atol=1e-5 * scale)
 
 
 def test_federated_averaging_of_one_step_is_one_step_on_all_samples() -> None:

@@ -21,15 +21,38 @@ Shape = tuple[int, int, int]  # channels, rows, columns
 
 @dataclass(frozen=True)
 class Conv:
-    """Convolution with a k×k kernel, stride 1, no padding."""
+    """Convolution with stride 1.
+
+    kernel: its size, k for k×k or (rows, columns): a time series is an image of one row, so (1, k) there.
+    same: put zeros around the input such that the output has its rows and columns; of an odd number of zeros one
+        more comes behind than before.
+
+    >>> Conv(8, 5).rows, Conv(8, (1, 9)).columns
+    (5, 9)
+    """
 
     channels: int
-    kernel: int
+    kernel: int | tuple[int, int]
+    same: bool = False
+
+    @property
+    def rows(self) -> int:
+        return self.kernel if isinstance(self.kernel, int) else self.kernel[0]
+
+    @property
+    def columns(self) -> int:
+        return self.kernel if isinstance(self.kernel, int) else self.kernel[1]
 
 
 @dataclass(frozen=True)
 class MaxPool:
-    """Maximum over 2×2 windows, stride 2; an odd last row or column is left out."""
+    """Maximum over windows that lie side by side: 2×2, or MaxPool(1, 2) for inputs of one row, or 2×1.
+
+    An odd last row or column is left out.
+    """
+
+    rows: int = 2
+    columns: int = 2
 
 
 @dataclass(frozen=True)
@@ -45,6 +68,7 @@ class Dense:
 
 
 Layer = Conv | MaxPool | ReLU | Dense
+WINDOWS = ((2, 2), (1, 2), (2, 1))  # of MaxPool
 
 
 @dataclass(frozen=True)
@@ -62,12 +86,16 @@ class Model:
         for position, layer in enumerate(self.layers):
             channels, rows, columns = shape
             match layer:
-                case Conv(out, kernel) if kernel < 1:
+                case Conv() if min(layer.rows, layer.columns) < 1:
                     raise ScenarioError(f"layer {position + 1} ({layer}) needs a kernel of at least 1")
-                case Conv(out, kernel):
-                    shape = (out, rows - kernel + 1, columns - kernel + 1)
+                case Conv(out, same=True):
+                    shape = (out, rows, columns)
+                case Conv(out):
+                    shape = (out, rows - layer.rows + 1, columns - layer.columns + 1)
+                case MaxPool() if (layer.rows, layer.columns) not in WINDOWS:
+                    raise ScenarioError(f"layer {position + 1} ({layer}) must have windows of 2×2, 1×2 or 2×1")
                 case MaxPool():
-                    shape = (channels, rows // 2, columns // 2)
+                    shape = (channels, rows // layer.rows, columns // layer.columns)
                 case Dense(units):
                     shape = (units, 1, 1)
                 case ReLU():
@@ -82,7 +110,7 @@ class Model:
         found, shape = [], self.input
         for layer, after in zip(self.layers, self.shapes(), strict=True):
             if isinstance(layer, Conv):
-                weight = (layer.channels, shape[0], layer.kernel, layer.kernel)
+                weight = (layer.channels, shape[0], layer.rows, layer.columns)
                 found.append((weight, prod(weight[1:])))
             elif isinstance(layer, Dense):
                 found.append(((layer.units, prod(shape)), prod(shape)))

@@ -39,19 +39,21 @@ def chosen_instruction_set() -> str:
 def compile_engine(model: Model, isa: str) -> _native.Engine:
     """The kernel's own description of a model, for one instruction set."""
     channels, rows, columns = model.input
-    return _native.Engine(channels, rows, columns, [_word(layer) for layer in model.layers], isa)
+    return _native.Engine(channels, rows, columns, [word for layer in model.layers for word in _words(layer)], isa)
 
 
-def _word(layer: Layer) -> tuple[str, int, int]:
+def _words(layer: Layer) -> list[tuple[str, int, int, int]]:
+    """What engine.hpp calls this layer: (word, channels or units, rows, columns)."""
     match layer:
-        case Conv(channels, kernel):
-            return "conv", channels, kernel
+        case Conv(channels):
+            convolution = ("conv", channels, layer.rows, layer.columns)
+            return [("pad", 0, layer.rows - 1, layer.columns - 1), convolution] if layer.same else [convolution]
         case Dense(units):
-            return "dense", units, 0
-        case MaxPool():
-            return "pool", 0, 0
+            return [("dense", units, 0, 0)]
+        case MaxPool(rows, columns):
+            return [("pool", 0, rows, columns)]
         case ReLU():
-            return "relu", 0, 0
+            return [("relu", 0, 0, 0)]
 
 
 class NativeLearner:

@@ -208,16 +208,22 @@ def _stack(model: Model) -> nn.Sequential:
     before = model.input
     for layer, after in zip(model.layers, model.shapes(), strict=True):
         match layer:
-            case Conv(channels, kernel):
-                layers.append(nn.Conv2d(before[0], channels, kernel))
-            case MaxPool():
-                layers.append(nn.MaxPool2d(2))
+            case Conv(channels):
+                if layer.same:  # Conv2d's own padding="same" warns of even kernels
+                    layers.append(nn.ZeroPad2d(_halves(layer.columns - 1) + _halves(layer.rows - 1)))
+                layers.append(nn.Conv2d(before[0], channels, (layer.rows, layer.columns)))
+            case MaxPool(rows, columns):
+                layers.append(nn.MaxPool2d((rows, columns)))
             case ReLU():
                 layers.append(nn.ReLU())
             case Dense(units):
                 layers += [nn.Flatten(), nn.Linear(prod(before), units)]
         before = after
     return nn.Sequential(*layers)
+
+
+def _halves(zeros: int) -> tuple[int, int]:
+    return zeros // 2, zeros - zeros // 2
 
 
 def _seeded(make: Callable[[], object], seed: int) -> nn.Module:
