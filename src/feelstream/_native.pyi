@@ -17,7 +17,7 @@ class Engine:
     def stages(self) -> list[str]: ...
     def train(
         self,
-        images: NDArray[np.uint8],
+        images: NDArray[np.uint8 | np.float32],
         labels: NDArray[np.int32],
         scale: float,
         shift: float,
@@ -32,7 +32,7 @@ class Engine:
     ) -> list[float]: ...
     def evaluate(
         self,
-        images: NDArray[np.uint8],
+        images: NDArray[np.uint8 | np.float32],
         labels: NDArray[np.int32],
         scale: float,
         shift: float,

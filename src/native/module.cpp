@@ -18,7 +18,7 @@ namespace {
 
 template <class T, int N>
 using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-using Images = Array<const std::uint8_t, 2>;  // (sample, pixel)
+using Images = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // (sample, pixel), uint8 or float
 using Labels = Array<const std::int32_t, 1>;
 using Theta = Array<const float, 1>;
 using Profile = std::vector<double>;
@@ -47,7 +47,10 @@ feelstream::Samples check(const Engine& engine, const Images& images, const Labe
     require(theta.shape(0) == std::size_t(net.parameters), "theta does not have the model's length");
     for (std::size_t i = 0; i < labels.shape(0); ++i)
         require(labels(i) >= 0 && labels(i) < net.classes, "a label is outside the model's classes");
-    return {images.data(), labels.data(), scale, shift};
+    const bool bytes = images.dtype() == nb::dtype<std::uint8_t>();
+    require(bytes || images.dtype() == nb::dtype<float>(), "the images must be uint8 or float32");
+    return {bytes ? static_cast<const std::uint8_t*>(images.data()) : nullptr,
+            bytes ? nullptr : static_cast<const float*>(images.data()), labels.data(), scale, shift};
 }
 
 Profile train(const Engine& engine, const Images& images, const Labels& labels, float scale, float shift,

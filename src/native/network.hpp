@@ -52,9 +52,10 @@ struct Network {
     std::size_t input, gradient, delta[2], expanded, transposed, delta_points, workspace;
 };
 
-// A data set as it lies in memory; normalising is value · scale + shift.
+// A data set as it lies in memory, uint8 or float (the other is null); normalising is value · scale + shift.
 struct Samples {
     const std::uint8_t* pixels;
+    const float* values;
     const std::int32_t* labels;
     float scale, shift;
 };

@@ -1,4 +1,4 @@
-// From uint8 images to a block of the first layer's input, and from logits to losses.
+// From the data set to a block of the first layer's input, and from logits to losses.
 #pragma once
 #include <math.h>
 #include <string.h>
@@ -10,8 +10,18 @@ namespace {
 
 typedef std::uint8_t Bytes __attribute__((vector_size(lanes)));
 
+// Float features of 16 samples → (value, lane).
+inline void gather_values(const Samples& samples, int pixels, const std::int64_t* numbers, int count, float* input) {
+    const float* from[lanes];
+    for (int lane = 0; lane < lanes; ++lane) from[lane] = samples.values + numbers[lane < count ? lane : 0] * pixels;
+    for (int p = 0; p < pixels; ++p)
+        for (int lane = 0; lane < lanes; ++lane)
+            input[p * lanes + lane] = from[lane][p] * samples.scale + samples.shift;
+}
+
 // Images of 16 samples → (pixel, lane), normalised. Four rounds of interleaving turn 16 × 16 bytes.
 inline void gather(const Samples& samples, int pixels, const std::int64_t* numbers, int count, float* input) {
+    if (samples.values) return gather_values(samples, pixels, numbers, count, input);
     const std::uint8_t* image[lanes];
     for (int lane = 0; lane < lanes; ++lane)  // padding repeats the first sample: finite, and weighs nothing
         image[lane] = samples.pixels + numbers[lane < count ? lane : 0] * pixels;

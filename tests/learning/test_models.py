@@ -18,6 +18,8 @@ from feelstream.learning.models import STACKS, Conv, Dense, MaxPool, Model, ReLU
         ("lenet5", (150 + 6) + (2400 + 16) + (256 * 120 + 120) + (120 * 84 + 84) + (840 + 10)),
         ("mlp", (784 * 64 + 64) + (640 + 10)),
         ("softmax", 7840 + 10),
+        ("cifar-cnn", (9 * 32 + 32) + (9 * 32 * 32 + 32) + (9 * 32 * 64 + 64) + (64 * 9 * 64 + 64) + (640 + 10)),
+        ("har-cnn", (7 * 16 + 16) + (5 * 16 * 32 + 32) + (5 * 32 * 32 + 32) + (32 * 28 * 3 * 32 + 32) + (320 + 10)),
     ],
 )
 def test_parameters_of_the_named_models(name: str, parameters: int):
@@ -62,5 +64,5 @@ def test_models_that_do_not_fit(model: Model, sentence: str):
 
 
 def test_unknown_model_names_the_known_ones():
-    with pytest.raises(ScenarioError, match=r"'vgg'.*paper-cnn, lenet5, mlp, softmax"):
+    with pytest.raises(ScenarioError, match=r"'vgg'.*paper-cnn, lenet5, cifar-cnn, har-cnn, mlp, softmax"):
         build("vgg", (1, 28, 28), 10)

@@ -174,7 +174,8 @@ def test_the_gradient_is_the_slope_of_the_loss(name: str):
     slope = np.linalg.norm(gradient)
     step = 2e-3 * gradient / slope
     up, down = (learner.evaluate((theta + sign * step).astype(np.float32)).loss for sign in (1, -1))
-    assert (up - down) / 4e-3 == pytest.approx(slope, rel=2e-3)
+    # Deep stacks have a ReLU or a maximum that changes sides within almost any step.
+    assert (up - down) / 4e-3 == pytest.approx(slope, rel=2e-2 if name in ("cifar-cnn", "har-cnn") else 2e-3)
 
 
 @pytest.mark.parametrize("isa", instruction_sets())
@@ -258,6 +259,27 @@ def test_strided_arrays_are_read_right():
     assert np.array_equal(strided.train(theta, batches[:, ::2], 0.1).updates, expected.updates)
 
 
+@pytest.mark.parametrize("name", ["softmax", "har-cnn"])
+def test_float_features_are_taken_as_they_are(name: str):
+    """The same inputs as uint8 pixels to be normalised and as normalised numbers give the same training."""
+    model = build(name, (3, 1, 45), 7)
+    images, labels = data(model, 80)
+    values = (images.astype(np.float32) * np.float32(1 / (255 * STD)) + np.float32(-MEAN / STD)).astype(np.float32)
+    learners = (
+        NativeLearner(model, images, labels, images, labels, MEAN, STD, 1),
+        NativeLearner(model, values, labels, values, labels, 0.0, 1.0, 2),
+        NativeLearner(model, values * 3 + 2, labels, values * 3 + 2, labels, 2.0, 3.0, 1),
+    )
+    theta, batches = learners[0].init(0), np.random.default_rng(0).integers(0, 80, (2, 5, 21))
+    expected, *others = (learner.train(theta, batches, 0.1).updates for learner in learners)
+    for other in others:
+        assert np.abs(other - expected).max() <= 1e-5 * np.linalg.norm(expected)
+    losses = [learner.evaluate(theta).loss for learner in learners]
+    assert losses == pytest.approx([losses[0]] * 3, rel=1e-5)
+    update, _ = torch_training(model, images, labels, theta, batches[0], 0.1)
+    assert np.abs(others[0][0] - update).max() <= TOLERANCE * np.linalg.norm(update)
+
+
 SMALL = build("softmax", (1, 4, 4), 3)
 
 
@@ -282,7 +304,7 @@ def test_batches_that_cannot_be_drawn(batches: np.ndarray, sentence: str):
     ("change", "sentence"),
     [
         ({"images": np.zeros((5, 1, 4, 5), np.uint8)}, "training images must be uint8"),
-        ({"images": np.zeros((5, 1, 4, 4), np.float32)}, "training images must be uint8"),
+        ({"images": np.zeros((5, 1, 4, 4), np.float64)}, "training images must be uint8 or float32"),
         ({"labels": np.zeros(4, np.int64)}, "training labels must be 5 integers"),
         ({"labels": np.zeros(5)}, "training labels must be 5 integers"),
         ({"labels": np.full(5, 3)}, "training labels must lie in 0 … 2"),

@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 import feelstream as fs
+from feelstream import learning
 from feelstream.data.datasets import Dataset, load
-from feelstream.errors import EngineError
+from feelstream.errors import EngineError, ScenarioError
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU, build
 
 torch = pytest.importorskip("torch")
@@ -230,6 +231,18 @@ class Normed(Softmax):
         self.norm = torch.nn.BatchNorm2d(1)
 
 
+class NormedByBatch(Softmax):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm2d(1, track_running_stats=False)
+
+
+class Counting(Softmax):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+
 class Double(Softmax):
     def __init__(self) -> None:
         super().__init__()
@@ -251,6 +264,15 @@ class WrongInput(Softmax):
 class NeedsArgument(Softmax):
     def __init__(self, width: int) -> None:
         super().__init__()
+
+
+def test_float_features_are_taken_as_they_are() -> None:
+    pixels, values = learner("mlp"), [((part / 255 - DATA.mean) / DATA.std).astype(np.float32) for part in
+        (DATA.train_images, DATA.test_images)]  # fmt: skip
+    floats = TorchLearner(build("mlp", DATA.shape, 10), values[0], DATA.train_labels, values[1], DATA.test_labels, 0, 1)
+    theta, drawn = pixels.init(0), batches(2, 5, 8)
+    assert np.array_equal(floats.train(theta, drawn, 0.1).updates, pixels.train(theta, drawn, 0.1).updates)
+    assert floats.evaluate(theta) == pixels.evaluate(theta)
 
 
 class TestImported:
@@ -291,17 +313,47 @@ class TestImported:
     @pytest.mark.parametrize(
         ("cls", "sentence"),
         [
-            (Normed, r"keeps a buffer \(norm\.running_mean\)"),
+            (Normed, r"has a BatchNorm layer \(norm\).*use GroupNorm"),
+            (NormedByBatch, r"has a BatchNorm layer \(norm\)"),
+            (Counting, r"keeps a buffer \(calls\)"),
             (Double, "only float32 is allowed"),
-            (TooFew, r"gives \(1, 9\) for one image; .* at least 10 classes"),
-            (WrongInput, r"does not accept images of shape \(1, 28, 28\)"),
-            (NeedsArgument, "cannot be made without arguments"),
+            (TooFew, r"gives \(1, 9\) for one sample; .* at least 10 classes"),
+            (WrongInput, r"does not accept samples of shape \(1, 28, 28\)"),
+            (NeedsArgument, "the model cannot be made: TypeError: .*width"),
             (int, "int is not a class of torch.nn.Module"),
         ],
     )
     def test_refuses(self, cls: type, sentence: str) -> None:
         with pytest.raises(EngineError, match=sentence):
             own(cls)
+
+    def test_shape_and_classes_come_from_the_data_set(self, tmp_path: Path) -> None:
+        file = tmp_path / "sized_nets.py"
+        file.write_text(
+            "from math import prod\nfrom torch import nn\nfrom feelstream.learning.models import Dense, ReLU\n"
+            "class Net(nn.Sequential):\n    def __init__(self, shape, classes, width=5):\n"
+            "        super().__init__(nn.Flatten(), nn.Linear(prod(shape), width), nn.Linear(width, classes))\n"
+            "def stack(classes):\n    return [Dense(9), ReLU(), Dense(classes)]\n"
+            "def module(shape):\n    return Net(shape, 10)\n"
+            "def wide(width):\n    return []\n"
+            "def broken():\n    raise KeyError('x')\n"
+            "few = [Dense(4)]\nnumber = 7\n"
+        )
+        sizes = {"Net": 784 * 5 + 5 + 60, "stack": 784 * 9 + 9 + 100, "module": 784 * 5 + 5 + 60}
+        for name, size in sizes.items():
+            settings = fs.preset("tiny", [f"learning.model={file}:{name}"]).learning
+            made = learning.make(settings, DATA, threads=1)
+            assert made is not None
+            assert made.parameters == size
+            assert made.name == ("native" if name == "stack" else "torch")
+        for name, sentence in {
+            "wide": "needs an argument width, and only shape and classes can be given",
+            "broken": "failed: KeyError: 'x'",
+            "few": "gives 4 logits, and the data set has 10 classes",
+            "number": "must be an nn.Module class, a Model, a list of layers, or a function",
+        }.items():
+            with pytest.raises(ScenarioError, match=sentence):
+                learning.make(fs.preset("tiny", [f"learning.model={file}:{name}"]).learning, DATA)
 
     def test_a_scenario_names_it_by_file_or_import_path(self, tmp_path: Path) -> None:
         file = tmp_path / "my_nets.py"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
 from typing import Any
 
 from feelstream.data.datasets import Dataset
 from feelstream.errors import EngineError, ScenarioError
 from feelstream.learning.contract import Learner
-from feelstream.learning.models import STACKS, Model, build
-from feelstream.plugins import did_you_mean, import_object
+from feelstream.learning.models import STACKS, Layer, Model, build
+from feelstream.plugins import did_you_mean, import_object, in_a_sentence
 from feelstream.scenario import LearningSettings
 
 
@@ -42,9 +45,12 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
 
 
 def describe(name: str, dataset: Dataset) -> Any:
-    """A Model for a named stack or a user's own one, else whatever the import path gives (a torch nn.Module class)."""
+    """A Model for a named stack or a user's own one, else what makes the user's torch nn.Module.
+
+    A user's class or function may have parameters `shape` and `classes`; they are filled from the data set.
+    """
     if name in STACKS:
-        return build(name, dataset.shape, dataset.classes)
+        return _fitting(build(name, dataset.shape, dataset.classes), name, dataset)
     if ":" not in name:
         known = list(STACKS)
         raise ScenarioError(
@@ -55,11 +61,60 @@ def describe(name: str, dataset: Dataset) -> Any:
         found = import_object(name)
     except ScenarioError as problem:
         raise ScenarioError(f"learning.model: {problem}") from problem
-    if isinstance(found, type | Model):
-        return found
-    if not isinstance(found, list | tuple):
-        raise ScenarioError(f"learning.model: '{name}' must be an nn.Module class, a Model or a list of layers")
-    return Model(dataset.shape, tuple(found))
+    if isinstance(found, type):
+        return _filled(found, name, dataset)
+    if callable(found):
+        make = _filled(found, name, dataset)
+        try:
+            found = make()
+        except Exception as problem:  # a foreign function may raise anything
+            raise ScenarioError(f"learning.model: '{name}' failed: {in_a_sentence(problem)}") from problem
+        if not isinstance(found, Model | list | tuple):
+            return make
+    if isinstance(found, Model):
+        return _fitting(found, name, dataset)
+    if isinstance(found, list | tuple) and all(isinstance(layer, Layer) for layer in found):
+        return _fitting(Model(dataset.shape, tuple(found)), name, dataset)
+    raise ScenarioError(
+        f"learning.model: '{name}' must be an nn.Module class, a Model, a list of layers, or a function that makes one"
+    )
+
+
+def _fitting(model: Model, name: str, dataset: Dataset) -> Model:
+    if model.input != dataset.shape:
+        raise ScenarioError(
+            f"learning.model: '{name}' is for samples of shape {model.input}, and those of the data set have "
+            f"{dataset.shape}"
+        )
+    try:
+        model.check()
+    except ScenarioError as problem:
+        raise ScenarioError(f"learning.model: '{name}' does not fit samples of shape {dataset.shape}: {problem}") from (
+            problem
+        )
+    if model.classes < dataset.classes:
+        raise ScenarioError(
+            f"learning.model: '{name}' gives {model.classes} logits, and the data set has {dataset.classes} classes"
+        )
+    return model
+
+
+def _filled(make: Callable[..., object], name: str, dataset: Dataset) -> Callable[[], object]:
+    """`make` with those of its parameters that are called shape and classes filled in; others must have defaults."""
+    try:
+        parameters = signature(make).parameters.values()
+    except (TypeError, ValueError):  # a class whose signature cannot be told takes nothing
+        return make
+    known = {"shape": dataset.shape, "classes": dataset.classes}
+    given = {parameter.name: known[parameter.name] for parameter in parameters if parameter.name in known}
+    for parameter in parameters:
+        optional = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if parameter.default is parameter.empty and not optional and parameter.name not in known:
+            raise ScenarioError(
+                f"learning.model: '{name}' needs an argument {parameter.name}, and only shape and classes can be "
+                "given; let the others have defaults"
+            )
+    return partial(make, **given) if given else make
 
 
 def cores() -> int:

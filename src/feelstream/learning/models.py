@@ -158,6 +158,22 @@ def _lenet5(classes: int) -> tuple[Layer, ...]:
     )  # fmt: skip
 
 
+def _cifar_cnn(classes: int) -> tuple[Layer, ...]:
+    """Three 3×3 convolutions with zeros around, halved after each: for colour images of 32×32."""
+    return (
+        Conv(32, 3, same=True), MaxPool(), ReLU(), Conv(32, 3, same=True), MaxPool(), ReLU(),
+        Conv(64, 3, same=True), MaxPool(), ReLU(), Dense(64), ReLU(), Dense(classes),
+    )  # fmt: skip
+
+
+def _har_cnn(classes: int) -> tuple[Layer, ...]:
+    """Three convolutions along time, halved after each: for series in one row, such as six channels of 128."""
+    return (
+        Conv(16, (1, 7), same=True), MaxPool(1, 2), ReLU(), Conv(32, (1, 5), same=True), MaxPool(1, 2), ReLU(),
+        Conv(32, (1, 5), same=True), MaxPool(1, 2), ReLU(), Dense(32), ReLU(), Dense(classes),
+    )  # fmt: skip
+
+
 def _mlp(classes: int) -> tuple[Layer, ...]:
     return (Dense(64), ReLU(), Dense(classes))
 
@@ -166,7 +182,14 @@ def _softmax(classes: int) -> tuple[Layer, ...]:
     return (Dense(classes),)
 
 
-STACKS = {"paper-cnn": _paper_cnn, "lenet5": _lenet5, "mlp": _mlp, "softmax": _softmax}
+STACKS = {
+    "paper-cnn": _paper_cnn,
+    "lenet5": _lenet5,
+    "cifar-cnn": _cifar_cnn,
+    "har-cnn": _har_cnn,
+    "mlp": _mlp,
+    "softmax": _softmax,
+}
 
 
 def build(name: str, input: Shape, classes: int) -> Model:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from feelstream import _native
+from feelstream.data.datasets.dataset import Features
 from feelstream.errors import EngineError
 from feelstream.learning import cores
 from feelstream.learning.contract import Evaluation, Training
@@ -59,8 +60,8 @@ def _words(layer: Layer) -> list[tuple[str, int, int, int]]:
 class NativeLearner:
     """One model on one data set, trained and evaluated by the C++ kernel.
 
-    images, test_images: uint8 (samples, channels, rows, columns); the kernel reads them as they are and
-        normalises each pixel to (x / 255 − mean) / std on the way, so no float copy exists.
+    images, test_images: (samples, channels, rows, columns). The kernel reads them as they are and normalises on the
+        way, so no copy exists: uint8 to (x / 255 − mean) / std, float32 to (x − mean) / std.
     labels, test_labels: integers (samples,), below the number of the model's logits.
     threads: at most this many devices, or blocks of test samples, are computed at once.
     """
@@ -70,9 +71,9 @@ class NativeLearner:
     def __init__(
         self,
         model: Model,
-        images: NDArray[np.uint8],
+        images: Features,
         labels: ArrayLike,
-        test_images: NDArray[np.uint8],
+        test_images: Features,
         test_labels: ArrayLike,
         mean: float,
         std: float,
@@ -90,7 +91,9 @@ class NativeLearner:
         self._engine = compile_engine(model, isa)
         self._images, self._labels = _samples(model, "training", images, labels)
         self._test_images, self._test_labels = _samples(model, "test", test_images, test_labels)
-        self._scale, self._shift = 1.0 / (255.0 * std), -mean / std
+        if images.dtype != test_images.dtype:
+            raise ValueError(f"training images are {images.dtype} and test images {test_images.dtype}, not alike")
+        self._scale, self._shift = 1.0 / ((255.0 if images.dtype == np.uint8 else 1.0) * std), -mean / std
 
     @property
     def parameters(self) -> int:
@@ -157,14 +160,12 @@ class NativeLearner:
         return np.ascontiguousarray(batches)
 
 
-def _samples(
-    model: Model, which: str, images: NDArray[np.uint8], labels: ArrayLike
-) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def _samples(model: Model, which: str, images: Features, labels: ArrayLike) -> tuple[Features, NDArray[np.int32]]:
     """The images as (samples, pixels) and the labels as int32, once they have been found to fit the model."""
     labels = np.asarray(labels)
-    if images.dtype != np.uint8 or images.shape[1:] != model.input or len(images) == 0:
+    if images.dtype not in (np.uint8, np.float32) or images.shape[1:] != model.input or len(images) == 0:
         raise ValueError(
-            f"{which} images must be uint8 of shape (samples ≥ 1, {', '.join(map(str, model.input))}),"
+            f"{which} images must be uint8 or float32 of shape (samples ≥ 1, {', '.join(map(str, model.input))}),"
             f" not {images.dtype} of shape {images.shape}"
         )
     if labels.shape != (len(images),) or not np.issubdtype(labels.dtype, np.integer):

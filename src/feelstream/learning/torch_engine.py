@@ -18,9 +18,11 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.data.datasets.dataset import Features, Labels
 from feelstream.errors import EngineError
 from feelstream.learning.contract import Evaluation, Training
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU
+from feelstream.plugins import in_a_sentence
 
 try:
     import torch
@@ -39,7 +41,8 @@ DIVERGED = "training diverged: the model is no longer finite; try a smaller lear
 class TorchLearner:
     """One model on one data set, trained by plain SGD on the mean cross-entropy.
 
-    images, test_images: uint8 (N, C, H, W); labels, test_labels: (N,); an input is (x/255 − mean) / std.
+    images, test_images: (N, C, H, W); labels, test_labels: (N,). An input is (x/255 − mean) / std where x is uint8
+    and (x − mean) / std where it is float32.
     """
 
     name = "torch"
@@ -47,10 +50,10 @@ class TorchLearner:
     def __init__(
         self,
         model: Model | nn.Module,
-        images: NDArray[np.uint8],
-        labels: NDArray[np.uint8],
-        test_images: NDArray[np.uint8],
-        test_labels: NDArray[np.uint8],
+        images: Features,
+        labels: Labels,
+        test_images: Features,
+        test_labels: Labels,
         mean: float,
         std: float,
         threads: int = 1,
@@ -66,6 +69,7 @@ class TorchLearner:
             self._module, self._init, self._threads = model, lambda seed: weights.copy(), 1
         # One rounding per pixel value, the same in every engine and batch.
         self._inputs = ((np.arange(256) / 255 - mean) / std).astype(np.float32)
+        self._mean, self._std = np.float32(mean), np.float32(std)
         self._images, self._test_images = images, test_images
         self._labels, self._test_labels = labels.astype(np.int64), test_labels.astype(np.int64)
         self._check(int(max(labels.max(), test_labels.max())) + 1)
@@ -73,20 +77,20 @@ class TorchLearner:
     @classmethod
     def from_class(
         cls,
-        make: type,
-        images: NDArray[np.uint8],
-        labels: NDArray[np.uint8],
-        test_images: NDArray[np.uint8],
-        test_labels: NDArray[np.uint8],
+        make: Callable[[], object],
+        images: Features,
+        labels: Labels,
+        test_images: Features,
+        test_labels: Labels,
         mean: float,
         std: float,
         threads: int = 1,
     ) -> Self:
-        """A learner for a user's own nn.Module class, made without arguments.
+        """A learner for a user's own nn.Module class, made without arguments, or what makes such a module.
 
         θ is in the order of its parameters(); init(seed) makes the module anew with torch seeded so.
         """
-        if not issubclass(make, nn.Module):
+        if isinstance(make, type) and not issubclass(make, nn.Module):
             raise EngineError(f"learning.model: {make.__qualname__} is not a class of torch.nn.Module")
         with _one_thread():
             learner = cls(_seeded(make, 0), images, labels, test_images, test_labels, mean, std, threads)
@@ -174,11 +178,22 @@ class TorchLearner:
                 start += parameter.numel()
         return module
 
-    def _normalised(self, images: NDArray[np.uint8]) -> torch.Tensor:
-        return torch.from_numpy(self._inputs.take(images))
+    def _normalised(self, images: Features) -> torch.Tensor:
+        if images.dtype == np.float32:
+            return torch.from_numpy((images - self._mean) / self._std)
+        return torch.from_numpy(self._inputs.take(images.astype(np.uint8, copy=False)))
 
     def _check(self, classes: int) -> None:
         """Refuse a module that is not a function of θ and the images, or does not fit the data."""
+        batch_norm = next(
+            (name for name, part in self._module.named_modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)),
+            None,
+        )
+        if batch_norm is not None:
+            raise EngineError(
+                f"the model has a BatchNorm layer ({batch_norm}), whose statistics are of one device's batches and "
+                "which averaging does not carry from device to device; use GroupNorm or LayerNorm"
+            )
         buffer = next((name for name, _ in self._module.named_buffers()), None)
         if buffer is not None:
             raise EngineError(
@@ -194,10 +209,10 @@ class TorchLearner:
         except Exception as error:  # a foreign module may raise anything
             why = (str(error).splitlines() or [type(error).__name__])[0]
             shape = tuple(self._images.shape[1:])
-            raise EngineError(f"the model does not accept images of shape {shape}: {why}") from error
+            raise EngineError(f"the model does not accept samples of shape {shape}: {why}") from error
         if not fits:
             raise EngineError(
-                f"the model gives {tuple(logits.shape)} for one image; it must give (1, classes) "
+                f"the model gives {tuple(logits.shape)} for one sample; it must give (1, classes) "
                 f"with at least {classes} classes"
             )
 
@@ -232,9 +247,10 @@ def _seeded(make: Callable[[], object], seed: int) -> nn.Module:
         torch.manual_seed(seed)
         try:
             module = make()
-        except TypeError as error:
-            raise EngineError(f"{make} cannot be made without arguments ({error})") from error
-    assert isinstance(module, nn.Module)
+        except Exception as error:  # a foreign class may raise anything
+            raise EngineError(f"learning.model: the model cannot be made: {in_a_sentence(error)}") from error
+    if not isinstance(module, nn.Module):
+        raise EngineError(f"learning.model: a torch.nn.Module is needed, not {type(module).__name__}")
     return module
 
 

@@ -124,7 +124,7 @@ class DataSettings(Settings):
     """[data]"""
 
     dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
-        default="mnist", description="mnist, fashion-mnist, synthetic, or the path of an .npz file"
+        default="mnist", description="mnist, fashion-mnist, cifar10, hapt, synthetic, or the path of an .npz file"
     )
     samples: Count = Field(
         default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"
@@ -148,7 +148,7 @@ class LearningSettings(Settings):
     )
     model: str = Field(
         default="paper-cnn",
-        description="paper-cnn, lenet5, mlp, softmax, or package.module:Class (a torch nn.Module)",
+        description="paper-cnn, lenet5, cifar-cnn, har-cnn, mlp, softmax, or your own as file.py:Name",
     )
     steps: Count = Field(default=20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
     batch: Count = Field(default=32, description="samples of a mini-batch, drawn with replacement; ≥ 1")

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from feelstream.data.datasets import loading as datasets
+from feelstream.data.datasets import npz
 from feelstream.data.datasets.synthetic import CHUNK, Synthetic
 from feelstream.errors import DataError
 
@@ -116,20 +119,32 @@ class TestOwn:
         ("changes", "sentence"),
         [
             ({"x_test": None}, "has no array x_test"),
-            ({"x_train": np.zeros((12, 6, 5))}, "x_train is float64; images must be uint8"),
-            ({"x_train": np.zeros((12, 30), np.uint8)}, r"x_train has shape \(12, 30\)"),
+            ({"x_train": np.zeros((12, 6, 5), np.int16)}, "x_train is int16; features must be uint8"),
+            ({"x_train": np.zeros((12, 6, 5), bool)}, "x_train is bool; features must be uint8"),
+            ({"x_train": np.zeros((12, 6, 5))}, "one of x_train and x_test is uint8 and the other is not"),
+            ({"x_train": np.full((12, 6, 5), np.nan)}, "x_train holds values that are not finite"),
+            ({"x_train": np.full((12, 6, 5), 1e300)}, "x_train holds values beyond"),
+            ({"x_train": np.zeros(12, np.uint8)}, r"x_train has shape \(12,\)"),
             ({"x_train": np.zeros((0, 6, 5), np.uint8)}, r"x_train has shape \(0, 6, 5\)"),
             ({"x_test": np.zeros((4, 6, 5, 3), np.uint8)}, "x_test .* channels last"),
             ({"x_test": np.zeros((4, 5, 6), np.uint8)}, "they must have one shape"),
             ({"x_train": np.full((12, 6, 5), 9, np.uint8)}, "x_train has one value everywhere"),
-            ({"y_train": np.arange(11) % 3}, "x_train has 12 images and y_train has 11 labels"),
+            ({"y_train": np.arange(11) % 3}, "x_train has 12 samples and y_train has 11 labels"),
             ({"y_train": np.arange(12) / 2}, "y_train is float64"),
             ({"y_train": np.zeros(12, bool)}, "y_train is bool"),
             ({"y_train": np.zeros((12, 1), int)}, r"y_train is int64 of shape \(12, 1\)"),
             ({"y_test": np.array([0, 1, 2, -1])}, "y_test goes from -1 to 2"),
-            ({"y_test": np.array([0, 1, 2, 256])}, "y_test goes from 0 to 256"),
+            ({"y_test": np.array([0, 1, 2, 65536])}, "y_test goes from 0 to 65536; labels must be 0 to 65535"),
             ({"y_train": np.zeros(12, int), "y_test": np.zeros(4, int)}, "at least two classes"),
             ({"y_train": np.array([None] * 12)}, "y_train cannot be read"),
+            ({"owner_train": np.zeros(11, int)}, r"owner_train is int64 of shape \(11,\); .* shape \(12,\)"),
+            ({"owner_train": np.zeros(12)}, "owner_train is float64"),
+            ({"owner_train": np.full(12, 1)}, "count the owners from 0 without gaps"),
+            ({"owner_train": np.arange(12) * 2}, "count the owners from 0 without gaps"),
+            ({"owner_train": np.arange(-1, 11)}, "count the owners from 0 without gaps"),
+            ({"time_train": np.full(12, -1.0)}, "every time in time_train must be a finite number"),
+            ({"time_train": np.full(12, np.inf)}, "every time in time_train must be a finite number"),
+            ({"time_train": np.full(12, "now")}, "time_train is <U3"),
         ],
     )
     def test_refuses(self, changes: dict[str, object], sentence: str, tmp_path: Path) -> None:
@@ -155,13 +170,73 @@ class TestOwn:
             with pytest.raises(DataError, match=sentence):
                 datasets.load(str(path))
 
+    def test_vectors(self, tmp_path: Path) -> None:
+        """Any number of classes, and every feature is standardised by the training samples alone."""
+        rng = np.random.default_rng(0)
+        x_train, x_test = rng.normal([5, -3, 0], [2, 0.1, 1e6], (400, 3)), rng.normal(1, 1, (10, 3))
+        x_train[:, 1] = 0.1  # carries nothing
+        y_train = np.arange(400) % 300
+        arrays = {"x_train": x_train, "y_train": y_train, "x_test": x_test, "y_test": np.full(10, 299)}
+        data = datasets.load(write(tmp_path / "a.npz", arrays))
+        assert (data.classes, data.shape, data.mean, data.std) == (300, (3, 1, 1), 0.0, 1.0)
+        assert np.array_equal(data.train_labels, y_train)
+        assert data.train_images.dtype == np.float32
+        columns = data.train_images[:, :, 0, 0].astype(np.float64)
+        assert columns.mean(0) == pytest.approx([0, 0, 0], abs=1e-6)
+        assert columns.std(0) == pytest.approx([1, 0, 1], abs=1e-6)
+        mean, deviation = x_train.mean(0), np.array([x_train[:, 0].std(), 1, x_train[:, 2].std()])
+        assert data.test_images[:, :, 0, 0] == pytest.approx((x_test - mean) / deviation, rel=1e-5)
+
+    def test_series_with_owners_and_times(self, tmp_path: Path) -> None:
+        rng = np.random.default_rng(0)
+        series = {key: rng.normal(size=(n, 2, 1, 9)).astype(">f4") for key, n in (("x_train", 12), ("x_test", 4))}
+        facts = {"owner_train": np.arange(12) % 4, "time_train": np.arange(12)}
+        plain, full = (
+            datasets.load(write(tmp_path / name, own(rng, **series, **more)))
+            for name, more in (("a.npz", {}), ("b.npz", facts))
+        )
+        assert full.shape == (2, 1, 9)
+        assert plain.recording.owner is plain.recording.time_s is None
+        assert full.recording.owner is not None
+        assert full.recording.owner.tolist() == [0, 1, 2, 3] * 3
+        assert full.recording.time_s is not None
+        assert full.recording.time_s.tolist() == [float(second) for second in range(12)]
+        assert np.array_equal(full.train_images, plain.train_images)
+        assert full.digest != plain.digest
+
+    def test_archives_that_numpy_did_not_write(self, tmp_path: Path) -> None:
+        good = Path(write(tmp_path / "good.npz", own(np.random.default_rng(0))))
+        path = tmp_path / "a.npz"
+
+        def repacked(change: Callable[[str, bytes], tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> str:
+            with zipfile.ZipFile(good) as source, zipfile.ZipFile(path, "w", method) as target:
+                for name in source.namelist():
+                    target.writestr(*change(name, source.read(name)))
+            return str(path)
+
+        def longer(name: str, content: bytes) -> tuple[str, bytes]:
+            return name, content.replace(b"(12, 6, 5)", b"(12, 6, 6)")
+
+        def bomb(name: str, content: bytes) -> tuple[str, bytes]:
+            return name, content + bytes(npz.BOMB_BYTES) if name == "x_train.npy" else content
+
+        with pytest.raises(DataError, match=r"compressed in a way that numpy\.savez does not write"):
+            datasets.load(repacked(lambda name, content: (name, content), zipfile.ZIP_LZMA))
+        with pytest.raises(DataError, match="has no array x_train"):
+            datasets.load(repacked(lambda name, content: (name.replace(".npy", ".txt"), content)))
+        with pytest.raises(DataError, match="x_train cannot be read"):
+            datasets.load(repacked(longer))
+        with pytest.raises(DataError, match="which no real data does"):
+            datasets.load(repacked(bomb, zipfile.ZIP_DEFLATED))
+
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(DataError, match="no data set 'cifar'; allowed are mnist, fashion-mnist, synthetic"):
+    known = "mnist, fashion-mnist, cifar10, hapt"
+    with pytest.raises(DataError, match=f"no data set 'cifar'; allowed are {known}, synthetic"):
         datasets.load("cifar")
     with pytest.raises(DataError, match="samples can be set for the data set synthetic only"):
         datasets.load("mnist", samples=10)
-    with pytest.raises(DataError, match="'synthetic' cannot be fetched; allowed are mnist, fashion-mnist"):
+    with pytest.raises(DataError, match=f"'synthetic' cannot be fetched; allowed are {known}"):
         datasets.fetch("synthetic")
 
 

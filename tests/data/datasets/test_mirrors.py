@@ -20,8 +20,9 @@ import pytest
 
 from feelstream.data.datasets import cache, catalogue, mirrors
 from feelstream.data.datasets import loading as datasets
+from feelstream.data.datasets.archives import Wheel
 from feelstream.data.datasets.cache import Collection, obtain
-from feelstream.data.datasets.mirrors import Folder, Mirror, RawFile, Website, Wheel
+from feelstream.data.datasets.mirrors import Folder, Mirror, RawFile, Website
 from feelstream.errors import DataError
 
 

@@ -1,4 +1,4 @@
-"""The checked cache of raw data files: what is used has the known MD5, every time, or is fetched again.
+"""The checked cache of raw data files: what is used has the known digest, every time, or is fetched again.
 
 Each file appears under its name in one step (written beside, then renamed), so that a killed process leaves
 no half file under that name and two processes fetching at once do each other no harm.
@@ -89,7 +89,7 @@ def obtain(collection: Collection, progress: Progress | None = None) -> dict[str
         elif raw is not None:
             logger.warning("%s is damaged (its checksum is wrong) and is fetched again", collection.folder / file.name)
     reasons: list[str] = []
-    # A user without network may put the .gz files into the cache folder.
+    # A user without network may put the files, plain or .gz, into the cache folder.
     for mirror in (Folder(collection.folder), *collection.mirrors):
         missing = [file for file in collection.files if file.name not in contents]
         if not missing:

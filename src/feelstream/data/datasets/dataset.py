@@ -1,0 +1,103 @@
+"""A data set in the one form that all else deals with, wherever it came from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.data.recording import Recording
+
+Features = NDArray[np.uint8 | np.float32]
+Labels = NDArray[Any]  # uint8, or uint16 beyond 256 classes
+Source = Features | Callable[[], Features]  # the features, or how to make them
+MOST_CLASSES = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled samples for training and testing.
+
+    shape: channels, rows, columns; a vector of F numbers is (F, 1, 1), a series of L values (channels, 1, L).
+    train_labels, test_labels: (N,) and (M,), each below `classes`; uint8 up to 256 classes, else uint16.
+    digest: SHA-256 in hex of what decides labels and features. Features are made when first asked for: a run
+    that only schedules needs none, and may have far more samples than features fit in memory.
+    """
+
+    name: str
+    classes: int
+    shape: tuple[int, int, int]
+    train_labels: Labels = field(repr=False)
+    test_labels: Labels = field(repr=False)
+    digest: str
+    train_source: Source = field(repr=False)
+    test_source: Source = field(repr=False)
+    normalisation: tuple[float, float] | None = None  # mean and deviation where they are agreed upon
+    recording: Recording = field(default=Recording(), repr=False)
+
+    @cached_property
+    def train_images(self) -> Features:
+        """(N, C, H, W): uint8 from 0 to 255, or float32 that is standardised already."""
+        return self.train_source() if callable(self.train_source) else self.train_source
+
+    @cached_property
+    def test_images(self) -> Features:
+        """(M, C, H, W), as `train_images`."""
+        return self.test_source() if callable(self.test_source) else self.test_source
+
+    @property
+    def mean(self) -> float:
+        """Mean of x/255 over the training images; 0 for float features."""
+        return self._moments[0]
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of x/255 over the training images, 1 for float features.
+
+        An input is (x/255 − mean) / std where x is uint8, and x where it is float32.
+        """
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        if self.normalisation is not None:
+            return self.normalisation
+        if self.train_images.dtype == np.float32:
+            return 0.0, 1.0
+        # Counting values is exact whatever the number of pixels; by blocks, as bincount widens to int64.
+        blocks = np.array_split(self.train_images.reshape(-1), 1 + self.train_images.size // 2**24)
+        count = sum((np.bincount(block, minlength=256) for block in blocks), np.zeros(256, np.int64))
+        value = np.arange(256) / 255
+        mean = float(count @ value / count.sum())
+        return mean, float(np.sqrt(count @ (value - mean) ** 2 / count.sum()))
+
+
+def standardised(train: NDArray[Any], test: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Float features (N, C, H, W) and (M, C, H, W) with every channel's mean at 0 and deviation at 1.
+
+    x → (x − mean_c) / deviation_c, both over the training samples alone: the test set must not be looked at.
+    Edge rule: a channel with one value everywhere is only moved to 0.
+    """
+    axes = (0, 2, 3)
+    mean = train.mean(axes, dtype=np.float64, keepdims=True)
+    deviation = train.std(axes, dtype=np.float64, keepdims=True)
+    # What is left of a constant after subtracting its rounded mean is no signal.
+    deviation[deviation <= 1e-12 * np.abs(mean)] = 1.0
+    first, second = (((part - mean) / deviation).astype(np.float32) for part in (train, test))
+    return first, second
+
+
+def digest_of(*arrays: NDArray[Any]) -> str:
+    """SHA-256 in hex of shapes and contents; the type too, unless it is uint8."""
+    sha = hashlib.sha256()
+    for array in arrays:
+        if array.dtype != np.uint8:
+            sha.update(array.dtype.str.encode())
+        sha.update(repr(array.shape).encode())
+        sha.update(np.ascontiguousarray(array).data)
+    return sha.hexdigest()
