@@ -94,7 +94,7 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
         if (s.kind == Kind::convolution) {
             weights = std::int64_t(s.out_channels) * s.channels * s.kernel_area();
             s.forward_weights = take(s.winograd() ? weights / winograd_kernel * winograd_points : weights);
-            s.backward_weights = take(weights);
+            s.backward_weights = take(s.winograd_gradient() ? weights / winograd_kernel * winograd_points : weights);
             if (s.winograd())
                 s.points = take(std::size_t(s.channels) * s.rows * s.row_tiles() * winograd_points * lanes);
             if (s.winograd_gradient())

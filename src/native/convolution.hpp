@@ -5,9 +5,10 @@
 namespace feelstream {
 namespace {
 
-// Channels × 4 positions of accumulators, 4 inputs and a weight must fit the registers.
-constexpr int channel_tile = registers == 32 ? 6 : 2;
-constexpr int position_tile = 4;
+// Channels × positions of accumulators, the inputs and a weight must fit the registers, and there must be enough
+// accumulators (8 to 10) to hide how long a multiply-add takes.
+constexpr int channel_tile = 6;
+constexpr int position_tile = registers == 32 ? 4 : 2;
 // Weight gradient: channels × kernel columns of accumulators.
 constexpr int gradient_channels = registers == 32 ? 5 : 2;
 constexpr int gradient_columns = 5;
@@ -36,22 +37,25 @@ inline void pack_backward(const Stage& s, const float* weight, float* packed) {
 struct Window {
     int channels, rows, columns;
     std::ptrdiff_t plane, row, column;
+    std::ptrdiff_t skip;  // weights to pass over after each channel
 };
 
 inline Window window_of(const Stage& s) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
-    return {s.channels, s.kernel_rows, s.kernel_columns, s.rows * row, row, lanes};
+    return {s.channels, s.kernel_rows, s.kernel_columns, s.rows * row, row, lanes, 0};
 }
 
 // The heart: add to the sums of C output channels at P positions their products of window and weights.
 // `at[p]` is where position p's window starts, relative to `in`.
-template <int C, int P>
+// `Columns` is how many columns the window has, if the compiler is to know, else 0.
+template <int Columns, int C, int P>
 inline void convolve_tile(const Window& window, const float* in, const std::ptrdiff_t (&at)[P],
                           const float* weight, Vec (&sums)[C][P]) {
-    for (int c = 0; c < window.channels; ++c)
+    const int columns = Columns ? Columns : window.columns;
+    for (int c = 0; c < window.channels; ++c, weight += window.skip)
         for (int ky = 0; ky < window.rows; ++ky) {
             const float* x = in + c * window.plane + ky * window.row;
-            for (int kx = 0; kx < window.columns; ++kx, x += window.column, weight += C) {
+            for (int kx = 0; kx < columns; ++kx, x += window.column, weight += C) {
                 Vec value[P];
                 for (int p = 0; p < P; ++p) value[p] = load(x + at[p]);
                 for (int i = 0; i < C; ++i) {
@@ -62,24 +66,37 @@ inline void convolve_tile(const Window& window, const float* in, const std::ptrd
         }
 }
 
-// The P positions of a tile are one pooling window, so its sums never leave the registers.
-template <int C, int P, bool Train>
+// A line of pooling windows of Rows × Columns, whose sums never leave the registers or the innermost cache.
+template <int C, int Rows, int Columns, bool Train>
 FEELSTREAM_APART void convolve_pooled(const Stage& s, const float* in, const float* weight, const float* bias, int first,
                             int y, float* output, float* route) {
+    constexpr int P = Rows * Columns < position_tile ? Rows * Columns : position_tile, parts = Rows * Columns / P;
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
-    std::ptrdiff_t window[P];
-    for (int p = 0; p < P; ++p) window[p] = p / s.pool_columns * row + p % s.pool_columns * lanes;
+    const Window window = window_of(s);
     for (int x = 0; x < s.out_columns; ++x)
         for (int v = 0; v < lanes; v += width) {
-            Vec sums[C][P];
-            for (int i = 0; i < C; ++i)
-                for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
-            convolve_tile<C, P>(window_of(s), in + s.pool_rows * y * row + s.pool_columns * x * lanes + v, window, weight,
-                                sums);
+            const float* from = in + Rows * y * row + Columns * x * lanes + v;
+            Vec value[parts][C][P];
+            for (int part = 0; part < parts; ++part) {
+                std::ptrdiff_t at[P];
+                for (int p = 0; p < P; ++p)
+                    at[p] = (part * P + p) / Columns * row + (part * P + p) % Columns * lanes;
+                Vec sums[C][P];
+                for (int i = 0; i < C; ++i)
+                    for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
+                if (s.kernel_columns == 5)
+                    convolve_tile<5>(window, from, at, weight, sums);
+                else
+                    convolve_tile<0>(window, from, at, weight, sums);
+                for (int i = 0; i < C; ++i)
+                    for (int p = 0; p < P; ++p) value[part][i][p] = sums[i][p];
+            }
             for (int i = 0; i < C; ++i) {
                 const std::size_t to =
                     ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
-                pool_window<Train>(sums[i], s.relu, output + to, route + to);
+                Vec all[Rows * Columns];
+                for (int p = 0; p < Rows * Columns; ++p) all[p] = value[p / P][i][p % P];
+                pool_window<Train>(all, s.relu, output + to, route + to);
             }
         }
 }
@@ -98,7 +115,7 @@ FEELSTREAM_APART void convolve_row(const Stage& s, const float* in, const float*
                     Vec sums[C][P];
                     for (int i = 0; i < C; ++i)
                         for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
-                    convolve_tile<C, P>(window_of(s), in + y * row + x * lanes + v, at, weight, sums);
+                    convolve_tile<0>(window_of(s), in + y * row + x * lanes + v, at, weight, sums);
                     for (int i = 0; i < C; ++i)
                         for (int p = 0; p < P; ++p)
                             store(output +
@@ -115,12 +132,14 @@ void convolve(const Stage& s, const float* in, const float* packed, const float*
     tiles<channel_tile>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
         for (int y = 0; y < s.out_rows; ++y)
-            if (s.pool && s.pool_rows == s.pool_columns)
-                convolve_pooled<C, 4, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
-            else if (s.pool)
-                convolve_pooled<C, 2, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
-            else
+            if (!s.pool)
                 convolve_row<C>(s, in, packed + first * taps, bias + first, first, y, output);
+            else if (s.pool_rows == 1)
+                convolve_pooled<C, 1, 2, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
+            else if (s.pool_columns == 1)
+                convolve_pooled<C, 2, 1, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
+            else
+                convolve_pooled<C, 2, 2, Train>(s, in, packed + first * taps, bias + first, first, y, output, route);
     });
 }
 

@@ -5,7 +5,7 @@
 #include "dense.hpp"
 #include "pooling.hpp"
 #include "samples.hpp"
-#include "winograd_gradient.hpp"
+#include "winograd_input.hpp"
 
 namespace feelstream {
 namespace {
@@ -86,15 +86,21 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
                     if (s.pool) unpool(s, first, count, delta, route, s.conv_rows(), s.conv_columns(), spread);
                 };
                 if (s.winograd_gradient())
-                    winograd_weight_gradient(s, in, spread, space.memory + s.points,
-                                             space.memory + net.delta_points, gradient + s.weight, spread_out);
+                    winograd_weight_gradient(s, in, delta, route, space.memory + s.points, space.memory + net.delta_points,
+                                             gradient + s.weight);
                 else
                     weight_gradient(s, in, spread, gradient + s.weight, spread_out);
             }
             if (s.has_earlier_weights) {
                 const Clock clock(space, i, input_phase);
-                pack_backward(s, theta + s.weight, space.memory + s.backward_weights);
-                input_gradient(s, spread, space.memory + s.backward_weights, earlier);
+                float* packed = space.memory + s.backward_weights;
+                if (s.winograd_gradient()) {
+                    winograd_pack_backward(s, theta + s.weight, packed);
+                    winograd_input_gradient(s, space.memory + net.delta_points, packed, earlier);
+                } else {
+                    pack_backward(s, theta + s.weight, packed);
+                    input_gradient(s, spread, packed, earlier);
+                }
             }
         } else if (s.kind == Kind::dense) {
             {

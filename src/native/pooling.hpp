@@ -11,15 +11,15 @@ namespace {
 // where ReLU lets no gradient through.
 template <bool Train, int P>
 inline void pool_window(const Vec (&value)[P], bool with_relu, float* output, float* route) {
-    Vec best = value[0];
-    Mask winner = {};
-    for (int p = 1; p < P; ++p) {
-        const Mask larger = value[p] > best;
-        best = larger ? value[p] : best;
-        if (Train) winner = larger ? Mask{} + p : winner;
+    Vec best = larger(value[1], value[0]);
+    Mask winner = -(value[1] > value[0]);  // true is −1
+    if constexpr (P == 4) {
+        const Vec second = larger(value[3], value[2]);
+        if (Train) winner = second > best ? 2 - (value[3] > value[2]) : winner;
+        best = larger(second, best);
     }
     if (with_relu) {
-        if (Train) winner = best <= 0.0f ? Mask{} - 1 : winner;
+        if (Train) winner |= best <= 0.0f;
         best = relu(best);
     }
     store(output, best);

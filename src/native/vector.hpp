@@ -1,5 +1,9 @@
 // The vector of this instruction set, through the compiler's vector extensions.
 #pragma once
+#if defined(__SSE2__)
+#include <immintrin.h>  // intrinsics are always inlined: they leave nothing for the linker
+#endif
+
 #include "network.hpp"
 
 namespace feelstream {
@@ -48,10 +52,24 @@ inline Vec load(const float* at) { return *reinterpret_cast<const LooseVec*>(at)
 inline void store(float* at, Vec value) { *reinterpret_cast<LooseVec*>(at) = value; }
 inline Mask load_mask(const float* at) { return *reinterpret_cast<const LooseMask*>(at); }
 inline void store_mask(float* at, Mask value) { *reinterpret_cast<LooseMask*>(at) = value; }
-inline Vec splat(float value) { return Vec{} + value; }
+// Minus, for value − 0 is the value whatever it is and costs nothing; 0 + value would have to turn −0 into 0.
+inline Vec splat(float value) { return value - Vec{}; }
+
+// a > b ? a : b, number by number; compilers do not always see that the processor has this.
+inline Vec larger(Vec a, Vec b) {
+#if defined(__AVX512F__)
+    return Vec(_mm512_max_ps(__m512(a), __m512(b)));
+#elif defined(__AVX2__)
+    return Vec(_mm256_max_ps(__m256(a), __m256(b)));
+#elif defined(__SSE2__)
+    return Vec(_mm_max_ps(__m128(a), __m128(b)));
+#else
+    return a > b ? a : b;
+#endif
+}
 
 // NaN stays NaN, so that trouble is seen at the end rather than hidden here.
-inline Vec relu(Vec value) { return value <= 0.0f ? Vec{} : value; }
+inline Vec relu(Vec value) { return larger(Vec{}, value); }
 
 // total[i] = Σ of the lanes of value[i]. A vector's halves are added while two vectors become one, until
 // `width` vectors are one vector of sums. `total` has room for Count rounded up to whole vectors.

@@ -91,7 +91,7 @@ template <int C, int T>
 FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const float* weight, const float* bias, int first,
                           int y, int tile, float* output) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.row_tiles()) * lanes, plane = s.rows * row;
-    const Window window = {s.channels, winograd_kernel, 1, plane, row, 0};
+    const Window window = {s.channels, winograd_kernel, 1, plane, row, 0, 0};
     const std::ptrdiff_t taps = std::ptrdiff_t(s.channels) * winograd_kernel;
     std::ptrdiff_t at[2 * T];
     for (int t = 0; t < T; ++t) at[t] = t * lanes, at[T + t] = t * lanes + row;
@@ -99,7 +99,7 @@ FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const f
         Vec product[winograd_points][C][2 * T];
         for (int j = 0; j < winograd_points; ++j) {
             Vec sums[C][2 * T] = {};
-            convolve_tile<C, 2 * T>(window, points + j * s.channels * plane + 2 * y * row + tile * lanes + v, at,
+            convolve_tile<1>(window, points + j * s.channels * plane + 2 * y * row + tile * lanes + v, at,
                                     weight + j * taps * C, sums);
             for (int i = 0; i < C; ++i)
                 for (int p = 0; p < 2 * T; ++p) product[j][i][p] = sums[i][p];
@@ -132,7 +132,7 @@ void winograd_convolve(const Stage& s, const float* in, float* points, const flo
     tiles<channel_tile>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
         for (int y = 0; y < s.out_rows; ++y)
-            tiles<2>(s.row_tiles(), [&](int tile, auto together) {
+            tiles<position_tile / 2>(s.row_tiles(), [&](int tile, auto together) {
                 winograd_tile<C, decltype(together)::value>(s, points, packed + first * taps, bias + first, first, y,
                                                             tile, output);
             });

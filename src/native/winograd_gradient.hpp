@@ -21,21 +21,31 @@ inline void deltas_at_points(const Vec (&d)[winograd_columns], Vec (&value)[wino
     value[7] = d[3];
 }
 
-// Deltas of some channels (channel, row, column, lane) → (point, channel, row, tile, lane), those channels only.
-inline void winograd_deltas(const Stage& s, int channels, const float* delta, float* points) {
-    const int rows = channels * s.conv_rows(), columns = s.conv_columns();
-    const std::ptrdiff_t apart = std::ptrdiff_t(rows) * s.row_tiles() * lanes;
-    for (int row = 0; row < rows; ++row, delta += columns * lanes)
-        for (int t = 0; t < s.row_tiles(); ++t, points += lanes)
-            for (int v = 0; v < lanes; v += width) {
-                Vec d[winograd_columns], value[winograd_points];
-                for (int i = 0; i < winograd_columns; ++i) {
-                    const int x = t * winograd_columns + i;
-                    d[i] = x < columns ? load(delta + x * lanes + v) : Vec{};
+// Deltas of some pooled channels → (channel, point, row, tile, lane): unpooled and transformed in one go.
+inline void winograd_deltas(const Stage& s, int first, int channels, const float* delta, const float* route,
+                            float* points) {
+    const std::ptrdiff_t row = std::ptrdiff_t(s.row_tiles()) * lanes, plane = s.conv_rows() * row;
+    for (int c = first; c < first + channels; ++c)
+        for (int y = 0; y < s.out_rows; ++y)
+            for (int t = 0; t < s.row_tiles(); ++t)
+                for (int v = 0; v < lanes; v += width) {
+                    Vec d[2][winograd_columns] = {};
+                    for (int half = 0; half < 2 && 2 * t + half < s.out_columns; ++half) {
+                        const std::size_t from =
+                            ((std::size_t(c) * s.out_rows + y) * s.out_columns + 2 * t + half) * lanes + v;
+                        const Vec value = load(delta + from);
+                        const Mask winner = load_mask(route + from);
+                        for (int p = 0; p < 4; ++p) d[p / 2][2 * half + p % 2] = winner == p ? value : Vec{};
+                    }
+                    for (int r = 0; r < 2; ++r) {
+                        Vec value[winograd_points];
+                        deltas_at_points(d[r], value);
+                        for (int j = 0; j < winograd_points; ++j)
+                            store(points + (std::ptrdiff_t(c) * winograd_points + j) * plane + (2 * y + r) * row +
+                                      t * lanes + v,
+                                  value[j]);
+                    }
                 }
-                deltas_at_points(d, value);
-                for (int j = 0; j < winograd_points; ++j) store(points + j * apart + v, value[j]);
-            }
 }
 
 // One point's products for C output channels and the 5 kernel rows, summed over the plane and the lanes. A row of
@@ -47,7 +57,7 @@ FEELSTREAM_APART void winograd_products(const Stage& s, const float* x, const fl
     Vec sums[C * K] = {};
     for (std::ptrdiff_t left = plane; left > 0; left -= width, x += width, d += width) {
         Vec value[C];
-        for (int i = 0; i < C; ++i) value[i] = load(d + i * plane);
+        for (int i = 0; i < C; ++i) value[i] = load(d + i * winograd_points * plane);
         for (int k = 0; k < K; ++k) {
             const Vec pixel = load(x + k * row);
             for (int i = 0; i < C; ++i) sums[i * K + k] += value[i] * pixel;
@@ -78,22 +88,21 @@ inline void add_taps(const Stage& s, const float (&m)[winograd_points][whole_vec
                 gradient[std::ptrdiff_t(i) * s.channels * K * K + ky * K + kx] += tap[kx][i * K + ky];
 }
 
-// As weight_gradient; `inputs` and `deltas` are room for the transformed arrays.
-template <class F>
-void winograd_weight_gradient(const Stage& s, const float* in, const float* delta, float* inputs, float* deltas,
-                              float* gradient, F prepare) {
+// `inputs` and `deltas` are room for the transformed arrays; `deltas` holds those of all channels in the end.
+inline void winograd_weight_gradient(const Stage& s, const float* in, const float* delta, const float* route,
+                                     float* inputs, float* deltas, float* gradient) {
     constexpr int K = winograd_kernel;
     const std::ptrdiff_t row = std::ptrdiff_t(s.row_tiles()) * lanes;
     const std::ptrdiff_t plane = s.rows * row, conv_plane = s.conv_rows() * row;
     winograd_inputs(s, in, inputs);
     tiles<gradient_channels>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
-        prepare(first, C);
-        winograd_deltas(s, C, delta + std::ptrdiff_t(first) * s.conv_rows() * s.conv_columns() * lanes, deltas);
+        winograd_deltas(s, first, C, delta, route, deltas);
         for (int c = 0; c < s.channels; ++c) {
             float m[winograd_points][whole_vectors(C * K)];
             for (int j = 0; j < winograd_points; ++j)
-                winograd_products<C>(s, inputs + (j * s.channels + c) * plane, deltas + j * C * conv_plane, m[j]);
+                winograd_products<C>(s, inputs + (j * s.channels + c) * plane,
+                                     deltas + (std::ptrdiff_t(first) * winograd_points + j) * conv_plane, m[j]);
             add_taps<C>(s, m, gradient + (std::ptrdiff_t(first) * s.channels + c) * K * K);
         }
     });
