@@ -75,7 +75,7 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
     const Stage &first = stages.front(), &last = stages.back();
     net.stages = stages.data(), net.count = int(stages.size());
     net.pixels = int(first.inputs()), net.classes = int(last.outputs());
-    std::size_t used = 0, largest = 0, expanded = 0, transposed = 0, delta_points = 0;
+    std::size_t used = 0, largest = 0, expanded = 0, transposed = 0, delta_points = 0, sums = 0;
     const auto take = [&](std::size_t floats) {
         const std::size_t at = used;
         used += whole_lines(floats);
@@ -100,7 +100,9 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
             if (s.winograd_gradient())
                 delta_points = std::max(delta_points, std::size_t(s.out_channels) * s.conv_rows() * s.row_tiles() *
                                                           winograd_points);
-            if (s.pool) expanded = std::max(expanded, s.conv_outputs());
+            else
+                sums = std::max(sums, s.gradient_sums());
+            if (s.pool && !s.winograd_gradient()) expanded = std::max(expanded, s.conv_outputs());
         } else if (s.kind == Kind::dense) {
             weights = std::int64_t(s.out_channels) * s.inputs();
             transposed = std::max(transposed, s.inputs());
@@ -116,6 +118,7 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
     net.expanded = take(expanded * lanes);
     net.transposed = take(transposed * lanes);
     net.delta_points = take(delta_points * lanes);
+    net.sums = take(sums * lanes);
     net.workspace = used;
     return net;
 }

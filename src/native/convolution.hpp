@@ -144,46 +144,68 @@ void convolve(const Stage& s, const float* in, const float* packed, const float*
 }
 
 // ∂/∂w[o, c, ky, kx] = Σ over positions and lanes of delta[o, y, x] · in[c, y + ky, x + kx]:
-// C × K accumulators run over the whole plane, their lanes are added at the end.
+// C × K accumulators run over some rows; sums[kx][channel of the tile] is where they come from and go to.
 template <int C, int K>
-FEELSTREAM_APART void weight_gradient_tile(const Stage& s, const float* in, const float* delta, float* gradient) {
-    const int rows = s.conv_rows(), columns = s.conv_columns();
-    const std::ptrdiff_t plane = std::ptrdiff_t(rows) * columns * lanes;
-    Vec sums[C * K] = {};
+FEELSTREAM_APART void weight_gradient_rows(const Stage& s, const float* in, Planes delta, int rows, float* sums) {
+    const int columns = s.conv_columns();
+    Vec total[K][C];
+    for (int k = 0; k < K; ++k)
+        for (int i = 0; i < C; ++i) total[k][i] = load(sums + (k * C + i) * width);
     for (int y = 0; y < rows; ++y) {
         const float* x = in + std::ptrdiff_t(y) * s.columns * lanes;
-        const float* d = delta + std::ptrdiff_t(y) * columns * lanes;
+        const float* d = delta.memory + y * delta.row;
         for (int left = columns * lanes; left > 0; left -= width, x += width, d += width) {
             Vec value[C];
-            for (int i = 0; i < C; ++i) value[i] = load(d + i * plane);
+            for (int i = 0; i < C; ++i) value[i] = load(d + i * delta.channel);
             for (int k = 0; k < K; ++k) {
                 const Vec pixel = load(x + k * lanes);
-                for (int i = 0; i < C; ++i) sums[i * K + k] += value[i] * pixel;
+                for (int i = 0; i < C; ++i) total[k][i] += value[i] * pixel;
             }
         }
     }
-    float total[whole_vectors(C * K)];
-    sum_lanes(sums, total);
-    for (int i = 0; i < C; ++i)
-        for (int k = 0; k < K; ++k)
-            gradient[std::ptrdiff_t(i) * s.channels * s.kernel_area() + k] += total[i * K + k];
+    for (int k = 0; k < K; ++k)
+        for (int i = 0; i < C; ++i) store(sums + (k * C + i) * width, total[k][i]);
 }
 
-// `prepare(first, count)` is called before the delta of those output channels is read.
-template <class F>
-void weight_gradient(const Stage& s, const float* in, const float* delta, float* gradient, F prepare) {
-    const std::size_t conv_plane = std::size_t(s.conv_rows()) * s.conv_columns() * lanes;
+// Rows of deltas at a time, so that they and their inputs stay in the innermost cache while all taps use them;
+// but all of them where the sums themselves would not.
+inline int band_rows(const Stage& s) {
+    const std::size_t sums = s.channels * s.kernel_area() * gradient_channels * width * sizeof(float);
+    const std::size_t row = std::size_t(gradient_channels) * s.conv_columns() * lanes * sizeof(float);
+    if (sums > 16384) return s.out_rows;
+    const int rows = int(12288 / (row * s.pool_rows));
+    return rows < 1 ? 1 : rows > s.out_rows ? s.out_rows : rows;
+}
+
+// With pooling, deltas are unpooled a band of some channels at a time, into `spread`: all of them at their place if
+// they will be wanted again (`keep`), else each over the one before. `sums` is room for Stage::gradient_sums.
+inline void weight_gradient(const Stage& s, const float* in, float* delta, const float* route, float* spread, bool keep,
+                            float* sums, float* gradient) {
+    const std::ptrdiff_t row = std::ptrdiff_t(s.conv_columns()) * lanes, plane = s.conv_rows() * row;
+    const int taps = s.channels * s.kernel_area(), band = band_rows(s);
     tiles<gradient_channels>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
-        prepare(first, C);
-        for (int c = 0; c < s.channels; ++c)
-            for (int ky = 0; ky < s.kernel_rows; ++ky)
-                tiles<gradient_columns>(s.kernel_columns, [&](int kx, auto size) {
-                    weight_gradient_tile<C, decltype(size)::value>(
-                        s, in + ((std::size_t(c) * s.rows + ky) * s.columns + kx) * lanes,
-                        delta + first * conv_plane,
-                        gradient + ((std::size_t(first) * s.channels + c) * s.kernel_rows + ky) * s.kernel_columns + kx);
-                });
+        for (int i = 0; i < taps * C * width; ++i) sums[i] = 0;
+        for (int y = 0; y < s.out_rows; y += band) {
+            const int rows = s.out_rows - y < band ? s.out_rows - y : band, start = y * s.pool_rows;
+            Planes from = {(s.pool ? spread : delta) + first * plane + start * row, plane, row};
+            if (s.pool && !keep) from = {spread, band * s.pool_rows * row, row};
+            if (s.pool) unpool(s, first, C, y, rows, delta, route, from);
+            for (int c = 0; c < s.channels; ++c)
+                for (int ky = 0; ky < s.kernel_rows; ++ky)
+                    tiles<gradient_columns>(s.kernel_columns, [&](int kx, auto size) {
+                        weight_gradient_rows<C, decltype(size)::value>(
+                            s, in + ((std::size_t(c) * s.rows + start + ky) * s.columns + kx) * lanes, from,
+                            rows * s.pool_rows, sums + ((c * s.kernel_rows + ky) * s.kernel_columns + kx) * C * width);
+                    });
+        }
+        for (int t = 0; t < taps; ++t) {
+            Vec lanes_of[C];
+            float total[whole_vectors(C)];
+            for (int i = 0; i < C; ++i) lanes_of[i] = load(sums + (t * C + i) * width);
+            sum_lanes(lanes_of, total);
+            for (int i = 0; i < C; ++i) gradient[std::ptrdiff_t(first + i) * taps + t] += total[i];
+        }
     });
 }
 

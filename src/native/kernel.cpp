@@ -81,15 +81,12 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
                 else
                     bias_gradient(delta, s.out_channels, std::size_t(s.out_rows) * s.out_columns,
                                   gradient + s.bias);
-                // Unpooled a few channels at a time, while they are wanted: the whole may not fit the cache.
-                const auto spread_out = [&](int first, int count) {
-                    if (s.pool) unpool(s, first, count, delta, route, s.conv_rows(), s.conv_columns(), spread);
-                };
                 if (s.winograd_gradient())
                     winograd_weight_gradient(s, in, delta, route, space.memory + s.points, space.memory + net.delta_points,
                                              gradient + s.weight);
                 else
-                    weight_gradient(s, in, spread, gradient + s.weight, spread_out);
+                    weight_gradient(s, in, delta, route, spread, s.has_earlier_weights, space.memory + net.sums,
+                                    gradient + s.weight);
             }
             if (s.has_earlier_weights) {
                 const Clock clock(space, i, input_phase);

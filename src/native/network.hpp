@@ -38,6 +38,8 @@ struct Stage {
     // Backwards too, where enough channels share the transformations.
     bool winograd_gradient() const { return winograd() && channels >= 4; }
     int row_tiles() const { return (conv_columns() + winograd_columns - 1) / winograd_columns; }
+    // Sums of a weight gradient: a vector for each tap and up to 5 output channels.
+    std::size_t gradient_sums() const { return std::size_t(5) * channels * kernel_area(); }
     std::size_t inputs() const { return std::size_t(channels) * rows * columns; }
     std::size_t outputs() const { return std::size_t(out_channels) * out_rows * out_columns; }
     std::size_t conv_outputs() const { return std::size_t(out_channels) * conv_rows() * conv_columns(); }
@@ -49,7 +51,7 @@ struct Network {
     int pixels, classes;
     std::int64_t parameters;
     // Offsets of buffers that stages share, and the size of a whole workspace, in floats.
-    std::size_t input, gradient, delta[2], expanded, transposed, delta_points, workspace;
+    std::size_t input, gradient, delta[2], expanded, transposed, delta_points, sums, workspace;
 };
 
 // A data set as it lies in memory, uint8 or float (the other is null); normalising is value · scale + shift.

@@ -26,24 +26,39 @@ inline void pool_window(const Vec (&value)[P], bool with_relu, float* output, fl
     if (Train) store_mask(route, winner);
 }
 
-// Spread the gradient of pooled values of some channels over the windows they came from, in planes of
-// rows × columns.
-inline void unpool(const Stage& s, int first, int channels, const float* delta, const float* route, int rows,
-                   int columns, float* spread) {
-    for (int c = first; c < first + channels; ++c)
-        for (int y = 0; y < s.out_rows; ++y)
-            for (int x = 0; x < s.out_columns; ++x)
+// Which planes and rows of conv outputs an array holds: where a channel and a row start, in numbers.
+struct Planes {
+    float* memory;
+    std::ptrdiff_t channel, row;
+};
+
+template <int Rows, int Columns>
+inline void unpool_windows(const Stage& s, int first, int channels, int from_row, int rows, const float* delta,
+                           const float* route, Planes to) {
+    for (int c = 0; c < channels; ++c)
+        for (int y = 0; y < rows; ++y) {
+            const std::size_t line = (std::size_t(first + c) * s.out_rows + from_row + y) * s.out_columns * lanes;
+            float* spread = to.memory + c * to.channel + Rows * y * to.row;
+            for (int x = 0; x < s.out_columns * lanes; x += lanes, spread += Columns * lanes)
                 for (int v = 0; v < lanes; v += width) {
-                    const std::size_t from =
-                        ((std::size_t(c) * s.out_rows + y) * s.out_columns + x) * lanes + v;
-                    float* to =
-                        spread + ((std::size_t(c) * rows + s.pool_rows * y) * columns + s.pool_columns * x) * lanes + v;
-                    const Vec value = load(delta + from);
-                    const Mask winner = load_mask(route + from);
-                    for (int p = 0; p < s.pool_rows * s.pool_columns; ++p)
-                        store(to + (p / s.pool_columns * columns + p % s.pool_columns) * lanes,
-                              winner == p ? value : Vec{});
+                    const Vec value = load(delta + line + x + v);
+                    const Mask winner = load_mask(route + line + x + v);
+                    for (int p = 0; p < Rows * Columns; ++p)
+                        store(spread + p / Columns * to.row + p % Columns * lanes + v,
+                              Vec(Mask(value) & (winner == p)));
                 }
+        }
+}
+
+// Spread the gradient of some pooled rows of some channels over the windows they came from.
+inline void unpool(const Stage& s, int first, int channels, int from_row, int rows, const float* delta,
+                   const float* route, Planes to) {
+    if (s.pool_rows == 1)
+        unpool_windows<1, 2>(s, first, channels, from_row, rows, delta, route, to);
+    else if (s.pool_columns == 1)
+        unpool_windows<2, 1>(s, first, channels, from_row, rows, delta, route, to);
+    else
+        unpool_windows<2, 2>(s, first, channels, from_row, rows, delta, route, to);
 }
 
 template <int P>
@@ -73,7 +88,8 @@ inline void pool_forward(const Stage& s, const float* in, float* output, float* 
 
 inline void pool_backward(const Stage& s, const float* delta, const float* route, float* result) {
     for (std::size_t i = 0; i < s.inputs() * lanes; ++i) result[i] = 0;  // an odd last row or column
-    unpool(s, 0, s.channels, delta, route, s.rows, s.columns, result);
+    const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
+    unpool(s, 0, s.channels, 0, s.out_rows, delta, route, {result, s.rows * row, row});
 }
 
 // Where the smaller plane starts in the larger one: an odd number of zeros has one more behind than before.

@@ -35,7 +35,8 @@ inline void winograd_deltas(const Stage& s, int first, int channels, const float
                             ((std::size_t(c) * s.out_rows + y) * s.out_columns + 2 * t + half) * lanes + v;
                         const Vec value = load(delta + from);
                         const Mask winner = load_mask(route + from);
-                        for (int p = 0; p < 4; ++p) d[p / 2][2 * half + p % 2] = winner == p ? value : Vec{};
+                        for (int p = 0; p < 4; ++p) 
+                            d[p / 2][2 * half + p % 2] = Vec(Mask(value) & (winner == p));
                     }
                     for (int r = 0; r < 2; ++r) {
                         Vec value[winograd_points];
