@@ -113,7 +113,6 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
         s.bias = s.weight + weights;
         net.parameters = s.bias + s.out_channels;
     }
-    net.gradient = take(net.parameters);
     net.delta[0] = take(largest * lanes), net.delta[1] = take(largest * lanes);
     net.expanded = take(expanded * lanes);
     net.transposed = take(transposed * lanes);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "build.hpp"
+#include "cohort.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -98,19 +99,37 @@ Engine::Engine(int channels, int rows, int columns, const std::vector<Layer>& la
 void Engine::train(const Samples& samples, const float* theta, const std::int64_t* batches,
                    std::int64_t devices, std::int64_t steps, std::int64_t size, float lr, int threads,
                    float* updates, float* losses, double* seconds) const {
-    std::atomic<std::int64_t> next{0};
-    const std::int64_t parameters = network_.parameters;
-    on_threads(int(std::min<std::int64_t>(seconds ? 1 : threads, devices)), [&] {
+    if (steps == 0) {
+        std::fill_n(updates, devices * network_.parameters, 0.0f);
+        return;
+    }
+    const std::int64_t parameters = network_.parameters, blocks = (size + lanes - 1) / lanes;
+    const int shares = int(std::min<std::int64_t>(blocks, max_shares));
+    const int workers = int(std::min<std::int64_t>(seconds ? 1 : threads, devices * shares));
+    const int slots = int(std::min<std::int64_t>(workers, devices));
+    const auto start = [&](int share) { return int(std::min<std::int64_t>(share * blocks / shares * lanes, size)); };
+    const Memory gradients = allocate(std::size_t(slots) * shares * parameters, {});
+    for (std::int64_t device = 0; device < devices; ++device) std::copy_n(theta, parameters, updates + device * parameters);
+    Cohort cohort(devices, steps, shares, slots);
+    on_threads(workers, [&] {
         const Memory memory = allocate(network_.workspace, guards_);
         Workspace space{memory.get(), seconds, now};
-        for (std::int64_t device; (device = next++) < devices;) {
-            float* own = updates + device * parameters;
-            std::copy_n(theta, parameters, own);
-            for (std::int64_t step = 0; step < steps; ++step) {
-                const std::int64_t at = (device * steps + step) * size;
-                kernel_->step(network_, own, space, samples, batches + at, int(size), lr, losses + at);
+        std::int64_t packed_device = -1, packed_step = -1;
+        Share share;
+        for (int slot = -1; cohort.take(slot, share);) {
+            float* own = updates + share.device * parameters;
+            float* first = gradients.get() + std::int64_t(share.slot) * shares * parameters;
+            const std::int64_t at = (share.device * steps + share.step) * size;
+            if (share.device != packed_device || share.step != packed_step) {
+                kernel_->prepare_training(network_, own, space);
+                packed_device = share.device, packed_step = share.step;
             }
-            for (std::int64_t i = 0; i < parameters; ++i) own[i] -= theta[i];
+            kernel_->gradient(network_, own, space, samples, batches + at, int(size), start(share.number),
+                              start(share.number + 1), losses + at, first + share.number * parameters);
+            if (!cohort.last_of_step(share)) continue;
+            kernel_->descend(own, first, shares, parameters, lr);
+            if (cohort.advance(share))
+                for (std::int64_t i = 0; i < parameters; ++i) own[i] -= theta[i];
         }
     });
 }

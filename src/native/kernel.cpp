@@ -30,13 +30,20 @@ const float* input_of(const Network& net, const Workspace& space, int stage) {
 // cases: it takes the direct way forward. Evaluation only needs the values.
 template <bool Train>
 void pack(const Network& net, const float* theta, Workspace& space) {
-    for (int i = 0; i < net.count; ++i)
-        if (!Train && net.stages[i].winograd())
-            winograd_pack(net.stages[i], theta + net.stages[i].weight,
-                          space.memory + net.stages[i].forward_weights);
-        else if (net.stages[i].kind == Kind::convolution)
-            pack_forward(net.stages[i], theta + net.stages[i].weight,
-                         space.memory + net.stages[i].forward_weights);
+    for (int i = 0; i < net.count; ++i) {
+        const Stage& s = net.stages[i];
+        if (s.kind != Kind::convolution) continue;
+        const float* weight = theta + s.weight;
+        if (!Train && s.winograd())
+            winograd_pack(s, weight, space.memory + s.forward_weights);
+        else
+            pack_forward(s, weight, space.memory + s.forward_weights);
+        if (!Train || !s.has_earlier_weights) continue;
+        if (s.winograd_gradient())
+            winograd_pack_backward(s, weight, space.memory + s.backward_weights);
+        else
+            pack_backward(s, weight, space.memory + s.backward_weights);
+    }
 }
 
 template <bool Train>
@@ -62,9 +69,8 @@ void forward(const Network& net, const float* theta, Workspace& space) {
     }
 }
 
-// Adds the block's gradient to the workspace's; the gradient of the logits is in delta[0].
-void backward(const Network& net, const float* theta, Workspace& space, int samples) {
-    float* gradient = space.memory + net.gradient;
+// Adds the block's gradient to `gradient`; that of the logits is in delta[0].
+void backward(const Network& net, const float* theta, Workspace& space, int samples, float* gradient) {
     float* delta = space.memory + net.delta[0];
     float* earlier = space.memory + net.delta[1];
     for (int i = net.count - 1; i >= 0; --i) {
@@ -90,14 +96,11 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
             }
             if (s.has_earlier_weights) {
                 const Clock clock(space, i, input_phase);
-                float* packed = space.memory + s.backward_weights;
-                if (s.winograd_gradient()) {
-                    winograd_pack_backward(s, theta + s.weight, packed);
+                const float* packed = space.memory + s.backward_weights;
+                if (s.winograd_gradient())
                     winograd_input_gradient(s, space.memory + net.delta_points, packed, earlier);
-                } else {
-                    pack_backward(s, theta + s.weight, packed);
+                else
                     input_gradient(s, spread, packed, earlier);
-                }
             }
         } else if (s.kind == Kind::dense) {
             {
@@ -137,13 +140,11 @@ void evaluate(const Network& net, const float* theta, Workspace& space, const Sa
     }
 }
 
-void step(const Network& net, float* theta, Workspace& space, const Samples& samples,
-          const std::int64_t* batch, int size, float lr, float* losses) {
-    float* gradient = space.memory + net.gradient;
-    memset(gradient, 0, net.parameters * sizeof(float));
-    pack<true>(net, theta, space);
-    for (int first = 0; first < size; first += lanes) {
-        const int count = size - first < lanes ? size - first : lanes;
+void gradient(const Network& net, const float* theta, Workspace& space, const Samples& samples,
+              const std::int64_t* batch, int size, int first, int last, float* losses, float* result) {
+    memset(result, 0, net.parameters * sizeof(float));
+    for (; first < last; first += lanes) {
+        const int count = last - first < lanes ? last - first : lanes;
         std::int32_t labels[lanes];
         for (int lane = 0; lane < count; ++lane) labels[lane] = samples.labels[batch[first + lane]];
         gather(samples, net.pixels, batch + first, count, space.memory + net.input);
@@ -152,9 +153,23 @@ void step(const Network& net, float* theta, Workspace& space, const Samples& sam
         const float* logits = space.memory + net.stages[net.count - 1].output;
         cross_entropy(logits, net.classes, labels, count, 1.0f / float(size), losses + first, predicted,
                       space.memory + net.delta[0]);
-        backward(net, theta, space, count);
+        backward(net, theta, space, count, result);
     }
-    for (std::int64_t i = 0; i < net.parameters; ++i) theta[i] -= lr * gradient[i];
+}
+
+template <int Count>
+void descend_by(float* theta, const float* gradients, std::int64_t parameters, float lr) {
+    for (std::int64_t i = 0; i < parameters; ++i) {
+        float total = gradients[i];
+        for (int g = 1; g < Count; ++g) total += gradients[g * parameters + i];
+        theta[i] -= lr * total;
+    }
+}
+
+void descend(float* theta, const float* gradients, int count, std::int64_t parameters, float lr) {
+    with_size<max_shares>(count, [&](auto fixed) {
+        descend_by<decltype(fixed)::value>(theta, gradients, parameters, lr);
+    });
 }
 
 double multiply_adds(std::int64_t rounds) {
@@ -178,6 +193,7 @@ double multiply_adds(std::int64_t rounds) {
 }  // namespace
 
 extern const Kernel FEELSTREAM_KERNEL;
-const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, pack<false>, evaluate, step, multiply_adds};
+const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, pack<false>, pack<true>, evaluate, gradient, descend,
+                                  multiply_adds};
 
 }  // namespace feelstream

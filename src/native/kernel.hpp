@@ -16,14 +16,17 @@ struct Workspace {
 
 struct Kernel {
     const char* name;
-    // Bring the weights into the order in which evaluate reads them.
+    // Bring the weights into the order in which evaluate reads them, or gradient.
     void (*prepare)(const Network&, const float* theta, Workspace&);
+    void (*prepare_training)(const Network&, const float* theta, Workspace&);
     // Sum of losses and number of right answers of samples first .. first + count − 1, count ≤ lanes.
     void (*evaluate)(const Network&, const float* theta, Workspace&, const Samples&, std::int64_t first,
                      int count, double& loss, int& right);
-    // One step of SGD on θ in place; losses[size] are those before the step.
-    void (*step)(const Network&, float* theta, Workspace&, const Samples&, const std::int64_t* batch,
-                 int size, float lr, float* losses);
+    // The part of the gradient of a batch's mean loss that samples first .. last − 1 contribute, and their losses.
+    void (*gradient)(const Network&, const float* theta, Workspace&, const Samples&, const std::int64_t* batch,
+                     int size, int first, int last, float* losses, float* gradient);
+    // θ −= lr · Σ of the gradients, which lie one after the other; `count` ≤ 4.
+    void (*descend)(float* theta, const float* gradients, int count, std::int64_t parameters, float lr);
     // Runs `rounds` rounds of independent multiply-adds in registers; gives how many multiply-adds that was.
     double (*multiply_adds)(std::int64_t rounds);
 };

@@ -9,6 +9,9 @@ namespace feelstream {
 // Samples side by side in memory: a block. 16 floats are one cache line and one AVX-512 register.
 constexpr int lanes = 16;
 
+// A batch of several blocks is cut into at most so many shares, which threads can compute side by side.
+constexpr int max_shares = 4;
+
 // winograd.hpp: 4 outputs of a row of 5 weights from 8 products instead of 20.
 constexpr int winograd_kernel = 5, winograd_columns = 4, winograd_points = 8;
 
@@ -51,7 +54,7 @@ struct Network {
     int pixels, classes;
     std::int64_t parameters;
     // Offsets of buffers that stages share, and the size of a whole workspace, in floats.
-    std::size_t input, gradient, delta[2], expanded, transposed, delta_points, sums, workspace;
+    std::size_t input, delta[2], expanded, transposed, delta_points, sums, workspace;
 };
 
 // A data set as it lies in memory, uint8 or float (the other is null); normalising is value · scale + shift.

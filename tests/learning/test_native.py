@@ -131,6 +131,14 @@ def test_time_series_and_colour_images(model: Model):
     assert_trains_like_torch(model, batch=20, steps=3)
 
 
+@pytest.mark.parametrize("shape", [(4, 6, 6), (5, 7, 9), (6, 9, 8), (4, 11, 13), (7, 12, 10), (9, 6, 17), (3, 14, 15)])
+def test_minimal_filtering_at_every_edge(shape: tuple[int, int, int]):
+    """5×5 kernels and pooling, with rows and columns that leave tiles part empty, or a last one unused."""
+    model = Model(shape, (Conv(4, 1), Conv(7, 5), MaxPool(), ReLU(), Dense(3)))
+    assert_trains_like_torch(model, batch=19, steps=4)
+    assert_evaluates_like_torch(model, rel=1e-5)
+
+
 @pytest.mark.parametrize("name", STACKS)
 @pytest.mark.parametrize("batch", [1, 10, 16, 33])
 def test_named_models_train_like_torch(name: str, batch: int):
@@ -139,7 +147,10 @@ def test_named_models_train_like_torch(name: str, batch: int):
 
 @pytest.mark.parametrize("name", STACKS)
 def test_evaluation_is_torchs(name: str):
-    model = build(name, (1, 28, 28), 10)
+    assert_evaluates_like_torch(build(name, (1, 28, 28), 10), rel=1e-5)
+
+
+def assert_evaluates_like_torch(model: Model, rel: float):
     learner = learner_of(model, tests=101)
     images, labels = data(model, 101, 1)
     theta = learner.init(3)
@@ -147,7 +158,7 @@ def test_evaluation_is_torchs(name: str):
         logits = torch_module(model, theta)(torch_input(images))
         loss = nn.functional.cross_entropy(logits, torch.from_numpy(labels)).item()
     evaluation = learner.evaluate(theta)
-    assert evaluation.loss == pytest.approx(loss, rel=1e-5)
+    assert evaluation.loss == pytest.approx(loss, rel=rel)
     assert evaluation.accuracy == (logits.argmax(1).numpy() == labels).mean()
 
 
@@ -208,11 +219,13 @@ def test_an_instruction_set_that_cannot_run_is_named(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("threads", [2, 3, 16])
-def test_threads_do_not_change_a_bit(threads: int):
+@pytest.mark.parametrize(("devices", "batch"), [(5, 10), (1, 32), (3, 33), (2, 100)])
+def test_threads_do_not_change_a_bit(threads: int, devices: int, batch: int):
+    """Also where threads share a device: a batch of 100 is cut into four shares."""
     model = build("paper-cnn", (1, 28, 28), 10)
     alone, together = (learner_of(model, tests=333, threads=n) for n in (1, threads))
     theta = alone.init(0)
-    batches = np.random.default_rng(0).integers(0, 80, (5, 4, 10))
+    batches = np.random.default_rng(0).integers(0, 80, (devices, 4, batch))
     one, many = (learner.train(theta, batches, 0.05) for learner in (alone, together))
     assert np.array_equal(one.updates, many.updates)
     assert np.array_equal(one.losses, many.losses)
