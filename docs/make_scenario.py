@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from feelstream.data import ARRIVALS, BUFFERS, PARTITIONS
+from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.plugins import Plugin, Registry
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario

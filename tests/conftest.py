@@ -1,6 +1,9 @@
-"""Settings of all property tests."""
+"""Settings of all property tests, and the results that several rooms report on."""
 
 from hypothesis import HealthCheck, settings
+from small_results import learned_results, paper_output, paper_results
+
+__all__ = ["learned_results", "paper_output", "paper_results"]  # fixtures
 
 # Derandomised: a failure is the same failure on every machine. The machine may be slow, so no deadline.
 settings.register_profile(

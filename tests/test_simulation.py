@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tracemalloc
 from itertools import product
 from typing import ClassVar
@@ -11,19 +12,22 @@ import pytest
 from builders import small
 
 import feelstream as fs
+from feelstream import learning as learn
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import EngineError
 from feelstream.learning.contract import Evaluation, Training
 from feelstream.policies import Random
 from feelstream.policies.base import Decision, Observation, State
+from feelstream.policies.guard import PolicyError
 from feelstream.scenario import Scenario
-from feelstream.simulation import PolicyError, Simulation
+from feelstream.simulation import Simulation
 from feelstream.world import World
 
 
-def begin(scenario: Scenario, seed: int = 0) -> Simulation:
+def begin(scenario: Scenario, seed: int = 0, learning: bool = False) -> Simulation:
     data = load_dataset("synthetic", samples=scenario.data.samples)
-    return Simulation(scenario, seed, data.train_labels, data.classes, None)
+    learner = learn.make(scenario.learning, data, 1) if learning else None
+    return Simulation(scenario, seed, data.train_labels, data.classes, learner)
 
 
 def test_one_device() -> None:
@@ -45,14 +49,54 @@ def test_nobody_is_eligible_for_many_rounds() -> None:
     assert idle["energy_mean_j"].to_list() == [0.0] * len(idle)
 
 
-def test_devices_without_data_are_never_scheduled(tmp_path) -> None:
+@pytest.mark.parametrize("policy", ["lyapunov", "random"])
+def test_devices_without_data_are_scheduled_unless_data_is_asked_for(policy: str, tmp_path) -> None:
+    """The paper's feasible set is by latency only; a scheduled device without data pays and changes nothing."""
     trace = tmp_path / "quiet.csv"
     trace.write_text("time,device,label\n")
-    path = f"data.arrivals.path={trace}"
-    for policy in ("lyapunov", "random"):
-        run = fs.simulate(small("data.arrivals.kind=trace", path, f"policy.name={policy}"))
-        assert run.rounds["scheduled"].sum() == 0
-        assert run.rounds["queue_max_j"].sum() == 0
+    quiet = ("data.arrivals.kind=trace", f"data.arrivals.path={trace}", f"policy.name={policy}")
+    none = fs.simulate(small(*quiet, "data.eligible=with_data"))
+    assert none.rounds["scheduled"].sum() == 0
+    assert none.rounds["queue_max_j"].sum() == 0
+    run = fs.simulate(small(*quiet, "learning.engine=auto", "learning.model=softmax"))
+    assert run.rounds["scheduled"].min() > 0
+    assert run.rounds["energy_mean_j"].min() > 0
+    assert run.rounds["loss"].n_unique() == 1  # θ never changes, and no weight is 0/0
+    assert run.devices is not None
+    assert run.devices["available"].all()
+
+
+def test_a_device_without_data_weighs_nothing(tmp_path) -> None:
+    """Two devices send; the one that holds data decides the model alone, and the other has no loss to report."""
+    trace = tmp_path / "one.csv"
+    trace.write_text("time,device,label\n" + "0.5,0,1\n" * 5)
+    seen: list[np.ndarray] = []
+
+    class Both(fs.Policy):
+        def select(self, state, observation, rng):
+            return fs.Decision(np.array([0, 1]), observation.plan(2))
+
+        def update(self, state, outcome):
+            seen.append(outcome.losses)
+            return state
+
+    scenario = small(
+        "data.arrivals.kind=trace",
+        f"data.arrivals.path={trace}",
+        "learning.engine=auto",
+        "learning.model=softmax",
+        "cpu.frequency_hz=[1e9, 1.5e9]",
+    )
+    both = begin(scenario.model_copy(update={"policy": Both()}), learning=True)
+    both.step()
+    assert both.learner is not None
+    start = both.learner.init(0)
+    alone = both.learner.train(
+        start, both.world.mini_batches(1, np.array([0]), scenario.learning.steps, scenario.learning.batch), 0.02
+    )
+    assert np.array_equal(both.theta, (start + alone.updates[0].astype(float)).astype(np.float32))
+    assert np.isfinite(seen[0][0]).all()
+    assert np.isnan(seen[0][1]).all()
 
 
 def test_budgets_of_each_device() -> None:
@@ -120,7 +164,7 @@ class Naughty(Random):
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
         if self.lie:
-            plan.feasible[:] = True
+            plan = dataclasses.replace(plan, feasible=np.ones_like(plan.feasible))
         return Decision(np.array(self.wish, int), plan)
 
 
@@ -149,7 +193,7 @@ def test_a_policy_may_give_an_empty_array() -> None:
 def test_a_policy_cannot_schedule_a_device_without_data(lie: bool, tmp_path) -> None:
     trace = tmp_path / "quiet.csv"
     trace.write_text("time,device,label\n")
-    quiet = small("data.arrivals.kind=trace", f"data.arrivals.path={trace}")
+    quiet = small("data.arrivals.kind=trace", f"data.arrivals.path={trace}", "data.eligible=with_data")
     with pytest.raises(PolicyError, match="not feasible in round 1"):
         fs.simulate(quiet.model_copy(update={"policy": Naughty(wish=(0,), lie=lie)}))
 
@@ -157,9 +201,13 @@ def test_a_policy_cannot_schedule_a_device_without_data(lie: bool, tmp_path) -> 
 def test_a_policy_cannot_change_the_world() -> None:
     simulation = begin(small())
     observation = simulation.step().observation
-    for array in (observation.beta, simulation.queue_j):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1.0
+    plan = observation.plan(2)
+    arrays = [getattr(observation, field.name) for field in dataclasses.fields(observation)]
+    arrays += [observation.compute_energy_j, observation.dissimilarity, plan.energy_j, plan.feasible]
+    for array in arrays:
+        if isinstance(array, np.ndarray):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
 
 
 def test_no_round_reads_the_rounds_before() -> None:
@@ -211,21 +259,18 @@ def test_admission_is_busy_under_stress() -> None:
     assert 0.02 < 1 - sent / scheduled < 0.5
 
 
-READINGS = ("per_round", "since_use")
+ELIGIBLE = ("any", "with_data")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def mnist_energies() -> dict[tuple[str, str, str, int], float]:
-    """Mean energy per device and round over 12 seeds, by preset, reading of fresh, policy and size."""
+    """Mean energy per device and round over 12 seeds, by (preset, eligible, policy, n); scheduling only."""
     data, found = load_dataset("mnist"), {}
-    for case in product(("paper-iid", "paper-3digit"), READINGS, ("lyapunov", "random"), (2, 4)):
-        preset, fresh, policy, n = case
-        if policy == "random" and fresh != READINGS[0]:
-            found[case] = found[preset, READINGS[0], policy, n]  # a blind draw does not read it
-            continue
-        overrides = [f"data.fresh={fresh}", f"policy.name={policy}", f"policy.size={n}", "trace.level=rounds"]
+    for case in product(("paper-iid", "paper-3digit"), ELIGIBLE, ("lyapunov", "random"), (2, 4)):
+        preset, eligible, policy, n = case
+        overrides = [f"data.eligible={eligible}", f"policy.name={policy}", f"policy.size={n}", "trace.level=rounds"]
         scenario, spent = fs.preset(preset, overrides), []
-        for seed in range(12):
+        for seed in range(100, 112):
             simulation = Simulation(scenario, seed, data.train_labels, data.classes, None)
             spent += [simulation.step().energy_j.mean() for _ in range(scenario.system.rounds)]
         found[case] = float(np.mean(spent))
@@ -236,13 +281,28 @@ def mnist_energies() -> dict[tuple[str, str, str, int], float]:
 @pytest.mark.mnist
 @pytest.mark.parametrize("preset", ["paper-iid", "paper-3digit"])
 @pytest.mark.parametrize(
-    ("fresh", "n", "saving"),
-    [("per_round", 2, 0.20), ("per_round", 4, 0.33), ("since_use", 2, 0.28), ("since_use", 4, 0.38)],
+    ("eligible", "n", "low", "high"),
+    # The paper reports 16 % and 35 %; its own reading gives that, since T and σ were chosen so that it does. A server
+    # that skips empty devices saves more, because random scheduling then never idles on cheap, empty ones.
+    [("any", 2, 0.10, 0.26), ("any", 4, 0.26, 0.42), ("with_data", 2, 0.22, 0.34), ("with_data", 4, 0.33, 0.45)],
 )
-def test_energy_saved_over_random(preset: str, fresh: str, n: int, saving: float, mnist_energies) -> None:
-    """The paper reports 16 % and 35 %; docs/model.md has what each reading of `fresh` gives over 30 seeds."""
-    found = 1 - mnist_energies[preset, fresh, "lyapunov", n] / mnist_energies[preset, fresh, "random", n]
-    assert found == pytest.approx(saving, abs=0.05)
+def test_energy_saved_over_random(preset: str, eligible: str, n: int, low: float, high: float, mnist_energies) -> None:
+    saved = 1 - mnist_energies[preset, eligible, "lyapunov", n] / mnist_energies[preset, eligible, "random", n]
+    assert low < saved < high
+
+
+@pytest.mark.slow
+@pytest.mark.mnist
+def test_the_proposed_policy_leads_with_three_digits_per_device() -> None:
+    """Averaged over the run, as in figure 1b; measured elsewhere at +18 points over five seeds, so 6 is loose."""
+    leads = []
+    for seed in range(3):
+        runs = [
+            fs.simulate(fs.preset("paper-3digit", [f"policy.name={name}"]), seed) for name in ("lyapunov", "random")
+        ]
+        proposed, random = (run.rounds["accuracy"].to_numpy() for run in runs)
+        leads.append((proposed - random).mean())
+    assert np.mean(leads) > 0.06
 
 
 class Silent(fs.Policy):

@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 from feelstream.errors import FeelstreamError
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation, Outcome, Plan, Policy
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
 from feelstream.run import Run, read, simulate
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load, preset, presets, to_toml
@@ -15,8 +15,8 @@ __all__ = [
     "FeelstreamError",
     "Observation",
     "Outcome",
-    "Plan",
     "Policy",
+    "RoundPlan",
     "Run",
     "Scenario",
     "System",

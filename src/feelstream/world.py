@@ -1,15 +1,17 @@
-"""The world a policy meets: data streams, CPU frequencies and channels, all functions of (scenario, seed, round)."""
+"""The world of a run: data streams, CPU frequencies and channels, all functions of (scenario, seed, round)."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Ids, Reals
 from feelstream.data.streaming.stream import Stream
+from feelstream.learning.contract import Learner, Training
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
 
-Reals = NDArray[np.float64]
+Theta = NDArray[np.float32]
 
 
 class World:
@@ -45,7 +47,19 @@ class World:
             return self.beta
         return self.beta * generator(self.seed, Purpose.SMALL_SCALE_FADING, round).standard_exponential(self.devices)
 
-    def mini_batches(self, round: int, devices: NDArray[np.int64], steps: int, batch: int) -> NDArray[np.int64]:
+    def train(self, round: int, devices: Ids, learner: Learner, theta: Theta) -> Training:
+        """Local SGD of these devices on what they hold. One without data has the update 0 and no loss (NaN)."""
+        settings = self.scenario.learning
+        holds = self.stream.stored[devices] > 0
+        updates = np.zeros((len(devices), len(theta)), np.float32)
+        losses = np.full((len(devices), settings.steps, settings.batch), np.nan, np.float32)
+        if holds.any():
+            batches = self.mini_batches(round, devices[holds], settings.steps, settings.batch)
+            trained = learner.train(theta, batches, settings.lr)
+            updates[holds], losses[holds] = trained.updates, trained.losses
+        return Training(updates, losses)
+
+    def mini_batches(self, round: int, devices: Ids, steps: int, batch: int) -> Ids:
         """(n, steps, batch) sample numbers, each device's drawn with replacement from what it holds."""
         batches = np.empty((len(devices), steps, batch), dtype=np.int64)
         for row, device in enumerate(devices):

@@ -301,7 +301,7 @@ def test_a_wrong_command_line(wrong: str, feelstream: Command) -> None:
         # Really asking for the memory might succeed on a large machine.
         arguments = [*arguments[:-1], "system.devices=11"]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("feelstream.run.Simulation", _out_of_memory)
+            patch.setattr("feelstream.run.run.Simulation", _out_of_memory)
             check_one_sentence(feelstream(*arguments), told)
         return
     check_one_sentence(feelstream(*arguments), told)

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from small_results import SMALL
 from typer.testing import CliRunner
 
 from feelstream import cli
 from feelstream.errors import RunError, ScenarioError
-
-from .conftest import SMALL
 
 
 @pytest.fixture(scope="module")

@@ -221,7 +221,7 @@ def full(*_: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("module", ["run", "experiment.store"])
+@pytest.mark.parametrize("module", ["run.run", "experiment.store"])
 def test_a_full_disk_stops_with_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     """In the worker and where the files are received."""
     from feelstream.run import files

@@ -88,6 +88,7 @@ def test_data_used_is_the_share_of_samples_seen(buffer: Buffer, fresh: str) -> N
     stream.advance, stream.use = watched_advance, watched_use  # type: ignore[method-assign]
     for _ in range(12):
         simulation.step()
+    watched_use(simulation.senders)  # of the last round, which no further one follows
     assert 0 < len(used) < len(arrived)
     found = participation(fs.simulate(scenario, 3).devices, scenario)
     assert found["data_used"] == pytest.approx(len(used) / len(arrived), rel=1e-12)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_strategy import FAST, SHORT, client, grid_of, growing, model, silent_in_training
+from deployed_clients import FAST, SHORT, client, grid_of, growing, model, silent_in_training
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg

@@ -55,9 +55,11 @@ def observe(devices: list[Device], used: tuple[int, ...], narrow: bool) -> Obser
     labels = np.array([d.labels if d.stored else (0, 0, 0) for d in devices], np.int32)
     return observation(
         of,
+        round=2,
         f_hz=np.array([d.f_hz for d in devices]),
         beta=np.array([d.beta for d in devices]),
         stored=np.array([d.stored for d in devices]),
+        available=np.array([d.stored > 0 for d in devices]),
         fresh=labels.sum(axis=1).astype(np.int64),
         fresh_labels=labels,
         used_labels=np.array(used),
@@ -73,7 +75,7 @@ class ByHand:
         rate = s.rate_discount * s.bandwidth_hz / n
         rate *= math.log2(1 + n * s.received_power_w / (s.bandwidth_hz * s.noise_w_per_hz))
         time_s = s.update_bits / rate
-        self.feasible = [k for k in devices if seen.stored[k] >= 1 and s.cycles / seen.f_hz[k] + time_s <= s.round_s]
+        self.feasible = [k for k in devices if seen.available[k] and s.cycles / seen.f_hz[k] + time_s <= s.round_s]
         total = sum(int(seen.fresh[k]) for k in self.feasible)
         self.score = {}
         for k in self.feasible:
@@ -166,7 +168,7 @@ def test_free_plans_the_size_it_chose() -> None:
 
 
 def test_nobody_is_scheduled_where_nobody_can() -> None:
-    seen = observation(system(3), stored=np.zeros(3, np.int64))
+    seen = observation(system(3), available=np.zeros(3, bool))
     for cardinality in ("exact", "cap", "free"):
         assert choose(seen, 0.05, 2, cardinality, "combined") == ()
 

@@ -31,6 +31,7 @@ def observation(rng: np.random.Generator, devices: int = 12, stress: bool = Fals
         f_hz=rng.uniform(low, high, devices),
         beta=10 ** (rng.uniform(-5, 3, devices) / 10),
         stored=rng.integers(0, 50, devices),
+        available=np.ones(devices, bool),
         fresh=rng.integers(0, 20, devices),
         fresh_labels=rng.integers(0, 5, (devices, 10)).astype(np.int32),
         used_labels=rng.integers(0, 50, 10),
@@ -143,7 +144,7 @@ def test_free_is_the_best_of_all_sizes() -> None:
 
 def test_nobody_can_be_scheduled() -> None:
     seen = observation(np.random.default_rng(1))
-    seen = replace(seen, stored=np.zeros(12, np.int64))
+    seen = replace(seen, available=np.zeros(12, bool))
     policy = LyapunovJoint(size=2)
     decision = policy.select({}, seen, np.random.default_rng(0))
     assert len(decision.schedule) == 0

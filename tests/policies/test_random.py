@@ -14,7 +14,7 @@ from feelstream.policies import Random
 
 
 def test_all_pairs_of_feasible_devices_are_equally_likely() -> None:
-    seen = observation(system(6), stored=np.array([3, 0, 3, 3, 3, 3]))
+    seen = observation(system(6), available=np.array([1, 0, 1, 1, 1, 1], bool))
     rng = np.random.default_rng(1)
     drawn = Counter(tuple(Random(size=2).select({}, seen, rng).schedule.tolist()) for _ in range(3000))
     pairs = list(combinations([0, 2, 3, 4, 5], 2))
@@ -24,6 +24,6 @@ def test_all_pairs_of_feasible_devices_are_equally_likely() -> None:
 
 @pytest.mark.parametrize("able", [0, 1, 3])
 def test_all_feasible_devices_where_there_are_too_few(able: int) -> None:
-    seen = observation(system(6), stored=np.where(np.arange(6) < able, 1, 0))
+    seen = observation(system(6), available=np.arange(6) < able)
     chosen = Random(size=4).select({}, seen, np.random.default_rng(0)).schedule
     assert chosen.tolist() == list(range(able))

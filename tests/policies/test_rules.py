@@ -43,16 +43,16 @@ def outcome(round: int, schedule: list[int], **found: Any) -> Outcome:
 def test_round_robin_walks_the_circle_past_the_infeasible() -> None:
     rule = policy("round_robin")
     state = rule.init(SMALL)
-    stored = np.array([5, 0, 5, 5])  # device 1 has no data
+    available = np.array([1, 0, 1, 1], bool)
     for turn, expected in ((1, [0, 2]), (2, [0, 3]), (3, [2, 3]), (4, [0, 2])):
-        assert choose(rule, state, see(turn, stored=stored)) == expected
+        assert choose(rule, state, see(turn, available=available)) == expected
         state = rule.update(state, outcome(turn, expected))
 
 
 def test_round_robin_keeps_its_place_when_nobody_can() -> None:
     rule = policy("round_robin", size=3)
     state = rule.update(rule.init(SMALL), outcome(1, [0, 1, 2]))
-    assert choose(rule, state, see(2, stored=np.zeros(4, int))) == []
+    assert choose(rule, state, see(2, available=np.zeros(4, bool))) == []
     state = rule.update(state, outcome(2, []))
     assert choose(rule, state, see(3)) == [0, 1, 3]
 

@@ -192,8 +192,8 @@ def test_damaged_progress_is_told_and_kept(damage: str, tmp_path: Path) -> None:
         ("{", "is damaged: it is not a JSON file"),
         ("[]", "is damaged: it does not describe a run"),
         ("{}", "is damaged: it does not describe a run"),
-        ('{"format": 1}', "is damaged: it does not describe a run"),
-        ('{"format": 99}', "was written in format 99 and this version reads format 1"),
+        ('{"format": 2}', "is damaged: it does not describe a run"),
+        ('{"format": 99}', "was written in format 99 and this version reads format 2"),
     ],
 )
 def test_a_damaged_run_json_is_told(text: str, told: str, tmp_path: Path) -> None:

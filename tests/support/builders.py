@@ -32,6 +32,7 @@ def observation(of: System, **changes: Any) -> Observation:
         "fresh_labels": np.ones((devices, classes), np.int32),
         "used_labels": np.zeros(classes, np.int64),
         "queue_j": np.zeros(devices),
+        "available": np.ones(devices, bool),
     }
     return Observation(**(fields | changes))
 

@@ -25,7 +25,7 @@ ROUND_TYPES = {
 DEVICE_TYPES = {
     **dict.fromkeys(("round", "device", "stored", "fresh"), pl.Int32),
     **dict.fromkeys(("fresh_labels", "used_labels"), pl.List(pl.Int32)),
-    **dict.fromkeys(("feasible", "scheduled", "transmitted"), pl.Boolean),
+    **dict.fromkeys(("available", "feasible", "scheduled", "transmitted"), pl.Boolean),
     **dict.fromkeys(("f_hz", "beta", "gain", "amount", "dissimilarity", "importance"), pl.Float64),
     **dict.fromkeys(("queue_j", "score", "bandwidth_share", "power_w", "t_cmp_s", "t_tr_s"), pl.Float64),
     **dict.fromkeys(("e_cmp_j", "e_tr_j", "queue_next_j"), pl.Float64),
@@ -70,7 +70,10 @@ def scenario(**changes: Any) -> dict[str, Any]:
         },
         "data": {
             "dataset": "synthetic",
+            "eligible": "any",
             "fresh": "since_use",
+            "empty_used": "zero",
+            "empty_fresh": "zero",
             "partition": {"kind": "iid"},
             "arrivals": {"kind": "poisson", "order": "shuffled"},
             "buffer": {"kind": "keep"},
@@ -113,10 +116,12 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
             "fresh": fresh,
             "used": used,
             "Q": queue,
+            "t": t,
         }
+        there = [may_be_scheduled(tree, view, k) for k in range(K)]
 
         planned, chosen = decide(tree, view, rng)
-        feasible, amount, dissimilarity, importance = merits(tree, view, max(planned, 1))
+        feasible, amount, dissimilarity, importance = importances(tree, view, max(planned, 1))
         scored = tree["policy"]["name"] == "lyapunov"
         sent = admit(tree, f, [g / b for g, b in zip(gain, beta, strict=True)], chosen)
         n = len(sent)
@@ -124,7 +129,8 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
         for k in range(K):
             row = {"round": t, "device": k, "f_hz": f[k], "beta": beta[k], "gain": gain[k]}
             row |= {"stored": len(held[k]), "fresh": sum(fresh[k])}
-            row |= {"fresh_labels": list(fresh[k]), "used_labels": list(used[k]), "feasible": k in feasible}
+            row |= {"fresh_labels": list(fresh[k]), "used_labels": list(used[k])}
+            row |= {"available": there[k], "feasible": k in feasible}
             row |= {
                 "amount": amount.get(k),
                 "dissimilarity": dissimilarity.get(k),
@@ -170,7 +176,7 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
     tree = copy.deepcopy(tree)
     if tree["policy"].get("V") == math.inf:
         tree["policy"]["V"] = "inf"
-    run = {"format": 1, "feelstream": "0.1.0", "status": "complete", "seed": seed, "scenario": tree}
+    run = {"format": 2, "feelstream": "0.1.0", "status": "complete", "seed": seed, "scenario": tree}
     run |= {"engine": {}, "data": {"name": "synthetic", "digest": "", "classes": CLASSES}}
     run |= {"versions": {}, "timings": {}}
     return Stored(run, pl.DataFrame(round_rows, ROUND_TYPES), pl.DataFrame(device_rows, DEVICE_TYPES))
@@ -218,13 +224,31 @@ def centred(counts: list[int]) -> list[float]:
     return [(c - mean) / mean for c in counts]
 
 
-def merits(tree: dict[str, Any], view: dict[str, Any], n: int) -> tuple[list[int], dict, dict, dict]:
+def may_be_scheduled(tree: dict[str, Any], view: dict[str, Any], k: int) -> bool:
+    return tree["data"]["eligible"] == "any" or view["stored"][k] >= 1
+
+
+def distance(tree: dict[str, Any], t: int, used: list[int], fresh: list[int]) -> float:
+    """Dissimilarity with every edge rule spelled out."""
+    if t == 1:
+        return 0.0
+    if not sum(used) and tree["data"]["empty_used"] == "zero":
+        return 0.0
+    if not sum(fresh) and tree["data"]["empty_fresh"] == "zero":
+        return 0.0
+    x = centred(used) if sum(used) else [0.0] * CLASSES
+    y = centred(fresh) if sum(fresh) else [0.0] * CLASSES
+    below = sum(a * a for a in x) + sum(b * b for b in y)
+    return sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / below if below > 0 else 0.0
+
+
+def importances(tree: dict[str, Any], view: dict[str, Any], n: int) -> tuple[list[int], dict, dict, dict]:
     """The feasible set at n, and amount, dissimilarity, importance of its members."""
     round_s, cycles = tree["system"]["round_s"], tree["cpu"]["cycles"]
     feasible = [
         k
         for k in range(len(view["f"]))
-        if view["stored"][k] >= 1 and cycles / view["f"][k] + surrogate_s(tree, n) <= round_s
+        if may_be_scheduled(tree, view, k) and cycles / view["f"][k] + surrogate_s(tree, n) <= round_s
     ]
     total = sum(sum(view["fresh"][k]) for k in feasible)
     everything = [sum(part[c] for part in view["used"]) for c in range(CLASSES)]
@@ -233,12 +257,7 @@ def merits(tree: dict[str, Any], view: dict[str, Any], n: int) -> tuple[list[int
     for k in feasible:
         mine = view["fresh"][k]
         amount[k] = len(feasible) * sum(mine) / total if total else 0.0
-        dissimilarity[k] = 0.0
-        if sum(mine) and sum(everything):
-            x, y = centred(everything), centred(mine)
-            below = sum(a * a for a in x) + sum(b * b for b in y)
-            if below > 0:
-                dissimilarity[k] = sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / below
+        dissimilarity[k] = distance(tree, view["t"], everything, mine)
         both = {"amount": amount[k], "dissimilarity": dissimilarity[k]}
         importance[k] = both[metric] if metric in both else amount[k] + dissimilarity[k]
     return feasible, amount, dissimilarity, importance
@@ -254,16 +273,16 @@ def decide(tree: dict[str, Any], view: dict[str, Any], rng: random.Random) -> tu
     policy = tree["policy"]
     size = policy["size"]
     if policy["name"] != "lyapunov":
-        feasible = merits(tree, view, size)[0]
+        feasible = importances(tree, view, size)[0]
         return size, rng.sample(feasible, min(size, len(feasible)))
     if policy["cardinality"] != "free":
-        feasible, _, _, importance = merits(tree, view, size)
+        feasible, _, _, importance = importances(tree, view, size)
         most = min(size, len(feasible))
         least = most if policy["cardinality"] == "exact" else 0
         return size, list(best_subset(tree, view, size, feasible, importance, least, most, rng)[1])
     options = [(0.0, 0, ())]
     for n in range(1, size + 1):
-        feasible, _, _, importance = merits(tree, view, n)
+        feasible, _, _, importance = importances(tree, view, n)
         if len(feasible) >= n:
             total, subset = best_subset(tree, view, n, feasible, importance, n, n, rng)
             options.append((total, n, subset))

@@ -218,7 +218,7 @@ def test_a_changed_setting_is_seen(field: str, value: Any, tmp_path: Path) -> No
         ("energy_mean_j", -1e-9),
         ("energy_mean_cum_j", 0.1),
         ("queue_mean_j", 1.0),
-        ("queue_max_j", 5.0),
+        ("queue_max_j", 50.0),
         ("round", 9),
     ],
 )

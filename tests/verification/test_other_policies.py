@@ -46,7 +46,7 @@ def other_score(observation: Observation, decision: Decision) -> Decision:
         ("best_channel", another, "scheduled"),
         ("oort", lambda o, d: replace(d, schedule=d.schedule[:-1]), "scheduled"),
         ("round_robin", lambda o, d: replace(d, score=np.zeros(len(o.beta))), "score"),
-        ("fedcs", lambda o, d: replace(d, plan=o.plan(len(d.schedule) + 1)), "planned"),
+        ("fedcs", lambda o, d: replace(d, schedule=d.schedule[:-1]), "planned"),
     ],
 )
 def test_a_wrong_decision_is_seen(

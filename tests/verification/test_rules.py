@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,17 +51,27 @@ def test_the_two_admission_rules_differ_where_they_should(tmp_path: Path) -> Non
     assert _admit_largest(s, ratio, computing, nobody).tolist() == [True, False, True]
 
 
-def test_importance_at_its_edges() -> None:
+def test_importance_at_its_edges(tmp_path: Path) -> None:
     feasible = np.array([[True, True, False]])
     assert amounts(np.array([[1, 3, 9]]), feasible)[0, :2].tolist() == [0.5, 1.5]
     assert amounts(np.zeros((1, 3), dtype=int), feasible).tolist() == [[0.0, 0.0, 0.0]]
     used = np.zeros((1, 4, 2), dtype=int)
     fresh = np.array([[[3, 0], [0, 5], [2, 2], [0, 0]]])
-    assert dissimilarities(used, fresh)[0].tolist() == [[0.0] * 4]
+    s, later = replace(settings(tmp_path), empty_used="zero", empty_fresh="zero"), np.array([2])
+
+    def found(used: np.ndarray, rounds: np.ndarray = later, **readings: str) -> np.ndarray:
+        return dissimilarities(replace(s, **readings), rounds, used, fresh)[0]  # type: ignore[arg-type]
+
+    assert found(used).tolist() == [[0.0] * 4]
+    # An empty X as the zero vector is at distance 1 from everything but zero vectors, except in round 1.
+    assert found(used, empty_used="vector").tolist() == [[1.0, 1.0, 0.0, 0.0]]
+    assert found(used, rounds=np.array([1]), empty_used="vector").tolist() == [[0.0] * 4]
     used[0, 2] = [7, 0]
-    assert dissimilarities(used, fresh)[0] == pytest.approx(np.array([[0.0, 2.0, 1.0, 0.0]]))
+    assert found(used) == pytest.approx(np.array([[0.0, 2.0, 1.0, 0.0]]))
+    assert found(used, empty_fresh="vector") == pytest.approx(np.array([[0.0, 2.0, 1.0, 1.0]]))
     used[0, 2] = [7, 7]
-    assert dissimilarities(used, fresh)[0] == pytest.approx(np.array([[1.0, 1.0, 0.0, 0.0]]))
+    assert found(used) == pytest.approx(np.array([[1.0, 1.0, 0.0, 0.0]]))
+    assert found(used, empty_fresh="vector") == pytest.approx(np.array([[1.0, 1.0, 0.0, 0.0]]))
 
 
 def test_more_energy_than_the_last_queue_admits_is_seen(tmp_path: Path) -> None:

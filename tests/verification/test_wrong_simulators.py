@@ -43,7 +43,7 @@ def free_at_full_size(patch: pytest.MonkeyPatch) -> None:
     right = slow_simulator.decide
 
     def wrong(tree: Any, view: Any, rng: Any):
-        n = len(slow_simulator.merits(tree, view, tree["policy"]["size"])[0])
+        n = len(slow_simulator.importances(tree, view, tree["policy"]["size"])[0])
         if n < tree["policy"]["size"]:
             return right(tree, view, rng)
         exact = {**tree, "policy": {**tree["policy"], "cardinality": "exact"}}
@@ -111,6 +111,30 @@ def energy_without_radio(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def misreads(**readings: str) -> Patch:
+    """Takes another reading of the paper than run.json says."""
+
+    def patch(patch: pytest.MonkeyPatch) -> None:
+        allowed, distance = slow_simulator.may_be_scheduled, slow_simulator.distance
+
+        def as_read(tree: Any) -> Any:
+            return {**tree, "data": {**tree["data"], **readings}}
+
+        patch.setattr(slow_simulator, "may_be_scheduled", lambda tree, view, k: allowed(as_read(tree), view, k))
+        patch.setattr(slow_simulator, "distance", lambda tree, *rest: distance(as_read(tree), *rest))
+
+    return patch
+
+
+def dissimilar_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Forgets that round 1 has no dissimilarity."""
+    right = slow_simulator.distance
+    patch.setattr(slow_simulator, "distance", lambda tree, t, used, fresh: right(tree, t + 1, used, fresh))
+
+
+# Nobody meets the deadline with such a margin, so that nothing is ever used.
+NOTHING_USED = {"policy__size": 1, "radio__link_margin": 1e6}
+
 CASES: list[tuple[Patch, dict[str, Any], set[str]]] = [
     (second_best, {}, {"scheduled"}),
     (second_best, {"policy__cardinality": "cap"}, {"scheduled"}),
@@ -131,6 +155,13 @@ CASES: list[tuple[Patch, dict[str, Any], set[str]]] = [
     (natural_logarithm, {}, {"feasible", "score", "t_tr_s", "transmitted"}),
     (not_divided_by_the_mean, {}, {"dissimilarity"}),
     (energy_without_radio, {}, {"score"}),
+    (misreads(eligible="with_data"), {}, {"available"}),
+    (misreads(eligible="any"), {"data__eligible": "with_data"}, {"available"}),
+    (misreads(empty_fresh="vector"), {}, {"dissimilarity"}),
+    (misreads(empty_fresh="zero"), {"data__empty_fresh": "vector"}, {"dissimilarity"}),
+    (misreads(empty_used="vector"), NOTHING_USED, {"dissimilarity"}),
+    (misreads(empty_used="zero"), {"data__empty_used": "vector", **NOTHING_USED}, {"dissimilarity"}),
+    (dissimilar_at_once, {"data__empty_used": "vector"}, {"dissimilarity"}),
 ]
 
 

@@ -19,7 +19,7 @@ from feelstream.cli.common import (
 )
 from feelstream.run import Run, simulate, simulate_in
 from feelstream.scenario import files as scenario_files
-from feelstream.simulation import RoundRecord
+from feelstream.scheduling import RoundRecord
 
 app = typer.Typer()
 

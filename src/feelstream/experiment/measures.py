@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from feelstream.arrays import Flags, Ints, Reals
 from feelstream.data.streaming.buffers import Buffer, Keep, UseOnce, Window
 from feelstream.experiment.statistics import jain_index
 from feelstream.scenario import Scenario
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Reals = NDArray[np.float64]
 COLUMNS = ("stored", "scheduled", "transmitted", "e_cmp_j", "e_tr_j")
 MEASURES = ("energy_over_budget", "devices_over_budget", "data_used", "fairness")
 

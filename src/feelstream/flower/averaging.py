@@ -37,8 +37,10 @@ def checked_update(content: RecordDict, model: ArrayRecord) -> ArrayRecord:
 def average(model: ArrayRecord, contents: Sequence[RecordDict], stored: NDArray[np.int64]) -> ArrayRecord:
     """θ + Σ |S_k| (θ_k − θ) / Σ |S_j|, array by array, in float64; whole numbers are rounded.
 
-    stored: |S_k| of the senders; at least one is positive, since a device without data is never scheduled.
+    stored: |S_k| of the senders. Where none of them holds data, the model stays as it is.
     """
+    if not stored.any():
+        return model
     weights = stored / stored.sum()
     updates = [next(iter(content.array_records.values())) for content in contents]
     averaged: dict[str, Array] = {}
@@ -54,7 +56,7 @@ def average(model: ArrayRecord, contents: Sequence[RecordDict], stored: NDArray[
 
 def average_metrics(contents: Sequence[RecordDict], stored: NDArray[np.int64]) -> MetricRecord | None:
     """The clients' own metrics that are single numbers and that all of them sent, averaged in the same way."""
-    weights = stored / stored.sum()
+    weights = stored / stored.sum() if stored.any() else np.full(len(contents), 1 / len(contents))
     found = [_numbers(content) for content in contents]
     shared = [name for name in found[0] if all(name in metrics for metrics in found)]
     means = MetricRecord()

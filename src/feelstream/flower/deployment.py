@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from feelstream import __version__
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower.exchange import exchange
-from feelstream.flower.scheduler import devices_frame
 from feelstream.learning.contract import Evaluation
 from feelstream.run import play_in
 from feelstream.run.files import write_atomically
 from feelstream.run.manifest import FORMAT, named_files
 from feelstream.scenario import Scenario
-from feelstream.simulation import RoundRecord
+from feelstream.scheduling import RoundRecord
 
 if TYPE_CHECKING:
     from feelstream.flower.strategy import Evaluate, ScheduledFedAvg
@@ -142,7 +141,7 @@ def play(deployment: Deployment, out: Path | None) -> Result:
         return deployment.result
     play_in(
         out, deployment.scenario, deployment.strategy.seed, lambda: (deployment, deployment.about()),
-        checkpoint_s=0.0, devices_frame=devices_frame, finish=deployment.keep_model,
+        checkpoint_s=0.0, finish=deployment.keep_model,
     )  # fmt: skip
     if not deployment.round:  # the run was done before; nothing was played now
         file = out / MODEL

@@ -61,10 +61,9 @@ class ReplayedDevice:
         theta = from_record(message.content.array_records["arrays"])
         gain, losses = float(world.gain(t)[k]), None
         if self.learner is not None:
-            settings = self.scenario.learning
-            batches = world.mini_batches(t, np.array([k]), settings.steps, settings.batch)
-            training = self.learner.train(theta, batches, settings.lr)
-            theta, losses = theta + training.updates[0], training.losses.ravel()
+            training = world.train(t, np.array([k]), self.learner, theta)
+            theta = theta + training.updates[0]
+            losses = training.losses.ravel() if stream.stored[k] else None
         metrics = MetricRecord({"num-examples": int(stream.stored[k])})
         return device.answer(to_record(theta), metrics, gain=gain, losses=losses)
 

@@ -14,40 +14,21 @@ silent keeps its queue and the last that was heard of it, and a device that cont
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.arrays import Ids
 from feelstream.flower.report import MEASURED, Bounds, Report
 from feelstream.model.admission import Transmission
-from feelstream.policies.base import Decision, Ids, Observation, Outcome, State
-from feelstream.run import trace
+from feelstream.policies import guard
+from feelstream.policies.base import Decision, Observation
 from feelstream.scenario import Scenario
-from feelstream.simulation import PolicyError, RoundRecord, decide, next_queue_j, shown_importance
+from feelstream.scheduling import RoundRecord, ServerState, available, decide, settle
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
-
-
-@dataclass(frozen=True)
-class DeployedRecord(RoundRecord):
-    """A round with real devices: also how well each was known."""
-
-    available: NDArray[np.bool_]  # (K,) could be scheduled at all
-    report_age: NDArray[np.int32]  # (K,) rounds since the last believed report; −1: never heard of
-    metered: NDArray[np.bool_]  # (K,) its times and energies are its own measurement, not the model's
-
-
-def devices_frame(records: Sequence[RoundRecord]) -> pl.DataFrame:
-    """The ordinary rows, with three more columns that only a deployment has: available, report_age, metered."""
-    more = [record for record in records if isinstance(record, DeployedRecord)]
-    return trace.devices_frame(records).with_columns(
-        pl.Series("available", np.concatenate([record.available for record in more]), pl.Boolean),
-        pl.Series("report_age", np.concatenate([record.report_age for record in more]), pl.Int32),
-        pl.Series("metered", np.concatenate([record.metered for record in more]), pl.Boolean),
-    )
 
 
 class Scheduler:
@@ -61,8 +42,7 @@ class Scheduler:
         self.policy = scenario.policy
         self.round = 0
         devices = self.system.devices
-        self.queue_j = np.zeros(devices)
-        self.policy_state: State = self.policy.init(self.system)
+        self.server = ServerState.first(self.policy, self.system)
         self.used_round = np.zeros(devices, np.int64)  # t̂_k, 0: never used
         self.used_labels = np.zeros((devices, classes), np.int32)
         self.heard_round = np.zeros(devices, np.int64)  # 0: never heard of
@@ -72,7 +52,7 @@ class Scheduler:
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
         self._excluded = np.zeros(devices, bool)
-        self._open: tuple[Observation, Decision, NDArray[np.bool_], NDArray[np.int32]] | None = None
+        self._open: tuple[Observation, Decision, NDArray[np.int32]] | None = None
 
     def begin(self) -> int:
         """Start the next round and return its number."""
@@ -113,37 +93,36 @@ class Scheduler:
 
     def schedule(self, connected: NDArray[np.bool_]) -> Ids:
         """Whom to train this round; connected: (K,) who can be reached."""
-        available = connected & ~self.unknown & ~self._excluded
+        stored = self.stored_labels.sum(axis=1, dtype=np.int64)
         observation = Observation(
             system=self.system,
             round=self.round,
             f_hz=self.f_hz.copy(),
             beta=self.beta.copy(),
-            stored=self.stored_labels.sum(axis=1, dtype=np.int64),
+            stored=stored,
             fresh=self.fresh_labels.sum(axis=1, dtype=np.int64),
             fresh_labels=self.fresh_labels.copy(),
             used_labels=self.used_labels.sum(axis=0, dtype=np.int64),
-            queue_j=self.queue_j,
+            queue_j=self.server.queue_j,
+            available=available(self.system, stored) & connected & ~self.unknown & ~self._excluded,
         )
-        # Nobody schedules a device without data, so to the policy that is what one out of reach looks like.
-        seen = replace(observation, stored=np.where(available, observation.stored, 0))
-        decision = decide(self.policy, self.policy_state, seen, self.seed)
-        self._open = observation, decision, available, self.report_age
+        decision = decide(self.policy, self.server, observation, self.seed)
+        self._open = observation, decision, self.report_age
         return decision.schedule
 
-    def settle(self, replies: Mapping[int, Report]) -> DeployedRecord:
+    def settle(self, replies: Mapping[int, Report]) -> RoundRecord:
         """Close the round. replies: reports that came with scheduled devices' updates, in time, and passed `check`.
 
         A scheduled device that did not reply is one whose channel was dead: it has computed, and sends nothing.
         """
         assert self._open is not None, "schedule comes before settle"
-        observation, decision, available, report_age = self._open
+        observation, decision, report_age = self._open
         schedule = decision.schedule
         gain = observation.beta.copy()
         for device in schedule:
             gain[device] = _gain(replies.get(int(device)))
         while True:
-            modelled = self.policy.transmit(observation, decision, gain[schedule])
+            modelled = guard.transmit(self.policy, observation, decision, gain[schedule])
             transmission, metered = self._measured(schedule, modelled, replies)
             late = transmission.sent & (transmission.t_cmp_s + transmission.t_tr_s > self.system.round_s * (1 + 1e-9))
             if not late.any():
@@ -151,35 +130,22 @@ class Scheduler:
             log.warning("round %d: too late by their own clocks: devices %s", self.round, schedule[late].tolist())
             gain[schedule[late]] = 0.0
         if (transmission.sent & (gain[schedule] == 0)).any():
-            raise PolicyError(f"policy '{self.policy.plugin_name()}' let a device transmit that did not reply")
-        used_before = self.used_labels.copy()
-        self.queue_j = next_queue_j(self.queue_j, schedule, transmission, self.system.energy_budget_j)
+            raise guard.broken(self.policy, "let a device transmit that did not reply")
+        self.server, record = settle(
+            self.policy,
+            self.server,
+            observation,
+            decision,
+            transmission,
+            gain=gain,
+            used_labels=self.used_labels.copy(),
+            losses=self._losses(schedule, replies),
+        )
         for device, report in replies.items():
             self.hear(device, report)
         self._use(schedule[transmission.sent])
-        outcome = Outcome(
-            round=self.round,
-            schedule=schedule,
-            transmitted=transmission.sent,
-            gain=gain[schedule],
-            energy_j=transmission.e_cmp_j + transmission.e_tr_j,
-            losses=self._losses(schedule, replies),
-        )
-        self.policy_state = self.policy.update(self.policy_state, outcome)
         self._open = None
-        return DeployedRecord(
-            observation=observation,
-            used_labels=used_before,
-            decision=decision,
-            importance=shown_importance(observation, decision),
-            gain=gain,
-            transmission=transmission,
-            queue_next_j=self.queue_j,
-            evaluation=None,
-            available=available,
-            report_age=report_age,
-            metered=metered,
-        )
+        return replace(record, more={"report_age": report_age, "metered": metered})
 
     def _measured(
         self, schedule: Ids, modelled: Transmission, replies: Mapping[int, Report]
@@ -209,15 +175,16 @@ class Scheduler:
             self.fresh_labels[devices] = 0
 
     def _losses(self, schedule: Ids, replies: Mapping[int, Report]) -> NDArray[np.float32] | None:
-        """(scheduled, steps, batch), or (scheduled, 1, any) where clients draw in their own way; 0 where not told."""
-        told = {row: r.losses for row, k in enumerate(schedule) if (r := replies.get(int(k))) and r.losses is not None}
-        if not told:
+        """(scheduled, steps, batch), or (scheduled, 1, any) where clients draw in their own way; NaN where not told."""
+        if self.scenario.learning.engine == "none":
             return None
-        length = max(len(losses) for losses in told.values())
-        table = np.zeros((len(schedule), length), np.float32)
-        for row, losses in told.items():
-            table[row, : len(losses)] = losses
+        told = {row: r.losses for row, k in enumerate(schedule) if (r := replies.get(int(k))) and r.losses is not None}
         steps, batch = self.scenario.learning.steps, self.scenario.learning.batch
+        length = max((len(losses) for losses in told.values()), default=steps * batch)
+        table = np.full((len(schedule), length), np.nan, np.float32)
+        for row, losses in told.items():
+            table[row] = 0.0
+            table[row, : len(losses)] = losses
         return table.reshape(len(schedule), steps, batch) if length == steps * batch else table[:, None, :]
 
     def _belief(self, device: int) -> Report:
@@ -226,19 +193,19 @@ class Scheduler:
         )
 
     _SAVED = (
-        "round", "queue_j", "used_round", "used_labels", "heard_round", "stored_labels", "fresh_labels", "f_hz", "beta",
+        "round", "used_round", "used_labels", "heard_round", "stored_labels", "fresh_labels", "f_hz", "beta",
     )  # fmt: skip
 
     def snapshot(self) -> dict[str, NDArray]:
         """All that `restore` needs to go on after the last settled round, as plain arrays."""
         own = {name: np.array(getattr(self, name)) for name in self._SAVED}
-        return own | {f"policy.{name}": array for name, array in self.policy_state.items()}
+        return own | self.server.to_arrays()
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
         for name in self._SAVED:
             setattr(self, name, state[name].copy())
         self.round = int(state["round"])
-        self.policy_state = {k.removeprefix("policy."): a for k, a in state.items() if k.startswith("policy.")}
+        self.server = ServerState.from_arrays(dict(state))
 
 
 def _gain(reply: Report | None) -> float:

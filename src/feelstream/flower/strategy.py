@@ -23,10 +23,11 @@ from feelstream.flower.deployment import Deployment, play
 from feelstream.flower.directory import Directory
 from feelstream.flower.exchange import exchange
 from feelstream.flower.report import QUERY, SERVER, Report, ReportError, device_name
-from feelstream.flower.scheduler import DeployedRecord, Scheduler
+from feelstream.flower.scheduler import Scheduler
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
 from feelstream.scenario import files as scenario_files
+from feelstream.scheduling import RoundRecord
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -55,6 +56,7 @@ class ScheduledFedAvg(Strategy):
         """Describe the federation; the ServerApp then calls `start`, as with any strategy.
 
         system: devices, budgets, CPU and radio constants: a Scenario, a preset's name, a TOML file, or its tables.
+            A name, file or table that does not set data.eligible gets with_data: only devices with data are scheduled.
         policy: a policy or its name, in place of the scenario's.
         classes: length of the label counts that devices report.
         out: run directory; a server that is started again with the same one goes on where it stopped.
@@ -80,7 +82,7 @@ class ScheduledFedAvg(Strategy):
         """Forget everything: no queue, nothing heard of anyone."""
         self.scheduler = Scheduler(scenario, self.classes, self.seed, self.max_report_age)
         self.directory = Directory(self.names)
-        self.record: DeployedRecord | None = None  # of the last round
+        self.record: RoundRecord | None = None  # of the last round
         self._arrays = ArrayRecord()
 
     def summary(self) -> None:
@@ -245,10 +247,13 @@ def _content(message: Message) -> RecordDict:
 
 
 def _resolve(system: Scenario | str | Path | Mapping[str, Any], policy: Policy | str | None) -> Scenario:
-    if isinstance(system, Mapping):
-        scenario = scenario_files.from_dict(system)
+    if isinstance(system, Scenario):
+        scenario = system
     else:
-        scenario = system if isinstance(system, Scenario) else scenario_files.load(system)
+        scenario = scenario_files.from_dict(system) if isinstance(system, Mapping) else scenario_files.load(system)
+        if "eligible" not in scenario.data.model_fields_set:
+            # A server that knows the counts asks nobody who holds nothing; the paper's reading must be asked for.
+            scenario = scenario_files.from_dict(scenario.as_dict(), ["data.eligible=with_data"])
     if policy is None:
         return scenario
     if isinstance(policy, str):

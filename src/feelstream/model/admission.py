@@ -10,16 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from feelstream.arrays import Flags, Reals
 from feelstream.model.physics import compute_energy_j, compute_time_s, rate_bit_per_s
 from feelstream.model.system import System
 
-Reals = NDArray[np.float64]
-Kept = NDArray[np.bool_]
 
-
-def on_time(n: int, ratio: Reals, left_s: Reals, system: System) -> Kept:
+def on_time(n: int, ratio: Reals, left_s: Reals, system: System) -> Flags:
     """S_bits / R(n, |g|²/margin) ≤ time left, asked of the rates so that nothing overflows.
 
     ratio: |g_k|²/β_k, by which the received power P_k|g_k|² = P0·ratio is above its mean; left_s: T_rd − T_cmp.
@@ -31,7 +28,7 @@ def on_time(n: int, ratio: Reals, left_s: Reals, system: System) -> Kept:
     return (left_s > 0) & (rate * np.maximum(left_s, 0) >= system.update_bits)
 
 
-def admit_paper(ratio: Reals, left_s: Reals, system: System) -> Kept:
+def admit_paper(ratio: Reals, left_s: Reals, system: System) -> Flags:
     """The paper's phase: while anyone is late, drop the late device with the least |g|²/β and test again.
 
     Equal ratios: the device with the least time left goes first.
@@ -46,7 +43,7 @@ def admit_paper(ratio: Reals, left_s: Reals, system: System) -> Kept:
     return kept
 
 
-def admit_largest(ratio: Reals, left_s: Reals, system: System) -> Kept:
+def admit_largest(ratio: Reals, left_s: Reals, system: System) -> Flags:
     """The largest admissible set; of several, the one with the strongest channels.
 
     With n_k the largest size at which k is on time, n = the largest size that at least n devices reach.
@@ -68,7 +65,7 @@ RULES = {"paper": admit_paper, "largest": admit_largest}
 class Transmission:
     """How the scheduled devices spent the round; one entry each, 0 where a device did not send."""
 
-    sent: Kept  # Π̄ within Π*
+    sent: Flags  # Π̄ within Π*
     bandwidth_share: Reals
     power_w: Reals
     t_cmp_s: Reals

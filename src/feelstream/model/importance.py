@@ -1,4 +1,4 @@
-"""How much a device's fresh data is worth to the model (docs/model.md, "Data importance").
+"""How important a device's fresh data is to the model (docs/model.md, "Data importance").
 
 With L(A) the label counts of a data set A, u(A) = (L(A) − mean L(A)) / mean L(A), X the data used so far and B_k
 the fresh data of device k:
@@ -10,22 +10,22 @@ the fresh data of device k:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
+from feelstream.arrays import Flags, Ints, LabelCounts, Reals
 from feelstream.errors import ScenarioError
 from feelstream.plugins import Registry
 
-Reals = NDArray[np.float64]
+EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Reals, Reals], Reals]
 
 BLOCK = 4096  # devices whose label counts fit the cache
 
 
-def amount(fresh: NDArray[np.int64], feasible: NDArray[np.bool_]) -> Reals:
+def amount(fresh: Ints, feasible: Flags) -> Reals:
     """|Π_f| |B_k| / Σ_{Π_f} |B_j| for every device k; all 0 where the feasible devices have nothing fresh."""
     total = int((fresh * feasible).sum())
     if total == 0:
@@ -33,10 +33,22 @@ def amount(fresh: NDArray[np.int64], feasible: NDArray[np.bool_]) -> Reals:
     return fresh * (np.count_nonzero(feasible) / total)
 
 
-def dissimilarity(fresh_labels: NDArray[np.int32], used_labels: NDArray[np.int64]) -> Reals:
+def dissimilarity(
+    fresh_labels: LabelCounts,
+    used_labels: Ints,
+    *,
+    first_round: bool = False,
+    empty_used: EmptySet = "zero",
+    empty_fresh: EmptySet = "zero",
+) -> Reals:
     """Distance of each device's fresh labels (K, m) from the labels used so far (m,).
 
-    0 where nothing was used yet, where a device has nothing fresh, and where both are perfectly balanced (x = y = 0).
+    Edge rules: 0 in the first round (the paper writes 1{t>1}) and where x = y_k = 0. Where X is empty later, or where
+    B_k is empty: 0 for `zero`; for `vector` the empty set is the zero vector, so that the other one decides, and the
+    result is 1 unless that is 0 too.
+
+    >>> dissimilarity(np.array([[2, 0], [0, 2], [1, 1], [0, 0]]), np.array([3, 1])).round(9).tolist()
+    [0.2, 1.8, 1.0, 0.0]
 
     As ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y, two sums over a device's counts c_i suffice, with n = Σ c_i:
     ‖y‖² = m (m Σ c_i² − n²) / n², whose bracket is a whole number and 0 exactly where y is, and x·y = m Σ x_i c_i / n.
@@ -44,9 +56,10 @@ def dissimilarity(fresh_labels: NDArray[np.int32], used_labels: NDArray[np.int64
     """
     devices, m = fresh_labels.shape
     result = np.zeros(devices)
-    if not used_labels.any():
+    nothing_used = not used_labels.any()
+    if first_round or (nothing_used and empty_used == "zero"):
         return result
-    x = used_labels / used_labels.mean() - 1
+    x = np.zeros(m) if nothing_used else used_labels / used_labels.mean() - 1
     x_norm = x @ x
     block = np.empty((m, min(devices, BLOCK)))  # classes first, so that every step runs along the devices
     for start in range(0, devices, BLOCK):
@@ -59,6 +72,8 @@ def dissimilarity(fresh_labels: NDArray[np.int32], used_labels: NDArray[np.int64
         scale = x_norm * total * total + y_norm  # both norms, times n²
         gap = scale - 2 * m * along * total
         np.divide(gap, scale, out=result[start : start + BLOCK], where=scale > 0)
+    if empty_fresh == "vector" and x_norm > 0:
+        result[~fresh_labels.any(axis=1)] = 1.0
     return np.clip(result, 0.0, 2.0, out=result)
 
 
@@ -97,13 +112,13 @@ MetricName = Annotated[
 ]
 
 
-def evaluate(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:
+def importance_of(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:
     """I_k by a metric's name; ScenarioError where a user's own one does not give one finite number per device."""
     function = METRICS.lookup(metric)
     try:
-        worth = np.asarray(function(amount, dissimilarity), float)
+        importance = np.asarray(function(amount, dissimilarity), float)
     except Exception as problem:  # a user's own function may raise anything
         raise ScenarioError(f"policy.metric: '{metric}' failed: {type(problem).__name__}: {problem}") from problem
-    if worth.shape != amount.shape or not np.isfinite(worth).all():
+    if importance.shape != amount.shape or not np.isfinite(importance).all():
         raise ScenarioError(f"policy.metric: '{metric}' must give one finite number per device")
-    return worth
+    return importance

@@ -30,6 +30,10 @@ class System:
     link_margin: float
     admission: Literal["paper", "largest"]
     update_bits: float
+    # Readings of the paper (docs/model.md, "Readings").
+    eligible: Literal["any", "with_data"] = "any"
+    empty_used: Literal["zero", "vector"] = "zero"
+    empty_fresh: Literal["zero", "vector"] = "zero"
 
     def surrogate_time_s(self, n: int) -> float:
         """T~(n): the planned transmission time when n devices share the band."""

@@ -13,7 +13,7 @@ A policy sees what a server could know when it schedules: never this round's cha
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import ClassVar
 
@@ -21,23 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Reals, read_only
 from feelstream.model import admission, importance, physics
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.plugins import Count, Plugin
 
-Reals = NDArray[np.float64]
-Ids = NDArray[np.int64]
 State = dict[str, NDArray]
 
 
 @dataclass(frozen=True)
-class Plan:
+class RoundPlan:
     """What follows for every device from planning to let n of them share the band."""
 
     n: int
     transmit_time_s: float  # T~(n)
-    feasible: NDArray[np.bool_]  # (K,) Π_f(n)
+    feasible: Flags  # (K,) Π_f(n)
     energy_j: Reals  # (K,) E~_k(n)
     amount: Reals  # (K,) the amount metric, which depends on Π_f(n)
 
@@ -50,35 +49,53 @@ class Observation:
     round: int
     f_hz: Reals  # (K,) CPU frequency of this round
     beta: Reals  # (K,) mean channel power gain
-    stored: NDArray[np.int64]  # (K,) |S_k(t)|
-    fresh: NDArray[np.int64]  # (K,) |B_k(t)|
-    fresh_labels: NDArray[np.int32]  # (K, m)
-    used_labels: NDArray[np.int64]  # (m,) label counts of X, the data used so far
+    stored: Ints  # (K,) |S_k(t)|
+    fresh: Ints  # (K,) |B_k(t)|
+    fresh_labels: LabelCounts  # (K, m)
+    used_labels: Ints  # (m,) label counts of X, the data used so far
     queue_j: Reals  # (K,) Q_k(t)
+    available: Flags  # (K,) may be scheduled at all: holds data where data.eligible asks for it, can be reached
 
-    def plan(self, n: int) -> Plan:
+    def __post_init__(self) -> None:
+        """Whatever a policy does with it, an observation stays what the server knows."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, read_only(value))
+
+    def plan(self, n: int) -> RoundPlan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
 
-        Π_f(n) = {k : |S_k| ≥ 1 and c/f_k + T~(n) ≤ T_rd},   E~_k(n) = λ c f_k² + (P0/β_k) T~(n).
+        Π_f(n) = {k : available and c/f_k + T~(n) ≤ T_rd},   E~_k(n) = λ c f_k² + (P0/β_k) T~(n).
         """
         system = self.system
         transmit_time_s = system.surrogate_time_s(max(n, 1))
-        feasible = (self.stored >= 1) & (self.compute_time_s + transmit_time_s <= system.round_s)
+        feasible = self.available & (self.compute_time_s + transmit_time_s <= system.round_s)
         energy_j = self.compute_energy_j + system.received_power_w / self.beta * transmit_time_s
-        return Plan(n, transmit_time_s, feasible, energy_j, importance.amount(self.fresh, feasible))
+        amount = importance.amount(self.fresh, feasible)
+        return RoundPlan(n, transmit_time_s, read_only(feasible), read_only(energy_j), read_only(amount))
 
     @cached_property
     def compute_time_s(self) -> Reals:
-        return physics.compute_time_s(self.system.cycles, self.f_hz)
+        return read_only(physics.compute_time_s(self.system.cycles, self.f_hz))
 
     @cached_property
     def compute_energy_j(self) -> Reals:
-        return physics.compute_energy_j(self.system.power_coefficient, self.system.cycles, self.f_hz)
+        return read_only(physics.compute_energy_j(self.system.power_coefficient, self.system.cycles, self.f_hz))
 
     @cached_property
     def dissimilarity(self) -> Reals:
         """(K,) how unlike the data used so far each device's fresh data is."""
-        return importance.dissimilarity(self.fresh_labels, self.used_labels)
+        system = self.system
+        return read_only(
+            importance.dissimilarity(
+                self.fresh_labels,
+                self.used_labels,
+                first_round=self.round == 1,
+                empty_used=system.empty_used,
+                empty_fresh=system.empty_fresh,
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +103,7 @@ class Decision:
     """Whom to schedule, and the figures behind it."""
 
     schedule: Ids  # device numbers, all of them feasible in `plan`
-    plan: Plan
+    plan: RoundPlan
     importance: Reals | None = None  # (K,) None: the trace shows the combined metric
     score: Reals | None = None  # (K,) what the policy minimised, if it minimises a sum over devices
     f_hz: Reals | None = None  # (scheduled,) frequency chosen for each; None: all that the device has
@@ -98,10 +115,10 @@ class Outcome:
 
     round: int
     schedule: Ids  # devices that trained
-    transmitted: NDArray[np.bool_]  # of those, who got through
+    transmitted: Flags  # of those, who got through
     gain: Reals  # of those, |g_k|² as found after training
     energy_j: Reals  # of those, what the round cost them
-    losses: NDArray[np.float32] | None  # (scheduled, steps, batch) training losses; None without learning
+    losses: NDArray[np.float32] | None  # (scheduled, steps, batch), NaN without data; None without learning
 
 
 class Policy(Plugin):
@@ -135,7 +152,7 @@ class Policy(Plugin):
 
 
 def lowest(score: Reals, candidates: NDArray[np.bool_], n: int, rng: np.random.Generator) -> Ids:
-    """The n candidates with the lowest scores (all, where there are fewer); equal scores at the cut by lot."""
+    """The n candidates with the lowest scores (all, where there are fewer); ties at the cut are broken at random."""
     if n == 0 or np.count_nonzero(candidates) <= n:
         return np.flatnonzero(candidates)[:n]
     ids = _low_ones(score, candidates, n)

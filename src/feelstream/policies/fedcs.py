@@ -1,6 +1,6 @@
 """FedCS: ask some devices for their resources, then pack as many as meet the deadline, the fastest first.
 
-    C  = ⌈share·K⌉ devices with data, but at least n, drawn uniformly          (the resource request)
+    C  = ⌈share·K⌉ available devices, but at least n, drawn uniformly          (the resource request)
     Π* = the largest subset of C of at most n devices that meets the deadline together, the fastest first (pack)
 
 Needs: CPU frequencies of the devices asked. Ignores: energy, data. It plans for |Π*| devices, so `size` is the most
@@ -39,9 +39,9 @@ class FedCS(Policy):
         return 1
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
-        with_data = np.flatnonzero(observation.stored >= 1)
-        asked = min(max(ceil(self.share * observation.system.devices), self.size), len(with_data))
+        available = np.flatnonzero(observation.available)
+        asked = min(max(ceil(self.share * observation.system.devices), self.size), len(available))
         candidates = np.zeros(observation.system.devices, bool)
-        candidates[rng.choice(with_data, asked, replace=False)] = True
+        candidates[rng.choice(available, asked, replace=False)] = True
         schedule = pack(observation, candidates, self.size)
         return Decision(schedule, observation.plan(len(schedule)))

@@ -2,8 +2,8 @@
 
     score_k = Q_k E~_k(n) − V I_k,        Π* = argmin over Π ⊆ Π_f(n) of Σ_{k∈Π} score_k
 
-Q_k is the virtual energy queue: how far a device is ahead of its budget. I_k is what its fresh data is worth. V says
-how much worth buys how much energy; V = ∞ is blind to energy.
+Q_k is the virtual energy queue: how far a device is ahead of its budget. I_k is the importance of its fresh
+data. V says how much energy importance may cost; V = ∞ is blind to energy.
 
 Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
 ICASSP 2023, arXiv:2305.01238, Algorithm 1.
@@ -16,9 +16,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from feelstream.model.importance import MetricName, evaluate
+from feelstream.arrays import Reals
+from feelstream.model.importance import MetricName, importance_of
 from feelstream.plugins import Magnitude
-from feelstream.policies.base import Decision, Observation, Plan, Policy, Reals, State, lowest
+from feelstream.policies.base import Decision, Observation, Policy, RoundPlan, State, lowest
 
 
 class Lyapunov(Policy):
@@ -39,19 +40,19 @@ class Lyapunov(Policy):
     def smallest_plan(self) -> int:
         return 1 if self.cardinality == "free" else self.size
 
-    def score(self, observation: Observation, plan: Plan) -> tuple[Reals, Reals]:
+    def score(self, observation: Observation, plan: RoundPlan) -> tuple[Reals, Reals]:
         """(importance, score) of every device when plan.n devices share the band."""
-        worth = evaluate(self.metric, plan.amount, observation.dissimilarity)
+        importance = importance_of(self.metric, plan.amount, observation.dissimilarity)
         if np.isinf(self.V):
-            return worth, -worth
-        return worth, observation.queue_j * plan.energy_j - self.V * worth
+            return importance, -importance
+        return importance, observation.queue_j * plan.energy_j - self.V * importance
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         sizes = range(self.size + 1) if self.cardinality == "free" else [self.size]
         best, least = None, np.inf
         for n in sizes:
             plan = observation.plan(n)
-            worth, score = self.score(observation, plan)
+            importance, score = self.score(observation, plan)
             candidates = plan.feasible & (score < 0) if self.cardinality == "cap" else plan.feasible
             if self.cardinality == "free":
                 if np.count_nonzero(candidates) < n:
@@ -60,7 +61,7 @@ class Lyapunov(Policy):
                 if total >= least:
                     continue  # of equal totals the smallest size is kept
                 least = total
-            best = (plan, worth, score, candidates)
+            best = (plan, importance, score, candidates)
         assert best is not None  # n = 0 always exists
-        plan, worth, score, candidates = best
-        return Decision(lowest(score, candidates, plan.n, rng), plan, worth, score)
+        plan, importance, score, candidates = best
+        return Decision(lowest(score, candidates, plan.n, rng), plan, importance, score)

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from feelstream.arrays import Ids, Reals
 from feelstream.model import physics
 from feelstream.model.admission import Transmission
-from feelstream.model.importance import MetricName, evaluate
+from feelstream.model.importance import MetricName, importance_of
 from feelstream.plugins import Positive
-from feelstream.policies.base import Decision, Ids, Observation, Policy, Reals, State
+from feelstream.policies.base import Decision, Observation, Policy, State
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.joint.search import scores
 
@@ -60,34 +61,34 @@ class LyapunovJoint(Policy):
         order = rng.permutation(len(observation.beta))  # equals by lot
         for n in range(self.size + 1) if self.cardinality == "free" else [self.size]:
             plan = observation.plan(n)
-            worth = evaluate(self.metric, plan.amount, observation.dissimilarity)
+            importance = importance_of(self.metric, plan.amount, observation.dissimilarity)
             devices = self.planned_devices(observation, max(n, 1))
             candidates = plan.feasible & (devices.share_min <= 1 / max(n, 1))
             if self.cardinality == "free" and np.count_nonzero(candidates) < n:
                 continue  # no subset of this size exists
-            schedule, total = self._choose(devices, worth, n, candidates, order)
+            schedule, total = self._choose(devices, importance, n, candidates, order)
             if total < least:  # of equal totals the smallest size is kept
-                best, least = (plan, worth, devices, candidates, schedule), total
+                best, least = (plan, importance, devices, candidates, schedule), total
         assert best is not None  # n = 0 always exists
-        plan, worth, devices, candidates, schedule = best
-        score, f_hz = self._explain(observation, devices, worth, schedule)
-        return Decision(schedule, plan, worth, np.where(candidates, score, np.nan), f_hz)
+        plan, importance, devices, candidates, schedule = best
+        score, f_hz = self._explain(observation, devices, importance, schedule)
+        return Decision(schedule, plan, importance, np.where(candidates, score, np.nan), f_hz)
 
     def _choose(
-        self, devices: joint.Devices, worth: Reals, n: int, candidates: NDArray[np.bool_], order: Ids
+        self, devices: joint.Devices, importance: Reals, n: int, candidates: NDArray[np.bool_], order: Ids
     ) -> tuple[Ids, float]:
         """The set and its total. Every n candidates fit the band together, since each fits an n-th of it."""
         order = order[candidates[order]]
         if np.isinf(self.V):
             if self.cardinality == "cap":
-                order = order[worth[order] > 0]
-            chosen = order[np.argsort(-worth[order], kind="stable")[:n]]
-            return np.sort(chosen), float(-worth[chosen].sum())
-        found = joint.choose(devices, self.V * worth, n, self.cardinality != "cap", order)
+                order = order[importance[order] > 0]
+            chosen = order[np.argsort(-importance[order], kind="stable")[:n]]
+            return np.sort(chosen), float(-importance[chosen].sum())
+        found = joint.choose(devices, self.V * importance, n, self.cardinality != "cap", order)
         return found.members, found.total
 
     def _explain(
-        self, observation: Observation, devices: joint.Devices, worth: Reals, schedule: Ids
+        self, observation: Observation, devices: joint.Devices, importance: Reals, schedule: Ids
     ) -> tuple[Reals, Reals]:
         """Every device's score at the price of the schedule's band, and the frequencies of the scheduled.
 
@@ -102,11 +103,11 @@ class LyapunovJoint(Policy):
             # Rounding must not ask for more than the device has.
             f_hz = np.minimum(system.cycles / (system.round_s - allocation.sending_s), observation.f_hz[schedule])
         if np.isinf(self.V):
-            return -worth, f_hz
+            return -importance, f_hz
         if allocation is not None:
-            return scores(devices, self.V * worth, float(allocation.log_price))[0], f_hz
-        alone = joint.allocate(devices.take(np.arange(len(worth))[:, None]))
-        return devices.weight * alone.energy_j[:, 0] - self.V * worth, f_hz
+            return scores(devices, self.V * importance, float(allocation.log_price))[0], f_hz
+        alone = joint.allocate(devices.take(np.arange(len(importance))[:, None]))
+        return devices.weight * alone.energy_j[:, 0] - self.V * importance, f_hz
 
     def planned_devices(self, observation: Observation, n: int) -> joint.Devices:
         """The problem of all devices as it is known when scheduling n of them.

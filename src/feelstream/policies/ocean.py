@@ -24,10 +24,11 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from feelstream.arrays import Ids, Reals
 from feelstream.model import admission
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Ids, Observation, Plan, Policy, Reals, State
+from feelstream.policies.base import Decision, Observation, Policy, RoundPlan, State
 from feelstream.policies.solvers.bandwidth import least_share, sending_time_s, split
 
 
@@ -68,7 +69,7 @@ class Ocean(Policy):
                 best, most = ids[:j], value
         return Decision(np.sort(best), plan)
 
-    def _cost(self, observation: Observation, plan: Plan, ids: Ids) -> float:
+    def _cost(self, observation: Observation, plan: RoundPlan, ids: Ids) -> float:
         """Σ Q_k (E_cmp,k + P_k T~(b_k)) at the best split, planned at the mean gains and the discounted rate."""
         system = observation.system
         queue, beta, unit_s = observation.queue_j[ids], observation.beta[ids], _unit_s(system) / system.rate_discount

@@ -26,9 +26,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
+from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import Fraction
-from feelstream.policies.base import Decision, Ids, Observation, Outcome, Plan, Policy, Reals, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State, lowest
 
 CLIP, CUT_OFF = 0.95, 0.95
 
@@ -66,7 +67,7 @@ class Oort(Policy):
         exploited = self._exploit(old, self.scores(state, observation.round, speed)[old], n - exploring, rng)
         return Decision(np.sort(np.concatenate([explored, exploited])), plan)
 
-    def speed(self, observation: Observation, plan: Plan) -> Reals:
+    def speed(self, observation: Observation, plan: RoundPlan) -> Reals:
         """(T/τ_k)^α where τ_k > T, else 1; all 1 where nobody is feasible."""
         time_s = observation.compute_time_s + plan.transmit_time_s
         if not plan.feasible.any():

@@ -10,7 +10,7 @@ Needs: the losses that transmitting devices report. Ignores: energy, channels.
 Reference: Y. J. Cho, J. Wang, G. Joshi, "Towards Understanding Biased Client Selection in Federated Learning",
 AISTATS 2022, arXiv:2010.01243. This is their variant rpow-d. Their pow-d asks all d candidates to evaluate the new
 model first, which costs energy that this variant does not spend. Choices: candidates are drawn among the feasible;
-without learning (engine none) no loss is ever known and the n are a draw ∝ |S_k|, then by lot.
+without learning (engine none) no loss is ever known and the n are a draw ∝ |S_k|, then at random.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ class PowerOfChoice(Policy):
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
-        # The first of independent exponential clocks with rates |S_k| to ring are a draw ∝ |S_k| without replacement.
-        clocks = rng.standard_exponential(len(observation.stored)) / np.maximum(observation.stored, 1)
+        # The first of independent exponential clocks with rates |S_k| to ring are a draw ∝ |S_k| without replacement;
+        # clocks of devices without data never ring, so these only fill up, at random.
+        clocks = np.full(len(observation.stored), np.inf)
+        rings = rng.standard_exponential(len(clocks))
+        np.divide(rings, observation.stored, out=clocks, where=observation.stored > 0)
         drawn = np.zeros(len(clocks), bool)
         drawn[lowest(clocks, plan.feasible, max(self.candidates, self.size), rng)] = True
         badness = np.where(state["known"], state["loss"], np.inf)

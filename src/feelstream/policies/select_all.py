@@ -2,7 +2,7 @@
 
     Π* = the largest set that meets the deadline when all of it shares the band (pack)
 
-Where not all devices with data fit at once, those that compute fastest go first.
+Where not all available devices fit at once, those that compute fastest go first.
 
 Needs: this round's CPU frequencies. Ignores: energy, channels, data, and its own setting `size`: it plans
 n = |Π*|, as large as the round allows.

@@ -18,7 +18,7 @@ from feelstream.learning.contract import Learner
 from feelstream.run.files import read_json
 from feelstream.scenario import Scenario
 
-FORMAT = 1
+FORMAT = 2  # 2: devices.parquet has the column `available`
 # In the order in which a user sees to them.
 DECIDES = ("format", "seed", "scenario", "files", "data", "engine", "feelstream")
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from numpy.typing import NDArray
 
 from feelstream.scenario import Scenario
-from feelstream.simulation import RoundRecord
+from feelstream.scheduling import RoundRecord
 
 
 class Player(Protocol):

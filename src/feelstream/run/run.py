@@ -36,7 +36,8 @@ from feelstream.run.manifest import check_same_run, describe, named_files, read_
 from feelstream.run.player import Player
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
-from feelstream.simulation import RoundRecord, Simulation
+from feelstream.scheduling import RoundRecord
+from feelstream.simulation import Simulation
 
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write
@@ -119,13 +120,12 @@ def play_in(
     progress: Progress | None = None,
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float | None = None,
-    devices_frame: trace.DevicesFrame | None = None,
     finish: Callable[[Path], None] | None = None,
 ) -> Run:
     """As `simulate_in`, with any player of rounds: `prepare` makes it, and what run.json is to say of the run.
 
-    `prepare` is not called for a run that is done already. devices_frame: see trace.Rows. finish: writes what else the
-    directory is to hold; it comes before run.json says that the run is complete, and again if it was cut short.
+    `prepare` is not called for a run that is done already. finish: writes what else the directory is
+    to hold; it comes before run.json says that the run is complete, and again if it was cut short.
     """
     path = usable_directory(Path(directory))
     with sole_writer(path):
@@ -153,7 +153,7 @@ def play_in(
             resumed(player.round)
 
         start = perf_counter()
-        rows = trace.Rows(scenario.trace.level == "full", devices_frame)
+        rows = trace.Rows(full=scenario.trace.level == "full")
         _play(player, rows, checkpoint, progress, checkpoint_s)
         rounds, devices = checkpoint.tables()
         rounds = trace.finish(rounds)

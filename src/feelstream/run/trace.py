@@ -6,13 +6,13 @@ describes every column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream.simulation import RoundRecord
+from feelstream.scheduling import RoundRecord
 
 ROUNDS: dict[str, pl.DataType] = {
     "round": pl.Int32(),
@@ -40,6 +40,7 @@ DEVICES: dict[str, pl.DataType] = {
     "fresh": pl.Int64(),
     "fresh_labels": pl.List(pl.Int32()),
     "used_labels": pl.List(pl.Int32()),
+    "available": pl.Boolean(),
     "feasible": pl.Boolean(),
     "amount": pl.Float64(),
     "dissimilarity": pl.Float64(),
@@ -58,38 +59,33 @@ DEVICES: dict[str, pl.DataType] = {
 }
 
 
-DevicesFrame = Callable[[Sequence[RoundRecord]], pl.DataFrame]
 Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # rounds, devices
 MANY = 2**17  # rows held as arrays, about 50 MB
 
 
 class Rows:
-    """The rows of rounds that were played and not yet taken; holds the arrays of a round only if level is `full`."""
+    """The rows of rounds that were run and not yet taken; rows of devices only if level is `full`."""
 
-    def __init__(self, full: bool, devices_frame: DevicesFrame | None = None) -> None:
-        """devices_frame: what makes the devices' table of records; default: the function of that name."""
-        self._full, self._devices_frame = full, devices_frame
+    def __init__(self, full: bool) -> None:
+        self._full = full
         self._rounds: list[tuple[float | int | None, ...]] = []
-        self._records: list[RoundRecord] = []
+        self._devices: list[dict[str, NDArray]] = []
 
     def add(self, record: RoundRecord) -> None:
         self._rounds.append(_round_row(record))
         if self._full:
-            self._records.append(record)
+            self._devices.append(_device_columns(record))
 
     @property
     def many(self) -> bool:
         """Whether it is time to take them, lest they fill the memory."""
-        devices = len(self._records[0].gain) if self._records else 1
+        devices = len(self._devices[0]["device"]) if self._devices else 1
         return len(self._rounds) * devices >= MANY
 
     def take(self) -> Tables:
         """Both tables of the rows so far, which are forgotten here."""
-        tables = (
-            _rounds_frame(self._rounds),
-            (self._devices_frame or devices_frame)(self._records) if self._full else None,
-        )
-        self._rounds, self._records = [], []
+        tables = _rounds_frame(self._rounds), _devices_frame(self._devices) if self._full else None
+        self._rounds, self._devices = [], []
         return tables
 
 
@@ -124,22 +120,20 @@ def finish(rounds: pl.DataFrame) -> pl.DataFrame:
     return rounds.with_columns(pl.Series("energy_mean_cum_j", average, pl.Float64)).select(list(ROUNDS)).rechunk()
 
 
-def devices_frame(records: Sequence[RoundRecord]) -> pl.DataFrame:
+def _devices_frame(rounds: Sequence[dict[str, NDArray]]) -> pl.DataFrame:
     """One row per device and round, sorted by round, then device."""
-    if not records:
+    if not rounds:
         return pl.DataFrame(schema=DEVICES)
-    columns = [_device_columns(record) for record in records]
-    frame = {name: np.concatenate([column[name] for column in columns]) for name in DEVICES}
     masked = {"amount", "dissimilarity", "importance", "score"}
-    return pl.DataFrame(
-        [
-            pl.Series(name, values, nan_to_null=name in masked).cast(kind)
-            for (name, values), kind in zip(frame.items(), DEVICES.values(), strict=True)
-        ]
-    )
+    series = []
+    for name in rounds[0]:
+        values = pl.Series(name, np.concatenate([columns[name] for columns in rounds]), nan_to_null=name in masked)
+        series.append(values.cast(DEVICES[name]) if name in DEVICES else values)
+    return pl.DataFrame(series)
 
 
 def _device_columns(record: RoundRecord) -> dict[str, NDArray]:
+    """(K,) each, and copies of what the next round changes."""
     observation, decision, spent = record.observation, record.decision, record.transmission
     devices, feasible = len(record.gain), decision.plan.feasible
 
@@ -159,8 +153,9 @@ def _device_columns(record: RoundRecord) -> dict[str, NDArray]:
         "gain": record.gain,
         "stored": observation.stored,
         "fresh": observation.fresh,
-        "fresh_labels": observation.fresh_labels,
-        "used_labels": record.used_labels,
+        "fresh_labels": observation.fresh_labels.copy(),
+        "used_labels": record.used_labels.copy(),
+        "available": observation.available,
         "feasible": feasible,
         "amount": where_feasible(decision.plan.amount),
         "dissimilarity": where_feasible(observation.dissimilarity),
@@ -176,4 +171,5 @@ def _device_columns(record: RoundRecord) -> dict[str, NDArray]:
         "e_cmp_j": of_scheduled(spent.e_cmp_j),
         "e_tr_j": of_scheduled(spent.e_tr_j),
         "queue_next_j": record.queue_next_j,
+        **record.more,
     }

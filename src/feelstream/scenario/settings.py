@@ -129,9 +129,21 @@ class DataSettings(Settings):
     samples: Count = Field(
         default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"
     )
+    eligible: Literal["any", "with_data"] = Field(
+        default="any",
+        description="who may be scheduled: any device (the paper), or with_data: those that hold a sample",
+    )
     fresh: Literal["since_use", "per_round"] = Field(
         default="since_use",
         description="fresh data: since_use: arrived since the device was last used; per_round: this round",
+    )
+    empty_used: Literal["zero", "vector"] = Field(
+        default="zero",
+        description="dissimilarity while nothing was used after round 1: zero: 0; vector: to the zero vector (1)",
+    )
+    empty_fresh: Literal["zero", "vector"] = Field(
+        default="zero",
+        description="dissimilarity of a device with nothing fresh: zero: 0; vector: of the zero vector (1)",
     )
     partition: Annotated[SerializeAsAny[Partition], _table(PARTITIONS, IID)] = Field(default_factory=IID)
     arrivals: Annotated[SerializeAsAny[Arrivals], _table(ARRIVALS, TruncatedNormal)] = Field(
@@ -233,6 +245,9 @@ class Scenario(Settings):
             link_margin=self.radio.link_margin,
             admission=self.radio.admission,
             update_bits=self.radio.update_bits,
+            eligible=self.data.eligible,
+            empty_used=self.data.empty_used,
+            empty_fresh=self.data.empty_fresh,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from feelstream.arrays import Reals
 from feelstream.model.system import System
-from feelstream.policies.base import Observation, Reals
+from feelstream.policies.base import Observation
 
 SYSTEM = System(
     devices=12,
@@ -41,6 +42,7 @@ def observe(system: System, round: int, **known: Any) -> Observation:
         "fresh_labels": np.tile(np.array([1, 1, 1], np.int32), (K, 1)),
         "used_labels": np.zeros(3, np.int64),
         "queue_j": np.zeros(K),
+        "available": np.ones(K, bool),
     }
     return Observation(system=system, round=round, **usual | known)
 

@@ -11,6 +11,7 @@ from feelstream.verification.admission import check_admission
 from feelstream.verification.energy import check_energy
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import surrogate_energy_j
+from feelstream.verification.importance import Importance, check_null_outside, feasible_at
 from feelstream.verification.joint import (
     check_joint_decision,
     check_joint_planned,
@@ -19,12 +20,11 @@ from feelstream.verification.joint import (
 )
 from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
-from feelstream.verification.merit import Merit, check_null_outside, feasible_at
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import Settings
 from feelstream.verification.whole_run import least_planned_energy_j
 
-ScoreRule = Callable[[Findings, Settings, Block, Array, Merit], None]
+ScoreRule = Callable[[Findings, Settings, Block, Array, Importance], None]
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class PolicyRules:
     """
 
     planned: Callable[[Findings, Settings, Table, Array], None]
-    score: Callable[[Findings, Settings, Block, Array, Merit], None]
-    decision: Callable[[Findings, Settings, Block, Array, Merit], None]
+    score: Callable[[Findings, Settings, Block, Array, Importance], None]
+    decision: Callable[[Findings, Settings, Block, Array, Importance], None]
     note: str
     admission: Callable[[Findings, Settings, Block], None] = check_admission
     energy: Callable[[Findings, Settings, Block, Array], None] = check_energy
@@ -56,18 +56,18 @@ def check_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array)
     found.flag(Stage.INPUTS, "planned", rounds.rounds, bad, planned, np.clip(planned, 0, s.K), rule)
 
 
-def check_subset(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def check_subset(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     """Only feasible devices are scheduled, and no more than planned [R]."""
     scheduled = block["scheduled"]
-    bad = scheduled & ~merit.feasible
+    bad = scheduled & ~importance.feasible
     rule = "only feasible devices are scheduled"
-    found.flag(Stage.DECISION, "scheduled", block.rounds, bad, scheduled, scheduled & merit.feasible, rule)
+    found.flag(Stage.DECISION, "scheduled", block.rounds, bad, scheduled, scheduled & importance.feasible, rule)
     count = scheduled.sum(axis=1)
     rule = "no more devices are scheduled than planned"
     found.flag(Stage.DECISION, "scheduled", block.rounds, count > planned, count, planned, rule)
 
 
-def _any_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def _any_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     check_null_outside(found, Stage.SCORE, block, "score")
 
 
@@ -86,15 +86,15 @@ def _random_planned(found: Findings, s: Settings, rounds: Table, scheduled: Arra
         )
 
 
-def _no_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def _no_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     rule = "this policy has no score, so none is stored"
     found.flag(Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule)
 
 
-def _random_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
-    check_subset(found, s, block, planned, merit)
+def _random_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+    check_subset(found, s, block, planned, importance)
     count = block["scheduled"].sum(axis=1)
-    expected = np.minimum(planned, merit.feasible.sum(axis=1))
+    expected = np.minimum(planned, importance.feasible.sum(axis=1))
     rule = "as many devices are scheduled as planned, or all feasible ones if they are fewer"
     found.flag(Stage.DECISION, "scheduled", block.rounds, count != expected, count, expected, rule)
 
@@ -110,9 +110,9 @@ def _up_to_size(found: Findings, s: Settings, rounds: Table, scheduled: Array) -
     found.flag(Stage.INPUTS, "planned", rounds.rounds, bad, planned, scheduled, rule)
 
 
-def _select_all_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def _select_all_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     """All that is left out cannot be added: one device more, and fewer would meet the deadline than share the band."""
-    check_subset(found, s, block, planned, merit)
+    check_subset(found, s, block, planned, importance)
     more = planned + 1
     feasible, unsure = feasible_at(s, block, more[:, None])
     fits = (feasible & ~unsure).sum(axis=1) >= more
@@ -120,35 +120,37 @@ def _select_all_decision(found: Findings, s: Settings, block: Block, planned: Ar
     found.flag(Stage.DECISION, "planned", block.rounds, fits, planned, more, rule)
 
 
-def _lowest_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def _lowest_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     """As many as planned, and no feasible device that was left out has a lower score than one that was not."""
-    _random_decision(found, s, block, planned, merit)
-    score, scheduled = block["score"], block["scheduled"] & merit.feasible
+    _random_decision(found, s, block, planned, importance)
+    score, scheduled = block["score"], block["scheduled"] & importance.feasible
     worst = np.where(scheduled, score, -np.inf).max(axis=1, keepdims=True)
-    better = merit.feasible & ~scheduled & (score < worst - RELATIVE * np.abs(worst))
+    better = importance.feasible & ~scheduled & (score < worst - RELATIVE * np.abs(worst))
     better &= scheduled.any(axis=1, keepdims=True)
     rule = "no device that was left out has a lower score than one that was scheduled"
     found.flag(Stage.DECISION, "scheduled", block.rounds, better, scheduled, ~better, rule)
 
 
-def _given_score(formula: Callable[[Settings, Block, Array, Merit], Array], rule: str) -> ScoreRule:
+def _given_score(formula: Callable[[Settings, Block, Array, Importance], Array], rule: str) -> ScoreRule:
     """A score that follows from the stored round alone."""
 
-    def check(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
-        _any_score(found, s, block, planned, merit)
-        expected = np.broadcast_to(formula(s, block, planned, merit), merit.feasible.shape)
+    def check(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+        _any_score(found, s, block, planned, importance)
+        expected = np.broadcast_to(formula(s, block, planned, importance), importance.feasible.shape)
         stored, null = block["score"], block.nulls["score"]
-        found.compare(Stage.SCORE, "score", block.rounds, stored, expected, rule, merit.scale, merit.feasible, null)
+        found.compare(
+            Stage.SCORE, "score", block.rounds, stored, expected, rule, importance.scale, importance.feasible, null
+        )
 
     return check
 
 
-def _energy_score(s: Settings, block: Block, planned: Array, merit: Merit) -> Array:
+def _energy_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
     return surrogate_energy_j(s, block["f_hz"], block["beta"], np.maximum(planned, 1)[:, None])
 
 
-def _importance_score(s: Settings, block: Block, planned: Array, merit: Merit) -> Array:
-    return -merit.importance
+def _importance_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+    return -importance.importance
 
 
 GENERIC = PolicyRules(

@@ -42,18 +42,25 @@ def amounts(fresh: Array, feasible: Array) -> Array:
     return np.where(total > 0, members * fresh / np.maximum(total, 1), 0.0)
 
 
-def dissimilarities(used_labels: Array, fresh_labels: Array) -> tuple[Array, Array]:
-    """‖x − y‖² / (‖x‖² + ‖y‖²), and where an edge rule makes it exactly 0. [R, K, m] → [R, K] twice.
+def dissimilarities(s: Settings, rounds: Array, used_labels: Array, fresh_labels: Array) -> tuple[Array, Array]:
+    """‖x − y‖² / (‖x‖² + ‖y‖²), and where an edge rule fixes it. [R], [R, K, m] twice → [R, K] twice.
 
     x and y are m·p − 1 for label proportions p, so the factor m² cancels and p − 1/m serves as well.
-    Edge rules: nothing used yet, nothing fresh, or both spread evenly over the classes → 0.
+    Edge rules: 0 in round 1, and where both are zero vectors (evenly spread, or empty and read as the vector). Nothing
+    used yet, or nothing fresh: 0 where the setting says zero; where it says vector, 1 unless the other is zero too.
     """
     used = used_labels.sum(axis=1, keepdims=True)  # [R, 1, m]
     x, x_empty, x_even = _centred(used)
     y, y_empty, y_even = _centred(fresh_labels)
-    zero = x_empty | y_empty | (x_even & y_even)
+    x, y = np.where(x_empty[..., None], 0.0, x), np.where(y_empty[..., None], 0.0, y)
+    zero = (rounds[:, None] == 1) | ((x_even | x_empty) & (y_even | y_empty))
+    if s.empty_used == "zero":
+        zero = zero | x_empty
+    if s.empty_fresh == "zero":
+        zero = zero | y_empty
     norms = np.square(x).sum(axis=-1) + np.square(y).sum(axis=-1)
-    return np.where(zero, 0.0, np.square(x - y).sum(axis=-1) / np.where(zero, 1.0, norms)), zero
+    fixed = zero | x_empty | y_empty
+    return np.where(zero, 0.0, np.square(x - y).sum(axis=-1) / np.where(zero, 1.0, norms)), fixed
 
 
 def _centred(labels: Array) -> tuple[Array, Array, Array]:

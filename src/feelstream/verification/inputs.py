@@ -108,6 +108,10 @@ def _check_data(found: Findings, s: Settings, block: Block) -> None:
     wrong = sent & up_to_date & (count != block.before("stored"))
     flag("used_labels", wrong, count, block.before("stored"), rule)
 
+    may = stored >= 1 if s.eligible == "with_data" else np.ones_like(stored, bool)
+    # Real devices may be out of reach or not known; nobody else is kept out.
+    wrong = block["available"] & ~may if s.deployed else block["available"] != may
+    flag("available", wrong, block["available"], may, f"who may be scheduled with eligible = {s.eligible}")
     if s.buffer == "keep" and s.fresh == "since_use":
         grown = used_before + np.where(sent[..., None], block.before("fresh_labels"), 0)
         rule = "with buffer keep, a transmitter's fresh labels join its used ones"

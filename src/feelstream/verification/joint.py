@@ -10,9 +10,9 @@ import numpy as np
 from feelstream.verification.band import Radio, least_share, settle
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import amounts, dissimilarities
+from feelstream.verification.importance import Importance, check_null_outside, feasible_at, importance_at
 from feelstream.verification.joint_sets import OPTIMAL, Sets, alone_j, costs_at, members
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned
-from feelstream.verification.merit import Merit, check_null_outside, feasible_at, merit_at
 from feelstream.verification.reading import Block
 from feelstream.verification.settings import Settings
 
@@ -45,17 +45,17 @@ def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
     return radio, least_share(radio) <= (1 + RELATIVE) / n
 
 
-def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     """Frequencies and scores at the price at which the scheduled ones fill the band."""
     check_null_outside(found, Stage.SCORE, block, "score")
     radio, able = planned_radio(s, block, np.maximum(planned, 1)[:, None])
-    scheduled, candidates = block["scheduled"], merit.feasible & able
+    scheduled, candidates = block["scheduled"], importance.feasible & able
     index, member = members(scheduled & candidates)
     rows = np.flatnonzero(member.any(axis=1))
     finite = s.V is not None and math.isfinite(s.V)
     if not finite:
         rule = "score = −importance for infinite V"
-        _compare(found, block, "score", -merit.importance, merit.scale, candidates, rule)
+        _compare(found, block, "score", -importance.importance, importance.scale, candidates, rule)
     if rows.size:
         part = radio.rows(rows)
         log_price, tau, _ = settle(part.of(index[rows]), member[rows])
@@ -69,8 +69,8 @@ def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array
         if finite:
             cost = costs_at(part, log_price)
             score, size = np.full(scheduled.shape, np.nan), np.zeros(scheduled.shape)
-            score[rows] = cost - s.V * merit.importance[rows]
-            size[rows] = cost + s.V * merit.scale[rows]
+            score[rows] = cost - s.V * importance.importance[rows]
+            size[rows] = cost + s.V * importance.scale[rows]
             where = candidates & np.isin(np.arange(len(scheduled)), rows)[:, None]
             rule = "score = least w·e + μ·ρ − V·importance at the price μ at which the scheduled fill the band"
             _compare(found, block, "score", score, size, where, rule)
@@ -78,31 +78,31 @@ def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array
     if idle.size and finite:
         alone = alone_j(radio.rows(idle))
         score, size = np.full(scheduled.shape, np.nan), np.zeros(scheduled.shape)
-        score[idle] = alone - s.V * merit.importance[idle]
-        size[idle] = alone + s.V * merit.scale[idle]
+        score[idle] = alone - s.V * importance.importance[idle]
+        size[idle] = alone + s.V * importance.scale[idle]
         where = candidates & np.isin(np.arange(len(scheduled)), idle)[:, None]
         rule = "with nobody scheduled, score = w·e − V·importance of each device alone on the band"
         _compare(found, block, "score", score, size, where, rule)
 
 
-def check_joint_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def check_joint_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     """Only candidates, as many as the cardinality says, and no set that we find has a smaller total."""
     n = np.maximum(planned, 1)
     radio, able = planned_radio(s, block, n[:, None])
-    candidates, scheduled = merit.feasible & able, block["scheduled"]
+    candidates, scheduled = importance.feasible & able, block["scheduled"]
     rule = "only feasible devices that an n-th of the band would suffice are scheduled"
     stray = scheduled & ~candidates
     found.flag(Stage.DECISION, "scheduled", block.rounds, stray, scheduled, scheduled & candidates, rule)
     if s.V is None or math.isinf(s.V):
         if s.power_max_w is None and s.rate_discount <= 1:
-            check_lyapunov_decision(found, s, block, planned, replace(merit, feasible=candidates))
+            check_lyapunov_decision(found, s, block, planned, replace(importance, feasible=candidates))
         return
     count = scheduled.sum(axis=1)
     most = np.minimum(planned, candidates.sum(axis=1))
     wrong = count > most if s.cardinality == "cap" else count != most
     rule = "as many devices are scheduled as planned (cap: at most), or all candidates if they are fewer"
     found.flag(Stage.DECISION, "scheduled", block.rounds, wrong, count, most, rule)
-    own = Sets(radio, s.V * merit.importance, candidates, planned, s.cardinality != "cap")
+    own = Sets(radio, s.V * importance.importance, candidates, planned, s.cardinality != "cap")
     chosen = scheduled & candidates
     total, log_price = own.totals(chosen)
     size = np.abs(total) + np.where(chosen, np.abs(own.worth), 0.0).sum(axis=1)
@@ -121,7 +121,7 @@ def least_joint_energy_j(s: Settings, beta: Array) -> Array:
 
 def _other_sizes(s: Settings, block: Block, planned: Array, beat: Array, slack: Array) -> Array:
     """The least total found at any other size that `free` could have planned for. [R]"""
-    dissimilarity, exactly_zero = dissimilarities(block["used_labels"], block["fresh_labels"])
+    dissimilarity, fixed = dissimilarities(s, block.rounds, block["used_labels"], block["fresh_labels"])
     best = np.zeros(len(planned))  # nobody
     for n in range(1, (s.size or 0) + 1):
         feasible, unsure = feasible_at(s, block, n)
@@ -130,8 +130,8 @@ def _other_sizes(s: Settings, block: Block, planned: Array, beat: Array, slack: 
         rows = np.flatnonzero((planned != n) & ~unsure.any(axis=1) & (candidates.sum(axis=1) >= n))
         if rows.size == 0:
             continue
-        merit = merit_at(s, amounts(block["fresh"], feasible), dissimilarity, exactly_zero, feasible)
-        worth = (s.V or 0.0) * merit.importance
+        importance = importance_at(s, amounts(block["fresh"], feasible), dissimilarity, fixed, feasible)
+        worth = (s.V or 0.0) * importance.importance
         own = Sets(radio, worth, candidates, np.full(len(planned), n), True).rows(rows)
         first = own.lowest(alone_j(own.radio) - own.worth)
         total, log_price = own.totals(first)

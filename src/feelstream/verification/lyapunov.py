@@ -8,7 +8,7 @@ import numpy as np
 
 from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import amounts, dissimilarities, surrogate_energy_j
-from feelstream.verification.merit import Merit, check_null_outside, feasible_at, merit_at
+from feelstream.verification.importance import Importance, check_null_outside, feasible_at, importance_at
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import Settings
 
@@ -36,10 +36,10 @@ def check_lyapunov_planned(found: Findings, s: Settings, rounds: Table, schedule
     )
 
 
-def check_lyapunov_score(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def check_lyapunov_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     """score = Q E~(n) − V I, −I for infinite V; null outside the feasible set."""
     check_null_outside(found, Stage.SCORE, block, "score")
-    score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], merit)
+    score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], importance)
     rule = "score = Q·E~(planned size) − V·importance, or −importance for infinite V"
     found.compare(
         Stage.SCORE,
@@ -49,29 +49,29 @@ def check_lyapunov_score(found: Findings, s: Settings, block: Block, planned: Ar
         score,
         rule,
         scale,
-        merit.feasible,
+        importance.feasible,
         block.nulls["score"],
     )
 
 
-def check_lyapunov_decision(found: Findings, s: Settings, block: Block, planned: Array, merit: Merit) -> None:
+def check_lyapunov_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     """The schedule has the allowed size and the least possible total; ties may fall any way."""
     scheduled = block["scheduled"]
-    stray = scheduled & ~merit.feasible
+    stray = scheduled & ~importance.feasible
     rule = "only feasible devices are scheduled"
-    found.flag(Stage.DECISION, "scheduled", block.rounds, stray, scheduled, scheduled & merit.feasible, rule)
+    found.flag(Stage.DECISION, "scheduled", block.rounds, stray, scheduled, scheduled & importance.feasible, rule)
 
-    score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], merit)
+    score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], importance)
     slack = RELATIVE * scale
     # Where rounding alone decides the sign, scores are equal and the stored choice stands.
     ranked = np.where(np.abs(score) <= slack, 0.0, score)
-    best = _lowest(ranked, planned, merit.feasible, prefer=scheduled)
+    best = _lowest(ranked, planned, importance.feasible, prefer=scheduled)
     rule = "the planned number of lowest scores is scheduled, or all feasible devices if they are fewer"
     if s.cardinality == "cap":
         rule = "of the planned number of lowest scores, those below 0 are scheduled"
         best &= (score < -slack) | (scheduled & (score < slack))
     size_is_wrong = scheduled.sum(axis=1) != best.sum(axis=1)
-    chosen_total, chosen_scale = _total(score, scale, scheduled & merit.feasible)
+    chosen_total, chosen_scale = _total(score, scale, scheduled & importance.feasible)
     best_total, best_scale = _total(score, scale, best)
     worse = chosen_total > best_total + RELATIVE * (chosen_scale + best_scale) + ABSOLUTE
     bad = (size_is_wrong | worse)[:, None] & (scheduled != best)
@@ -84,12 +84,12 @@ def _check_free_size(
     found: Findings, s: Settings, block: Block, planned: Array, planned_total: Array, planned_scale: Array
 ) -> None:
     """No other size n with |Π_f(n)| ≥ n has a smaller least total, everything recomputed at that n."""
-    dissimilarity, exactly_zero = dissimilarities(block["used_labels"], block["fresh_labels"])
+    dissimilarity, fixed = dissimilarities(s, block.rounds, block["used_labels"], block["fresh_labels"])
     least, least_scale, least_n = (np.zeros_like(planned_total) for _ in range(3))
     for n in range(1, (s.size or 0) + 1):
         feasible, unsure = feasible_at(s, block, n)
-        merit = merit_at(s, amounts(block["fresh"], feasible), dissimilarity, exactly_zero, feasible)
-        score, scale = scores_at(s, block, n, merit)
+        importance = importance_at(s, amounts(block["fresh"], feasible), dissimilarity, fixed, feasible)
+        score, scale = scores_at(s, block, n, importance)
         total, total_scale = _total(score, scale, _lowest(score, np.array(n), feasible))
         # A set whose members rounding decides proves nothing against the stored choice.
         better = (total < least) & (feasible.sum(axis=1) >= n) & ~unsure.any(axis=1)
@@ -100,13 +100,13 @@ def _check_free_size(
     found.flag(Stage.DECISION, "planned", block.rounds, bad, planned, least_n.astype(int), rule)
 
 
-def scores_at(s: Settings, block: Block, n: Array | int, merit: Merit) -> tuple[Array, Array]:
+def scores_at(s: Settings, block: Block, n: Array | int, importance: Importance) -> tuple[Array, Array]:
     """Q E~(n) − V I and the size of its terms, both [R, K]."""
     V = s.V if s.V is not None else 0.0
     if math.isinf(V):
-        return -merit.importance, merit.scale
+        return -importance.importance, importance.scale
     energy = block["queue_j"] * surrogate_energy_j(s, block["f_hz"], block["beta"], n)
-    return energy - V * merit.importance, energy + V * merit.scale
+    return energy - V * importance.importance, energy + V * importance.scale
 
 
 def _lowest(score: Array, n: Array, feasible: Array, prefer: Array | None = None) -> Array:

@@ -24,11 +24,11 @@ DEVICE_COLUMNS = {
     **dict.fromkeys(("round", "device", "stored", "fresh"), WHOLE),
     **dict.fromkeys(("f_hz", "beta", "gain", "amount", "dissimilarity", "importance", "queue_j", "score"), REAL),
     **dict.fromkeys(("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "queue_next_j"), REAL),
-    **dict.fromkeys(("feasible", "scheduled", "transmitted"), TRUTH),
+    **dict.fromkeys(("available", "feasible", "scheduled", "transmitted"), TRUTH),
     **dict.fromkeys(("fresh_labels", "used_labels"), COUNTS),
 }
-# Only a deployment stores these; in a simulation everyone is there, and known without measurement.
-DEPLOYMENT_COLUMNS = {"available": TRUTH, "report_age": WHOLE, "metered": TRUTH}
+# Only a deployment stores these; in a simulation everyone is known, without measurement.
+DEPLOYMENT_COLUMNS = {"report_age": WHOLE, "metered": TRUTH}
 MAY_BE_MISSING = {"accuracy", "loss", "amount", "dissimilarity", "importance", "score"}
 
 # Rows held at a time, so that a run of any length needs bounded memory.
@@ -78,8 +78,7 @@ def read_blocks(directory: Path, settings: Settings) -> Iterator[Block]:
         frame = _load(path, start * K, R * K, list(columns))
         values, nulls = _arrays(path, frame, columns, (R, K), settings.classes)
         if not settings.deployed:
-            values["available"], values["metered"] = np.ones((R, K), bool), np.zeros((R, K), bool)
-            values["report_age"] = np.zeros((R, K), int)
+            values["report_age"], values["metered"] = np.zeros((R, K), int), np.zeros((R, K), bool)
         if last is None:
             last = {name: np.zeros_like(column[0]) for name, column in values.items()}
             last["beta"] = values["beta"][0]

@@ -10,8 +10,8 @@ import numpy as np
 from feelstream.verification.decisions import rules_for
 from feelstream.verification.energy import check_queues
 from feelstream.verification.findings import Findings, Report, Stage
+from feelstream.verification.importance import check_feasible, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
-from feelstream.verification.merit import check_feasible, check_importance
 from feelstream.verification.reading import Block, Table, read_blocks, read_rounds
 from feelstream.verification.settings import Settings, read_settings
 from feelstream.verification.totals import check_counts, check_rounds, check_totals
@@ -61,9 +61,9 @@ def _check_block(found: Findings, s: Settings, block: Block, rounds: Table) -> N
     check_inputs(found, s, block)
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))
     check_feasible(found, s, block, np.maximum(planned, 1)[:, None])
-    merit = check_importance(found, s, block)
-    rules.score(found, s, block, planned, merit)
-    rules.decision(found, s, block, planned, merit)
+    importance = check_importance(found, s, block)
+    rules.score(found, s, block, planned, importance)
+    rules.decision(found, s, block, planned, importance)
     rules.admission(found, s, block)
     rules.energy(found, s, block, planned)
     check_queues(found, s, block)

@@ -13,7 +13,7 @@ import numpy as np
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
 
-FORMAT = 1
+FORMAT = 2
 OUR_POLICIES = (
     "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
     "fedcs", "power_of_choice", "oort", "ocean", "myopic_energy", "importance_greedy", "select_all",
@@ -40,7 +40,10 @@ class Settings:
     link_margin: float
     admission: str
     update_bits: float
+    eligible: str
     fresh: str
+    empty_used: str
+    empty_fresh: str
     buffer: str
     buffer_capacity: int | None
     classes: int | None
@@ -169,6 +172,9 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         link_margin=radio["link_margin"].positive(),
         admission=radio["admission"].one_of("paper", "largest"),
         update_bits=radio["update_bits"].positive(),
+        eligible=scenario["data"]["eligible"].one_of("any", "with_data"),
+        empty_used=scenario["data"]["empty_used"].one_of("zero", "vector"),
+        empty_fresh=scenario["data"]["empty_fresh"].one_of("zero", "vector"),
         fresh=scenario["data"]["fresh"].one_of("since_use", "per_round"),
         buffer=str(buffer["kind"].tree),
         buffer_capacity=capacity.whole() if capacity else None,
@@ -189,7 +195,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
 
 
 def _metric(policy: str, metric: _Section | None) -> str:
-    """One of ours, or "own" where a user's function, or a policy that we do not know, says what data is worth."""
+    """One of ours, or "own" where a user's function, or a policy that we do not know, says how important data is."""
     if policy not in OUR_POLICIES or (metric is not None and ":" in str(metric.tree)):
         return "own"
     return metric.one_of("combined", "amount", "dissimilarity") if metric else "combined"

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from small_results import NASTY
 from typer.testing import CliRunner
 
 from feelstream import cli
@@ -24,8 +25,6 @@ from feelstream.report.board import words as board_words
 from feelstream.report.drawing.labels import label_points
 from feelstream.report.drawing.pareto import TITLE, log_ticks, pareto_chart, pareto_figure
 from feelstream.scenario.files import preset
-
-from .conftest import NASTY
 
 FEW = ("--policy", "lyapunov", "--policy", "random", "--policy", "select_all")
 SHORT = ("--set", "system.rounds=4", "--set", "learning.steps=2")

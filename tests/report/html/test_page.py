@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
+from small_results import NASTY, played
 
 import feelstream as fs
 from feelstream import report
@@ -16,8 +17,6 @@ from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
 from feelstream.report.html import charts, device_maps
 from feelstream.report.html.groups import groups
-
-from .conftest import NASTY, played
 
 
 class Page(HTMLParser):

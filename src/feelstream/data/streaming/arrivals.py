@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class Events:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ArrivalSchedule:
     """A planned process: the shards, and the events unless the process is endless."""
 
     shards: Shards
@@ -66,7 +66,7 @@ class Arrivals(Plugin, ABC):
     """The contract of every arrival process; derive from FiniteArrivals or EndlessArrivals."""
 
     @abstractmethod
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: Setting) -> ArrivalSchedule:
         """Fix all that is known before the first round."""
 
 
@@ -107,7 +107,7 @@ class FiniteArrivals(OrderedArrivals):
         Samples whose time is beyond `run_s` never arrive.
         """
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: Setting) -> ArrivalSchedule:
         shards = self.shards(setting)
         rng = generator(setting.seed, Purpose.ARRIVALS)
         times = self.times(shards.sizes, setting.rounds * setting.round_s, rng)
@@ -116,7 +116,7 @@ class FiniteArrivals(OrderedArrivals):
             raise ScenarioError(
                 f"data.arrivals: {self.tag} must give each of {len(devices)} samples a time, 0 s or later."
             )
-        return Plan(shards, events_by_round(times, devices, setting))
+        return ArrivalSchedule(shards, events_by_round(times, devices, setting))
 
 
 class EndlessArrivals(OrderedArrivals):
@@ -133,8 +133,8 @@ class EndlessArrivals(OrderedArrivals):
         A device whose shard is empty receives nothing, whatever is returned for it.
         """
 
-    def plan(self, setting: Setting) -> Plan:
-        return Plan(self.shards(setting), None)
+    def plan(self, setting: Setting) -> ArrivalSchedule:
+        return ArrivalSchedule(self.shards(setting), None)
 
 
 def events_by_round(times: NDArray[np.float64], devices: NDArray[np.int32], setting: Setting) -> Events:
@@ -152,7 +152,7 @@ def events_by_round(times: NDArray[np.float64], devices: NDArray[np.int32], sett
 
 
 class TruncatedNormal(FiniteArrivals):
-    """Times of device k ~ N(μ_k, σ²) truncated to [0, T_tot], with μ_k ~ U(0, T_tot).
+    """Times of device k ~ N(μ_k, σ²) truncated to [0, T_tot] (or clipped to it), with μ_k ~ U(0, T_tot).
 
     By inversion: t = μ + σ·Φ⁻¹(Φ(a) + u·(Φ(b) − Φ(a))), a = −μ/σ, b = (T_tot − μ)/σ. As a ≤ 0 ≤ b,
     the mass between never vanishes and no tail case is needed; rounding is clipped to [0, T_tot].
@@ -169,9 +169,19 @@ class TruncatedNormal(FiniteArrivals):
             description="standard deviation of a device's arrival times, as a fraction of the run; 0 to 1000",
         ),
     ] = 0.03
+    bounds: Annotated[
+        Literal["truncate", "clip"],
+        Field(
+            description="times outside the run: truncate: drawn from the truncated distribution; "
+            "clip: moved to its first or last moment"
+        ),
+    ] = "truncate"
 
     def times(self, sizes: Counts, run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
         mean = rng.random(len(sizes))
+        if self.bounds == "clip":
+            draws = rng.standard_normal(int(sizes.sum())) * self.sigma + np.repeat(mean, sizes)
+            return np.clip(draws, 0, 1, out=draws) * run_s
         low, high = ndtr(-mean / self.sigma), ndtr((1 - mean) / self.sigma)
         # In place, step by step: with 10^7 samples every temporary array is 80 MB.
         draws = rng.random(int(sizes.sum()))

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from feelstream.arrays import Ints
 from feelstream.plugins import Plugin
 
-Ints = NDArray[np.int64]
 Whole = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 

@@ -45,7 +45,7 @@ def arrange(
 ) -> Shards:
     """The shards of all devices in arrival order.
 
-    label: by label, cyclic, from a first label drawn per device from all labels (the paper's order).
+    label: by label, cyclic, from a first label drawn among those the device holds (the paper's order).
     shuffled: a uniformly random order.
     markov: with probability `stay` the label of the sample before, otherwise another of the labels the device
       still has, uniformly. Edge rules: the first label is uniform among the device's; a label that has run
@@ -57,13 +57,23 @@ def arrange(
     if order == "shuffled":
         samples = _grouped(owned, owner.astype(np.int64), rng)
     elif order == "label":
-        first = rng.integers(classes, size=devices)
+        first = _first_labels(owner[owned], labels[owned], devices, classes, rng)
         turn = (labels.astype(np.int64) - first[owner]) % classes
         samples = _grouped(owned, owner * np.int64(classes) + turn, rng)
     else:
         by_label = _grouped(owned, owner * np.int64(classes) + labels, rng)
         samples = _markov(by_label, owner, labels, sizes, classes, stay, rng)
     return Shards(offsets_of(sizes), samples.astype(np.int32))
+
+
+def _first_labels(
+    owner: Owner, labels: Labels, devices: int, classes: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """For each device one of the labels it holds, all equally likely; 0 for a device without samples."""
+    held = np.zeros((devices, classes), bool)
+    held[owner, labels] = True
+    rank = (rng.random(devices) * held.sum(axis=1)).astype(np.int64)
+    return (np.cumsum(held, axis=1) > rank[:, None]).argmax(axis=1)
 
 
 def _grouped(members: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.data.streaming.arrivals import Arrivals, Plan, Setting, events_by_round
+from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, Setting, events_by_round
 from feelstream.data.streaming.order import Shards, offsets_of
 from feelstream.errors import DataError
 from feelstream.randomness import Purpose, generator
@@ -36,7 +36,7 @@ class Trace(Arrivals):
         ),
     ]
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: Setting) -> ArrivalSchedule:
         times, devices, samples, by_label = self._read(setting)
         ahead = np.argsort(times, kind="stable")
         ahead = ahead[times[ahead] <= setting.rounds * setting.round_s]
@@ -46,7 +46,7 @@ class Trace(Arrivals):
         place = np.argsort(devices, kind="stable")
         sizes = np.bincount(devices, minlength=setting.devices)
         shards = Shards(offsets_of(sizes), samples[place].astype(np.int32))
-        return Plan(shards, events_by_round(times, devices.astype(np.int32), setting))
+        return ArrivalSchedule(shards, events_by_round(times, devices.astype(np.int32), setting))
 
     def _read(self, setting: Setting) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], bool]:
         """Times, devices, samples or labels as checked arrays, and whether the third is labels."""

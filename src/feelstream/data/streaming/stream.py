@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Ints
 from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, Setting
-from feelstream.data.streaming.buffers import Buffer, Ints, Items
+from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.data.streaming.partition import Labels, Partition
 from feelstream.errors import RunError, ScenarioError
 from feelstream.randomness import Purpose, generator
@@ -36,7 +37,7 @@ class Stream:
         seed: int,
         fresh: Fresh = "since_use",
     ) -> None:
-        """Plan the arrivals; labels uint8 (N,) below `classes`, `round_s` in s. Nothing has arrived yet.
+        """ArrivalSchedule the arrivals; labels uint8 (N,) below `classes`, `round_s` in s. Nothing has arrived yet.
 
         fresh: "since_use" (what arrived after the device's last use and is still held) or "per_round" (what
         arrived in this round and is still held).

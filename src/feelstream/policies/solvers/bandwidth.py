@@ -14,10 +14,9 @@ the own share, s = c/b, that condition reads (w a / c²) φ(s) = λ with one inc
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import root_scalar
 
-Reals = NDArray[np.float64]
+from feelstream.arrays import Reals
 
 
 def sending_time_s(share: Reals, snr: Reals, unit_s: float) -> Reals:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from feelstream.policies.base import Ids, Observation
+from feelstream.arrays import Flags, Ids
+from feelstream.policies.base import Observation
 
 
-def pack(observation: Observation, candidates: NDArray[np.bool_], most: int) -> Ids:
+def pack(observation: Observation, candidates: Flags, most: int) -> Ids:
     """The largest set of at most `most` candidates that meets the deadline when all of it shares the band.
 
         n* = max {n ≤ most : n candidates have c/f_k + T~(n) ≤ T_rd},      the n* with the least c/f_k
 
-    As T~(n) grows with n, what holds for n holds for every smaller n, so n* is found by halving. Devices without data
-    never count. Returns device numbers in ascending order; none where not even one fits.
+    As T~(n) grows with n, what holds for n holds for every smaller n, so n* is found by halving. Devices that
+    are not available never count. Returns device numbers in ascending order; none where not even one fits.
     """
     system, time_s = observation.system, observation.compute_time_s
-    ids = np.flatnonzero(candidates & (observation.stored >= 1))
+    ids = np.flatnonzero(candidates & observation.available)
     fastest = ids[np.argsort(time_s[ids], kind="stable")]
     fits, fails = 0, min(most, len(fastest)) + 1
     while fails - fits > 1:

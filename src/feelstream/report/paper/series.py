@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.arrays import Reals
 from feelstream.experiment.statistics import mean_height
 
-Reals = NDArray[np.float64]
 Span = Literal["final", "mean", "early", "late"]
 
 SPANS: dict[Span, str] = {

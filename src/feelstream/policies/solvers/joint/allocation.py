@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Reals
 from feelstream.policies.solvers.joint.devices import Devices, energy_j, least_power_w, log_marginal, rest
 from feelstream.policies.solvers.joint.response import respond
 from feelstream.policies.solvers.joint.roots import falling_root
-
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

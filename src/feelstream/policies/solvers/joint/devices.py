@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Reals
 from feelstream.policies.solvers.joint.roots import falling_root
-
-Reals = NDArray[np.float64]
 
 
 def rest(x: Reals) -> Reals:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Reals
 from feelstream.policies.solvers.joint.devices import (
     Devices,
     growth,
@@ -16,8 +17,6 @@ from feelstream.policies.solvers.joint.devices import (
     rest,
 )
 from feelstream.policies.solvers.joint.roots import falling_root
-
-Reals = NDArray[np.float64]
 
 HUGE = 600.0  # a logarithm whose exponential is still finite
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
+from feelstream.arrays import Reals
 
 MOST_STEPS = 200  # bisection alone needs about 60 for a bracket of width 1000; Newton about 10
 

@@ -16,14 +16,11 @@ from itertools import chain, combinations, islice
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from feelstream.arrays import Ids, Reals
 from feelstream.policies.solvers.joint.allocation import Allocation, allocate, band_worth
 from feelstream.policies.solvers.joint.devices import Devices, energy_j
 from feelstream.policies.solvers.joint.response import respond
-
-Reals = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 MOST_SUBSETS = 2000  # subsets tried in one search
 BATCH = 500  # of them at once

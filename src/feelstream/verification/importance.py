@@ -13,7 +13,7 @@ from feelstream.verification.settings import Settings
 
 
 @dataclass(frozen=True)
-class Merit:
+class Importance:
     """Importance at one planned size; all [R, K]. `scale` is the size of its terms, for the tolerance."""
 
     feasible: Array
@@ -22,38 +22,38 @@ class Merit:
 
 
 def feasible_at(s: Settings, block: Block, n: Array | float) -> tuple[Array, Array]:
-    """Π_f(n) = {k : there, stored ≥ 1 and c/f + T~(n) ≤ T_rd}, and where rounding alone decides. Both [R, K]."""
+    """Π_f(n) = {k : available and c/f + T~(n) ≤ T_rd}, and where rounding alone decides. Both [R, K]."""
     needed_s = computing_time_s(s, block["f_hz"]) + surrogate_time_s(s, n)
-    has_data = (block["stored"] >= 1) & block["available"]
-    return has_data & (needed_s <= s.round_s), has_data & close(needed_s, s.round_s)
+    available = block["available"]
+    return available & (needed_s <= s.round_s), available & close(needed_s, s.round_s)
 
 
 def check_feasible(found: Findings, s: Settings, block: Block, n: Array) -> None:
     """The stored feasible set at the planned sizes n [R, 1]."""
     expected, unsure = feasible_at(s, block, n)
-    rule = "feasible: at least one stored sample and c/f + T~(planned size) within the round"
+    rule = "feasible: available, and c/f + T~(planned size) within the round"
     bad = (block["feasible"] != expected) & ~unsure
     found.flag(Stage.FEASIBLE, "feasible", block.rounds, bad, block["feasible"], expected, rule)
 
 
-def check_importance(found: Findings, s: Settings, block: Block) -> Merit:
+def check_importance(found: Findings, s: Settings, block: Block) -> Importance:
     """Amount, dissimilarity and their combination for the stored feasible set; null outside it."""
     feasible = block["feasible"]
     amount = amounts(block["fresh"], feasible)
-    dissimilarity, exactly_zero = dissimilarities(block["used_labels"], block["fresh_labels"])
-    merit = merit_at(s, amount, dissimilarity, exactly_zero, feasible)
+    dissimilarity, fixed = dissimilarities(s, block.rounds, block["used_labels"], block["fresh_labels"])
+    importance = importance_at(s, amount, dissimilarity, fixed, feasible)
     if s.metric == "own":
         given = np.where(feasible, block["importance"], 0.0)
-        merit = Merit(feasible, given, np.abs(given))
+        importance = Importance(feasible, given, np.abs(given))
     rules = {
         "amount": "amount = |Π_f|·fresh / Σ fresh over Π_f, 0 if nothing is fresh",
-        "dissimilarity": "dissimilarity = ‖x−y‖²/(‖x‖²+‖y‖²) of centred label counts, 0 if either is empty",
+        "dissimilarity": "dissimilarity = ‖x−y‖²/(‖x‖²+‖y‖²) of centred label counts, with the rules for empty sets",
         "importance": "importance is stored for every feasible device"
         if s.metric == "own"
         else f"importance by the metric {s.metric}",
     }
-    recomputed = {"amount": amount, "dissimilarity": dissimilarity, "importance": merit.importance}
-    scales = {"amount": 0.0, "dissimilarity": np.where(exactly_zero, 0.0, 1.0), "importance": merit.scale}
+    recomputed = {"amount": amount, "dissimilarity": dissimilarity, "importance": importance.importance}
+    scales = {"amount": 0.0, "dissimilarity": np.where(fixed, 0.0, 1.0), "importance": importance.scale}
     for name, rule in rules.items():
         check_null_outside(found, Stage.IMPORTANCE, block, name)
         found.compare(
@@ -67,17 +67,17 @@ def check_importance(found: Findings, s: Settings, block: Block) -> Merit:
             feasible,
             block.nulls[name],
         )
-    return merit
+    return importance
 
 
-def merit_at(s: Settings, amount: Array, dissimilarity: Array, exactly_zero: Array, feasible: Array) -> Merit:
+def importance_at(s: Settings, amount: Array, dissimilarity: Array, fixed: Array, feasible: Array) -> Importance:
     """I = amount + dissimilarity, or one of them, by the metric."""
     zero = np.zeros_like(amount)
     by_amount = amount if s.metric in ("combined", "amount") else zero
     by_kind = dissimilarity if s.metric in ("combined", "dissimilarity") else zero
-    # Nearly equal label proportions cancel, so what is not exactly 0 is known only to a rounding error of 1.
-    kind_scale = np.where(exactly_zero, 0.0, 1.0) if s.metric in ("combined", "dissimilarity") else zero
-    return Merit(feasible, by_amount + by_kind, by_amount + kind_scale)
+    # Nearly equal label proportions cancel, so what no edge rule fixes is known only to a rounding error of 1.
+    kind_scale = np.where(fixed, 0.0, 1.0) if s.metric in ("combined", "dissimilarity") else zero
+    return Importance(feasible, by_amount + by_kind, by_amount + kind_scale)
 
 
 def check_null_outside(found: Findings, stage: Stage, block: Block, name: str) -> None:

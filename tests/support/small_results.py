@@ -1,3 +1,5 @@
+"""Small results for the tests of reports and of the commands that write them."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,0 +1,143 @@
+"""A policy's methods, guarded: policies may be users' own, and whatever one of them does wrong becomes a PolicyError.
+
+Each function here calls the method of the same name and checks what it returns against the contract of base.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Flags, Reals
+from feelstream.errors import FeelstreamError
+from feelstream.model.admission import Transmission
+from feelstream.model.system import System
+from feelstream.plugins import in_a_sentence
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
+
+
+class PolicyError(FeelstreamError):
+    """A policy broke its contract."""
+
+
+def init(policy: Policy, system: System) -> State:
+    """The policy's state before the first round."""
+    with _told(policy, "before the first round"):
+        state = policy.init(system)
+    return _checked_state(policy, state, "init")
+
+
+def select(policy: Policy, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+    """The policy's decision; its schedule as int64."""
+    system, when = observation.system, f"in round {observation.round}"
+    with _told(policy, when):
+        decision = policy.select(state, observation, rng)
+    if not isinstance(decision, Decision):
+        raise broken(policy, f"must return a feelstream.Decision from select, not {type(decision).__name__}")
+    chosen = np.asarray(decision.schedule)
+    if not are_devices(chosen, system.devices):
+        numbers = f"a list of different device numbers from 0 to {system.devices - 1}"
+        raise broken(policy, f"must schedule {numbers}, not {chosen.tolist()!r:.100}, {when}")
+    chosen = chosen.astype(np.int64)  # an empty array is one of floats by default
+    _check_plan(policy, decision.plan, observation)
+    on_time = observation.compute_time_s[chosen] + decision.plan.transmit_time_s <= system.round_s
+    if not (observation.available[chosen] & on_time).all():
+        raise broken(policy, f"scheduled a device that is not feasible {when}")
+    if decision.importance is not None and not _are_reals(
+        decision.importance, system.devices, where=decision.plan.feasible
+    ):
+        raise broken(policy, f"must give one finite importance per feasible device, or None, {when}")
+    score = decision.score
+    if score is not None and not _are_reals(score, system.devices, where=decision.plan.feasible & ~np.isnan(score)):
+        raise broken(policy, f"must give each feasible device a finite score or NaN, or None for all, {when}")
+    if decision.f_hz is not None and not _are_reals(decision.f_hz, len(chosen)):
+        raise broken(policy, f"must choose one finite frequency per scheduled device, or None, {when}")
+    return replace(decision, schedule=chosen)
+
+
+def transmit(policy: Policy, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
+    """Who sends and at which cost, once gain, (scheduled,), is known."""
+    when = f"in round {observation.round}"
+    with _told(policy, when):
+        spent = policy.transmit(observation, decision, gain)
+    if not isinstance(spent, Transmission):
+        raise broken(policy, f"must return a Transmission from transmit, not {type(spent).__name__}")
+    n, share = len(decision.schedule), spent.bandwidth_share
+    figures = (share, spent.power_w, spent.t_cmp_s, spent.t_tr_s, spent.e_cmp_j, spent.e_tr_j)
+    lawful = isinstance(spent.sent, np.ndarray) and spent.sent.shape == (n,) and spent.sent.dtype == bool
+    lawful = lawful and all(_are_reals(values, n) and bool((values >= 0).all()) for values in figures)
+    if not lawful or share.sum() > 1 + 1e-9 or share[~spent.sent].any() or not (share[spent.sent] > 0).all():
+        raise broken(
+            policy,
+            f"must give each of the {n} scheduled devices finite, non-negative times and energies and, if it sends, "
+            f"a share of the band, at most 1 in all, {when}",
+        )
+    return spent
+
+
+def update(policy: Policy, state: State, outcome: Outcome) -> State:
+    """The policy's state after a round."""
+    with _told(policy, f"in round {outcome.round}"):
+        after = policy.update(state, outcome)
+    return _checked_state(policy, after, "update")
+
+
+def are_devices(chosen: NDArray, devices: int) -> bool:
+    """Whether these are different numbers from 0 to devices − 1."""
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        return False
+    return bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
+
+
+def broken(policy: Policy, what: str) -> PolicyError:
+    return PolicyError(f"policy '{policy.plugin_name()}' {what}")
+
+
+def _are_reals(values: object, length: int, where: Flags | None = None) -> bool:
+    """Whether this is an array of so many numbers, finite (where asked for)."""
+    if not isinstance(values, np.ndarray) or values.shape != (length,) or values.dtype.kind not in "fiu":
+        return False
+    return bool(np.isfinite(values if where is None else values[where]).all())
+
+
+def _check_plan(policy: Policy, plan: object, observation: Observation) -> None:
+    """The arrays must fit and the time be that of n; that feasible and energy_j are right is for `verify` to find."""
+    devices = observation.system.devices
+    right = (
+        isinstance(plan, RoundPlan)
+        and isinstance(plan.n, int | np.integer)
+        and 0 <= plan.n <= devices
+        and plan.transmit_time_s == observation.system.surrogate_time_s(max(int(plan.n), 1))
+        and isinstance(plan.feasible, np.ndarray)
+        and plan.feasible.shape == (devices,)
+        and plan.feasible.dtype == bool
+        and _are_reals(plan.amount, devices)
+        and _are_reals(plan.energy_j, devices, where=plan.feasible)
+    )
+    if not right:
+        raise broken(policy, f"must decide with a plan from observation.plan(n) in round {observation.round}")
+
+
+def _checked_state(policy: Policy, state: object, method: str) -> State:
+    plain = isinstance(state, dict) and all(
+        isinstance(name, str) and isinstance(array, np.ndarray) and array.dtype.kind in "biuf"
+        for name, array in state.items()
+    )
+    if not plain:
+        raise broken(policy, f"must return a dictionary of plain arrays from {method}")
+    return state  # pyright: ignore[reportReturnType]
+
+
+@contextmanager
+def _told(policy: Policy, when: str) -> Iterator[None]:
+    """Whatever a user's policy raises becomes a sentence."""
+    try:
+        yield
+    except FeelstreamError:
+        raise
+    except Exception as problem:
+        raise broken(policy, f"failed {when}: {in_a_sentence(problem)}") from problem

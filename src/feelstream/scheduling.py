@@ -1,0 +1,122 @@
+"""The server's core: a round decided and settled, the same for simulated and for real devices.
+
+decision      = decide(policy, state, observation, seed)
+…             the scheduled devices train, and only then is the channel known
+transmission  = guard.transmit(policy, observation, decision, gain)
+state, record = settle(policy, state, observation, decision, transmission, …)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Reals, read_only
+from feelstream.learning.contract import Evaluation
+from feelstream.model.admission import Transmission
+from feelstream.model.importance import combined
+from feelstream.model.queues import next_queue_j
+from feelstream.model.system import System
+from feelstream.policies import guard
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.randomness import Purpose, generator
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """What the server carries from one round to the next."""
+
+    queue_j: Reals  # (K,) Q_k
+    policy: State
+
+    @staticmethod
+    def first(policy: Policy, system: System) -> ServerState:
+        """Before the first round: empty queues, and the policy's own beginning."""
+        return ServerState(read_only(np.zeros(system.devices)), guard.init(policy, system))
+
+    def to_arrays(self) -> dict[str, NDArray]:
+        """Plain arrays for a checkpoint; `from_arrays` gives the state back."""
+        return {"queue_j": self.queue_j, **{f"policy.{name}": array for name, array in self.policy.items()}}
+
+    @staticmethod
+    def from_arrays(arrays: dict[str, NDArray]) -> ServerState:
+        prefix = "policy."
+        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        return ServerState(read_only(arrays["queue_j"]), own)
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """Everything that was known, decided and spent in one round; arrays over all devices unless said otherwise.
+
+    Label counts may be views of the data stream's: they are valid until the next round begins.
+    """
+
+    observation: Observation
+    used_labels: LabelCounts  # (K, m) X's part of each device, before the round
+    decision: Decision
+    importance: Reals
+    gain: Reals
+    transmission: Transmission  # one entry per scheduled device
+    queue_next_j: Reals
+    evaluation: Evaluation | None = None
+    more: Mapping[str, NDArray] = field(default_factory=dict)  # (K,) further columns of the devices' table
+
+    @property
+    def energy_j(self) -> Reals:
+        """(K,) E_k of this round."""
+        return _spent_j(len(self.gain), self.decision.schedule, self.transmission)
+
+
+def available(system: System, stored: Ints) -> Flags:
+    """(K,) who may be scheduled: everyone, as in the paper, or those that hold data (data.eligible)."""
+    return stored >= 1 if system.eligible == "with_data" else np.ones(system.devices, bool)
+
+
+def decide(policy: Policy, state: ServerState, observation: Observation, seed: int) -> Decision:
+    """The policy's decision, with the round's own random numbers."""
+    return guard.select(policy, state.policy, observation, generator(seed, Purpose.POLICY, observation.round))
+
+
+def settle(
+    policy: Policy,
+    state: ServerState,
+    observation: Observation,
+    decision: Decision,
+    transmission: Transmission,
+    *,
+    gain: Reals,
+    used_labels: LabelCounts,
+    losses: NDArray[np.float32] | None,
+) -> tuple[ServerState, RoundRecord]:
+    """Close the round: queues, the policy's memory, and the record of it all.
+
+    gain: (K,); used_labels: (K, m) before the round; losses: of the scheduled, None without learning.
+    """
+    system, schedule = observation.system, decision.schedule
+    spent_j = _spent_j(system.devices, schedule, transmission)
+    outcome = Outcome(
+        round=observation.round,
+        schedule=schedule,
+        transmitted=transmission.sent,
+        gain=gain[schedule],
+        energy_j=spent_j[schedule],
+        losses=losses,
+    )
+    after = ServerState(
+        queue_j=read_only(next_queue_j(state.queue_j, spent_j, system.energy_budget_j)),
+        policy=guard.update(policy, state.policy, outcome),
+    )
+    importance = decision.importance
+    if importance is None:  # the trace shows the paper's metric for policies that have none of their own
+        importance = combined(decision.plan.amount, observation.dissimilarity)
+    return after, RoundRecord(observation, used_labels, decision, importance, gain, transmission, after.queue_j)
+
+
+def _spent_j(devices: int, schedule: Ids, transmission: Transmission) -> Reals:
+    energy_j = np.zeros(devices)
+    energy_j[schedule] = transmission.e_cmp_j + transmission.e_tr_j
+    return energy_j

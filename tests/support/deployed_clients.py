@@ -1,0 +1,62 @@
+"""Clients of a small federation: a model of two arrays, and devices that hold, train, report or fall silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from federation import Answer, FakeGrid
+from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord
+
+from feelstream.flower import Device
+
+K, CLASSES, SHORT = 4, 3, 0.01
+FAST = [
+    "cpu.frequency_hz=[1e9, 1.5e9]",
+    f"system.devices={K}",
+    "policy.V=inf",
+    "learning.engine=none",
+    "data.eligible=with_data",
+]
+START = {"w": np.zeros((2, 2), np.float32), "steps": np.array([0], np.int64)}
+
+
+def model() -> ArrayRecord:
+    return ArrayRecord({name: Array(values) for name, values in START.items()})
+
+
+def client(held: Callable[[int], list[int]], step: float = 1.0, **options: Any) -> Answer:
+    """A device that holds what `held` says of each round and moves the model by `step`."""
+
+    def answer(context: Context, message: Message) -> Message | None:
+        settings = {"f_hz": 1.2e9, "beta": 1.0, "meter": None} | options.get("device", {})
+        round = message.content.config_records["feelstream.server"]["round"]
+        assert isinstance(round, int)
+        device = Device(context, message, held(round), **settings)
+        arrays = message.content.array_records.get("arrays")
+        if arrays is None:
+            return device.answer()
+        trained = {name: Array((array.numpy() + step).astype(array.numpy().dtype)) for name, array in arrays.items()}
+        metrics = MetricRecord({"loss": step, "num-examples": 1})
+        return device.answer(ArrayRecord(trained), metrics, **options.get("after", {}))
+
+    return answer
+
+
+def growing(round: int) -> list[int]:
+    return [2 * round, round, 0]
+
+
+def silent_in_training(answer: Answer) -> Answer:
+    def quiet(context: Context, message: Message) -> Message | None:
+        return None if message.metadata.message_type == "train" else answer(context, message)
+
+    return quiet
+
+
+def grid_of(*answers: Answer, first: int = 10) -> FakeGrid:
+    grid = FakeGrid()
+    for device, answer in enumerate(answers):
+        grid.add(first + device, {"partition-id": device}, answer)
+    return grid
