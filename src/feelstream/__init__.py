@@ -1,7 +1,5 @@
 """feelstream: dynamic device scheduling for federated edge learning with streaming data."""
 
-__version__ = "0.1.0"
-
 from feelstream.errors import FeelstreamError
 from feelstream.model.system import System
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
@@ -9,6 +7,7 @@ from feelstream.run import Run, read, simulate
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load, preset, presets, to_toml
 from feelstream.verification import verify
+from feelstream.version import __version__
 
 __all__ = [
     "Decision",
@@ -20,6 +19,7 @@ __all__ = [
     "Run",
     "Scenario",
     "System",
+    "__version__",
     "load",
     "preset",
     "presets",

@@ -11,10 +11,10 @@ from rich.logging import RichHandler
 from typer.main import get_command
 from typer.models import ArgumentInfo
 
-from feelstream import __version__
 from feelstream.cli import catalogue, check, compare, flower, leaderboard, reproduce, run
 from feelstream.cli.common import err, out
 from feelstream.errors import FeelstreamError
+from feelstream.version import __version__
 
 app = typer.Typer(
     help="Dynamic device scheduling for federated edge learning with streaming data.",

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from feelstream import __version__, learning
+from feelstream import learning
 from feelstream.run import dataset_of
 from feelstream.run.manifest import FORMAT, named_files, texts
 from feelstream.scenario import Scenario
+from feelstream.version import __version__
 
 
 def identity(scenario: Scenario) -> dict[str, Any]:

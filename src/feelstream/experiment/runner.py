@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from feelstream import __version__
 from feelstream.errors import RunError
 from feelstream.experiment import store, worker
 from feelstream.experiment.identity import run_name, same_identity
@@ -18,6 +17,7 @@ from feelstream.experiment.store import Failure, Key, Results
 from feelstream.learning import cores
 from feelstream.run.files import sole_writer, usable_directory
 from feelstream.run.manifest import FORMAT
+from feelstream.version import __version__
 
 
 @dataclass(frozen=True)

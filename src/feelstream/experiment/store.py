@@ -15,7 +15,6 @@ from typing import Any
 
 import polars as pl
 
-from feelstream import __version__
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.run import Run, read
@@ -23,6 +22,7 @@ from feelstream.run.files import read_json, read_table, write_atomically, write_
 from feelstream.run.manifest import read_about
 from feelstream.run.trace import ROUNDS
 from feelstream.scenario.files import from_dict
+from feelstream.version import __version__
 
 FORMAT = 1
 NOT_YET = "not finished yet; give the same command again to finish it"

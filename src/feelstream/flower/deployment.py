@@ -15,7 +15,6 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result
 from numpy.typing import NDArray
 
-from feelstream import __version__
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower.exchange import exchange
 from feelstream.learning.contract import Evaluation
@@ -24,6 +23,7 @@ from feelstream.run.files import write_atomically
 from feelstream.run.manifest import FORMAT, named_files
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
+from feelstream.version import __version__
 
 if TYPE_CHECKING:
     from feelstream.flower.strategy import Evaluate, ScheduledFedAvg

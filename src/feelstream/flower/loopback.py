@@ -21,12 +21,12 @@ from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any
 
-from feelstream import __version__
 from feelstream.errors import RunError
 from feelstream.run import Run, read
 from feelstream.run.manifest import check_same_run, read_about
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict, to_toml
+from feelstream.version import __version__
 
 OFFLINE = {
     "FLWR_TELEMETRY_ENABLED": "0",

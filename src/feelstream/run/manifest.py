@@ -11,12 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from feelstream import __version__
 from feelstream.data.datasets import Dataset
 from feelstream.errors import RunError
 from feelstream.learning.contract import Learner
 from feelstream.run.files import read_json
 from feelstream.scenario import Scenario
+from feelstream.version import __version__
 
 FORMAT = 2  # 2: devices.parquet has the column `available`
 # In the order in which a user sees to them.

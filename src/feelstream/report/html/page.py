@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 from plotly.offline import get_plotlyjs
 
-from feelstream import __version__
 from feelstream.experiment import Results
 from feelstream.report.board.table import html_table, worlds
 from feelstream.report.drawing.pareto import pareto_chart
@@ -23,6 +22,7 @@ from feelstream.report.html.tables import claims_section, failures_notice, summa
 from feelstream.report.paper.claims import Finding
 from feelstream.report.paper.origin import Origin, origin
 from feelstream.scenario.files import to_toml
+from feelstream.version import __version__
 
 PAPER = "https://arxiv.org/abs/2305.01238"
 
