@@ -23,8 +23,8 @@ class Rested(Policy):
     def select(self, state: dict[str, np.ndarray], observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
         rested = np.flatnonzero(plan.feasible & (observation.round - state["last"] > self.rest))
-        by_lot = rng.permutation(rested)  # equal amounts must not go by device number
-        most_fresh_first = by_lot[np.argsort(-observation.fresh[by_lot], kind="stable")]
+        shuffled = rng.permutation(rested)  # ties are broken at random, never by device number
+        most_fresh_first = shuffled[np.argsort(-observation.fresh[shuffled], kind="stable")]
         return Decision(np.sort(most_fresh_first[: self.size]), plan)
 
     def update(self, state: dict[str, np.ndarray], outcome: Outcome) -> dict[str, np.ndarray]:
