@@ -11,7 +11,7 @@ from feelstream.experiment import paper as reproduce
 def test_the_plan_is_the_papers_table():
     plan = reproduce.plan("all", range(2))
     arms = {arm.label: arm.scenario for arm in plan.arms}
-    assert len(arms) == 8 + 6 + 6
+    assert len(arms) == 8 + 6 + 6 + 8  # the last: figure 1 without empty devices
     for setting, kind in (("iid", "iid"), ("3digit", "digits")):
         for n in (2, 4):
             proposed, random = arms[reproduce.proposed(setting, n)], arms[reproduce.random(setting, n)]
@@ -34,9 +34,27 @@ def test_panels_that_show_the_same_runs_share_them():
     assert len(reproduce.plan("fig1", [0]).arms) == 8
 
 
-def test_eight_panels():
+def test_eight_panels_and_figure_1_once_more_without_empty_devices():
     panels = [panel.key for figure in reproduce.FIGURES.values() for panel in figure.panels]
-    assert panels == ["1a", "1b", "1c", "1d", "2a", "2b", "3a", "3b"]
+    assert panels[:8] == ["1a", "1b", "1c", "1d", "2a", "2b", "3a", "3b"]
+    assert panels[8:] == ["1a-with-data", "1b-with-data", "1c-with-data", "1d-with-data"]
+    assert "".join(panel.letter for panel in reproduce.FIGURES["fig1-with-data"].panels) == "abcd"
+
+
+def test_the_figure_without_empty_devices_differs_in_nothing_else():
+    arms = {arm.label: arm.scenario.as_dict() for arm in reproduce.plan("all", [0], ["data.eligible=any"]).arms}
+    for label in (reproduce.proposed("iid", 2), reproduce.random("3digit", 4)):
+        literal, skipping = reproduce.flat(arms[label]), reproduce.flat(arms[reproduce.with_data(label)])
+        assert {key: skipping[key] for key in literal if skipping[key] != literal[key]} == {
+            "data.eligible": "with_data"
+        }
+
+
+def test_the_width_of_arrivals_is_set_where_there_is_one():
+    plan = reproduce.plan("fig3", [0], ["data.arrivals.sigma=0.1"])
+    widths = {arm.label: getattr(arm.scenario.data.arrivals, "sigma", None) for arm in plan.arms}
+    assert widths[reproduce.metric("minority", "amount")] == 0.1
+    assert widths[reproduce.metric("minority-uniform", "amount")] is None
 
 
 def test_overrides_reach_every_arm_that_has_the_field():

@@ -16,7 +16,7 @@ from feelstream.cli.playing import DaskOption, WorkersOption, play, tell_failure
 from feelstream.experiment import Results, paper
 
 if TYPE_CHECKING:
-    from feelstream.report.paper.claims import Finding
+    from feelstream.experiment.claims import Finding
 
 app = typer.Typer()
 
@@ -29,7 +29,11 @@ DocsOption = Annotated[
 @app.command()
 def reproduce(
     figure: Annotated[
-        str, typer.Argument(metavar="fig1|fig2|fig3|all", help="Which of the paper's figures to make; all: every one.")
+        str,
+        typer.Argument(
+            metavar="fig1|fig2|fig3|fig1-with-data|all",
+            help="Which figure to make: one of the paper's, figure 1 without empty devices, or all.",
+        ),
     ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds; intervals need two or more.")] = 10,
     directory: Annotated[Path, typer.Option("--out", help="Directory of the results.")] = Path("results"),
@@ -61,14 +65,16 @@ def report(
 
 def _report(results: Results, directory: Path, docs: Path | None) -> None:
     from feelstream.report import write
+    from feelstream.report.paper.words import FITTED
 
     with err.status("drawing figures and report"):
         written = write(results, directory, docs)
     if written.findings:
         out.print(claims_table(written.findings))
         out.print(
-            f"ours: mean [95 % t interval] over {len(results.plan.seeds)} seeds, in pairs by seed; early, late: "
-            "first, last third of the rounds; pp: percentage points. Why a claim did not come out is in the report.",
+            f"ours: mean [95 % t interval] over {len(results.plan.seeds)} seeds, in pairs by seed; verdicts after "
+            "Holm's correction over all claims; early, late: first, last third of the rounds; end: last tenth; "
+            f"pp: percentage points; †: {FITTED}. Why a claim did not come out is in the report.",
             style="dim",
             highlight=False,
         )
@@ -80,6 +86,8 @@ def _report(results: Results, directory: Path, docs: Path | None) -> None:
 
 def claims_table(findings: Sequence[Finding]) -> Table:
     """The claims as the terminal shows them."""
+    from feelstream.report.paper.words import ours
+
     table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
     for heading in ("fig", "claim", "paper", "ours [95 %]", "verdict"):
         table.add_column(heading, ratio=1 if heading == "claim" else None, no_wrap=heading in ("fig", "verdict"))
@@ -87,6 +95,6 @@ def claims_table(findings: Sequence[Finding]) -> Table:
         claim, verdict = finding.claim, str(finding.verdict)
         colour = _COLOURS.get(verdict, "yellow")
         # Text objects, so that brackets are not read as markup.
-        cells = (claim.panel, claim.statement, claim.paper, finding.ours_in_words)
-        table.add_row(*(Text(cell) for cell in cells), Text(verdict, style=colour))
+        cells = (claim.panel, claim.statement, claim.paper, ours(finding))
+        table.add_row(*(Text(cell) for cell in cells), Text(verdict + " †" * claim.fitted, style=colour))
     return table

@@ -7,17 +7,22 @@
 | 2a 2b  | i.i.d. / 2-digit                  | combined, amount, dissimilarity  | 2    | ∞    | accuracy           |
 | 3a 3b  | minority, truncated normal / uniform | the same three                | 2    | ∞    | test loss          |
 
+Beside them stands figure 1 once more, with only devices eligible that hold data (`fig1-with-data`): in the paper
+holding data is no condition, and much of random's handicap is that it schedules devices that hold nothing yet.
+
 Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
 ICASSP 2023, arXiv:2305.01238.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from typing import Any
 
+from feelstream.data.streaming.arrivals import TruncatedNormal
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan
 from feelstream.plugins import did_you_mean
@@ -25,6 +30,7 @@ from feelstream.scenario import Scenario
 from feelstream.scenario.files import preset
 
 PLAN_PREFIX = "reproduce-"
+WITH_DATA = "data.eligible=with_data"
 
 # What makes a panel what it is; changing it would leave a figure under a wrong name.
 FIXED = ("policy.name", "policy.size", "policy.metric", "data.partition", "data.arrivals.kind")
@@ -42,15 +48,20 @@ class Curve:
 class Panel:
     """One panel of a figure: a quantity (a column of the rounds table) by round, for several arms."""
 
-    key: str  # "1a"
+    key: str  # "1a"; another reading of it: "1a-with-data"
     setting: str  # the data, in words
     quantity: str
     curves: tuple[Curve, ...]
+
+    @property
+    def letter(self) -> str:
+        return self.key[1]
 
 
 @dataclass(frozen=True)
 class PaperFigure:
     key: str  # "fig1"
+    title: str  # "Figure 1"
     caption: str
     panels: tuple[Panel, ...]
 
@@ -68,6 +79,11 @@ def random(setting: str, n: int) -> str:
 def metric(setting: str, name: str) -> str:
     """Label of the arm that schedules by one importance metric alone, blind to energy."""
     return f"{setting} {name}"
+
+
+def with_data(label: str) -> str:
+    """Label of the same arm where only devices that hold data are eligible."""
+    return f"{label} with data"
 
 
 SIZES = (2, 4)
@@ -89,26 +105,29 @@ IN_WORDS = {
 }
 
 
+@cache
 def _recipes() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Arm label → preset and overrides."""
     arms: dict[str, tuple[str, tuple[str, ...]]] = {}
     for setting, name in _ENERGY_AWARE.items():
         for n in SIZES:
             for label, policy in ((proposed(setting, n), "lyapunov"), (random(setting, n), "random")):
-                arms[label] = (name, (f"policy.name={policy}", f"policy.size={n}"))
+                own = (f"policy.name={policy}", f"policy.size={n}")
+                arms[label] = (name, own)
+                arms[with_data(label)] = (name, (*own, WITH_DATA))
     for setting, name in _ENERGY_BLIND.items():
         for importance in METRICS:
             arms[metric(setting, importance)] = (name, ("policy.V=inf", f"policy.metric={importance}"))
     return arms
 
 
-def _against_random(setting: str) -> tuple[Curve, ...]:
+def _against_random(setting: str, arm: Callable[[str], str] = str) -> tuple[Curve, ...]:
     return tuple(
         curve
         for n in SIZES
         for curve in (
-            Curve(proposed(setting, n), f"proposed, n = {n}"),
-            Curve(random(setting, n), f"random, n = {n}"),
+            Curve(arm(proposed(setting, n)), f"proposed, n = {n}"),
+            Curve(arm(random(setting, n)), f"random, n = {n}"),
         )
     )
 
@@ -122,6 +141,7 @@ FIGURES: dict[str, PaperFigure] = {
     for figure in (
         PaperFigure(
             "fig1",
+            "Figure 1",
             "Proposed and random scheduling, n devices a round, V = 0.05: test accuracy and time-averaged energy.",
             (
                 Panel("1a", IN_WORDS["iid"], "accuracy", _against_random("iid")),
@@ -132,6 +152,7 @@ FIGURES: dict[str, PaperFigure] = {
         ),
         PaperFigure(
             "fig2",
+            "Figure 2",
             "Importance metrics, two devices a round, blind to energy (V = ∞): test accuracy.",
             (
                 Panel("2a", IN_WORDS["iid"], "accuracy", _metrics("iid")),
@@ -140,10 +161,22 @@ FIGURES: dict[str, PaperFigure] = {
         ),
         PaperFigure(
             "fig3",
+            "Figure 3",
             "Importance metrics where a fifth of the devices hold digits 8 and 9, V = ∞: test loss.",
             (
                 Panel("3a", IN_WORDS["minority"], "loss", _metrics("minority")),
                 Panel("3b", IN_WORDS["minority-uniform"], "loss", _metrics("minority-uniform")),
+            ),
+        ),
+        PaperFigure(
+            "fig1-with-data",
+            "Figure 1, only devices with data",
+            "As figure 1, but neither policy may schedule a device that holds no data yet.",
+            (
+                Panel("1a-with-data", IN_WORDS["iid"], "accuracy", _against_random("iid", with_data)),
+                Panel("1b-with-data", IN_WORDS["3digit"], "accuracy", _against_random("3digit", with_data)),
+                Panel("1c-with-data", IN_WORDS["iid"], "energy_mean_cum_j", _against_random("iid", with_data)),
+                Panel("1d-with-data", IN_WORDS["3digit"], "energy_mean_cum_j", _against_random("3digit", with_data)),
             ),
         ),
     )
@@ -151,7 +184,7 @@ FIGURES: dict[str, PaperFigure] = {
 
 
 def chosen(name: str) -> tuple[PaperFigure, ...]:
-    """The figures that `fig1`, `fig2`, `fig3` or `all` stands for."""
+    """The figures that `fig1`, `fig2`, `fig3`, `fig1-with-data` or `all` stands for."""
     if name == "all":
         return tuple(FIGURES.values())
     if name not in FIGURES:
@@ -164,25 +197,38 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan
     """Every run that the figures need, each once however many panels show it.
 
     Args:
-        name: `fig1`, `fig2`, `fig3` or `all`.
+        name: `fig1`, `fig2`, `fig3`, `fig1-with-data` or `all`.
         seeds: seeds of each arm; arms meet the same worlds.
         overrides: `section.field=value` for all arms. A policy's field is set on the arms whose policy has it.
     """
     _check_overrides(overrides)
     wanted = dict.fromkeys(curve.arm for figure in chosen(name) for panel in figure.panels for curve in panel.curves)
-    recipes = _recipes()
     taken: set[str] = set()
     arms = []
     for label in wanted:
-        base, own = recipes[label]
-        fitting = [override for override in overrides if _fits(preset(base, own), override)]
-        taken.update(fitting)
-        arms.append(Arm(label, preset(base, (*own, *fitting))))
+        taken.update(fitting_overrides(label, overrides))
+        arms.append(Arm(label, scenario(label, overrides)))
     for override in overrides:
         if override not in taken:
             preset("paper-iid", [override])  # a field that does not exist is named as such
             raise ScenarioError(f"{override.partition('=')[0].strip()}: no run of {name} has this field to set")
     return Plan(PLAN_PREFIX + name, tuple(arms), tuple(seeds))
+
+
+def scenario(label: str, overrides: Sequence[str] = ()) -> Scenario:
+    """The scenario of one arm of the paper's figures; overrides that are not for this arm are passed over."""
+    base, own = _recipes()[label]
+    return preset(base, (*own, *fitting_overrides(label, overrides)))
+
+
+def fitting_overrides(label: str, overrides: Iterable[str]) -> list[str]:
+    """Those of the overrides that are for this arm."""
+    return [override for override in overrides if _fits(_unchanged(label), _recipes()[label][1], override)]
+
+
+@cache
+def _unchanged(label: str) -> Scenario:
+    return preset(*_recipes()[label])
 
 
 def _check_overrides(overrides: Sequence[str]) -> None:
@@ -196,9 +242,17 @@ def _check_overrides(overrides: Sequence[str]) -> None:
                 )
 
 
-def _fits(scenario: Scenario, override: str) -> bool:
-    """Whether an override is for this arm. V = ∞ is what figures 2 and 3 are about, so it stays."""
-    section, _, field = override.partition("=")[0].strip().rpartition(".")
+def _fits(scenario: Scenario, own: Sequence[str], override: str) -> bool:
+    """Whether an override is for this arm: its policy and arrivals have the field, and it is not what makes the arm.
+
+    V = ∞ is what figures 2 and 3 are about, and eligibility what the figure with data is about, so they stay.
+    """
+    name = override.partition("=")[0].strip()
+    section, _, field = name.rpartition(".")
+    if name == WITH_DATA.partition("=")[0]:
+        return WITH_DATA not in own
+    if section == "data.arrivals" and field in TruncatedNormal.model_fields:
+        return field in type(scenario.data.arrivals).model_fields  # uniform arrivals have no σ
     if section != "policy":
         return True
     has_it = field in type(scenario.policy).model_fields
@@ -216,11 +270,9 @@ def figures_of(plan: Plan) -> tuple[PaperFigure, ...]:
 def changes(plan: Plan) -> list[str]:
     """The settings of a stored plan that differ from the paper's presets, as `section.field=value`."""
     found: dict[str, None] = {}
-    recipes = _recipes()
     for arm in plan.arms:
-        if arm.label in recipes:
-            base, own = recipes[arm.label]
-            before, after = flat(preset(base, own).as_dict()), flat(arm.scenario.as_dict())
+        if arm.label in _recipes():
+            before, after = flat(_unchanged(arm.label).as_dict()), flat(arm.scenario.as_dict())
             found.update(dict.fromkeys(f"{key}={_toml(after[key])}" for key in after if after[key] != before.get(key)))
     return list(found)
 

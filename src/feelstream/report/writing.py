@@ -11,13 +11,12 @@ from feelstream import experiment
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan, Results, comparison
 from feelstream.experiment import paper as reproduce
+from feelstream.experiment.claims import EXPLAINED, Finding, judged
 from feelstream.report.board.table import save_pareto
 from feelstream.report.drawing import figures
 from feelstream.report.html.page import page
 from feelstream.report.paper import curves as curve_tables
-from feelstream.report.paper.claims import Finding, judged
 from feelstream.report.paper.docs import write_docs
-from feelstream.report.paper.verdicts import EXPLAINED
 from feelstream.run import read
 from feelstream.run.files import write_atomically, write_json
 
@@ -58,7 +57,7 @@ def write(results: Results, out: str | Path, docs: Path | None = None, summary: 
     except OSError as problem:
         raise RunError(f"cannot use the directory {out}: {problem.strerror}") from problem
     rounds, shown = results.rounds(), reproduce.figures_of(results.plan)
-    findings = judged(results.plan, rounds)
+    findings = judged(results.plan, rounds) if shown else []
     drawn: list[Path] = []
     if shown:
         table = curve_tables.curves(shown, rounds)
@@ -84,7 +83,9 @@ def _claims_file(results: Results, findings: list[Finding]) -> dict[str, object]
         "seeds": list(results.plan.seeds),
         "changed_from_the_paper_presets": reproduce.changes(results.plan),
         "interval": "two-sided 95 % t interval over seeds of a per-seed number",
-        "early_late": "first third and last third of the rounds",
+        "one_run": "95 % prediction interval of one run; a published number is met if it lies inside",
+        "p": "two-sided paired t-test; p_holm: after Holm's correction over all claims; p_sign_flip: permutation test",
+        "early_late_end": "first third, last third and last tenth of the rounds",
         "verdicts": {str(verdict): words for verdict, words in EXPLAINED.items()},
         "claims": [finding.as_dict() for finding in findings],
     }

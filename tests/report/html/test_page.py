@@ -204,7 +204,7 @@ def test_the_docs_page_is_dated_and_shows_what_it_wrote(paper_output):
         assert (paper_output / "docs" / picture).stat().st_size < 200_000
     rows = [line for line in text.splitlines() if line.startswith("| 1")]
     assert len(rows) == 4
-    assert all(row.count(" | ") == 5 for row in rows)
+    assert all(row.count(" | ") == 7 for row in rows)
 
 
 def test_a_single_run_has_a_report(tmp_path):

@@ -115,7 +115,7 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
     if not rows.is_empty():
         values = ((rows[name].drop_nulls() * quantity.scale).to_list() for name in ("mean", "low", "high"))
         axes.set_ylim(*axis_limits(quantity, *values))
-    axes.set_title(f"({panel.key[-1]}) {panel.setting}", loc="left", pad=4)
+    axes.set_title(f"({panel.letter}) {panel.setting}", loc="left", pad=4)
 
 
 def _legend_below(figure: Figure, axes: Axes, columns: int) -> None:

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.experiment.claims.series import Series, series
 from feelstream.experiment.statistics import band_by_round
 from feelstream.report.drawing.quantities import QUANTITIES, ROUND_AXIS, Quantity, axis_limits
 from feelstream.report.drawing.style import line_style
 from feelstream.report.numbers import significant
-from feelstream.report.paper.series import Series, series
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
 MOST_SEED_POINTS = 20_000  # of all seeds of one arm together

@@ -12,6 +12,7 @@ import polars as pl
 from plotly.offline import get_plotlyjs
 
 from feelstream.experiment import Results
+from feelstream.experiment.claims import Finding
 from feelstream.report.board.table import html_table, worlds
 from feelstream.report.drawing.pareto import pareto_chart
 from feelstream.report.drawing.style import FEW_SEEDS, LINE_STYLES
@@ -19,7 +20,6 @@ from feelstream.report.html.charts import Group, group_charts
 from feelstream.report.html.device_maps import device_map, seeds_that_fit
 from feelstream.report.html.groups import groups
 from feelstream.report.html.tables import claims_section, failures_notice, summary_table
-from feelstream.report.paper.claims import Finding
 from feelstream.report.paper.origin import Origin, origin
 from feelstream.scenario.files import to_toml
 from feelstream.version import __version__

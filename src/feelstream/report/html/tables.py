@@ -9,12 +9,12 @@ from html import escape
 import polars as pl
 
 from feelstream.experiment import Plan
+from feelstream.experiment.claims import EXPLAINED, Finding, Verdict
+from feelstream.experiment.claims.series import series
 from feelstream.experiment.statistics import interval
 from feelstream.report.drawing.quantities import QUANTITIES
 from feelstream.report.numbers import with_interval
-from feelstream.report.paper.claims import Finding
-from feelstream.report.paper.series import series
-from feelstream.report.paper.verdicts import EXPLAINED, Verdict
+from feelstream.report.paper.words import FITTED, chance, one_run, ours, reason
 
 _CHIP = {
     Verdict.REPRODUCED: "good",
@@ -43,8 +43,9 @@ def claims_section(findings: Sequence[Finding]) -> str:
         f'<div class="chips">{chips}</div>'
         "<p>Each value is a number per seed, compared in pairs (arms with one seed meet the same arrivals, CPU "
         f"frequencies and channels), with its two-sided 95 % t interval over {_either(seeds)} seeds. "
-        "Early and late are the first and the last third of the rounds; pp are percentage points. "
-        "Intervals are per claim, not corrected for their number.</p>"
+        "Verdicts are by paired t-tests at 5 % after Holm’s correction over all claims; a published number is held "
+        "against the prediction interval of one run. Early and late are the first and the last third of the rounds, "
+        f"the end is the last tenth; pp are percentage points. †: {FITTED}.</p>"
         '<table class="cards"><thead><tr><th>Figure</th><th>Claim</th><th>Paper</th><th>Ours [95 %]</th>'
         f"<th>Verdict</th></tr></thead><tbody>{rows}</tbody></table></section>"
     )
@@ -52,13 +53,17 @@ def claims_section(findings: Sequence[Finding]) -> str:
 
 def _claim_row(finding: Finding) -> str:
     claim = finding.claim
-    why = f'<span class="why">{escape(finding.reason)}</span>' if finding.reason else ""
+    said = reason(finding)
+    why = f'<span class="why">{escape(said)}</span>' if said else ""
+    single = f"; one run: {one_run(finding)}" if one_run(finding) != "–" else ""
+    p = f"; p = {chance(finding.p_holm)} after Holm’s correction, {chance(finding.p_flip)} by sign flips"
+    mark = " †" if claim.fitted else ""
     return (
         f'<tr><td data-name="Figure">{escape(claim.panel)}</td>'
         f'<td>{escape(claim.statement)}<span class="measure">{escape(claim.measure)}; test: {escape(str(claim.test))}'
-        f'</span>{why}</td><td data-name="Paper">{escape(claim.paper)}</td>'
-        f'<td class="number" data-name="Ours">{escape(finding.ours_in_words)}</td>'
-        f"<td>{_chip(finding.verdict)}</td></tr>"
+        f'{escape(single + p)}</span>{why}</td><td data-name="Paper">{escape(claim.paper)}</td>'
+        f'<td class="number" data-name="Ours">{escape(ours(finding))}</td>'
+        f"<td>{_chip(finding.verdict)}{mark}</td></tr>"
     )
 
 

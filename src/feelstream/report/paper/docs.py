@@ -1,8 +1,7 @@
-"""docs/reproduction.md: our figures, the claims and what to make of them, from results and dated by them."""
+"""docs/reproduction.md: the finding, our figures, the claims and what to make of them, all from results."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,15 +10,25 @@ import polars as pl
 from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.experiment import paper as reproduce
+from feelstream.experiment.claims import EXPLAINED, Finding, Verdict, judged, remaining_claims
+from feelstream.experiment.claims.judging import evidence
 from feelstream.report.drawing.figures import composite, has_data, save
-from feelstream.report.paper.claims import Finding
+from feelstream.report.paper.conclusion import conclusion
 from feelstream.report.paper.origin import origin
-from feelstream.report.paper.reasons import inferred
-from feelstream.report.paper.verdicts import EXPLAINED, Verdict
+from feelstream.report.paper.words import FITTED, chance, one_run, ours, settings, verdict
 from feelstream.run.files import write_atomically
 
 OUT = "results/paper"
 DOCS_DPI = 120  # pictures that are kept in the repository stay small
+HOW_JUDGED = """\
+Each value is a number per seed (arms with one seed meet the same arrivals, CPU frequencies and channels, so they are
+compared in pairs), with its two-sided 95 % t interval. A lead is called reproduced, or not reproduced, where its paired
+t-test says so at 5 % after Holm's correction over all claims of this table; where a claim names two rivals, both leads
+must be above 0. Beside it stands the p value of the permutation test over all sign flips, uncorrected, which assumes no
+normal distribution. A published number is met if it lies in the 95 % *prediction* interval of one run of ours, since it
+came from one run, or a few. Early and late are the first and the last third of the rounds, the end is the last tenth;
+pp are percentage points. The paper's statements are paraphrased. No rival is chosen after seeing the data.
+"""
 
 
 def write_docs(directory: Path, results: Results, curves: pl.DataFrame, findings: Sequence[Finding]) -> Path:
@@ -37,87 +46,96 @@ def write_docs(directory: Path, results: Results, curves: pl.DataFrame, findings
     for figure in shown:
         save(composite(figure, curves), pictures, figure.key, formats=("png",), dpi=DOCS_DPI)
     path = directory / "reproduction.md"
-    text = _text(results, shown, findings)
+    text = _text(results, shown, findings, (directory / "multiverse.md").is_file())
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
     return path
 
 
-def _text(results: Results, shown: Sequence[reproduce.PaperFigure], findings: Sequence[Finding]) -> str:
+def _text(
+    results: Results, shown: Sequence[reproduce.PaperFigure], findings: Sequence[Finding], has_multiverse: bool
+) -> str:
     made = origin(results)
     date = made.finished.partition(" ")[0]
-    counts = Counter(finding.verdict for finding in findings)
-    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
     command = f"{made.command} --out {OUT} --docs docs"
+    said = conclusion(results, findings)
     parts = [
         "# The paper, reproduced\n",
+        f"{said}\n" if said else "",
         f"Runs of {date}, {len(results.plan.seeds)} seeds. This page is written by a command; do not edit it:\n",
         f"    {command}\n",
         'The paper is C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming '
         'Data", ICASSP 2023, [arXiv:2305.01238](https://arxiv.org/abs/2305.01238).\n',
-        f"Of {len(findings)} claims: {summary}.\n" if findings else "",
+        "Which settings each claim needs, over thousands of readings of the paper: [the multiverse](multiverse.md).\n"
+        if has_multiverse
+        else "",
         "## Figures\n",
         "Lines are means over seeds, shades are 95 % t intervals.\n",
     ]
     parts += [
-        f"![Figure {figure.key[-1]}](figures/{figure.key}.png)\n\n*Figure {figure.key[-1]}.* {figure.caption}\n"
-        for figure in shown
+        f"![{figure.title}](figures/{figure.key}.png)\n\n*{figure.title}.* {figure.caption}\n" for figure in shown
     ]
-    parts += [_claims(findings), _discussion(results, findings), _origin(made.facts, made.changes)]
+    left = judged(results.plan, results.rounds(), remaining_claims())
+    parts += [_claims(findings), _remaining(left), _discussion(results, findings), _origin(made.facts, made.changes)]
     return "\n".join(part for part in parts if part)
+
+
+def _table(findings: Sequence[Finding]) -> str:
+    rows = [
+        f"| {f.claim.panel} | {f.claim.statement} ({f.claim.measure}) | {f.claim.paper} | {ours(f)} | {one_run(f)} | "
+        f"{chance(f.p_holm)} | {chance(f.p_flip)} | {verdict(f)} |"
+        for f in findings
+    ]
+    return (
+        "| figure | claim | paper | ours [95 %] | one run [95 %] | p, Holm | p, sign flips | verdict |\n"
+        "|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    )
 
 
 def _claims(findings: Sequence[Finding]) -> str:
     if not findings:
         return ""
-    rows = [
-        f"| {f.claim.panel} | {f.claim.statement} ({f.claim.measure}) | {f.claim.paper} | {f.ours_in_words} | "
-        f"{f.claim.test} | {f.verdict} |"
-        for f in findings
-    ]
-    words = "\n".join(
-        f"- **{verdict}**: {EXPLAINED[verdict]}"
-        for verdict in Verdict
-        if any(finding.verdict is verdict for finding in findings)
-    )
+    words = [f"- **{each}**: {EXPLAINED[each]}" for each in Verdict if any(f.verdict is each for f in findings)]
+    if any(finding.claim.fitted for finding in findings):
+        words.append(f"- †: {FITTED}")
+    unsure = [finding for finding in findings if not finding.flips_agree]
+    if unsure:
+        names = ", ".join(finding.claim.key for finding in unsure)
+        words.append(f"- the permutation test does not confirm the verdict of {names}")
+    listed = "\n".join(words)
+    return f"## Claims\n\n{HOW_JUDGED}\n{_table(findings)}\n{listed}\n"
+
+
+def _remaining(left: Sequence[Finding]) -> str:
+    if not left:
+        return ""
     return (
-        "## Claims\n\n"
-        "Each value is a number per seed, compared in pairs (arms with one seed meet the same arrivals, CPU "
-        "frequencies and channels), with its two-sided 95 % t interval. Early and late are the first and the last "
-        "third of the rounds; pp are percentage points. Intervals are per claim, not corrected for their number.\n\n"
-        "| figure | claim | paper | ours [95 %] | test | verdict |\n|---|---|---|---|---|---|\n"
-        + "\n".join(rows)
-        + f"\n\n{words}\n"
+        "## What remains when nobody schedules empty devices\n\n"
+        "The same comparisons with `data.eligible = with_data`: neither policy may schedule a device that holds no "
+        "data yet. The paper does not claim these; Holm's correction is over this table.\n\n" + _table(left)
     )
 
 
 def _discussion(results: Results, findings: Sequence[Finding]) -> str:
-    reasons: dict[str, list[Finding]] = {}
-    for finding in findings:
-        if finding.reason and finding.verdict is not Verdict.OPEN:
-            reasons.setdefault(finding.reason, []).append(finding)
     parts = ["## Discussion\n"]
-    for verdict, heading in ((Verdict.FAILED, "Not reproduced"), (Verdict.DIRECTION, "Same direction, other size")):
-        found = [finding for finding in findings if finding.verdict is verdict]
+    for kind, heading in (
+        (Verdict.FAILED, "Not reproduced"),
+        (Verdict.DIRECTION, "Same direction, other size"),
+        (Verdict.OPEN, "Not distinguishable"),
+    ):
+        found = [finding for finding in evidence(findings) if finding.verdict is kind]
         if found:
             parts.append(f"**{heading}.**\n")
-            parts += [f"- {f.claim.panel}: {f.claim.statement}. Ours: {f.ours_in_words}." for f in found]
+            parts += [f"- {f.claim.panel}: {f.claim.statement}. Ours: {ours(f)}." for f in found]
             parts.append("")
-            parts += [f"{why}\n" for why, fs in reasons.items() if any(f.verdict is verdict for f in fs)]
-    left_open = [finding for finding in findings if finding.verdict is Verdict.OPEN]
-    if left_open:
-        keys = ", ".join(dict.fromkeys(finding.claim.panel for finding in left_open))
-        parts.append(
-            f"**Not distinguishable.** {len(left_open)} claims (figures {keys}) stay open with this many seeds; their "
-            "intervals in the table say how large the effect can still be.\n"
-        )
+    fitted = [finding for finding in findings if finding.claim.fitted]
+    panels = " and ".join(sorted({finding.claim.panel for finding in fitted}))
     parts.append(
-        f"**What the paper leaves open.** These runs have {inferred(results.plan.arms[0].scenario)}. None of that is "
-        "in the paper: the number of rounds and the width of arrivals were chosen so that the energy savings come out "
-        "near the reported ones if fresh is what arrived in the round (`data.fresh = per_round`: 18 % and 33 % over 30 "
-        "seeds; with `since_use` they are larger, 28 % and 38 %), the learning settings so that accuracy settles "
-        "within the run. Fading is Rayleigh, the surrogate rate is not discounted, and a device without data is never "
-        "eligible. Which data counts as fresh moves both energy and accuracy; [the model](model.md) says why we read "
-        "it as we do.\n"
+        f"**What the paper leaves open.** These runs have {settings(results.plan.arms[0].scenario)}. The paper states "
+        "none of these numbers. The number of rounds and the width of arrivals were chosen so that the energy savings "
+        "come out near the reported ones"
+        + (f", so {panels} are fits and no evidence" if fitted else "")
+        + "; the learning settings were chosen so that accuracy settles within the run. Fading is Rayleigh and the "
+        "surrogate rate is not discounted. [The model](model.md) gives the sentence of the paper behind each reading.\n"
     )
     parts.append(
         "**What follows from the paper's own numbers.** Computing takes about a hundred times the energy of sending. "

@@ -51,8 +51,10 @@ def _title(plan: Plan) -> str:
     shown = reproduce.figures_of(plan)
     if not shown:
         return plan.name
-    numbers = [figure.key.removeprefix("fig") for figure in shown]
-    return f"The paper’s figure {numbers[0]}" if len(numbers) == 1 else f"The paper’s figures {', '.join(numbers)}"
+    if len(shown) != 1:
+        return "The paper’s figures"
+    title = shown[0].title
+    return f"The paper’s {title[0].lower()}{title[1:]}"
 
 
 def _command(plan: Plan, changes: tuple[str, ...]) -> tuple[str, str]:

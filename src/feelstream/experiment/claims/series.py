@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from feelstream.arrays import Reals
 from feelstream.experiment.statistics import mean_height
 
-Span = Literal["final", "mean", "early", "late"]
+Span = Literal["final", "mean", "early", "late", "end"]
 
 SPANS: dict[Span, str] = {
     "final": "after the last round",
     "mean": "mean over the rounds (area under the curve)",
     "early": "mean over the first third",
     "late": "mean over the last third",
+    "end": "mean over the last tenth",
 }
 
 
@@ -33,8 +34,8 @@ class Series:
     def over(self, span: Span) -> dict[int, float]:
         """The number of each seed: the last value, or the mean over a part of the run.
 
-        With T the last round: early is rounds ≤ T/3, late is rounds > 2T/3. A part in which no round was evaluated
-        takes the evaluated round nearest to it.
+        With T the last round: early is rounds ≤ T/3, late is rounds > 2T/3, end is rounds > 9T/10. A part in which no
+        round was evaluated takes the evaluated round nearest to it; the last one always is.
         """
         last = self.rounds[-1]
         if span == "final":
@@ -44,8 +45,10 @@ class Series:
         elif span == "early":
             part = self.rounds * 3 <= last
             part = part if part.any() else self.rounds == self.rounds[0]
-        else:
+        elif span == "late":
             part = self.rounds * 3 > 2 * last
+        else:
+            part = self.rounds * 10 > 9 * last
         means = self.values[:, part].mean(axis=1)
         return dict(zip(self.seeds, means.tolist(), strict=True))
 

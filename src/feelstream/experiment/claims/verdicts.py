@@ -1,0 +1,66 @@
+"""From tests to a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from feelstream.experiment.statistics import Interval
+
+ALPHA = 0.05  # for all claims together, by Holm's correction
+
+
+class Verdict(StrEnum):
+    REPRODUCED = "reproduced"
+    DIRECTION = "direction only"
+    FAILED = "not reproduced"
+    OPEN = "not distinguishable"
+    NO_INTERVAL = "no interval"
+
+
+EXPLAINED: dict[Verdict, str] = {
+    Verdict.REPRODUCED: "the effect has the claimed sign beyond chance, and a published number is one that a single "
+    "run of ours could have given",
+    Verdict.DIRECTION: "the effect has the claimed sign beyond chance, but the published number is outside the "
+    "prediction interval of one run",
+    Verdict.FAILED: "the effect has the opposite sign beyond chance",
+    Verdict.OPEN: "either sign is possible",
+    Verdict.NO_INTERVAL: "one seed gives no interval, and without an interval there is no verdict",
+}
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The claim is a sign: ahead of every rival that is named."""
+
+    def __str__(self) -> str:
+        return "lead above 0"
+
+
+@dataclass(frozen=True)
+class Published:
+    """The claim is a number of one run; it is met if it lies in the prediction interval of one of ours."""
+
+    number: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"above 0, and {self.number:g} {self.unit} in the prediction interval of one run"
+
+
+Test = Ahead | Published
+
+
+def judge(test: Test, p_for: float, p_against: float, adjusted: float, predicted: Interval) -> Verdict:
+    """The verdict from the one-sided p values for and against, the two-sided one after Holm, and one run's interval."""
+    if adjusted > ALPHA:
+        return Verdict.OPEN
+    if p_against < p_for:
+        return Verdict.FAILED
+    if isinstance(test, Ahead) or holds(predicted, test.number):
+        return Verdict.REPRODUCED
+    return Verdict.DIRECTION
+
+
+def holds(interval: Interval, number: float) -> bool:
+    return interval.low is not None and interval.high is not None and interval.low <= number <= interval.high

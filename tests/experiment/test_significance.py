@@ -1,0 +1,86 @@
+"""Tests of means against computations of another kind: scipy's, brute force, coverage by simulation."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from feelstream.experiment.significance import chance_of_more, holm, prediction, sign_flip, two_sided
+
+numbers = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=9)
+
+
+def test_the_t_test_is_scipys():
+    x = np.random.default_rng(1).normal(0.3, 1, 12)
+    theirs = stats.ttest_1samp(x, 0.0, alternative="greater")
+    assert chance_of_more(x) == pytest.approx(theirs.pvalue)
+    assert chance_of_more(-x) == pytest.approx(1 - theirs.pvalue)
+
+
+@pytest.mark.parametrize(("value", "p"), [(2.0, 0.0), (-2.0, 1.0), (0.0, 0.5)])
+def test_without_spread_the_sign_decides(value, p):
+    assert chance_of_more([value] * 4) == p
+
+
+@given(numbers)
+def test_sign_flips_are_counted_one_by_one(x):
+    sums = [float(np.dot(signs, x)) for signs in product((-1, 1), repeat=len(x))]
+    assert sign_flip(x) == sum(value >= sum(x) for value in sums) / len(sums)
+
+
+def test_sign_flips_of_many_seeds_are_those_of_scipy():
+    x = np.random.default_rng(2).normal(0.4, 1, 45)
+    ours = sign_flip(x)
+    theirs = stats.permutation_test(
+        (x,), lambda v, axis: v.sum(axis=axis), permutation_type="samples", alternative="greater",
+        n_resamples=20_000, rng=np.random.default_rng(3), vectorized=True,
+    )  # fmt: skip
+    assert ours == pytest.approx(theirs.pvalue, abs=0.005)
+
+
+def test_sign_flips_without_an_effect_are_uniform():
+    rng = np.random.default_rng(4)
+    p = np.array([sign_flip(rng.normal(0, 1, 8)) for _ in range(2000)])
+    for level in (0.05, 0.25, 0.5):  # 4 standard errors
+        assert np.mean(p <= level) == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / 2000) + 2**-8)
+
+
+def test_a_further_run_falls_into_the_prediction_interval_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    inside = 0
+    for _ in range(4000):
+        x = rng.normal(3, 2, 6)
+        interval = prediction(x[:5])
+        assert interval.low is not None
+        assert interval.high is not None
+        inside += interval.low <= x[5] <= interval.high
+    assert inside / 4000 == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 4000))
+
+
+@pytest.mark.parametrize("values", [[], [1.0]])
+def test_one_value_gives_no_test(values):
+    assert chance_of_more(values) is None
+    assert sign_flip(values) is None
+    assert prediction(values).low is None
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_rejects_exactly_what_its_steps_reject(p):
+    """The procedure as Holm writes it: from the least p, compare with α/(m − i) and stop at the first failure."""
+    alpha, adjusted = 0.05, holm(p)
+    rejected = set()
+    for step, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        if p[index] * (len(p) - step) > alpha:
+            break
+        rejected.add(index)
+    assert {i for i, value in enumerate(adjusted) if value <= alpha} == rejected
+
+
+def test_a_two_sided_value_is_twice_the_smaller_side():
+    assert two_sided(0.01, 0.99) == pytest.approx(0.02)
+    assert two_sided(0.6, 0.6) == 1.0
