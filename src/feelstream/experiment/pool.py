@@ -1,4 +1,7 @@
-"""The processes that play: our own pool, which survives the death of a worker, or an executor of the user's."""
+"""The processes that play: our own pool, which survives the death of a worker, or an executor of the user's.
+
+What is handed to a worker is a batch of jobs: one run that takes long, or many that take moments.
+"""
 
 from __future__ import annotations
 
@@ -27,48 +30,51 @@ class Job:
     directory: Path
 
 
+Batch = tuple[Job, ...]
 Done = Callable[[Job, Answer], None]
 
 
-def play_on(executor: Executor, jobs: Iterable[Job], done: Done) -> None:
+def play_on(executor: Executor, batches: Iterable[Batch], done: Done) -> None:
     """Play on an executor of the user's, which may be on other machines: the files come back with the answer."""
-    futures: dict[Future[Answer], Job] = {}
+    futures: dict[Future[list[Answer]], Batch] = {}
     try:
-        for job in jobs:
-            futures[executor.submit(worker.play, job.scenario, job.seed, None)] = job
+        for batch in batches:
+            futures[executor.submit(worker.play_all, [(job.scenario, job.seed, None) for job in batch])] = batch
         while futures:
             finished, _ = wait(futures, return_when=FIRST_COMPLETED)
             for future in finished:
-                done(futures.pop(future), _answer(future))
+                batch = futures.pop(future)
+                for job, answer in zip(batch, _answers(future, len(batch)), strict=True):
+                    done(job, answer)
     finally:
         for future in futures:
             future.cancel()
 
 
-def _answer(future: Future[Answer]) -> Answer:
+def _answers(future: Future[list[Answer]], jobs: int) -> list[Answer]:
     try:
         return future.result()
     except Exception as problem:  # of the executor itself: a lost worker, a broken pool
-        return {"problem": f"the executor could not play it: {worker.sentence(problem)}"}
+        return [{"problem": f"the executor could not play it: {worker.sentence(problem)}"}] * jobs
 
 
-def play_here(workers: int, jobs: Iterable[Job], done: Done) -> None:
-    """Play in processes of this machine, one run each at a time.
+def play_here(workers: int, batches: Iterable[Batch], done: Done) -> None:
+    """Play in processes of this machine, one batch each at a time.
 
     When a worker is killed, Python gives up the whole pool and does not say which run was to blame. So we make a new
     pool and play the runs that were under way one at a time; a run whose worker dies thrice while it is alone fails.
     """
-    waiting, suspects = deque(jobs), deque[Job]()
+    waiting, suspects = deque(batches), deque[Job]()
     deaths: Counter[Path] = Counter()
     fruitless = 0
     crew = _Crew(workers)
     try:
         while waiting or suspects:
             alone = bool(suspects)
-            source = deque([suspects.popleft()]) if alone else waiting
+            source = deque([(suspects.popleft(),)]) if alone else waiting
             answered, lost = crew.play(source, done)
             if alone:
-                suspects.extend(source)  # not even begun: a worker had died while it was idle
+                suspects.extend(job for batch in source for job in batch)  # not begun: a worker had died while idle
             if not crew.broken:
                 continue
             crew.renew()
@@ -80,7 +86,7 @@ def play_here(workers: int, jobs: Iterable[Job], done: Done) -> None:
                 else:
                     done(job, {"problem": "its worker process was killed again and again (out of memory?)"})
             if fruitless == FRUITLESS_POOLS:
-                for job in (*suspects, *waiting):
+                for job in (*suspects, *(job for batch in waiting for job in batch)):
                     done(job, {"problem": "not played, since worker processes keep dying (out of memory?)"})
                 return
     finally:
@@ -102,34 +108,36 @@ class _Crew:
         theirs, self.lifeline = self.context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(self.workers, self.context, initializer=worker.start, initargs=(theirs,))
 
-    def play(self, jobs: deque[Job], done: Done) -> tuple[int, list[Job]]:
-        """Take jobs until none is left or the pool breaks; how many were answered, and those that were lost.
+    def play(self, batches: deque[Batch], done: Done) -> tuple[int, list[Job]]:
+        """Take batches until none is left or the pool breaks; how many jobs were answered, and those that were lost.
 
-        No more jobs are handed out than there are workers, so that only runs under way can be lost.
+        No more batches are handed out than there are workers, so that only runs under way can be lost.
         """
-        running: dict[Future[Answer], Job] = {}
+        running: dict[Future[list[Answer]], Batch] = {}
         answered, lost = 0, list[Job]()
         while True:
-            while jobs and not self.broken and len(running) < self.workers:
+            while batches and not self.broken and len(running) < self.workers:
+                work = [(job.scenario, job.seed, str(job.directory)) for job in batches[0]]
                 try:
-                    future = self.pool.submit(worker.play, jobs[0].scenario, jobs[0].seed, str(jobs[0].directory))
+                    future = self.pool.submit(worker.play_all, work)
                 except BrokenExecutor:
                     self.broken = True
                     break
-                running[future] = jobs.popleft()
+                running[future] = batches.popleft()
             if not running:
                 return answered, lost
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
-                job = running.pop(future)
+                batch = running.pop(future)
                 try:
-                    answer = future.result()
+                    answers = future.result()
                 except BrokenExecutor:
                     self.broken = True
-                    lost.append(job)
+                    lost += batch
                     continue
-                answered += 1
-                done(job, answer)
+                answered += len(batch)
+                for job, answer in zip(batch, answers, strict=True):
+                    done(job, answer)
 
     def stop(self) -> None:
         self.lifeline.close()

@@ -10,6 +10,7 @@ from typing import Any
 
 from feelstream.errors import RunError
 from feelstream.experiment import store, worker
+from feelstream.experiment.batches import batches
 from feelstream.experiment.identity import run_name, same_identity
 from feelstream.experiment.plan import Plan
 from feelstream.experiment.pool import Job, play_here, play_on
@@ -115,9 +116,9 @@ def _execute(
 
     report()
     if jobs and executor is not None:
-        play_on(executor, jobs.values(), done)
+        play_on(executor, batches(jobs.values(), workers), done)
     elif jobs:
-        play_here(min(workers, len(jobs)), jobs.values(), done)
+        play_here(min(workers, len(jobs)), batches(jobs.values(), workers), done)
 
     failures = [
         Failure(arm.label, seed, problems.get(arm.label) or reasons.get(path or Path(), reason))

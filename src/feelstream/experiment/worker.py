@@ -1,7 +1,8 @@
 """What happens in a worker process. Arguments and answers are plain values, so that any executor can carry them.
 
 A run is always played in a directory, because only there it can be resumed. A worker of our own process pool plays
-straight in the results, so a killed call loses at most the second since the last checkpoint. A worker of any other
+straight in the results, so a killed call loses at most the second since the last checkpoint. Of a batch of short runs
+a killed call loses the one under way: each is played in memory and appears in the results whole. A worker of any other
 executor may sit on another machine: it plays in a temporary directory and sends the files back, and the caller
 stores them. No shared file system is needed, and the files are the same bytes either way.
 """
@@ -10,10 +11,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import tempfile
 import threading
 import traceback
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic, sleep
@@ -21,7 +24,7 @@ from typing import Any
 
 from feelstream.errors import BusyError, FeelstreamError
 from feelstream.experiment.identity import identity
-from feelstream.run import simulate_in
+from feelstream.run import simulate, simulate_in
 from feelstream.scenario.files import from_dict
 
 BUSY_SECONDS = 20.0
@@ -50,6 +53,27 @@ def identify(scenario: dict[str, Any]) -> Answer:
         return {"identity": identity(from_dict(scenario))}
     except Exception as problem:
         return {"problem": explain(problem)}
+
+
+def play_all(work: Sequence[tuple[dict[str, Any], int, str | None]]) -> list[Answer]:
+    """Play one run, or a batch of short ones, in this order; an answer for each. work: scenario, seed, directory."""
+    alone = len(work) == 1
+    return [play(*job) if alone or job[2] is None else play_briefly(job[0], job[1], job[2]) for job in work]
+
+
+def play_briefly(scenario: dict[str, Any], seed: int, directory: str) -> Answer:
+    """Play a run in memory and move its files into place: for runs that are over before a checkpoint would be taken."""
+    path = Path(directory)
+    incoming = path.with_name(f".{path.name}.tmp")
+    try:
+        settings = from_dict(scenario)
+        shutil.rmtree(incoming, ignore_errors=True)
+        simulate(settings, seed, threads=1).save(incoming)
+        shutil.rmtree(path, ignore_errors=True)  # an unfinished one
+        os.replace(incoming, path)
+        return {}
+    except Exception as problem:
+        return {"problem": explain(problem), "disk_full": is_disk_full(problem)}
 
 
 def play(scenario: dict[str, Any], seed: int, directory: str | None) -> Answer:

@@ -1,0 +1,47 @@
+"""Which runs go to a worker together.
+
+A plan may have tens of thousands of runs of a few hundredths of a second each. Handed out one by one, each would pay
+for its own checkpoints and its own arrivals; in a batch, runs that meet the same arrivals follow each other and share
+them (feelstream.data.streaming keeps the last).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from feelstream.experiment.identity import canonical
+from feelstream.experiment.pool import Batch, Job
+
+SHORT = 50_000  # rows of devices × rounds up to which a run without learning is over in moments
+AT_MOST = 64  # runs in a batch: what a killed call may have to play again is less than this
+
+
+def batches(jobs: Iterable[Job], workers: int) -> list[Batch]:
+    """All jobs in batches: long runs alone and first, short ones by the arrivals they meet.
+
+    Batches are made small enough that every worker gets several.
+    """
+    jobs = list(jobs)
+    short = [job for job in jobs if is_short(job.scenario)]
+    size = max(1, min(AT_MOST, len(short) // (4 * workers)))
+    worlds: dict[str, list[Job]] = {}
+    for job in short:
+        worlds.setdefault(_world(job), []).append(job)
+    in_order = [job for world in worlds.values() for job in world]
+    together = [tuple(in_order[start : start + size]) for start in range(0, len(in_order), size)]
+    return [*((job,) for job in jobs if not is_short(job.scenario)), *together]
+
+
+def is_short(scenario: dict[str, Any]) -> bool:
+    """No learning, no device table, and few rounds: the run needs no checkpoint."""
+    system = scenario["system"]
+    schedule_only = scenario["learning"]["engine"] == "none" and scenario["trace"]["level"] == "rounds"
+    return schedule_only and system["devices"] * system["rounds"] <= SHORT
+
+
+def _world(job: Job) -> str:
+    """Equal for runs whose samples arrive at the same devices at the same times."""
+    data = job.scenario["data"]
+    arriving = {key: data[key] for key in ("dataset", "samples", "partition", "arrivals")}
+    return canonical([job.scenario["system"], arriving, job.seed])
