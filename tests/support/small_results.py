@@ -5,12 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from played import NASTY, SMALL, played
 
 import feelstream as fs
 from feelstream import report
 from feelstream.experiment import Arm, Plan, Results
 from feelstream.experiment import paper as reproduce
+
+# The paper's plan, small enough to play in a second: no learning, few rounds.
+SMALL = (
+    "system.rounds=6",
+    "system.devices=8",
+    "data.dataset=synthetic",
+    "data.samples=400",
+    "data.fresh=per_round",
+    "learning.engine=none",
+)
+NASTY = "</script><img src=x onerror=alert(1)> & \"quoted\" 'label' [red]"
+
+
+def played(plan: Plan, runs: Path) -> Results:
+    """Results of a plan, played here and now: the tests of this package are not about workers."""
+    directories = {}
+    for number, arm in enumerate(plan.arms):
+        for seed in plan.seeds:
+            path = runs / f"{number}-{seed}"
+            fs.simulate(arm.scenario, seed).save(path)
+            directories[arm.label, seed] = path
+    return Results(plan, directories, [])
 
 
 @pytest.fixture(scope="session")
