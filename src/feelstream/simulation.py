@@ -30,6 +30,7 @@ class Simulation:
     ) -> None:
         self.scenario, self.seed, self.learner = scenario, seed, learner
         self.policy, self.system = scenario.policy, scenario.known_system(classes)
+        self._budgets = scenario.system
         self.world = World(scenario, seed, labels, classes)
         self.server = ServerState.first(self.policy, self.system)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
@@ -73,6 +74,12 @@ class Simulation:
         record = replace(record, evaluation=self._evaluate(t))
         self._lap("evaluate", clock)
         return record
+
+    def schedule_by(self, scenario: Scenario) -> None:
+        """From the next round on, take policy and budgets from this scenario; the world and the learning stay."""
+        if scenario.policy != self.policy or scenario.system != self._budgets:
+            self.policy, self.system = scenario.policy, scenario.known_system(self.system.classes)
+            self._budgets = scenario.system
 
     def _observe(self, t: int) -> Observation:
         stream = self.world.stream

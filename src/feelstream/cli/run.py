@@ -17,7 +17,7 @@ from feelstream.cli.common import (
     plain_table,
     progress_bar,
 )
-from feelstream.run import Run, simulate, simulate_in
+from feelstream.run import Change, Run, simulate, simulate_in
 from feelstream.scenario import files as scenario_files
 from feelstream.scheduling import RoundRecord
 
@@ -29,6 +29,14 @@ def run(
     scenario: ScenarioArgument,
     seed: SeedOption = 0,
     overrides: SetOption = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--change",
+            metavar="ROUND:FIELD=VALUE",
+            help="Change policy.V, policy.size or system.energy_budget_j from a round on; repeatable.",
+        ),
+    ] = None,
     directory: Annotated[
         Path | None, typer.Option("--out", help="Run directory; an interrupted run in it is continued.")
     ] = None,
@@ -36,6 +44,7 @@ def run(
 ) -> None:
     """Play one scenario and say how it went."""
     settings = scenario_files.load(scenario, overrides or ())
+    changed = [Change.parse(text) for text in changes or ()]
     bar = progress_bar()
     task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
 
@@ -45,12 +54,13 @@ def run(
 
     try:
         if directory is None:
-            finished = simulate(settings, seed, threads=threads, progress=show)
+            finished = simulate(settings, seed, changes=changed, threads=threads, progress=show)
         else:
             finished = simulate_in(
                 directory,
                 settings,
                 seed,
+                changes=changed,
                 threads=threads,
                 progress=show,
                 resumed=lambda round: bar.update(task, completed=round, note="resumed"),

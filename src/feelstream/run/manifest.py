@@ -20,7 +20,7 @@ from feelstream.version import __version__
 
 FORMAT = 2  # 2: devices.parquet has the column `available`
 # In the order in which a user sees to them.
-DECIDES = ("format", "seed", "scenario", "files", "data", "engine", "feelstream")
+DECIDES = ("format", "seed", "scenario", "changes", "files", "data", "engine", "feelstream")
 
 
 def describe(scenario: Scenario, seed: int, dataset: Dataset, learner: Learner | None) -> dict[str, Any]:
@@ -67,12 +67,13 @@ def read_about(directory: Path) -> dict[str, Any]:
 def check_same_run(directory: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Going on is only right if everything that decides the outcome, and is in `wanted`, is as it was."""
     for what in DECIDES:
-        if what not in wanted:
+        if what not in wanted and not (what == "changes" and what in stored):
             continue
-        old, new = _plain(stored.get(what)), _plain(wanted[what])
+        old, new = _plain(stored.get(what)), _plain(wanted.get(what))
         if old != new:
+            another = "other" if what == "changes" else "another"
             raise RunError(
-                f"{directory} holds a run with another {what}{_difference(old, new)}; "
+                f"{directory} holds a run with {another} {what}{_difference(old, new)}; "
                 "choose another directory or remove it"
             )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +23,7 @@ from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
 from feelstream.run import trace
+from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     read_table,
@@ -65,9 +66,19 @@ class Run:
         return path
 
 
-def simulate(scenario: Scenario, seed: int = 0, *, threads: int | None = None, progress: Progress | None = None) -> Run:
-    """Play a scenario to its end and keep the tables in memory."""
-    simulation, about = _prepare(scenario, seed, threads)
+def simulate(
+    scenario: Scenario,
+    seed: int = 0,
+    *,
+    changes: Iterable[Change] = (),
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Play a scenario to its end and keep the tables in memory.
+
+    changes: of V, size or budget, each from a given round on.
+    """
+    simulation, about = prepare(scenario, seed, threads, changes)
     start = perf_counter()
     rows = trace.Rows(full=scenario.trace.level == "full")
     taken: list[trace.Tables] = []
@@ -92,6 +103,7 @@ def simulate_in(
     scenario: Scenario,
     seed: int = 0,
     *,
+    changes: Iterable[Change] = (),
     threads: int | None = None,
     progress: Progress | None = None,
     resumed: Callable[[int], None] | None = None,
@@ -105,9 +117,10 @@ def simulate_in(
     A directory that holds another run (seed, scenario, data, engine), or anything else, is refused and left alone. So
     is a run whose checkpoint or rows are damaged, which no kill can do: nothing is thrown away unasked.
     """
+    changes = in_order(scenario, changes)
     return play_in(
-        directory, scenario, seed, lambda: _prepare(scenario, seed, threads),
-        progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
+        directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes),
+        changes=changes, progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
     )  # fmt: skip
 
 
@@ -117,6 +130,7 @@ def play_in(
     seed: int,
     prepare: Callable[[], tuple[Player, dict[str, Any]]],
     *,
+    changes: Sequence[Change] = (),
     progress: Progress | None = None,
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float | None = None,
@@ -136,7 +150,8 @@ def play_in(
             raise RunError(f"{path} is not empty and not a run directory; choose another")
         if stored is not None and stored["status"] == "complete":
             settings = scenario.as_dict()
-            check_same_run(path, stored, {"seed": seed, "scenario": settings, "files": named_files(settings)})
+            wanted = {"seed": seed, "scenario": settings, "files": named_files(settings)}
+            check_same_run(path, stored, wanted | _noted(scenario, changes))
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return _read(path, scenario, stored)
         player, about = prepare()
@@ -216,14 +231,24 @@ def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dat
     return load_dataset(name, samples=samples)
 
 
-def _prepare(scenario: Scenario, seed: int, threads: int | None) -> tuple[Simulation, dict[str, Any]]:
+def prepare(
+    scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change] = ()
+) -> tuple[ChangingSimulation, dict[str, Any]]:
+    """A simulation before its first round, and what run.json is to say of it."""
+    changes = in_order(scenario, changes)
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
     if seed < 0:
         raise RunError(f"the seed must be 0 or more, not {seed}")
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner)
-    return simulation, describe(scenario, seed, dataset, learner)
+    about = describe(scenario, seed, dataset, learner) | _noted(scenario, changes)
+    return ChangingSimulation(simulation, changes), about
+
+
+def _noted(scenario: Scenario, changes: Sequence[Change]) -> dict[str, Any]:
+    """What run.json says of changes: nothing where there are none."""
+    return {"changes": as_list(scenario, changes)} if changes else {}
 
 
 def _write_tables(path: Path, rounds: pl.DataFrame, devices: pl.DataFrame | None) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -66,15 +67,16 @@ def read_rounds(directory: Path, settings: Settings) -> Table:
     return Table(np.arange(1, settings.T + 1), *_arrays(path, frame, ROUND_COLUMNS, (settings.T,)))
 
 
-def read_blocks(directory: Path, settings: Settings) -> Iterator[Block]:
-    """devices.parquet in blocks of rounds, in order."""
+def read_blocks(directory: Path, settings: Settings, phases: Iterable[int] = (1,)) -> Iterator[Block]:
+    """devices.parquet in blocks of rounds, in order; a block ends where one of the phases begins."""
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
     _check_shape(path, columns, settings.T * K, f"{settings.T} rounds of {K} devices")
     step = max(1, BLOCK_ROWS // K)
     last: dict[str, Array] | None = None
-    for start in range(0, settings.T, step):
-        R = min(step, settings.T - start)
+    starts = sorted({*range(0, settings.T, step), *(first - 1 for first in phases)})
+    for start, end in pairwise([*starts, settings.T]):
+        R = end - start
         frame = _load(path, start * K, R * K, list(columns))
         values, nulls = _arrays(path, frame, columns, (R, K), settings.classes)
         if not settings.deployed:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from feelstream.verification.changes import phases
 from feelstream.verification.decisions import rules_for
 from feelstream.verification.energy import check_queues
 from feelstream.verification.findings import Findings, Report, Stage
@@ -34,7 +35,9 @@ def verify(path: str | PathLike[str]) -> Report:
         if settings.trace_level == "full":
             _check_devices(found, settings, directory, rounds)
         else:
-            rules_for(settings.policy).planned(found, settings, rounds, rounds["scheduled"])
+            for phase in phases(settings):
+                part = _rows(rounds, phase.first, phase.end)
+                rules_for(settings.policy).planned(found, phase.settings, part, part["scheduled"])
             check_counts(found, settings, rounds)
             found.notes.update({stage: NOT_STORED for stage in Stage if stage not in (Stage.INPUTS, Stage.ROUND)})
         check_round_inputs(found, rounds)
@@ -45,14 +48,17 @@ def verify(path: str | PathLike[str]) -> Report:
 def _check_devices(found: Findings, s: Settings, directory: Path, rounds: Table) -> None:
     found.notes[Stage.DECISION] = rules_for(s.policy).note
     totals = RunningTotals(s.K)
-    for block in read_blocks(directory, s):
-        _check_block(found, s, block, _rows(rounds, block))
+    parts = phases(s)
+    for block in read_blocks(directory, s, [phase.first for phase in parts]):
+        present = next(phase.settings for phase in parts if block.rounds[0] < phase.end)
+        _check_block(found, present, block, _rows(rounds, block.rounds[0], block.rounds[-1] + 1))
         if found.first is not None:
             # Later blocks hold later rounds, so the first disagreement is known.
             found.notes[Stage.WHOLE_RUN] = "not reached"
             return
         totals.add(block)
-    check_whole_run(found, s, totals, rules_for(s.policy).least_energy(s, totals.beta))
+    least_j = np.min([rules_for(s.policy).least_energy(phase.settings, totals.beta) for phase in parts], axis=0)
+    check_whole_run(found, s, totals, least_j)
 
 
 def _check_block(found: Findings, s: Settings, block: Block, rounds: Table) -> None:
@@ -70,10 +76,11 @@ def _check_block(found: Findings, s: Settings, block: Block, rounds: Table) -> N
     check_totals(found, block, rounds)
 
 
-def _rows(rounds: Table, block: Block) -> Table:
-    part = slice(block.rounds[0] - 1, block.rounds[-1])
+def _rows(rounds: Table, first: int, end: int) -> Table:
+    """The rounds first, …, end − 1."""
+    part = slice(first - 1, end - 1)
     return Table(
-        block.rounds,
+        rounds.rounds[part],
         {name: column[part] for name, column in rounds.values.items()},
         {name: column[part] for name, column in rounds.nulls.items()},
     )

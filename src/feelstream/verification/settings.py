@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,14 @@ OUR_POLICIES = (
     "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
     "fedcs", "power_of_choice", "oort", "ocean", "myopic_energy", "importance_greedy", "select_all",
 )  # fmt: skip
+
+
+class Change(NamedTuple):
+    """From this round on, one of the settings V, size and budget_j has another value."""
+
+    round: int
+    setting: str
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,7 @@ class Settings:
     eval_every: int
     trace_level: str
     deployed: bool  # real devices: what is not heard of them is not known
+    changes: tuple[Change, ...] = ()  # by round
 
 
 class _Section:
@@ -112,6 +121,11 @@ class _Section:
             raise RunError(f"run.json: {self.name} must be a list of {count} numbers.")
         return [_Section(value, f"{self.name}[{i}]") for i, value in enumerate(self.tree)]
 
+    def entries(self) -> list[_Section]:
+        if not isinstance(self.tree, list):
+            raise RunError(f"run.json: {self.name} must be a list.")
+        return [_Section(value, f"{self.name}[{i}]") for i, value in enumerate(self.tree)]
+
     def weight(self) -> float:
         """V: a number of at least 0, or the string "inf"."""
         value = math.inf if self.tree == "inf" else self.number()
@@ -138,7 +152,8 @@ def read_settings(directory: Path) -> Settings:
         raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
-    return _settings(root["scenario"], root.get("data"), deployed)
+    settings = _settings(root["scenario"], root.get("data"), deployed)
+    return replace(settings, changes=_changes(root.get("changes"), settings))
 
 
 def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Settings:
@@ -146,8 +161,6 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
     policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
     name = str(policy["name"].tree)
     K = system["devices"].whole()
-    budget = system["energy_budget_j"]
-    budget_j = [item.number() for item in budget.items(K)] if isinstance(budget.tree, list) else [budget.number()] * K
     low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
     low_gain, high_gain = (item.ratio() for item in radio["gain_db"].items(2))
     classes = data.get("classes") if data else None
@@ -159,7 +172,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         K=K,
         T=system["rounds"].whole(),
         round_s=system["round_s"].positive(),
-        budget_j=np.array(budget_j),
+        budget_j=_budget(system["energy_budget_j"], K),
         cycles=cpu["cycles"].positive(),
         power_coefficient=cpu["power_coefficient"].number(),
         frequency_hz=(low_hz, high_hz),
@@ -192,6 +205,28 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
     )
+
+
+def _budget(budget: _Section, K: int) -> Array:
+    """E^avg [K]: one number for all, or one each."""
+    many = isinstance(budget.tree, list)
+    return np.array([item.number() for item in budget.items(K)] if many else [budget.number()] * K)
+
+
+def _changes(changes: _Section | None, s: Settings) -> tuple[Change, ...]:
+    found: list[Change] = []
+    for entry in changes.entries() if changes else []:
+        round, value = entry["round"].whole(), entry["value"]
+        if not (found[-1].round if found else 1) <= round <= s.T:
+            raise RunError(f"run.json: {entry.name}.round must be in order and at most {s.T}, not {round}.")
+        match entry["field"].one_of("policy.V", "policy.size", "system.energy_budget_j"):
+            case "policy.V":
+                found.append(Change(round, "V", value.weight()))
+            case "policy.size":
+                found.append(Change(round, "size", value.whole()))
+            case _:
+                found.append(Change(round, "budget_j", _budget(value, s.K)))
+    return tuple(found)
 
 
 def _metric(policy: str, metric: _Section | None) -> str:

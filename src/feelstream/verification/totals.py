@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from feelstream.verification.changes import phases
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import Settings
@@ -90,4 +91,6 @@ def check_counts(found: Findings, s: Settings, rounds: Table) -> None:
     before = np.concatenate([[0.0], queue[:-1]])
     rule = "the mean queue grows by no more than the mean energy, and falls by no more than the mean budget"
     most("queue_mean_j", queue, before + energy, rule)
-    least("queue_mean_j", queue + s.budget_j.mean(), before + energy, rule)
+    parts = phases(s)
+    budget_mean_j = np.repeat([part.settings.budget_j.mean() for part in parts], [p.end - p.first for p in parts])
+    least("queue_mean_j", queue + budget_mean_j, before + energy, rule)

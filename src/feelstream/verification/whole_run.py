@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from feelstream.verification.changes import phases
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import surrogate_energy_j, surrogate_time_s
 from feelstream.verification.reading import Block
@@ -33,11 +34,13 @@ class RunningTotals:
 
 
 def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: Array | None = None) -> None:
-    """(1/T)ΣE ≤ E^avg + Q(T+1)/T for every device; with `cap` and finite V also the bound on its queue.
+    """(1/T)ΣE ≤ (1/T)ΣE^avg + Q(T+1)/T for every device; with `cap` and finite V also the bound on its queue.
 
     least_j [K]: no device was ever scheduled at a planned energy below this; by default E~_min.
     """
-    mean, bound = run.energy_j / s.T, s.budget_j + run.queue_end_j / s.T
+    parts = phases(s)
+    budget_mean_j = sum(((p.end - p.first) / s.T * p.settings.budget_j for p in parts), np.zeros(s.K))
+    mean, bound = run.energy_j / s.T, budget_mean_j + run.queue_end_j / s.T
     bad = ~(mean <= bound * (1 + RELATIVE))
     rule = "a device's mean energy is at most its budget plus its last queue over the number of rounds"
     found.flag(
@@ -46,12 +49,15 @@ def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: A
         np.array([s.T]),
         bad[None],
         run.queue_end_j,
-        (mean - s.budget_j) * s.T,
+        (mean - budget_mean_j) * s.T,
         rule,
     )
     found.notes[Stage.WHOLE_RUN] = "mean energy against budget"
-    if s.cardinality == "cap" and s.V is not None and math.isfinite(s.V) and s.metric != "own":
-        _check_queue_bound(found, s, run, s.V, least_planned_energy_j(s, run.beta) if least_j is None else least_j)
+    V = max(math.inf if part.settings.V is None else part.settings.V for part in parts)
+    if s.cardinality == "cap" and math.isfinite(V) and s.metric != "own":
+        least_j = least_planned_energy_j(s, run.beta) if least_j is None else least_j
+        budget_least_j = np.min([part.settings.budget_j for part in parts], axis=0)
+        _check_queue_bound(found, s, run, V, least_j, budget_least_j)
         found.notes[Stage.WHOLE_RUN] += "; queue bound of cap, with the largest energy that occurred"
 
 
@@ -62,13 +68,16 @@ def least_planned_energy_j(s: Settings, beta: Array) -> Array:
     return surrogate_energy_j(s, np.full(s.K, slowest_hz), beta, max(s.size or 0, 1))
 
 
-def _check_queue_bound(found: Findings, s: Settings, run: RunningTotals, V: float, least_j: Array) -> None:
+def _check_queue_bound(
+    found: Findings, s: Settings, run: RunningTotals, V: float, least_j: Array, budget_j: Array
+) -> None:
     """Q_k ≤ V·I_max/E~_min + E_max − E^avg with I_max = K + 2.
 
     A device is scheduled only while Q·E~ < V·I ≤ V·I_max, and then its queue grows by at most E_max − E^avg.
+    V is the largest and E^avg [K] the least that was ever in force.
     E_max is the device's greatest energy in this run, which the argument above permits on every path.
     """
-    bound = np.maximum(V * (s.K + 2) / least_j + run.energy_max_j - s.budget_j, 0.0)
+    bound = np.maximum(V * (s.K + 2) / least_j + run.energy_max_j - budget_j, 0.0)
     for k in np.flatnonzero(~(run.queue_max_j <= bound * (1 + RELATIVE))):
         over = np.arange(s.K) == k
         rule = "under cap, a queue is at most V·(K+2)/E~_min + E_max − budget"

@@ -1,0 +1,97 @@
+"""V, size and budget that change while a run is under way: the run heeds them, run.json notes them, verify too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import small
+
+import feelstream as fs
+from feelstream.errors import RunError, ScenarioError
+from feelstream.run import Change, simulate, simulate_in
+from feelstream.verification import verify
+
+CHANGES = (Change(3, "policy.V", "0.4"), Change(5, "policy.size", "3"), Change(6, "system.energy_budget_j", "0.02"))
+
+
+def tables(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.glob("*.parquet"))}
+
+
+@pytest.mark.parametrize("cardinality", ["exact", "cap", "free"])
+@pytest.mark.parametrize("level", ["full", "rounds"])
+def test_a_run_with_changes_verifies(tmp_path: Path, cardinality: str, level: str) -> None:
+    scenario = small(f"policy.cardinality={cardinality}", f"trace.level={level}")
+    run = simulate(scenario, 2, changes=CHANGES)
+    assert verify(run.save(tmp_path / "run")).ok
+    noted = [(change["round"], change["field"], change["value"]) for change in run.about["changes"]]
+    assert noted == [(3, "policy.V", 0.4), (5, "policy.size", 3), (6, "system.energy_budget_j", 0.02)]
+
+
+def test_nothing_changes_before_its_round_and_all_of_it_from_then_on() -> None:
+    plain, changed = simulate(small(), 2), simulate(small(), 2, changes=CHANGES)
+    assert plain.devices is not None
+    assert changed.devices is not None
+    assert changed.rounds["scheduled"].to_list() == [2, 2, 2, 2, 3, 3, 3, 3]
+    for t in (1, 2):
+        assert plain.devices.filter(round=t).equals(changed.devices.filter(round=t))
+    # score = Q·E~ − V·I, so the difference of scores between two V in the same state is their difference times I.
+    third, other = (run.devices.filter(round=3, feasible=True) for run in (plain, changed))
+    np.testing.assert_allclose(third["score"] - other["score"], (0.4 - 0.05) * third["importance"], rtol=1e-9)
+    # Who is idle loses the budget in force, 0.02 J from round 6 on.
+    idle = changed.devices.filter(round=6, scheduled=False)
+    expected = np.maximum(idle["queue_j"].to_numpy() - 0.02, 0)
+    np.testing.assert_allclose(idle["queue_next_j"], expected, rtol=1e-12)
+
+
+def test_an_interrupted_run_with_changes_ends_in_the_same_bytes_and_other_changes_are_refused(tmp_path: Path) -> None:
+    def stop(record) -> None:
+        if record.observation.round == 5:
+            raise KeyboardInterrupt
+
+    simulate_in(tmp_path / "alone", small(), 2, changes=CHANGES)
+    with pytest.raises(KeyboardInterrupt):
+        simulate_in(tmp_path / "run", small(), 2, changes=CHANGES, progress=stop, checkpoint_s=0)
+    for others in ((), CHANGES[:1]):
+        with pytest.raises(RunError, match="other changes"):
+            simulate_in(tmp_path / "run", small(), 2, changes=others)
+    simulate_in(tmp_path / "run", small(), 2, changes=CHANGES)
+    assert tables(tmp_path / "run") == tables(tmp_path / "alone")
+    with pytest.raises(RunError, match="other changes"):
+        simulate_in(tmp_path / "run", small(), 2)
+
+
+@pytest.mark.parametrize(("field", "value"), [("V", 0.41), ("size", 2), ("energy_budget_j", 0.021)])
+def test_verify_sees_a_change_that_was_noted_wrongly(tmp_path: Path, field: str, value: float) -> None:
+    path = simulate(small(), 2, changes=CHANGES).save(tmp_path / "run") / "run.json"
+    about = json.loads(path.read_text())
+    for change in about["changes"]:
+        if change["field"].endswith(field):
+            change["value"] = value
+    path.write_text(json.dumps(about))
+    found = verify(tmp_path / "run").disagreement
+    assert found is not None
+    assert found.round == {"V": 3, "size": 5, "energy_budget_j": 6}[field]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("9:policy.V=0.1", "policy.V: must change in a round from 1 to 8, not 9"),
+        ("2:policy.V=-1", "policy.V: must be greater than 0, not -1"),
+        ("2:policy.size=99", "policy.size: must be at most system.devices"),
+        ("2:cpu.cycles=1", "cpu.cycles: cannot change during a run"),
+        ("policy.V=1", "must read round:section.field=value"),
+    ],
+)
+def test_impossible_changes_are_refused_in_a_sentence(change: str, sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        simulate(small(), 2, changes=[Change.parse(change)])
+
+
+def test_a_policy_without_v_has_none_to_change() -> None:
+    with pytest.raises(ScenarioError, match=r"policy\.V: there is no such field in random"):
+        simulate(fs.preset("tiny", ["policy.name=random"]), changes=[Change(2, "policy.V", "1")])
