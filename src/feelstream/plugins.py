@@ -65,7 +65,8 @@ T = TypeVar("T")
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, 1)
+    """A hint for a mistyped name, with a space behind it; empty where nothing known is close. `v` is close to `V`."""
+    close = [other for other in known if other.lower() == name.lower()] or get_close_matches(name, known, 1)
     return f"did you mean '{close[0]}'? " if close else ""
 
 

@@ -4,86 +4,130 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results, leaderboard, statistics
 from feelstream.experiment.measures import COLUMNS, MEASURES, participation
-from feelstream.policies import POLICIES
+from feelstream.plugins import did_you_mean
+from feelstream.policies import POLICIES, Policy
+from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
+from feelstream.scenario.overrides import AnyOverride, Override, Typed, parsed
+
+Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
 CURVES = ("accuracy", "loss", "energy_mean_cum_j", "queue_mean_j")
 QUANTITIES = tuple(leaderboard.MEASURES)
 
 
 def arms(
-    source: str | Path, policies: Sequence[str] = (), overrides: Iterable[str] = (), vary: Iterable[str] = ()
+    source: str | Path | Scenario,
+    policies: Sequence[str | Policy] = (),
+    overrides: Iterable[AnyOverride] = (),
+    vary: Iterable[str | Varied] = (),
 ) -> tuple[Arm, ...]:
     """An arm for each policy at each point of the grid.
 
-    policies: names, `file.py:Class`, either with fields as in `lyapunov(V=0.1,metric=amount)`, or `all`; none: that
-    of the scenario. overrides: `section.field=value`. vary: `section.field=value,value,…`, every combination.
+    policies: names, `file.py:Class`, either with fields as in `lyapunov(V=0.1,metric=amount)`, or `all`, or objects;
+    none: that of the scenario. overrides: `section.field=value`. vary: `section.field=value,value,…`, for a grid.
     A field of a policy is passed over for policies that do not have it, if at least one of them does.
     """
-    overrides, grid = list(overrides), [_values(entry) for entry in vary]
-    wanted = [_policy(text) for text in _expanded(policies)] or [(None, [])]
-    fields = [_fields_of(name, source, overrides) for name, _ in wanted]
-    for field in [*(override.partition("=")[0].strip() for override in overrides), *(field for field, _ in grid)]:
+    changes = parsed(overrides)
+    grid = [_values(entry) if isinstance(entry, str) else entry for entry in vary]
+    wanted = [_Wanted.of(entry) for entry in _expanded(policies)] or [_Wanted()]
+    fields = [_fields_of(entry, source, changes) for entry in wanted]
+    for field in [*(override.field for override in changes), *(field for field, _ in grid)]:
         if field.startswith("policy.") and not any(field.removeprefix("policy.") in known for known in fields):
-            names = ", ".join(name or "the scenario's policy" for name, _ in wanted)
-            raise ScenarioError(f"{field}: there is no such field in {names}")
+            names = ", ".join(entry.label or "the scenario's policy" for entry in wanted)
+            last = field.removeprefix("policy.")
+            close = did_you_mean(last, sorted(set().union(*fields)))
+            raise ScenarioError(f"{field}: there is no such field in {names}{'; ' + close.strip() if close else ''}")
     found: dict[str, Arm] = {}
-    for (name, own), known in zip(wanted, fields, strict=True):
+    for entry, known in zip(wanted, fields, strict=True):
 
         def has(field: str, known: frozenset[str] = known) -> bool:
             return not field.startswith("policy.") or field.removeprefix("policy.") in known
 
-        base = [override for override in overrides if has(override.partition("=")[0].strip())]
-        base += [f"policy.name={name}"] if name else []
-        base += [f"policy.{setting}" for setting in own]
+        base = [override for override in changes if has(override.field)]
         axes = [(field, values) for field, values in grid if has(field)]
         for point in product(*(values for _, values in axes)):
-            settings = [f"{field}={value}" for (field, _), value in zip(axes, point, strict=True)]
-            scenario = load(source, [*base, *settings])
-            words = [f"{name or scenario.policy.plugin_name()}{'(' + ','.join(own) + ')' if own else ''}"]
-            words += [setting.removeprefix("policy.") for setting in settings]
+            settings = [Override(field, value) for (field, _), value in zip(axes, point, strict=True)]
+            scenario = _scenario(source, entry, [*base, *entry.fields, *settings])
+            words = [entry.label or scenario.policy.plugin_name()]
+            words += [str(setting).removeprefix("policy.") for setting in settings]
             found.setdefault(" ".join(words), Arm(" ".join(words), scenario))
     return tuple(found.values())
 
 
-def _expanded(policies: Iterable[str]) -> Iterable[str]:
-    for text in policies:
-        yield from POLICIES.names() if text.strip() == "all" else [text.strip()]
+@dataclass(frozen=True)
+class _Wanted:
+    """A policy that was asked for: by name with fields, as an object, or neither for the scenario's own."""
+
+    label: str = ""
+    name: str | None = None
+    fields: tuple[Override, ...] = ()
+    settings: Policy | None = None
+
+    @classmethod
+    def of(cls, entry: str | Policy) -> _Wanted:
+        """`name`, `name(field=value,…)` or an object; the label of an object has the fields that were set."""
+        if isinstance(entry, Policy):
+            own = ",".join(f"{field}={getattr(entry, field)}" for field in sorted(entry.model_fields_set))
+            name = entry.plugin_name().rpartition(":")[2]
+            return cls(f"{name}({own})" if own else name, settings=entry)
+        match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", entry)
+        own = _split(match[2]) if match and match[2] else []
+        if match is None or not all("=" in setting for setting in own):
+            raise ScenarioError(f"--policy '{entry}' must read name or name(field=value,…), as in lyapunov(V=0.1)")
+        name = match[1].strip()
+        label = f"{name}({','.join(own)})" if own else name
+        return cls(label, name, tuple(Override.parse(f"policy.{setting}") for setting in own))
 
 
-def _policy(text: str) -> tuple[str, list[str]]:
-    """`name` or `name(field=value,…)` → name and its fields."""
-    match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text)
-    own = _split(match[2]) if match and match[2] else []
-    if match is None or not all("=" in setting for setting in own):
-        raise ScenarioError(f"--policy '{text}' must read name or name(field=value,…), as in lyapunov(V=0.1)")
-    return match[1].strip(), own
+def _scenario(source: str | Path | Scenario, entry: _Wanted, overrides: Sequence[Override]) -> Scenario:
+    if entry.settings is not None:
+        return base_of(source, ()).with_(policy=entry.settings).overridden(overrides)
+    return base_of(source, [*overrides, *([Override("policy.name", entry.name)] if entry.name else [])])
 
 
-def _fields_of(name: str | None, source: str | Path, overrides: Sequence[str]) -> frozenset[str]:
+def base_of(source: str | Path | Scenario, overrides: Iterable[AnyOverride]) -> Scenario:
+    """A scenario from a preset's name, a TOML file or a scenario, with overrides."""
+    return source.overridden(overrides) if isinstance(source, Scenario) else load(source, overrides)
+
+
+def _expanded(policies: Iterable[str | Policy]) -> Iterable[str | Policy]:
+    for entry in policies:
+        if isinstance(entry, str):
+            yield from POLICIES.names() if entry.strip() == "all" else [entry.strip()]
+        else:
+            yield entry
+
+
+def _fields_of(entry: _Wanted, source: str | Path | Scenario, overrides: Sequence[Override]) -> frozenset[str]:
     try:
-        policy = POLICIES.lookup(name) if name else type(load(source, overrides).policy)
+        if entry.settings is not None:
+            policy = type(entry.settings)
+        else:
+            policy = POLICIES.lookup(entry.name) if entry.name else type(base_of(source, overrides).policy)
     except ScenarioError as problem:
-        raise problem if name is None else ScenarioError(f"policy.name: {problem}") from problem
+        raise problem if entry.name is None else ScenarioError(f"policy.name: {problem}") from problem
     return frozenset({"name", *policy.model_fields})
 
 
-def _values(text: str) -> tuple[str, list[str]]:
+def _values(text: str) -> Varied:
     field, equals, values = text.partition("=")
     found = _split(values)
     if not equals or "." not in field or not found:
         raise ScenarioError(f"--vary '{text}' must read section.field=value,value,…, as in policy.V=0.005,0.05,0.5")
     if field.strip() == "policy.name":
         raise ScenarioError("--vary policy.name: give each policy as --policy instead")
-    return field.strip(), found
+    return field.strip(), [Typed(value) for value in found]
 
 
 def _split(text: str) -> list[str]:

@@ -28,6 +28,7 @@ from feelstream.experiment import Arm, Plan
 from feelstream.plugins import did_you_mean
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import preset
+from feelstream.scenario.overrides import Override
 
 PLAN_PREFIX = "reproduce-"
 WITH_DATA = "data.eligible=with_data"
@@ -211,7 +212,7 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan
     for override in overrides:
         if override not in taken:
             preset("paper-iid", [override])  # a field that does not exist is named as such
-            raise ScenarioError(f"{override.partition('=')[0].strip()}: no run of {name} has this field to set")
+            raise ScenarioError(f"{Override.parse(override).field}: no run of {name} has this field to set")
     return Plan(PLAN_PREFIX + name, tuple(arms), tuple(seeds))
 
 
@@ -233,7 +234,7 @@ def _unchanged(label: str) -> Scenario:
 
 def _check_overrides(overrides: Sequence[str]) -> None:
     for override in overrides:
-        field = override.partition("=")[0].strip()
+        field = Override.parse(override).field
         for fixed in FIXED:
             if field == fixed or field.startswith(f"{fixed}."):
                 raise ScenarioError(
@@ -247,13 +248,13 @@ def _fits(scenario: Scenario, own: Sequence[str], override: str) -> bool:
 
     V = ∞ is what figures 2 and 3 are about, and eligibility what the figure with data is about, so they stay.
     """
-    name = override.partition("=")[0].strip()
-    section, _, field = name.rpartition(".")
-    if name == WITH_DATA.partition("=")[0]:
+    change = Override.parse(override)
+    section, field = change.section, change.last
+    if change.field == Override.parse(WITH_DATA).field:
         return WITH_DATA not in own
-    if section == "data.arrivals" and field in TruncatedNormal.model_fields:
+    if section == ("data", "arrivals") and field in TruncatedNormal.model_fields:
         return field in type(scenario.data.arrivals).model_fields  # uniform arrivals have no σ
-    if section != "policy":
+    if section != ("policy",):
         return True
     has_it = field in type(scenario.policy).model_fields
     return has_it and not (field == "V" and getattr(scenario.policy, "V", 0.0) == inf)

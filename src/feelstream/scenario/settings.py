@@ -6,10 +6,11 @@ the field when a scenario is printed as TOML.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
 from feelstream.data.datasets import NAMES
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
@@ -31,6 +32,8 @@ from feelstream.plugins import (
     from_table,
 )
 from feelstream.policies import POLICIES, Lyapunov, Policy
+from feelstream.scenario.overrides import AnyOverride, from_keywords, overridden
+from feelstream.scenario.problems import explain
 
 Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 
@@ -225,6 +228,39 @@ class Scenario(Settings):
                 f"radio.received_power_dbm: the mean SNR over the whole band must be between {least:g} and {most:g}, "
                 f"not {snr:g}"
             )
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Self:
+        """A scenario from nested tables; every problem becomes one sentence that names the field."""
+        try:
+            return cls.model_validate(table)
+        except ValidationError as problem:
+            raise ScenarioError(explain(problem, model=cls)) from problem
+
+    def with_(self, **changes: Any) -> Self:
+        """This scenario with some fields changed, checked like any other.
+
+        A field is named alone (`V`, `rounds`, `lr`) or with its section, as `**{"policy.V": 0.2}`; `policy`,
+        `partition`, `arrivals` and `buffer` take a name or an object. Another policy keeps the fields that both know.
+
+        >>> Scenario().with_(V=0.2, rounds=5).policy
+        Lyapunov(size=2, V=0.2, cardinality='exact', metric='combined')
+        >>> Scenario().with_(policy="random", **{"policy.size": 4}).policy
+        Random(size=4)
+        >>> Scenario().with_(V=-5)
+        Traceback (most recent call last):
+        feelstream.errors.ScenarioError: policy.V: must be greater than 0, not -5
+        """
+        return self.overridden(from_keywords(changes, self._tables(), type(self)))
+
+    def overridden(self, overrides: Iterable[AnyOverride]) -> Self:
+        """This scenario with overrides (`section.field=value`, or the type), checked like any other."""
+        return type(self).of(overridden(self._tables(), overrides, type(self)))
+
+    def _tables(self) -> dict[str, Any]:
+        """Nested tables, with policy, partition, … as the objects they are: they need not have a name to import."""
+        tables = {section: dict(getattr(self, section)) for section in type(self).model_fields if section != "policy"}
+        return {**tables, "policy": self.policy}
 
     def known_system(self, classes: int) -> System:
         """The constants that a server knows, as plain numbers and arrays."""

@@ -15,6 +15,7 @@ from feelstream.report.drawing.pareto import pareto_figure
 from feelstream.report.paper.origin import origin
 from feelstream.run.files import write_atomically
 from feelstream.scenario.files import presets
+from feelstream.scenario.overrides import Override
 
 HOW_TO_READ = """\
 ## How to read it
@@ -76,7 +77,7 @@ def _section(name: str, results: Results, changes: Sequence[str], pictures: Path
     summary = comparison.summarise(results, runs)
     about = presets().get(name, "")
     parts = [f"## {name}\n", f"{about}\n" if about else ""]
-    changed = {change.partition("=")[0].strip(): change for change in changes}
+    changed = {Override.parse(change).field: change for change in changes}
     if changed:
         parts.append(f"Changed from the scenario: {', '.join(f'`{change}`' for change in changed.values())}.\n")
     for number, (title, points) in enumerate(shown := worlds(results.plan, summary), start=1):

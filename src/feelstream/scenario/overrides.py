@@ -1,0 +1,255 @@
+"""Overrides: one field of a scenario set to another value, as users write it in text or in Python."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
+from feelstream.errors import ScenarioError
+from feelstream.plugins import Plugin, Registry, did_you_mean
+from feelstream.policies import POLICIES
+from feelstream.scenario.problems import explain
+
+# The tables whose fields depend on the name in them.
+NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
+    ("policy",): ("name", POLICIES),
+    ("data", "partition"): ("kind", PARTITIONS),
+    ("data", "arrivals"): ("kind", ARRIVALS),
+    ("data", "buffer"): ("kind", BUFFERS),
+}
+
+
+class Typed(str):
+    """A value as it was typed: what it stands for follows from the field it is for."""
+
+
+@dataclass(frozen=True)
+class Override:
+    """A field and its new value.
+
+    >>> str(Override.parse("policy.V = 0.1"))
+    'policy.V=0.1'
+    >>> Override("policy.V", 0.1).section
+    ('policy',)
+    """
+
+    field: str  # section.field
+    value: Any
+
+    def __post_init__(self) -> None:
+        if len(self.path) < 2 or not all(self.path):
+            raise ScenarioError(f"'{self}' must read section.field=value, for instance policy.V=0.1")
+
+    @classmethod
+    def parse(cls, text: str) -> Override:
+        """From `section.field=value`."""
+        field, equals, value = text.partition("=")
+        if not equals:
+            raise ScenarioError(f"'{text}' must read section.field=value, for instance policy.V=0.1")
+        return cls(field.strip(), Typed(value.strip()))
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return tuple(self.field.split("."))
+
+    @property
+    def section(self) -> tuple[str, ...]:
+        return self.path[:-1]
+
+    @property
+    def last(self) -> str:
+        return self.path[-1]
+
+    @property
+    def names_a_table(self) -> bool:
+        """Whether it switches to another policy, partition, … and so decides which fields there are."""
+        return self.section in NAMED_TABLES and self.last == NAMED_TABLES[self.section][0]
+
+    def __str__(self) -> str:
+        return f"{self.field}={self.value}"
+
+
+AnyOverride = str | Override
+
+
+def parsed(overrides: Iterable[AnyOverride]) -> list[Override]:
+    """All as the type; those that switch a table to another name come first."""
+    found = [entry if isinstance(entry, Override) else Override.parse(entry) for entry in overrides]
+    return sorted(found, key=lambda override: not override.names_a_table)
+
+
+def overridden(table: Mapping[str, Any], overrides: Iterable[AnyOverride], model: type[BaseModel]) -> dict[str, Any]:
+    """Nested tables with the overrides in them; `table` itself is left alone. model: whose fields they are."""
+    changed = copy.deepcopy(dict(table))
+    for override in parsed(overrides):
+        _apply(changed, override, model)
+    return changed
+
+
+def from_keywords(keywords: Mapping[str, Any], table: Mapping[str, Any], model: type[BaseModel]) -> list[Override]:
+    """Overrides from Python keywords.
+
+    A name with dots is the field itself (`**{"policy.V": 0.2}`). `policy`, `partition`, `arrivals` and `buffer` take a
+    name or an object. Any other name is looked for in the sections (`rounds`, `V`, `lr`), then in the tables of [data].
+    """
+    tables = {section[-1]: section for section in NAMED_TABLES}
+    found: list[Override] = []
+    for name, value in keywords.items():
+        if name in tables:
+            section = tables[name]
+            if isinstance(value, str):
+                found.append(Override(".".join((*section, NAMED_TABLES[section][0])), value))
+            else:
+                found.append(_WholeTable(f"{'.'.join(section)}.*", value))
+        elif "." in name:
+            found.append(Override(name, value))
+    known = _fields(overridden(table, found, model), model)
+    for name, value in keywords.items():
+        if name in tables or "." in name:
+            continue
+        places = known.get(name, [])
+        if len(places) != 1:
+            raise ScenarioError(_not_one(name, places, list(known)))
+        found.append(Override(places[0], value))
+    return found
+
+
+class _WholeTable(Override):
+    """A table replaced by a settings object; `section.*` stands for all its fields."""
+
+    @property
+    def names_a_table(self) -> bool:
+        return True
+
+
+def _not_one(name: str, places: list[str], known: list[str]) -> str:
+    if places:
+        return f"'{name}' may mean {' or '.join(places)}; write it as **{{'{places[0]}': …}}"
+    return (
+        f"there is no field '{name}'; {did_you_mean(name, known)}a field with its section reads **{{'policy.V': 0.1}}"
+    )
+
+
+def _fields(table: Mapping[str, Any], model: type[BaseModel]) -> dict[str, list[str]]:
+    """Bare name → the fields it may mean; a field of [data.partition] and the like only where no section has it."""
+    found: dict[str, list[str]] = {}
+    inner: dict[str, list[str]] = {}
+    for section in model.model_fields:
+        for field in _model_of((section,), table.get(section, {}), model).model_fields:
+            found.setdefault(field, []).append(f"{section}.{field}")
+    for section in NAMED_TABLES:
+        if len(section) == 2:
+            own = table.get(section[0], {}).get(section[1], {})
+            for field in _model_of(section, own, model).model_fields:
+                inner.setdefault(field, []).append(".".join((*section, field)))
+    return inner | found
+
+
+def _model_of(section: tuple[str, ...], table: Any, model: type[BaseModel]) -> Any:
+    """The class that has the fields of a section; of a named table, the class of the name in it."""
+    if isinstance(table, BaseModel):
+        return type(table)
+    if section in NAMED_TABLES:
+        tag, registry = NAMED_TABLES[section]
+        name = table.get(tag) if isinstance(table, Mapping) else None
+        return registry.lookup(name) if isinstance(name, str) else type(_default(section, model))
+    found: Any = model
+    for part in section:
+        field = getattr(found, "model_fields", {}).get(part)
+        found = field.annotation if field else None
+    return found
+
+
+def _default(section: tuple[str, ...], model: type[BaseModel]) -> Any:
+    found: Any = model()
+    for part in section:
+        found = getattr(found, part)
+    return found
+
+
+def _apply(table: dict[str, Any], override: Override, model: type[BaseModel]) -> None:
+    *above, below = override.section
+    for section in above:
+        table = _inner(table, section, override)
+    if isinstance(override, _WholeTable):
+        table[below] = override.value
+        return
+    own = table.get(below)
+    if override.names_a_table:
+        fields = _plain(own)
+        table[below] = _renamed(fields, override.section, str(_value(override.value, is_text=True)))
+    elif isinstance(own, Plugin):
+        table[below] = _changed(own, override)
+    else:
+        own = _inner(table, below, override)
+        own[override.last] = _value(override.value, _is_text(override, own, model))
+
+
+def _inner(table: dict[str, Any], section: str, override: Override) -> dict[str, Any]:
+    found = table.setdefault(section, {})
+    if not isinstance(found, dict):
+        raise ScenarioError(f"{override.field}: there is no such field")
+    return found
+
+
+def _plain(own: Any) -> dict[str, Any]:
+    if isinstance(own, Plugin):
+        return {field: getattr(own, field) for field in type(own).model_fields}
+    return own if isinstance(own, dict) else {}
+
+
+def _changed(plugin: Plugin, override: Override) -> Plugin:
+    """An object of the user's with one field changed: it need not have a name that can be imported."""
+    fields = type(plugin).model_fields
+    if override.last not in fields:
+        close = did_you_mean(override.last, list(fields))
+        raise ScenarioError(
+            f"{override.field}: there is no such field in {plugin.plugin_name()}; {close}allowed: {', '.join(fields)}"
+        )
+    value = _value(override.value, fields[override.last].annotation is str)
+    try:
+        return type(plugin).model_validate(_plain(plugin) | {override.last: value})
+    except ValidationError as problem:
+        raise ScenarioError(explain(problem, f"{'.'.join(override.section)}.")) from problem
+
+
+def _renamed(table: dict[str, Any], section: tuple[str, ...], name: str) -> dict[str, Any]:
+    """Another policy, partition, …: the fields that both know stay, the others go."""
+    tag, registry = NAMED_TABLES[section]
+    try:
+        known = registry.lookup(name).model_fields
+    except ScenarioError as problem:
+        raise ScenarioError(f"{'.'.join(section)}.{tag}: {problem}") from problem
+    return {tag: name, **{field: value for field, value in table.items() if field in known}}
+
+
+def _is_text(override: Override, table: Mapping[str, Any], model: type[BaseModel]) -> bool:
+    """Whether a field takes text as it stands, so that nobody has to quote it."""
+    try:
+        own = _model_of(override.section, table, model)
+    except ScenarioError:
+        return False  # the name will be refused in due course, with the whole table
+    field = getattr(own, "model_fields", {}).get(override.last)
+    return field is not None and field.annotation is str
+
+
+def _value(raw: Any, is_text: bool) -> Any:
+    """What was typed, read as TOML; any other value as it is."""
+    if not isinstance(raw, Typed):
+        return raw
+    if is_text and raw[:1] not in ("'", '"'):
+        return str(raw)
+    try:
+        return tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        pass
+    try:
+        return float(raw)  # .5 and 1. are numbers to everyone but TOML
+    except ValueError:
+        return str(raw)
