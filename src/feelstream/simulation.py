@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
+from feelstream.data.recording import Recording
 from feelstream.errors import EngineError
 from feelstream.learning.contract import Evaluation, Learner
 from feelstream.policies import guard
@@ -26,12 +27,18 @@ class Simulation:
     """A run in progress. `step` runs one round; `snapshot` and `restore` stop it and let it go on."""
 
     def __init__(
-        self, scenario: Scenario, seed: int, labels: NDArray[np.uint8], classes: int, learner: Learner | None
+        self,
+        scenario: Scenario,
+        seed: int,
+        labels: NDArray[np.uint8],
+        classes: int,
+        learner: Learner | None,
+        recording: Recording | None = None,
     ) -> None:
         self.scenario, self.seed, self.learner = scenario, seed, learner
         self.policy, self.system = scenario.policy, scenario.known_system(classes)
         self._budgets = scenario.system
-        self.world = World(scenario, seed, labels, classes)
+        self.world = World(scenario, seed, labels, classes, recording)
         self.server = ServerState.first(self.policy, self.system)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
         self.round = 0

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids, Reals
+from feelstream.data.recording import Recording
 from feelstream.data.streaming.stream import Stream
 from feelstream.learning.contract import Learner, Training
 from feelstream.randomness import Purpose, generator
@@ -17,7 +18,14 @@ Theta = NDArray[np.float32]
 class World:
     """Arrivals, frequencies and gains of one seed. Only the stream has a state; the rest can be asked for any round."""
 
-    def __init__(self, scenario: Scenario, seed: int, labels: NDArray[np.uint8], classes: int) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        labels: NDArray[np.uint8],
+        classes: int,
+        recording: Recording | None = None,
+    ) -> None:
         self.scenario, self.seed = scenario, seed
         self.devices = scenario.system.devices
         self.stream = Stream(
@@ -31,6 +39,7 @@ class World:
             rounds=scenario.system.rounds,
             round_s=scenario.system.round_s,
             seed=seed,
+            recording=recording,
         )
         low_db, high_db = scenario.radio.gain_db
         shadowing = generator(seed, Purpose.LARGE_SCALE_FADING)

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from builders import small
 from killed_run import scenario as killed_scenario
+from recorded import series_of_five
 
 import feelstream as fs
 from feelstream.errors import RunError
@@ -40,20 +41,23 @@ def files(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.glob("*.parquet"))}
 
 
-def test_a_run_killed_again_and_again_ends_in_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("natural", [False, True], ids=["drawn", "natural"])
+def test_a_run_killed_again_and_again_ends_in_the_same_bytes(natural: bool, tmp_path: Path) -> None:
     """Real SIGKILLs: at calls that write files (before fsync, before the move, between rows and checkpoint) and at
     any time."""
     alone, killed, draws = tmp_path / "alone", tmp_path / "killed", random.Random(2)
-    simulate_in(alone, killed_scenario(POLICY_FILE), seed=4)
+    recorded = [series_of_five(tmp_path / "recorded.npz")] if natural else []
+    simulate_in(alone, killed_scenario(POLICY_FILE, *recorded), seed=4)
     fates = [("file", 1), ("file", 2), ("file", 6), ("file", 9)]  # the first of all: while run.json is first written
     fates += [("file", draws.randint(1, 30)) for _ in range(4)] + [("time", draws.randint(5, 120)) for _ in range(3)]
+    fates = fates[2::3] if natural else fates
     kills = 0
     for kind, at in [*fates, ("never", 0)]:
-        command = [sys.executable, str(SUPPORT / "killed_run.py"), str(killed), POLICY_FILE, kind, str(at)]
+        command = [sys.executable, str(SUPPORT / "killed_run.py"), str(killed), POLICY_FILE, kind, str(at), *recorded]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
         kills += ended.returncode != 0
-    assert kills >= 8
+    assert kills >= 2 * len(fates) // 3
     assert files(killed) == files(alone)
     assert len(files(killed)) == 2
     assert not list(killed.glob(".*.tmp"))

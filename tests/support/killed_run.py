@@ -1,4 +1,4 @@
-"""Play a run and be killed: `killed_run.py DIRECTORY POLICY_FILE KIND AT`.
+"""Play a run and be killed: `killed_run.py DIRECTORY POLICY_FILE KIND AT [RECORDED_NPZ]`.
 
 KIND `file`: SIGKILL at the AT-th time a file is about to be forced to disk or moved into place; `time`: AT ms after
 the start of the simulation; `never`.
@@ -17,18 +17,20 @@ from feelstream.run import simulate_in
 from feelstream.scenario.files import from_dict
 
 
-def scenario(policy_file: str) -> Any:
+def scenario(policy_file: str, recorded: str = "") -> Any:
+    """A drawn stream without learning, or the natural one in an .npz file of five owners with learning."""
+    stream = {"dataset": "synthetic", "samples": 100, "arrivals": {"kind": "bursts", "rate": 3.0}}
+    natural = {
+        "dataset": recorded,
+        "partition": {"kind": "natural"},
+        "arrivals": {"kind": "recorded", "speed": "fit", "start": "spread"},
+    }
     return from_dict(
         {
             "system": {"devices": 5, "rounds": 40},
-            "data": {
-                "dataset": "synthetic",
-                "samples": 100,
-                "arrivals": {"kind": "bursts", "rate": 3.0},
-                "buffer": {"kind": "reservoir", "capacity": 5},
-            },
+            "data": (natural if recorded else stream) | {"buffer": {"kind": "reservoir", "capacity": 5}},
             "policy": {"name": f"{policy_file}:Patient", "size": 2},
-            "learning": {"engine": "none"},
+            "learning": {"engine": "native" if recorded else "none", "model": "har-cnn", "steps": 2, "batch": 4},
         }
     )
 
@@ -53,10 +55,10 @@ def die_at_call(at: int) -> None:
 
 
 if __name__ == "__main__":
-    directory, policy_file, kind, at = sys.argv[1:]
+    directory, policy_file, kind, at, *recorded = sys.argv[1:]
     if kind == "file":
         die_at_call(int(at))
     elif kind == "time":
         threading.Timer(int(at) / 1000, die).start()
-    simulate_in(directory, scenario(policy_file), seed=4, checkpoint_s=0)
+    simulate_in(directory, scenario(policy_file, *recorded), seed=4, checkpoint_s=0)
     os._exit(0)  # the timer may still be ticking

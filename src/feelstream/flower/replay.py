@@ -70,7 +70,7 @@ class ReplayedDevice:
     def world(self, t: int, used_round: int) -> World:
         """The world in round t for a device last used in `used_round`: earlier uses leave no mark on what it holds."""
         labels, classes = self.dataset.train_labels, self.dataset.classes
-        world = World(self.scenario, self.seed, labels, classes)
+        world = World(self.scenario, self.seed, labels, classes, self.dataset.recording)
         for round in range(1, t + 1):
             world.stream.advance(round)
             if round == used_round:

@@ -241,7 +241,7 @@ def prepare(
         raise RunError(f"the seed must be 0 or more, not {seed}")
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
-    simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner)
+    simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording)
     about = describe(scenario, seed, dataset, learner) | _noted(scenario, changes)
     return ChangingSimulation(simulation, changes), about
 

@@ -38,7 +38,7 @@ class Dataset:
     train_source: Source = field(repr=False)
     test_source: Source = field(repr=False)
     normalisation: tuple[float, float] | None = None  # mean and deviation where they are agreed upon
-    recording: Recording = field(default=Recording(), repr=False)
+    recording: Recording = field(default_factory=Recording, repr=False)
 
     @cached_property
     def train_images(self) -> Features:

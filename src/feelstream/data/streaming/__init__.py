@@ -2,10 +2,12 @@
 
 from feelstream.data.streaming.arrivals import Arrivals, Bursts, Poisson, TruncatedNormal, Uniform
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
+from feelstream.data.streaming.natural import Natural
 from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Partition
+from feelstream.data.streaming.recorded import Recorded
 from feelstream.data.streaming.replay import Trace
 from feelstream.plugins import plugin_registry
 
-PARTITIONS = plugin_registry("partitions", Partition, IID, Digits, Minority, Dirichlet)
-ARRIVALS = plugin_registry("arrivals", Arrivals, TruncatedNormal, Uniform, Poisson, Bursts, Trace)
+PARTITIONS = plugin_registry("partitions", Partition, IID, Digits, Minority, Dirichlet, Natural)
+ARRIVALS = plugin_registry("arrivals", Arrivals, TruncatedNormal, Uniform, Poisson, Bursts, Trace, Recorded)
 BUFFERS = plugin_registry("buffers", Buffer, Keep, Window, Fifo, Reservoir, UseOnce)

@@ -8,7 +8,7 @@ arrival of device k, j = 0, 1, 2, …, is samples[offsets[k] + j mod n_k], so al
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import ndtr, ndtri
 
+from feelstream.data.recording import Recording
+from feelstream.data.streaming.natural import Natural
 from feelstream.data.streaming.order import Order, Shards, arrange
-from feelstream.data.streaming.partition import Labels, Partition
+from feelstream.data.streaming.partition import Labels, Owner, Partition
 from feelstream.errors import ScenarioError
 from feelstream.plugins import Plugin
 from feelstream.randomness import Purpose, generator
@@ -29,7 +31,7 @@ Rate = Annotated[float, Field(strict=True, gt=0, le=1e6)]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a process is planned for: the data (labels uint8 (N,)), the devices, the run and its seed."""
+    """What a process is planned for: the data (labels (N,)), the devices, the run and its seed."""
 
     labels: Labels
     classes: int
@@ -38,6 +40,12 @@ class Setting:
     round_s: float
     seed: int
     partition: Partition
+    recording: Recording = field(default_factory=Recording)
+
+    def owners(self, rng: np.random.Generator) -> Owner:
+        """The device of each sample, −1 for none: recorded where the partition is natural, else split by it."""
+        owner = self.partition.owners(self.recording, self.devices) if isinstance(self.partition, Natural) else None
+        return self.partition.split(self.labels, self.devices, self.classes, rng) if owner is None else owner
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class OrderedArrivals(Arrivals):
     def shards(self, setting: Setting) -> Shards:
         """Partition the data and put each device's samples in order."""
         rng = generator(setting.seed, Purpose.PARTITION)
-        owner = setting.partition.split(setting.labels, setting.devices, setting.classes, rng)
+        owner = setting.owners(rng)
         return arrange(owner, setting.labels, setting.devices, setting.classes, self.order, self.stay, rng)
 
 

@@ -21,7 +21,7 @@ class Partition(Plugin, ABC):
 
     @abstractmethod
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
-        """Owner of each sample, int32 (N,), for labels uint8 (N,) below `classes`."""
+        """Owner of each sample, int32 (N,), for labels (N,) below `classes`."""
 
 
 def _shares(samples: int, parts: int) -> NDArray[np.int64]:
@@ -113,7 +113,7 @@ class Minority(Partition):
         ),
     ] = 0.2
     labels: Annotated[
-        tuple[Annotated[int, Field(strict=True, ge=0, le=255)], ...],
+        tuple[Annotated[int, Field(strict=True, ge=0, le=65535)], ...],
         Field(
             min_length=1,
             description="the minority labels, which only those devices hold; each 0 to classes − 1",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ints
+from feelstream.data.recording import Recording
 from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, Setting
 from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.data.streaming.partition import Labels, Partition
@@ -36,13 +37,15 @@ class Stream:
         round_s: float,
         seed: int,
         fresh: Fresh = "since_use",
+        recording: Recording | None = None,
     ) -> None:
-        """ArrivalSchedule the arrivals; labels uint8 (N,) below `classes`, `round_s` in s. Nothing has arrived yet.
+        """Plan the arrivals; labels (N,) below `classes`, `round_s` in s. Nothing has arrived yet.
 
         fresh: "since_use" (what arrived after the device's last use and is still held) or "per_round" (what
         arrived in this round and is still held).
         """
-        plan = arrivals.plan(Setting(labels, classes, devices, rounds, round_s, seed, partition))
+        recording = recording or Recording()
+        plan = arrivals.plan(Setting(labels, classes, devices, rounds, round_s, seed, partition, recording))
         self._arrivals, self._events = arrivals, plan.events
         self._samples, self._offsets = plan.shards.samples, plan.shards.offsets
         self._sizes = plan.shards.sizes

@@ -1,0 +1,70 @@
+"""Arrivals at the times at which the samples were recorded."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, Setting, events_by_round
+from feelstream.data.streaming.order import Shards, offsets_of
+from feelstream.errors import ScenarioError
+from feelstream.randomness import Purpose, generator
+
+
+class Recorded(Arrivals):
+    """Each sample arrives at its recorded time, for data sets that tell it (hapt, or time_train).
+
+    A sample of device k recorded at s arrives at o_k + s / speed, or with speed "fit" at o_k + s · T_tot / S where S
+    is the last recorded time of all. The offset o_k is 0 if all start together; if they are spread, it is drawn
+    from U(0, max(T_tot − l_k, 0)), l_k being when the last sample of device k would arrive at offset 0.
+    Samples whose time is beyond the run never arrive. Equal times keep the order of the data set.
+    """
+
+    tag: ClassVar[str] = "recorded"
+
+    speed: Annotated[
+        Literal["fit"] | Annotated[float, Field(strict=True, ge=1e-6, le=1e6)],
+        Field(description="seconds of the recording per second of the run, 1 is true speed; fit: all of it in the run"),
+    ] = 1.0
+    start: Annotated[
+        Literal["together", "spread"],
+        Field(description="together: all start with the run; spread: each at a random time that leaves room"),
+    ] = "together"
+
+    def plan(self, setting: Setting) -> ArrivalSchedule:
+        recorded_s = setting.recording.time_s
+        if recorded_s is None:
+            raise ScenarioError(
+                "data.arrivals.kind: recorded needs a data set that tells when each sample was recorded: hapt, or an "
+                ".npz file with time_train"
+            )
+        owner = setting.owners(generator(setting.seed, Purpose.PARTITION))
+        samples = np.flatnonzero(owner >= 0)
+        devices = owner[samples].astype(np.int64)
+        times = self._times(recorded_s[samples], devices, setting)
+        # By device, then by time; what comes after the end is left out, so that the j-th arrival is the j-th sample.
+        place = np.lexsort((times, devices))
+        place = place[times[place] <= setting.rounds * setting.round_s]
+        sizes = np.bincount(devices[place], minlength=setting.devices)
+        shards = Shards(offsets_of(sizes), samples[place].astype(np.int32))
+        return ArrivalSchedule(shards, events_by_round(times[place], devices[place].astype(np.int32), setting))
+
+    def _times(
+        self, recorded_s: NDArray[np.float64], devices: NDArray[np.int64], setting: Setting
+    ) -> NDArray[np.float64]:
+        run_s = setting.rounds * setting.round_s
+        last_s = float(recorded_s.max(initial=0.0))
+        if self.speed == "fit":
+            # Rounding must not push the very last sample out of the run.
+            times = np.minimum(recorded_s * (run_s / last_s), run_s) if last_s > 0 else recorded_s
+        else:
+            times = recorded_s / self.speed
+        if self.start == "together":
+            return times
+        last = np.zeros(setting.devices)
+        np.maximum.at(last, devices, times)
+        draws = generator(setting.seed, Purpose.ARRIVALS).random(setting.devices)
+        return times + (draws * np.maximum(run_s - last, 0.0))[devices]

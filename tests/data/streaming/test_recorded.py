@@ -1,0 +1,196 @@
+"""Natural streams: the recorded owner and the recorded time of every sample, against lists in plain Python."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded import series_of_five
+
+import feelstream as fs
+from feelstream.data.datasets import load
+from feelstream.data.recording import Recording
+from feelstream.data.streaming.arrivals import Uniform
+from feelstream.data.streaming.buffers import Keep
+from feelstream.data.streaming.natural import Natural
+from feelstream.data.streaming.partition import IID
+from feelstream.data.streaming.recorded import Recorded
+from feelstream.data.streaming.stream import Stream
+from feelstream.errors import DataError, ScenarioError
+from feelstream.run import simulate_in
+from feelstream.simulation import Simulation
+
+ROUNDS, ROUND_S, CLASSES = 6, 2.0, 3
+
+
+def stream_of(owner: list[int], times: list[float], devices: int, arrivals: Recorded, seed: int = 0) -> Stream:
+    labels = (np.arange(len(owner)) % CLASSES).astype(np.uint8)
+    return Stream(
+        partition=Natural(), arrivals=arrivals, buffer=Keep(), labels=labels,
+        classes=CLASSES, devices=devices, rounds=ROUNDS, round_s=ROUND_S, seed=seed,
+        recording=Recording(np.array(owner, np.int32), np.array(times)),
+    )  # fmt: skip
+
+
+def arrived(stream: Stream, devices: int) -> list[list[list[int]]]:
+    """By round and device, the samples held, in the order of their arrival."""
+    rounds = []
+    for t in range(1, ROUNDS + 1):
+        stream.advance(t)
+        rounds.append([stream.samples(k).tolist() for k in range(devices)])
+    return rounds
+
+
+recordings = st.lists(
+    st.tuples(st.integers(0, 2), st.floats(0, 20).map(lambda s: round(s, 2))), min_size=1, max_size=30
+)
+
+
+@given(recordings, st.sampled_from([0.5, 1.0, 3.0, "fit"]), st.integers(1, 3))
+def test_every_sample_arrives_at_its_owner_in_the_round_of_its_time(recorded, speed, devices) -> None:
+    owners = sorted({owner for owner, _ in recorded})
+    owner = [owners.index(who) for who, _ in recorded]
+    devices, times = min(devices, len(owners)), [time for _, time in recorded]
+    # A sample counts to the scale if its owner takes part.
+    last = max(time for who, time in zip(owner, times, strict=True) if who < devices)
+    factor = (ROUNDS * ROUND_S / last if last else 0.0) if speed == "fit" else 1 / speed
+    found = arrived(stream_of(owner, times, devices, Recorded(speed=speed)), devices)
+    for t in range(ROUNDS):
+        for device in range(devices):
+            mine = sorted((times[i], i) for i in range(len(owner)) if owner[i] == device)
+            due = [i for time, i in mine if time * factor <= (t + 1) * ROUND_S * (1 + 1e-12)]
+            assert found[t][device] == due
+    if speed == "fit":
+        assert sum(map(len, found[-1])) == sum(who < devices for who in owner)
+
+
+def test_spread_recordings_move_as_a_whole_and_stay_within_the_run() -> None:
+    owner, times = [0] * 5 + [1] * 5, [0.0, 1.0, 2.0, 3.0, 4.0] * 2
+    starts = set()
+    for seed in range(30):
+        found = arrived(stream_of(owner, times, 2, Recorded(start="spread"), seed), 2)
+        assert found == arrived(stream_of(owner, times, 2, Recorded(start="spread"), seed), 2)
+        assert found[-1] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+        for device in (0, 1):
+            counts = [len(found[t][device]) for t in range(ROUNDS)]
+            first = next(t for t, count in enumerate(counts) if count)
+            starts.add(first)
+            # Samples a second apart and rounds of two seconds: all five are there within three rounds.
+            assert counts[min(first + 2, ROUNDS - 1)] == 5
+    assert starts == {0, 1, 2, 3}  # offsets are U(0, 8) s: four seconds of recording fit a run of twelve
+
+
+def test_recorded_times_go_with_any_partition() -> None:
+    times = np.arange(40) * 0.25
+    stream = Stream(
+        partition=IID(), arrivals=Recorded(), buffer=Keep(), labels=np.zeros(40, np.uint8), classes=2, devices=4,
+        rounds=ROUNDS, round_s=ROUND_S, seed=0, recording=Recording(None, times),
+    )  # fmt: skip
+    for t in range(1, ROUNDS + 1):
+        stream.advance(t)
+        held = sorted(number for k in range(4) for number in stream.samples(k))
+        assert held == [i for i in range(40) if times[i] <= t * ROUND_S]
+
+
+def test_natural_owners_go_with_drawn_times() -> None:
+    stream = Stream(
+        partition=Natural(), arrivals=Uniform(), buffer=Keep(), labels=np.zeros(40, np.uint8), classes=2, devices=4,
+        rounds=1, round_s=ROUND_S, seed=0, recording=Recording(np.arange(40, dtype=np.int32) // 10, None),
+    )  # fmt: skip
+    stream.advance(1)
+    assert [sorted(stream.samples(k).tolist()) for k in range(4)] == [
+        list(range(10 * k, 10 * k + 10)) for k in range(4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["data.partition.kind=natural"], "data.partition.kind: natural needs a data set that tells who"),
+        (["data.arrivals.kind=recorded"], "data.arrivals.kind: recorded needs a data set that tells when"),
+        (["data.arrivals.kind=recorded", "data.arrivals.speed=0"], "data.arrivals.speed: must be"),
+        (["data.arrivals.kind=recorded", "data.arrivals.speed=fast"], "data.arrivals.speed: must be"),
+        (["data.arrivals.kind=recorded", "data.arrivals.start=late"], "data.arrivals.start: must be"),
+    ],
+)
+def test_refused(overrides: list[str], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        fs.simulate(fs.preset("tiny", overrides))
+
+
+NATURAL = ["data.partition.kind=natural", "data.arrivals.kind=recorded", "data.arrivals.speed=fit"]
+
+
+def natural(path: str, *overrides: str) -> fs.Scenario:
+    own = [f"data.dataset={path}", "system.devices=5", "system.rounds=30", "learning.model=har-cnn"]
+    return fs.preset("tiny", [*own, *NATURAL, *overrides])
+
+
+def test_more_devices_than_owners_are_refused(tmp_path: Path) -> None:
+    path = series_of_five(tmp_path / "a.npz")
+    with pytest.raises(ScenarioError, match=r"system\.devices: must be at most 5 with the partition natural"):
+        fs.simulate(natural(path, "system.devices=6"))
+    assert fs.simulate(natural(path, "system.devices=2", "learning.engine=none")).rounds["round"].len() == 30
+
+
+@pytest.mark.parametrize("policy", ["lyapunov", "random", "oort"])
+def test_a_natural_stream_is_learned_and_verifies(policy: str, tmp_path: Path) -> None:
+    scenario = natural(series_of_five(tmp_path / "a.npz"), f"policy.name={policy}", "learning.lr=0.1")
+    run = simulate_in(tmp_path / "run", scenario, 1)
+    assert run.rounds["accuracy"][-1] > 0.6  # three classes: chance is 0.33
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_both_engines_learn_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = series_of_five(tmp_path / "a.npz")
+    native, torch = (fs.simulate(natural(path, f"learning.engine={name}")) for name in ("native", "torch"))
+    assert native.rounds["accuracy"].to_list() == pytest.approx(torch.rounds["accuracy"].to_list(), abs=0.05)
+    assert native.devices is not None
+    assert native.devices.drop("score").equals(torch.devices.drop("score"))  # type: ignore[union-attr]
+
+
+def test_many_classes_are_scheduled_and_learned(tmp_path: Path) -> None:
+    """Beyond 256 classes labels take two bytes; counts must not wrap."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(0, 4, (300, 20))
+    labels = np.arange(3000) % 300
+    x = centres[labels] + rng.normal(size=(3000, 20))
+    np.savez(tmp_path / "m.npz", x_train=x, y_train=labels, x_test=x[:600], y_test=labels[:600])
+    overrides = [
+        f"data.dataset={tmp_path / 'm.npz'}",
+        "learning.model=softmax",
+        "learning.lr=1.0",
+        "trace.level=rounds",
+    ]
+    scenario = fs.preset("tiny", [*overrides, "learning.steps=200", "policy.size=5", "data.arrivals.kind=uniform"])
+    data = load(str(tmp_path / "m.npz"))
+    simulation = Simulation(scenario, 0, data.train_labels, data.classes, None)
+    for _ in range(10):
+        simulation.step()
+    stream = simulation.world.stream
+    assert stream.stored_labels.sum(axis=0).tolist() == [10] * 300
+    assert fs.simulate(scenario).rounds["accuracy"][-1] > 0.5  # chance is 0.003
+
+
+@pytest.mark.fetched
+def test_har(tmp_path: Path) -> None:
+    """People as they move: most samples of a person have the label of the one before, and it can be learned."""
+    try:
+        data = load("hapt")
+    except DataError as problem:
+        pytest.skip(f"hapt cannot be fetched here: {problem}")
+    owner = data.recording.owner
+    assert owner is not None
+    stays = [np.mean(data.train_labels[owner == k][1:] == data.train_labels[owner == k][:-1]) for k in range(30)]
+    assert min(stays) > 0.8
+    run = simulate_in(tmp_path / "run", fs.preset("har", ["learning.eval_every=30"]))
+    accuracy = run.rounds["accuracy"][-1]
+    assert accuracy is not None
+    assert math.isfinite(accuracy)
+    assert accuracy > 0.7  # six activities; 0.84 to 0.89 with four seeds
+    assert fs.verify(tmp_path / "run").ok
