@@ -37,6 +37,18 @@ def test_the_catalogue_names_every_policy():
     assert [name for name in POLICIES.ours if f"`{name}`" not in page] == []
 
 
+def test_the_python_of_the_page_on_data_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    pytest.importorskip("torch")
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    stream, model = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(stream, "data.md", "exec"), {})
+    assert float(capsys.readouterr().out) > 0.5  # three classes: chance is 0.33
+    Path("net.py").write_text(model)
+    overrides = ["data.dataset=waves.npz", "learning.model=net.py:Net", "system.rounds=4"]
+    assert fs.simulate(fs.preset("tiny", overrides)).about["engine"]["name"] == "torch"
+
+
 @pytest.mark.mnist
 def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     first, policy = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
