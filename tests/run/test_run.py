@@ -38,7 +38,9 @@ def interrupted(directory: Path, scenario: fs.Scenario, at: int = 4, seed: int =
 
 
 def files(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(directory.glob("*.parquet"))}
+    """The tables and, where something was learned, the model."""
+    kept = sorted([*directory.glob("*.parquet"), *directory.glob("*.npz")])
+    return {path.name: path.read_bytes() for path in kept}
 
 
 @pytest.mark.parametrize("natural", [False, True], ids=["drawn", "natural"])

@@ -1,7 +1,7 @@
 """One run: in memory (`simulate`), or in a directory where it survives being killed (`simulate_in`).
 
-A run directory holds run.json, rounds.parquet and, at trace level `full`, devices.parquet; while the run is under way
-also `progress/` (checkpoint.py).
+A run directory holds run.json, rounds.parquet, model.npz where something was learned and, at trace level `full`,
+devices.parquet; while the run is under way also `progress/` (checkpoint.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -22,7 +22,7 @@ from feelstream import learning
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
-from feelstream.run import trace
+from feelstream.run import trace, views
 from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
@@ -34,11 +34,17 @@ from feelstream.run.files import (
     write_json,
 )
 from feelstream.run.manifest import check_same_run, describe, named_files, read_about
+from feelstream.run.model import FinalModel, model_of, read_model, write_model
+from feelstream.run.pandas_tables import as_pandas
 from feelstream.run.player import Player
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 from feelstream.scheduling import RoundRecord
 from feelstream.simulation import Simulation
+from feelstream.world import Theta
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write
@@ -54,6 +60,34 @@ class Run:
     rounds: pl.DataFrame
     devices: pl.DataFrame | None  # None at trace level `rounds`
     about: dict[str, Any] = field(repr=False)  # what run.json holds
+    directory: Path | None = field(default=None, repr=False)  # where it is kept, if it is
+    theta: Theta | None = field(default=None, repr=False)  # θ(T+1) of a run that is not kept in a directory
+
+    def __repr__(self) -> str:
+        kept = f", in {self.directory}" if self.directory else ""
+        return f"Run({self.scenario.policy.plugin_name()}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
+
+    def summary(self) -> pl.DataFrame:
+        """One row: accuracy, energy against the budget, queue, and how many trained and transmitted."""
+        return views.summary(self.scenario, self.seed, self.rounds)
+
+    def plot(self) -> Figure:
+        """Accuracy, energy against the budget, queue and transmissions by round, as a matplotlib figure."""
+        return views.picture(self.scenario, self.rounds)
+
+    def model(self) -> FinalModel:
+        """The model after the last round."""
+        if self.directory is None and self.theta is None:
+            raise RunError("the run learned nothing (learning.engine = none), so it has no model")
+        theta = self.theta if self.theta is not None else read_model(self.directory or Path())
+        return FinalModel(self.scenario, theta, dataset_of)
+
+    def to_pandas(self) -> Any:
+        """The table of rounds as a pandas DataFrame."""
+        return as_pandas(self.rounds)
+
+    def _repr_html_(self) -> str:
+        return views.html(repr(self), self.summary(), self.plot())
 
     def save(self, directory: str | Path) -> Path:
         """Write the run to a new or empty directory."""
@@ -62,6 +96,8 @@ class Run:
             if any(entry.name != ".lock" for entry in path.iterdir()):
                 raise RunError(f"{path} is not empty; choose another directory")
             _write_tables(path, self.rounds, self.devices)
+            if self.theta is not None:
+                write_model(path, self.theta)
             write_json(path / "run.json", self.about)
         return path
 
@@ -95,6 +131,7 @@ def simulate(
         trace.finish(pl.concat([table for table, _ in taken])),
         pl.concat(devices, rechunk=True) if devices else None,
         about,
+        theta=model_of(simulation),
     )
 
 
@@ -173,12 +210,14 @@ def play_in(
         rounds, devices = checkpoint.tables()
         rounds = trace.finish(rounds)
         _write_tables(path, rounds, devices)
+        if (theta := model_of(player)) is not None:
+            write_model(path, theta)
         if finish:
             finish(path)
         about |= {"status": "complete", "timings": _timings(player, start)}
         write_json(about_file, about)
         shutil.rmtree(progress_dir)
-    return Run(scenario, about["seed"], rounds, devices, about)
+    return Run(scenario, about["seed"], rounds, devices, about, path)
 
 
 def _play(
@@ -215,7 +254,7 @@ def read(directory: str | Path) -> Run:
 
 def _read(path: Path, scenario: Scenario, about: dict[str, Any]) -> Run:
     devices = read_table(path / "devices.parquet") if scenario.trace.level == "full" else None
-    return Run(scenario, about["seed"], read_table(path / "rounds.parquet"), devices, about)
+    return Run(scenario, about["seed"], read_table(path / "rounds.parquet"), devices, about, path)
 
 
 def dataset_of(scenario: Scenario) -> Dataset:
