@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from legal import tables
+from legal import CLASSES, tables
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
@@ -27,6 +27,10 @@ TRACE_ROWS = "time,device,sample\n0.0,0,3\n1.1,0,4\n1.2,0,4\n2.5,0,9\n"
 def trace_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("arrivals") / "trace.csv"
     path.write_text(TRACE_ROWS)
+    sample = np.arange(120)
+    x, y = np.sin(sample)[:, None], sample % CLASSES
+    facts = {"owner_train": sample % 8, "time_train": sample // 8 * 1.25}
+    np.savez(path.with_name("recorded.npz"), x_train=x, y_train=y, x_test=x, y_test=y, **facts)
     return str(path)
 
 

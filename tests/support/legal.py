@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -30,19 +31,39 @@ def _scenario(devices: int, trace_file: str) -> st.SearchStrategy[dict[str, Any]
             ),
             "cpu": st.fixed_dictionaries({"frequency_hz": st.sampled_from([[2e7, 1.52e9], [1.3e9, 1.3e9]])}),
             "radio": _radio(),
-            "data": st.fixed_dictionaries(
-                {
-                    "dataset": st.just("synthetic"),
-                    "samples": st.sampled_from([CLASSES, 33, 150]),
-                    "fresh": st.sampled_from(["since_use", "per_round"]),
-                    "partition": _partition(devices),
-                    "arrivals": _arrivals(trace_file),
-                    "buffer": _buffer(),
-                }
-            ),
+            "data": _drawn(devices, trace_file) | _recorded(devices, trace_file),
             "policy": _lyapunov(sizes) | st.fixed_dictionaries({"name": st.just("random"), "size": sizes}),
             "learning": st.fixed_dictionaries({"engine": st.just("none"), "eval_every": st.integers(1, 5)}),
         }
+    )
+
+
+def _drawn(devices: int, trace_file: str) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {
+            "dataset": st.just("synthetic"),
+            "samples": st.sampled_from([CLASSES, 33, 150]),
+            "fresh": st.sampled_from(["since_use", "per_round"]),
+            "partition": _partition(devices),
+            "arrivals": _arrivals(trace_file),
+            "buffer": _buffer(),
+        }
+    )
+
+
+def _recorded(devices: int, trace_file: str) -> st.SearchStrategy[dict[str, Any]]:
+    """The natural stream that lies beside the trace, with recorded owners, recorded times, or both."""
+    natural = {"kind": "natural"}
+    arrivals = [
+        {"kind": "recorded", "speed": speed, "start": start}
+        for speed in ("fit", 1.0, 7.5)
+        for start in ("together", "spread")
+    ]
+    both = st.tuples(st.just(natural) | _partition(devices), st.sampled_from(arrivals))
+    owners = _drawn(devices, trace_file).map(lambda data: (natural, data["arrivals"]))
+    file = str(Path(trace_file).with_name("recorded.npz"))
+    return st.tuples(_drawn(devices, trace_file), both | owners).map(
+        lambda made: made[0] | {"dataset": file, "partition": made[1][0], "arrivals": made[1][1]}
     )
 
 

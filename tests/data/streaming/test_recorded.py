@@ -192,5 +192,5 @@ def test_har(tmp_path: Path) -> None:
     accuracy = run.rounds["accuracy"][-1]
     assert accuracy is not None
     assert math.isfinite(accuracy)
-    assert accuracy > 0.7  # six activities; 0.84 to 0.89 with four seeds
+    assert accuracy > 0.7  # six activities; 0.86, 0.87 and 0.89 with the seeds 0, 1 and 2
     assert fs.verify(tmp_path / "run").ok
