@@ -33,9 +33,10 @@ class ServerState:
     policy: State
 
     @staticmethod
-    def first(policy: Policy, system: System) -> ServerState:
+    def first(policy: Policy, system: System, seed: int) -> ServerState:
         """Before the first round: empty queues, and the policy's own beginning."""
-        return ServerState(read_only(np.zeros(system.devices)), guard.init(policy, system))
+        begun = guard.start(policy, system, generator(seed, Purpose.POLICY, 0))
+        return ServerState(read_only(np.zeros(system.devices)), begun)
 
     def to_arrays(self) -> dict[str, NDArray]:
         """Plain arrays for a checkpoint; `from_arrays` gives the state back."""
@@ -105,6 +106,7 @@ def settle(
         gain=gain[schedule],
         energy_j=spent_j[schedule],
         losses=losses,
+        observation=observation,
     )
     after = ServerState(
         queue_j=read_only(next_queue_j(state.queue_j, spent_j, system.energy_budget_j)),

@@ -39,7 +39,7 @@ class Simulation:
         self.policy, self.system = scenario.policy, scenario.known_system(classes)
         self._budgets = scenario.system
         self.world = World(scenario, seed, labels, classes, recording)
-        self.server = ServerState.first(self.policy, self.system)
+        self.server = ServerState.first(self.policy, self.system, seed)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
         self.round = 0
         self.senders: Ids = np.zeros(0, np.int64)  # Π̄ of the last round: their data counts as used from now on
@@ -101,6 +101,8 @@ class Simulation:
             used_labels=stream.used_total.copy(),
             queue_j=self.server.queue_j,
             available=available(self.system, stream.stored),
+            stored_labels=stream.stored_labels if self.policy.needs_stored_labels else None,
+            oracle_gain=self.world.gain(t) if self.policy.needs_gain else None,
         )
 
     def _aggregate(self, updates: NDArray[np.float32]) -> Theta:

@@ -36,6 +36,7 @@ def outcome(round: int, schedule: list[int], **found: Any) -> Outcome:
         "gain": np.ones(n),
         "energy_j": np.zeros(n),
         "losses": None,
+        "observation": see(round),
     }
     return Outcome(round=round, schedule=np.array(schedule, np.int64), **usual | found)
 

@@ -23,7 +23,11 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("fedcs", {"share": 1.0}),
     ("myopic_energy", {"budget": "static"}),
     ("oort", {"exploration": 0.0, "exploration_min": 0.0}),
-    ("ocean", {"V": 100.0, "eta": "descending", "least_share": 0.01}),
+    ("ocean", {"V": 100.0, "eta": "descending"}),
+    ("ocean", {"V": 100.0, "eta": "descending", "power": "fixed", "least_share": 0.01}),
+    ("best_channel", {"gain": "oracle"}),
+    ("proportional_fair", {"gain": "oracle"}),
+    ("oort", {"alpha": 1e5}),
 ]
 
 

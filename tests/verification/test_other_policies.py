@@ -76,7 +76,9 @@ def test_a_split_of_the_band_that_is_not_the_cheapest_is_seen(
         return shares * (1 - shift) + shift / max(len(shares), 1)
 
     monkeypatch.setattr(ocean, "split", moved)
-    run = simulate(preset("stress", ["learning.engine=none", "data.dataset=synthetic", "policy.name=ocean"]))
+    run = simulate(
+        preset("stress", ["learning.engine=none", "data.dataset=synthetic", "policy.name=ocean", "policy.power=fixed"])
+    )
     report = verify(run.save(tmp_path / "run"))
     assert report.ok == (shift == 0), str(report)
     if report.disagreement is not None:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
+from feelstream.errors import ScenarioError
 from feelstream.flower.report import MEASURED, Bounds, Report
 from feelstream.model.admission import Transmission
 from feelstream.policies import guard
@@ -40,9 +41,11 @@ class Scheduler:
         self.system = scenario.known_system(classes)
         self.bounds = Bounds.of(scenario, classes)
         self.policy = scenario.policy
+        if self.policy.needs_gain:
+            raise ScenarioError(f"policy.gain: '{self.policy.plugin_name()}' asks for gains that no server can know")
         self.round = 0
         devices = self.system.devices
-        self.server = ServerState.first(self.policy, self.system)
+        self.server = ServerState.first(self.policy, self.system, seed)
         self.used_round = np.zeros(devices, np.int64)  # t̂_k, 0: never used
         self.used_labels = np.zeros((devices, classes), np.int32)
         self.heard_round = np.zeros(devices, np.int64)  # 0: never heard of
@@ -105,6 +108,7 @@ class Scheduler:
             used_labels=self.used_labels.sum(axis=0, dtype=np.int64),
             queue_j=self.server.queue_j,
             available=available(self.system, stored) & connected & ~self.unknown & ~self._excluded,
+            stored_labels=self.stored_labels.copy() if self.policy.needs_stored_labels else None,
         )
         decision = decide(self.policy, self.server, observation, self.seed)
         self._open = observation, decision, self.report_age

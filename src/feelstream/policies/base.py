@@ -7,7 +7,8 @@ that the simulation keeps, stores in checkpoints and hands back:
     decision         = policy.select(state, observation, rng)     each round
     state            = policy.update(state, outcome)              each round
 
-A policy sees what a server could know when it schedules: never this round's channel gains.
+A policy sees what a server could know when it schedules: never this round's channel gains, unless it says that it is
+an oracle (`needs_gain`), which exists in simulations only.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Observation:
     used_labels: Ints  # (m,) label counts of X, the data used so far
     queue_j: Reals  # (K,) Q_k(t)
     available: Flags  # (K,) may be scheduled at all: holds data where data.eligible asks for it, can be reached
+    stored_labels: LabelCounts | None = None  # (K, m) of S_k(t); only for policies with needs_stored_labels
+    oracle_gain: Reals | None = None  # (K,) |g_k(t)|², which no server knows yet; only for policies with needs_gain
 
     def __post_init__(self) -> None:
         """Whatever a policy does with it, an observation stays what the server knows."""
@@ -119,6 +122,7 @@ class Outcome:
     gain: Reals  # of those, |g_k|² as found after training
     energy_j: Reals  # of those, what the round cost them
     losses: NDArray[np.float32] | None  # (scheduled, steps, batch), NaN without data; None without learning
+    observation: Observation  # what was known when the round was scheduled
 
 
 class Policy(Plugin):
@@ -133,8 +137,22 @@ class Policy(Plugin):
         """The least number of devices, above none, that this policy ever plans to put on the band."""
         return self.size
 
+    @property
+    def needs_gain(self) -> bool:
+        """Whether it is an oracle that must be told this round's gains (Observation.oracle_gain): simulations only."""
+        return False
+
+    @property
+    def needs_stored_labels(self) -> bool:
+        """Whether it asks for the label counts of all that a device holds (Observation.stored_labels)."""
+        return False
+
     def init(self, system: System) -> State:
         return {}
+
+    def start(self, system: System, rng: np.random.Generator) -> State:
+        """The state before the first round, for a policy that draws lots once and for all; otherwise `init`."""
+        return self.init(system)
 
     @abstractmethod
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision: ...

@@ -2,13 +2,16 @@
 
     Π* = the n feasible devices with the largest β_k                       (gain = "mean")
     Π* = the n feasible devices with the largest last seen |g_k|², β_k if never seen    (gain = "last")
+    Π* = the n feasible devices with the largest |g_k(t)|²                              (gain = "oracle")
 
 Needs: mean gains, or the gains of scheduled devices as measured when they send. Ignores: computing energy, data.
+The oracle is told what no server knows when it schedules; it exists in simulations only, and bounds the others.
 
 Reference: M. M. Amiri, D. Gündüz, S. R. Kulkarni, H. V. Poor, "Convergence of Update Aware Device Scheduling for
 Federated Learning at the Wireless Edge", IEEE Trans. Wireless Commun. 20(6), 2021, arXiv:2001.10402 (policy BC).
-Choice: BC ranks this round's gains, which nobody knows when scheduling. Fading is independent from round to round, so
-β_k, the default, is the best forecast of them; the last seen gain is what a server without any β would use.
+Choice: BC ranks this round's gains, which nobody knows when scheduling: that is `oracle` here. Fading is independent
+from round to round, so β_k, the default, is the best forecast of them; the last seen gain is what a server without any
+β would use.
 """
 
 from __future__ import annotations
@@ -27,16 +30,24 @@ class BestChannel(Policy):
 
     tag: ClassVar[str] = "best_channel"
 
-    gain: Literal["mean", "last"] = Field("mean", description="mean: β; last: the gain last seen, β if none was")
+    gain: Literal["mean", "last", "oracle"] = Field(
+        "mean", description="mean: β; last: the gain last seen, β if none was; oracle: this round's (simulations only)"
+    )
+
+    @property
+    def needs_gain(self) -> bool:
+        return self.gain == "oracle"
 
     def init(self, system: System) -> State:
-        if self.gain == "mean":
+        if self.gain != "last":
             return {}
         return {"seen": np.zeros(system.devices, bool), "last": np.zeros(system.devices)}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
-        score = -(np.where(state["seen"], state["last"], observation.beta) if state else observation.beta)
+        known = observation.oracle_gain if self.gain == "oracle" else observation.beta
+        assert known is not None
+        score = -(np.where(state["seen"], state["last"], known) if state else known)
         return Decision(lowest(score, plan.feasible, self.size, rng), plan, score=score)
 
     def update(self, state: State, outcome: Outcome) -> State:

@@ -24,10 +24,10 @@ class PolicyError(FeelstreamError):
     """A policy broke its contract."""
 
 
-def init(policy: Policy, system: System) -> State:
+def start(policy: Policy, system: System, rng: np.random.Generator) -> State:
     """The policy's state before the first round."""
     with _told(policy, "before the first round"):
-        state = policy.init(system)
+        state = policy.start(system, rng)
     return _checked_state(policy, state, "init")
 
 

@@ -1,24 +1,31 @@
 """OCEAN: as many participants as the energy queues allow, later rounds weighing more, with its own split of the band.
 
-    choose Π ⊆ Π_f and shares b to maximise   V η_t |Π| − Σ_{k∈Π} Q_k (E_cmp,k + P_k T_k(b_k)),    Σ b_k = 1
-    order    devices by Q_k E~_k(n); test every prefix of at most n, each with its best split of the band
+    choose Π ⊆ Π_f and shares b to maximise   V η_t |Π| − Σ_{k∈Π} Q_k (E_cmp,k + E_tr,k(b_k)),    Σ b_k = 1
+    order    devices by Q_k (E_cmp,k + E_tr,k(1/n)); test every prefix of at most n, each with its best split
     η_t      = 2t/(T+1) (ascending), 1 (uniform), 2(T+1−t)/(T+1) (descending): the mean is always 1
-    shares   b_k ≥ least_share/|Π|, and large enough for the deadline; once the gains are known, the split is made
-             anew for the devices that were admitted
+    power    "control": a device sends for all the time that its computing left, with the least power that this takes,
+             E_tr = τ b (B N0/h) (2^{S/(bBτ)} − 1), τ = T_rd − c/f_k;   "fixed": with P0/β_k for as long as it takes
+
+Once the gains are known, the split is made anew for the devices that are admitted.
 
 Needs: queues, CPU frequencies, mean gains; the gains of scheduled devices when it splits the band. Ignores: data.
 
 Reference: J. Xu, H. Wang, "Client Selection and Bandwidth Allocation in Wireless Federated Learning Networks: A
 Long-Term Perspective", IEEE Trans. Wireless Commun. 20(2), 2021, arXiv:2004.04314.
-Choices: theirs is a system with power control and no computing energy, where devices are ordered by Q_k/h_k². Here
-powers are P0/β_k, and Q_k E~_k(n) takes the place of that order; without computing energy it is theirs, with it the
-prefixes are no longer certain to contain the best set. One frame: queues are never reset. Admission tests the deadline
-at equal shares, like every policy's. A least share is needed because a queue of 0 puts no price on energy at all.
+Choices: theirs is a system with power control and no computing energy, where devices are ordered by Q_k/h_k². Here the
+order is by weighted energy at an equal share; without computing energy and with equal sending times it is theirs, with
+it the prefixes are no longer certain to contain the best set. They know this round's gains; here they are planned at
+their means. One frame: queues are never reset. A queue of 0 puts no price on energy at all, so under power control it
+counts as a thousandth of the largest queue or budget, and with fixed power every device keeps a least share,
+b_k ≥ least_share/|Π|, and one that is large enough for the deadline. Admission with fixed power tests the deadline at
+equal shares, like every policy's; with power control it drops devices until the rest can send at P0/min β at most.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -29,6 +36,7 @@ from feelstream.model import admission
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.policies.base import Decision, Observation, Policy, RoundPlan, State
+from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.bandwidth import least_share, sending_time_s, split
 
 
@@ -43,8 +51,11 @@ class Ocean(Policy):
     eta: Literal["ascending", "uniform", "descending"] = Field(
         "ascending", description="weight of a participant over the run: ascending, uniform or descending"
     )
-    least_share: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
-        0.5, description="a device's least share of the band, as a part of the equal share; above 0, at most 1"
+    power: Literal["control", "fixed"] = Field(
+        "control", description="control: as little as sends in the time that is left; fixed: P0/β, like other policies"
+    )
+    least_share: Annotated[float, Field(strict=True, ge=1e-6, le=1)] = Field(
+        0.5, description="fixed power: a device's least share of the band, as a part of the equal share; 1e-6 to 1"
     )
 
     def weight(self, round: int, rounds: int) -> float:
@@ -55,19 +66,41 @@ class Ocean(Policy):
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan, system = observation.plan(self.size), observation.system
         ids = rng.permutation(np.flatnonzero(plan.feasible))  # so that equal costs are in random order
-        cost = observation.queue_j * plan.energy_j
-        ids = ids[np.argsort(cost[ids], kind="stable")][: self.size]
+        if self.power == "control":
+            ids, cost, least_j, total = self._controlled(observation, ids)
+        else:
+            cost, least_j = (observation.queue_j * plan.energy_j)[ids], observation.plan(1).energy_j[ids]
+            total = partial(self._cost, observation, plan)
+        first = np.argsort(cost, kind="stable")[: self.size]
+        ids, least_j = ids[first], least_j[first]
         if np.isinf(self.V):
             return Decision(np.sort(ids), plan)
-        worth = self.weight(observation.round, system.rounds)
-        # Sending never takes less than with the whole band, so no prefix is worth more than this.
-        with_whole_band = observation.plan(1).energy_j[ids]
-        bounds = worth * np.arange(1, len(ids) + 1) - np.cumsum(observation.queue_j[ids] * with_whole_band)
+        value = self.weight(observation.round, system.rounds)
+        # Nobody spends less than with the whole band, so no prefix brings more than this.
+        bounds = value * np.arange(1, len(ids) + 1) - np.cumsum(observation.queue_j[ids] * least_j)
         best, most = ids[:0], 0.0
         for j, bound in enumerate(bounds, start=1):
-            if bound > most and (value := worth * j - self._cost(observation, plan, ids[:j])) > most:
-                best, most = ids[:j], value
+            if bound > most and (found := value * j - total(ids[:j])) > most:
+                best, most = ids[:j], found
         return Decision(np.sort(best), plan)
+
+    def _controlled(self, observation: Observation, ids: Ids) -> tuple[Ids, Reals, Reals, Callable[[Ids], float]]:
+        """Who fits an n-th of the band, their weighted energy there, their least energy, and the cost of a prefix."""
+        system, n = observation.system, self.size
+        kappa_w = system.bandwidth_hz * system.noise_w_per_hz / (system.rate_discount * observation.beta)
+        sending_s = system.round_s - observation.compute_time_s
+        limit_w = np.full(system.devices, power_limit_w(observation))
+        weight, airtime_s = joint.weights(observation), system.update_bits * np.log(2) / system.bandwidth_hz
+        devices = joint.Devices.of(weight, kappa_w, sending_s, limit_w, system.round_s, 0.0, airtime_s)
+        ids = ids[devices.share_min[ids] <= (1 + 1e-9) / n]
+        equal = joint.energy_j(devices.take(ids), sending_s[ids], np.full(len(ids), 1.0 / n))
+        computing_j = observation.compute_energy_j
+
+        def total(chosen: Ids) -> float:
+            sent = joint.allocate(devices.take(chosen))
+            return float((observation.queue_j[chosen] * (computing_j[chosen] + sent.energy_j)).sum())
+
+        return ids, weight[ids] * (computing_j[ids] + equal), computing_j[ids] + kappa_w[ids] * airtime_s, total
 
     def _cost(self, observation: Observation, plan: RoundPlan, ids: Ids) -> float:
         """Σ Q_k (E_cmp,k + P_k T~(b_k)) at the best split, planned at the mean gains and the discounted rate."""
@@ -87,6 +120,8 @@ class Ocean(Policy):
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         ids, system = decision.schedule, observation.system
+        if self.power == "control":
+            return joint.send(observation, ids, observation.f_hz[ids], power_limit_w(observation), gain)
         equal = admission.transmit(system, observation.f_hz[ids], observation.beta[ids], gain)
         sent = equal.sent
         if not sent.any():
@@ -97,6 +132,11 @@ class Ocean(Policy):
         shares[sent] = self._shares(weight, snr, snr / system.link_margin, left_s, unit_s)
         t_tr_s[sent] = sending_time_s(shares[sent], snr, unit_s)
         return replace(equal, bandwidth_share=shares, t_tr_s=t_tr_s, e_tr_j=equal.power_w * t_tr_s)
+
+
+def power_limit_w(observation: Observation) -> float:
+    """P0/min β: no device ever uses more than fixed power asks of the worst placed one."""
+    return observation.system.received_power_w / float(observation.beta.min())
 
 
 def _unit_s(system: System) -> float:

@@ -1,7 +1,7 @@
 """Oort: devices that still have something to teach and are fast enough, with some exploration.
 
-    utility   U_k = √(mean loss²) of the samples trained when k last got through, clipped at its 95 % quantile and
-              scaled to 0…1 over the known devices;   1 where no loss is known
+    utility   U_k = min(|S_k|, steps·batch) √(mean loss²) of the samples trained when k last got through, clipped at its
+              95 % quantile and scaled to 0…1 over the known devices;   1 where no loss is known, 0 without data
     score_k   = (U_k + √(0.1 ln t / t_k)) · (T/τ_k)^α if τ_k > T, without the last factor otherwise
               t_k: round of the last success;  τ_k = c/f_k + T~(n);  T: the `prefer` quantile of τ among the feasible
     exploit   (1 − ε_t) n devices, drawn ∝ score among known ones with score ≥ 0.95 × the last one that would fit
@@ -13,10 +13,10 @@ Needs: the losses of transmitting devices, CPU frequencies. Ignores: energy.
 
 Reference: F. Lai, X. Zhu, H. V. Madhyastha, M. Chowdhury, "Oort: Efficient Federated Learning via Guided Participant
 Selection", OSDI 2021, arXiv:2010.06081; details and default values as documented by its open implementation.
-Choices: the number of trained samples, a factor of U there, is the same for all devices here and cancels. No pacer:
-it lengthens T when utility flattens, but rounds have a fixed length here, so T stays a quantile. No blacklist. ε_t n is
-rounded at random, since with n = 2 rounding down would end all exploration. Without learning (engine none) all
-utilities are 1 and the rule is driven by age and speed.
+Choices: |B_k| there, the samples that a device trains on, is what steps·batch draws can reach of the |S_k| it holds. No
+pacer: it lengthens T when utility flattens, but rounds have a fixed length here, so T stays a quantile, and α = 0 turns
+the term of speed off. No blacklist. ε_t n is rounded at random, since with n = 2 rounding down would end all
+exploration. Without learning (engine none) all utilities are 1 and the rule is driven by age and speed.
 """
 
 from __future__ import annotations
@@ -68,11 +68,12 @@ class Oort(Policy):
         return Decision(np.sort(np.concatenate([explored, exploited])), plan)
 
     def speed(self, observation: Observation, plan: RoundPlan) -> Reals:
-        """(T/τ_k)^α where τ_k > T, else 1; all 1 where nobody is feasible."""
+        """(T/τ_k)^α where τ_k > T, else 1; all 1 where nobody is feasible. At least e^−400, so that order survives."""
         time_s = observation.compute_time_s + plan.transmit_time_s
         if not plan.feasible.any():
             return np.ones_like(time_s)
-        return np.minimum(np.quantile(time_s[plan.feasible], self.prefer) / time_s, 1.0) ** self.alpha
+        ratio = np.minimum(np.quantile(time_s[plan.feasible], self.prefer) / time_s, 1.0)
+        return np.exp(np.maximum(self.alpha * np.log(ratio), -400.0))
 
     def scores(self, state: State, round: int, speed: Reals) -> Reals:
         """Score of every device; only those of tried ones mean anything."""
@@ -99,7 +100,8 @@ class Oort(Policy):
         last[sent] = outcome.round
         if outcome.losses is not None:
             losses = outcome.losses[outcome.transmitted].astype(float)
-            found = np.sqrt(np.square(losses).mean(axis=(1, 2)))
+            trained = np.minimum(outcome.observation.stored[sent], losses.shape[1] * losses.shape[2])
+            found = np.where(trained > 0, trained * np.sqrt(np.square(losses).mean(axis=(1, 2))), 0.0)
             known[sent] = np.isfinite(found)  # a model that has diverged tells nothing
             utility[sent] = np.where(known[sent], found, 0.0)
         return {"last": last, "known": known, "utility": utility}

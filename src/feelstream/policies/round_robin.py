@@ -1,6 +1,7 @@
-"""Round robin: the devices take turns in a fixed cyclic order.
+"""Round robin: the devices take turns in a fixed cyclic order, which is drawn at random before the first round.
 
-    Π* = the first n feasible devices met when walking p, p+1, …, K−1, 0, …, p−1;   p ← 1 + the last of them (mod K)
+    Π* = the first n feasible devices met when walking the places p, p+1, …, K−1, 0, …, p−1 of that order;
+    p ← 1 + the last of them (mod K)
 
 Needs: nothing but feasibility. Ignores: energy, channels, data.
 
@@ -26,17 +27,21 @@ class RoundRobin(Policy):
     tag: ClassVar[str] = "round_robin"
 
     def init(self, system: System) -> State:
-        return {"next": np.array(0), "devices": np.array(system.devices)}
+        return {"next": np.array(0), "order": np.arange(system.devices)}
+
+    def start(self, system: System, rng: np.random.Generator) -> State:
+        return self.init(system) | {"order": rng.permutation(system.devices)}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
-        feasible = np.flatnonzero(plan.feasible)
-        first = np.searchsorted(feasible, int(state["next"]))
-        return Decision(np.sort(np.roll(feasible, -first)[: self.size]), plan)
+        places = np.flatnonzero(plan.feasible[state["order"]])
+        first = np.searchsorted(places, int(state["next"]))
+        return Decision(np.sort(state["order"][np.roll(places, -first)[: self.size]]), plan)
 
     def update(self, state: State, outcome: Outcome) -> State:
         if len(outcome.schedule) == 0:
             return state
-        start, devices = int(state["next"]), int(state["devices"])
-        furthest = int(((outcome.schedule - start) % devices).max())
+        start, devices = int(state["next"]), len(state["order"])
+        places = np.flatnonzero(np.isin(state["order"], outcome.schedule))
+        furthest = int(((places - start) % devices).max())
         return state | {"next": np.array((start + furthest + 1) % devices)}

@@ -81,7 +81,7 @@ def _play(policy: Policy, case: Case) -> None:
     """Play one case from the first round to the last, and check everything on the way."""
     with _runs("before the first round"):
         policy = type(policy).model_validate({**dict(policy), "size": case.size})
-        state = policy.init(case.system)
+        state = policy.start(case.system, np.random.default_rng(0))
     _check_state(state, "before the first round")
     for observation, gain, losses in case.rounds():
         when = f"round {observation.round}"
@@ -151,7 +151,7 @@ def _transmit(
     if not (lawful and np.isfinite(energy).all() and (energy >= 0).all() and (share[spent.sent] > 0).all()):
         raise _PromiseError("transmission", f"{when}: shares {share.tolist()}, energies {energy.tolist()} J")
     drawn = np.random.default_rng(observation.round).random((len(ids), 2, 3)).astype(np.float32)
-    return Outcome(observation.round, ids, spent.sent, gain[ids], energy, drawn if losses else None)
+    return Outcome(observation.round, ids, spent.sent, gain[ids], energy, drawn if losses else None, observation)
 
 
 def _check_state(state: State, when: str) -> None:

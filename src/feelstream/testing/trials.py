@@ -85,7 +85,7 @@ class Case:
             gain = known["beta"] * world.standard_exponential(K) * self.fading
             self.change(t, known)
             known.setdefault("fresh", known["fresh_labels"].sum(axis=1))
-            observation = observe(system, t, **known)
+            observation = observe(system, t, **known, oracle_gain=gain, stored_labels=known["fresh_labels"])
             for array in (*known.values(), observation.compute_time_s, observation.compute_energy_j, gain):
                 array.flags.writeable = False
             observation.dissimilarity.flags.writeable = False

@@ -28,6 +28,7 @@ class Radio:
     round_s: float
     work: float
     airtime_s: float
+    shortest_s: float = 0.0  # what the lowest frequency leaves of the round
 
     def of(self, index: Array) -> Radio:
         """[R, K] → the devices of each round with the numbers index [R, n]."""
@@ -43,6 +44,7 @@ class Radio:
             self.round_s,
             self.work,
             self.airtime_s,
+            self.shortest_s,
         )
 
     def rows(self, which: Array) -> Radio:
@@ -54,6 +56,7 @@ class Radio:
             self.round_s,
             self.work,
             self.airtime_s,
+            self.shortest_s,
         )
 
 
@@ -97,7 +100,7 @@ def answer(radio: Radio, log_price: Array) -> tuple[Array, Array]:
     high = np.log(radio.longest_s)
     if radio.work == 0:
         return radio.longest_s, _share_at(radio, log_price, radio.longest_s)[0]
-    low = high - 100.0
+    low = np.maximum(high - 100.0, np.log(np.minimum(radio.shortest_s, radio.longest_s)))
     rising_at_end = _slope(radio, log_price, radio.longest_s) > 0
     for _ in range(STEPS):
         middle = 0.5 * (low + high)

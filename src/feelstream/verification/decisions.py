@@ -21,7 +21,7 @@ from feelstream.verification.joint import (
 from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
 from feelstream.verification.reading import Block, Table
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import CONTROLLED_OCEAN, Settings
 from feelstream.verification.whole_run import least_planned_energy_j
 
 ScoreRule = Callable[[Findings, Settings, Block, Array, Importance], None]
@@ -153,6 +153,29 @@ def _importance_score(s: Settings, block: Block, planned: Array, importance: Imp
     return -importance.importance
 
 
+def _channel_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+    """Oracles and best_channel by mean gains go by what is stored; what the others have seen is not."""
+    formulas = {
+        ("best_channel", "mean"): (_mean_gain_score, "score = −β"),
+        ("best_channel", "oracle"): (_gain_score, "score = −|g|²"),
+        ("proportional_fair", "oracle"): (_gain_ratio_score, "score = −|g|²/β"),
+    }
+    rule = formulas.get((s.policy, s.gain_known))
+    (_given_score(*rule) if rule else _any_score)(found, s, block, planned, importance)
+
+
+def _mean_gain_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+    return -block["beta"]
+
+
+def _gain_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+    return -block["gain"]
+
+
+def _gain_ratio_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+    return -block["gain"] / block["beta"]
+
+
 GENERIC = PolicyRules(
     check_planned, _any_score, check_subset, "schedule within the feasible set and the planned size only"
 )
@@ -189,13 +212,22 @@ POLICY_RULES = {
     ),
     "select_all": PolicyRules(_up_to_size, _no_score, _select_all_decision, "as many as meet the deadline together"),
     "fedcs": PolicyRules(_up_to_size, _no_score, check_subset, "fedcs: size and feasibility, the draw is not repeated"),
+    "age": PolicyRules(_random_planned, _any_score, _lowest_decision, "the lowest of the stored scores"),
     **dict.fromkeys(
-        ("proportional_fair", "best_channel", "age"),
-        PolicyRules(_random_planned, _any_score, _lowest_decision, "the lowest of the stored scores"),
+        ("proportional_fair", "best_channel"),
+        PolicyRules(_random_planned, _channel_score, _lowest_decision, "the lowest of the stored scores"),
     ),
     **dict.fromkeys(
         ("round_robin", "power_of_choice", "oort"),
         PolicyRules(_random_planned, _no_score, _random_decision, "size and feasibility only"),
+    ),
+    CONTROLLED_OCEAN: PolicyRules(
+        _random_planned,
+        _no_score,
+        check_subset,
+        "feasibility and largest size only",
+        check_joint_admission,
+        check_joint_energy,
     ),
     **dict.fromkeys(
         ("ocean", "myopic_energy"),

@@ -41,7 +41,8 @@ def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
     needed = kappa / n * np.expm1(a * n / np.where(longest > 0, longest, np.nan))
     cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
     work = s.power_coefficient * s.cycles**3
-    radio = Radio(weights(s, block), kappa, longest, cap, s.round_s, work, a)
+    shortest = max(s.round_s - s.cycles / s.frequency_hz[0], 0.0)
+    radio = Radio(weights(s, block), kappa, longest, cap, s.round_s, work, a, shortest)
     return radio, least_share(radio) <= (1 + RELATIVE) / n
 
 
@@ -115,8 +116,9 @@ def check_joint_decision(found: Findings, s: Settings, block: Block, planned: Ar
 
 
 def least_joint_energy_j(s: Settings, beta: Array) -> Array:
-    """Computing through the whole round, sending free: no planned energy is less. [K]"""
-    return np.full(beta.shape, s.power_coefficient * s.cycles**3 / s.round_s**2)
+    """Computing through the whole round or at the lowest frequency, sending free: no planned energy is less. [K]"""
+    slowest_hz = max(s.cycles / s.round_s, s.frequency_hz[0])
+    return np.full(beta.shape, s.power_coefficient * s.cycles * slowest_hz**2)
 
 
 def _other_sizes(s: Settings, block: Block, planned: Array, beat: Array, slack: Array) -> Array:

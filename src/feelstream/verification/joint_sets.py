@@ -121,6 +121,7 @@ def alone_j(radio: Radio) -> Array:
     """w e of every device with the whole band to itself, by bisection on τ. [R, K]"""
     a = radio.airtime_s
     shortest = a / np.log1p(radio.limit_w / radio.kappa_w)
+    shortest = np.maximum(shortest, radio.shortest_s)
     low, high = np.log(np.minimum(shortest, radio.longest_s)), np.log(radio.longest_s)
     for _ in range(STEPS):
         middle = 0.5 * (low + high)

@@ -14,9 +14,10 @@ from feelstream.errors import RunError
 from feelstream.verification.findings import Array
 
 FORMAT = 2
+CONTROLLED_OCEAN = "ocean with power control"
 OUR_POLICIES = (
     "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
-    "fedcs", "power_of_choice", "oort", "ocean", "myopic_energy", "importance_greedy", "select_all",
+    "fedcs", "power_of_choice", "oort", "ocean", CONTROLLED_OCEAN, "myopic_energy", "importance_greedy", "select_all",
 )  # fmt: skip
 
 
@@ -63,6 +64,7 @@ class Settings:
     power_max_w: float | None  # None: P0/min β
     fade_reserve: float
     least_share: float | None
+    gain_known: str  # which gains the policy goes by: mean, last or oracle
     learns: bool
     eval_every: int
     trace_level: str
@@ -160,6 +162,8 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
     policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
     name = str(policy["name"].tree)
+    if name == "ocean" and policy["power"].one_of("control", "fixed") == "control":
+        name = CONTROLLED_OCEAN
     K = system["devices"].whole()
     low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
     low_gain, high_gain = (item.ratio() for item in radio["gain_db"].items(2))
@@ -197,6 +201,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         size=policy["size"].whole(0) if name in OUR_POLICIES else None,
         cardinality=policy["cardinality"].one_of("exact", "cap", "free") if drift_plus_penalty else None,
         metric=_metric(name, metric),
+        gain_known=str(known.tree) if (known := policy.get("gain")) and name in OUR_POLICIES else "mean",
         least_share=policy["least_share"].positive() if name == "ocean" else None,
         power_max_w=limit.positive() if limit and drift_plus_penalty else None,
         fade_reserve=reserve.positive() if reserve and drift_plus_penalty else 1.0,

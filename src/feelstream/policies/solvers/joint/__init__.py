@@ -3,9 +3,23 @@
 docs/joint.md derives everything here.
 """
 
-from feelstream.policies.solvers.joint.allocation import Allocation, allocate
+from feelstream.policies.solvers.joint.allocation import Allocation, allocate, alone_j
 from feelstream.policies.solvers.joint.devices import Devices, energy_j, least_power_w
 from feelstream.policies.solvers.joint.response import Response, respond
 from feelstream.policies.solvers.joint.search import Choice, choose
+from feelstream.policies.solvers.joint.sending import send, weights
 
-__all__ = ["Allocation", "Choice", "Devices", "Response", "allocate", "choose", "energy_j", "least_power_w", "respond"]
+__all__ = [
+    "Allocation",
+    "Choice",
+    "Devices",
+    "Response",
+    "allocate",
+    "alone_j",
+    "choose",
+    "energy_j",
+    "least_power_w",
+    "respond",
+    "send",
+    "weights",
+]

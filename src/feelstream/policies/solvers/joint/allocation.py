@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Reals
-from feelstream.policies.solvers.joint.devices import Devices, energy_j, least_power_w, log_marginal, rest
+from feelstream.policies.solvers.joint.devices import (
+    Devices,
+    energy_j,
+    least_power_w,
+    log_marginal,
+    marginal_steepness,
+    rest,
+)
 from feelstream.policies.solvers.joint.response import respond
 from feelstream.policies.solvers.joint.roots import falling_root
 
@@ -68,6 +75,29 @@ def band_worth(d: Devices, share: Reals) -> tuple[Reals, Reals]:
     at_full_power = np.log(d.weight) + np.log(watts) + np.log(d.airtime_s) + np.log(rest(x)) - 2 * np.log(share * x)
     # A rounding wider, or a set of one device may miss its own price.
     return at(d.sending_s) - 1e-9, np.maximum(at(shortest), at_full_power) + 1e-9
+
+
+def alone_j(d: Devices) -> Reals:
+    """The least e of every device with the whole band to itself, J; NaN where not even that would do.
+
+    With ρ = 1 one equation is left, 2C/(T−τ)³ = κ m(a/τ), whose right side falls in τ from above the left one: between
+    the sending time at full power, or at the lowest frequency, and the longest.
+    """
+    able = d.share_min <= 1
+    longest = np.where(able, d.sending_s, 0.5 * d.round_s)
+    shortest = np.maximum(d.airtime_s / np.log1p(d.power_w / d.kappa_w), d.shortest_s)
+    low, high = np.log(np.minimum(shortest, longest)), np.log(longest)
+    u = high
+    if d.work_j_s2 > 0:
+        level = np.log(2 * d.work_j_s2) - np.log(d.kappa_w)
+
+        def missing(u: Reals) -> tuple[Reals, Reals]:
+            tau = np.exp(u)
+            x, left = d.airtime_s / tau, d.round_s - tau
+            return log_marginal(x) + 3 * np.log(left) - level, -marginal_steepness(x) - 3 * tau / left
+
+        u = falling_root(missing, low, high)
+    return np.where(able, energy_j(d, np.exp(u), np.ones_like(u)), np.nan)
 
 
 def _some(devices: Devices, feasible: NDArray[np.bool_]) -> Allocation:

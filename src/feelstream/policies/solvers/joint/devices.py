@@ -3,7 +3,7 @@
 A device sends a·B/ln 2 bits (a = S ln 2 / B, in s) in the time τ on the share ρ of the band, at x = a/(ρτ) nats per
 second and hertz, and so with the power P = κ ρ (e^x − 1), κ = B N0 / h. Its computing takes the rest of the round:
 
-    e(τ, ρ) = C/(T−τ)² + κ τ ρ (e^x − 1),     C = λ c³,     0 < τ ≤ T − c/f_max,     P ≤ P_max
+    e(τ, ρ) = C/(T−τ)² + κ τ ρ (e^x − 1),     C = λ c³,     T − c/f_min ≤ τ ≤ T − c/f_max,     0 < τ,     P ≤ P_max
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Devices:
     """A joint problem. All arrays broadcast against one another; the last axis is the devices of one set.
 
     weight: w > 0, per J; kappa_w: B N0/h, W; sending_s: T − c/f_max > 0; power_w: P_max, W; round_s: T;
-    work_j_s2: λ c³, 0 if computing is done and the sending time is what it left; airtime_s: a = S ln 2 / B.
+    work_j_s2: λ c³, 0 if computing is done and the sending time is what it left; airtime_s: a = S ln 2 / B;
+    shortest_s: max(T − c/f_min, 0), the sending time that is left at the lowest frequency, the same for all.
     x_max and share_min follow: the spectral efficiency at full power and full time, and the share that it needs
     (infinite where no share would do).
     """
@@ -68,6 +69,7 @@ class Devices:
     airtime_s: float
     x_max: Reals
     share_min: Reals
+    shortest_s: float = 0.0
 
     @staticmethod
     def of(
@@ -78,22 +80,16 @@ class Devices:
         round_s: float,
         work_j_s2: float,
         airtime_s: float,
+        shortest_s: float = 0.0,
     ) -> Devices:
         """At full power and time κ a (e^x − 1)/x = P_max τ. No time left: x_max 0, share_min infinite."""
         weight, kappa_w, sending_s, power_w = (
             np.array(column, float) for column in np.broadcast_arrays(weight, kappa_w, sending_s, power_w)
         )
         able = sending_s > 0
-        with np.errstate(divide="ignore"):
-            ratio = np.log(power_w) + np.log(np.where(able, sending_s, 0.0)) - np.log(kappa_w * airtime_s)
-        able &= ratio > 0
-        ratio = np.where(able, ratio, 1.0)
-
-        # (e^x − 1)/x lies between e^{x/2} and e^x, so x lies between the logarithm of it and twice that.
-        def missing(x: Reals) -> tuple[Reals, Reals]:
-            return ratio - (log_expm1(x) - np.log(x)), (1 - growth(x)) / x
-
-        x = falling_root(missing, ratio, 2 * ratio)
+        x = full_power_x(np.log(power_w) + np.log(np.where(able, sending_s, 1.0)) - np.log(kappa_w) - np.log(airtime_s))
+        able &= x > 0
+        x = np.where(able, x, 1.0)
         share = airtime_s / (x * np.where(able, sending_s, 1.0))
         return Devices(
             weight,
@@ -105,6 +101,7 @@ class Devices:
             airtime_s,
             x_max=np.where(able, x, 0.0),
             share_min=np.where(able, share, np.inf),
+            shortest_s=shortest_s,
         )
 
     def take(self, index: NDArray[np.int64]) -> Devices:
@@ -119,7 +116,22 @@ class Devices:
             self.airtime_s,
             self.x_max[index],
             self.share_min[index],
+            self.shortest_s,
         )
+
+
+def full_power_x(log_ratio: Reals) -> Reals:
+    """x with (e^x − 1)/x = P τ/(κ a), given the logarithm of that; 0 where it is not above 1 and no x will do.
+
+    (e^x − 1)/x lies between e^{x/2} and e^x, so x lies between the logarithm of it and twice that.
+    """
+    able = log_ratio > 0
+    ratio = np.where(able, log_ratio, 1.0)
+
+    def missing(x: Reals) -> tuple[Reals, Reals]:
+        return ratio - (log_expm1(x) - np.log(x)), (1 - growth(x)) / x
+
+    return np.where(able, falling_root(missing, ratio, 2 * ratio), 0.0)
 
 
 def energy_j(devices: Devices, sending_s: Reals, share: Reals) -> Reals:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Reals
 from feelstream.policies.solvers.joint.devices import (
     Devices,
+    full_power_x,
     growth,
     log_expm1,
     log_marginal,
@@ -75,6 +76,7 @@ def _part(devices: Devices, where: NDArray[np.bool_]) -> Devices:
         devices.airtime_s,
         cut(devices.x_max),
         cut(devices.share_min),
+        devices.shortest_s,
     )
 
 
@@ -82,15 +84,14 @@ def _unlimited(d: Devices, price: Reals) -> Response:
     """P free. Stationary in τ and ρ:  ρ = 2 C w τ / (μ (T−τ)³)  and  log τ + log_marginal(x) = log(μ/(wκ)).
 
     With the first put into the second, the second falls in log τ with a slope of −3 or steeper; where its root lies
-    beyond the longest sending time, τ is that and x = log_marginal⁻¹(log(μ/(wκτ))). The unknown is
+    beyond the longest or the shortest sending time, τ is that and x = log_marginal⁻¹(log(μ/(wκτ))). The unknown is
     u = log(τ/(T−τ)), and both sides go through `_bent`, which leaves an almost straight line for Newton.
     """
     target = price - np.log(d.weight) - np.log(d.kappa_w)
     log_a, log_t = np.log(d.airtime_s), np.log(d.round_s)
-    longest = np.broadcast_to(np.log(d.sending_s), price.shape)
     tau, v = np.broadcast_to(d.sending_s, price.shape).copy(), np.zeros(price.shape)
     elasticity = np.zeros(price.shape)
-    ceiling = np.ones(price.shape, bool)
+    at_end = np.ones(price.shape, bool)
     if d.work_j_s2 > 0:
         level = log_a - np.log(2 * d.work_j_s2) - np.log(d.weight) + price
         aim = _bent(target)[0]
@@ -105,17 +106,20 @@ def _unlimited(d: Devices, price: Reals) -> Response:
             return value - aim, slope * (1 - part - marginal_steepness(x) * (2 + part))
 
         last = np.broadcast_to(np.log(d.sending_s / (d.round_s - d.sending_s)), price.shape)
-        u = falling_root(excess, np.minimum(last, log_a - log_t) - 100.0, last)
-        ceiling = (u >= last) & (excess(last)[0] >= 0)
-        inside = ~ceiling
+        first = np.minimum(last, log_a - log_t) - 100.0
+        if d.shortest_s > 0:
+            first = np.maximum(first, np.minimum(np.log(d.shortest_s) - np.log(d.round_s - d.shortest_s), last))
+        u = falling_root(excess, first, last)
+        longest, shortest = (u >= last) & (excess(last)[0] >= 0), excess(first)[0] <= 0
+        at_end, u = longest | shortest, np.where(shortest, first, u)
         part = 1 / (1 + np.exp(-u))
-        tau[inside] = (d.round_s * part)[inside]
+        tau = np.where(longest, tau, np.minimum(d.round_s * part, tau))
         v = log_x(u)
         steep = marginal_steepness(np.exp(v))
         elasticity = (steep - 1) * (1 + 2 * part) / (steep * (2 + part) - (1 - part)) - 1
-    if ceiling.any():
-        v[ceiling] = _log_x_of_marginal((target - longest)[ceiling])
-        elasticity[ceiling] = -1 / marginal_steepness(np.exp(v[ceiling]))
+    if at_end.any():
+        v[at_end] = _log_x_of_marginal((target - np.log(tau))[at_end])
+        elasticity[at_end] = -1 / marginal_steepness(np.exp(v[at_end]))
     return Response(tau, np.exp(log_a - v) / tau, elasticity)
 
 
@@ -140,7 +144,8 @@ def _log_x_of_marginal(target: Reals) -> Reals:
 def _full_power(d: Devices, price: Reals) -> Response:
     """P = P_max:  ρ = (P_max/κ) / (e^x − 1), τ = a/(ρx), and the best x balances what band costs and saves:
 
-    μ = w (2C/(T−τ)³ + P_max) a (x − 1 + e^−x) / (ρx)²,    x ≤ x_max, where τ is the longest possible.
+    μ = w (2C/(T−τ)³ + P_max) a (x − 1 + e^−x) / (ρx)²,    x ≤ x_max, where τ is the longest possible;
+    where the shortest sending time allows no smaller x, that one.
     """
     log_m, log_a = np.log(d.power_w) - np.log(d.kappa_w), np.log(d.airtime_s)
     fixed = price - np.log(d.weight) - log_a
@@ -160,10 +165,16 @@ def _full_power(d: Devices, price: Reals) -> Response:
         return fixed - value, -slope
 
     highest = np.log(d.x_max)
-    v = falling_root(missing, highest - 100.0, highest)
+    lowest = highest - 100.0
+    if d.shortest_s > 0:
+        least = full_power_x(log_m + np.log(d.shortest_s) - log_a)
+        lowest = np.where(least > 0, np.minimum(np.log(np.where(least > 0, least, 1.0)), highest), lowest)
+    v = falling_root(missing, lowest, highest)
     at_end = missing(highest)[0] >= 0
-    v = np.where(at_end, highest, v)
+    at_start = ~at_end & (missing(lowest)[0] <= 0)
+    v = np.where(at_end, highest, np.where(at_start, lowest, v))
     x = np.exp(v)
-    elasticity = np.where(at_end, 0.0, growth(x) / missing(v)[1])
+    fixed_x = at_end | at_start
+    elasticity = np.where(fixed_x, 0.0, growth(x) / missing(v)[1])
     share = np.where(at_end, d.share_min, np.exp(log_m - log_expm1(x)))
     return Response(np.where(at_end, d.sending_s, sending(v)), share, elasticity)

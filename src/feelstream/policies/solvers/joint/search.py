@@ -18,7 +18,7 @@ from math import comb
 import numpy as np
 
 from feelstream.arrays import Ids, Reals
-from feelstream.policies.solvers.joint.allocation import Allocation, allocate, band_worth
+from feelstream.policies.solvers.joint.allocation import Allocation, allocate, alone_j, band_worth
 from feelstream.policies.solvers.joint.devices import Devices, energy_j
 from feelstream.policies.solvers.joint.response import respond
 
@@ -51,15 +51,40 @@ def choose(devices: Devices, worth: Reals, n: int, fill: bool, order: Ids) -> Ch
     worth: V I_k, finite; every set of n devices must be feasible (share_min ≤ 1/n); of equals, the first in `order`.
     Exact if the price settles it or at most MOST_SUBSETS subsets remain in doubt; otherwise the best set met.
     """
+    # No device computes for longer than at its lowest frequency, nor sends for less than κ a.
+    slowest_s = devices.round_s - devices.shortest_s
+    least_j = devices.work_j_s2 / slowest_s**2 + devices.kappa_w * devices.airtime_s
     if not fill:
-        # Alone with the whole band a device costs least, and whoever is not worth that never pays.
-        alone = allocate(devices.take(np.arange(len(worth))[:, None]))
-        order = order[(devices.weight * alone.energy_j[:, 0] < worth)[order]]
+        order = order[(devices.weight * least_j < worth)[order]]
+    order = _promising(devices, worth, n, fill, order, (devices.weight * least_j - worth)[order])
+    # Alone with the whole band a device costs least.
+    least = devices.weight[order] * alone_j(devices.take(order)) - worth[order]
+    if not fill:
+        order, least = order[least < 0], least[least < 0]  # whoever is not worth that never pays
+    order = _promising(devices, worth, n, fill, order, least)
     if len(order) == 0 or n == 0:
         return Choice(order[:0], 0.0, 0.0, True)
     search = _Search(devices.take(order), worth[order], min(n, len(order)), fill)
     found = search.run()
     return Choice(np.sort(order[found.members]), found.total, found.bound, found.exact)
+
+
+def _promising(devices: Devices, worth: Reals, n: int, fill: bool, order: Ids, least: Reals) -> Ids:
+    """Those of `order` that may be in a best set, given bounds below what each adds to a total.
+
+    A set with k in it has at least the total least_k + the n−1 lowest of the bounds (those below 0, where not `fill`).
+    Whoever thereby exceeds the total of one allowed set, that of the n lowest bounds, is in no better one.
+    """
+    if n == 0 or len(order) <= 4 * n:
+        return order
+    lowest = np.argpartition(least, n - 1)[:n]
+    few = order[lowest]
+    total = float((devices.weight[few] * allocate(devices.take(few)).energy_j - worth[few]).sum())
+    bounds = np.sort(least[lowest])[: n - 1]
+    if not fill:
+        total, bounds = min(total, 0.0), np.minimum(bounds, 0.0)
+    size = abs(total) + float(np.abs(worth[few]).sum())
+    return order[least <= total - bounds.sum() + 1e-9 * size]
 
 
 class _Search:
