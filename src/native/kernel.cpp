@@ -6,6 +6,7 @@
 #include "pooling.hpp"
 #include "samples.hpp"
 #include "winograd_input.hpp"
+#include "winograd_square.hpp"
 
 namespace feelstream {
 namespace {
@@ -34,12 +35,14 @@ void pack(const Network& net, const float* theta, Workspace& space) {
         const Stage& s = net.stages[i];
         if (s.kind != Kind::convolution) continue;
         const float* weight = theta + s.weight;
-        if (!Train && s.winograd())
+        if (!Train && s.winograd_shared())
+            square_pack(s, weight, space.memory + s.forward_weights);
+        else if (!Train && s.winograd())
             winograd_pack(s, weight, space.memory + s.forward_weights);
         else
             pack_forward(s, weight, space.memory + s.forward_weights);
         if (!Train || !s.has_earlier_weights) continue;
-        if (s.winograd_gradient())
+        if (s.winograd_shared())
             winograd_pack_backward(s, weight, space.memory + s.backward_weights);
         else
             pack_backward(s, weight, space.memory + s.backward_weights);
@@ -55,7 +58,10 @@ void forward(const Network& net, const float* theta, Workspace& space) {
         float *output = space.memory + s.output, *route = space.memory + s.route;
         switch (s.kind) {
             case Kind::convolution:
-                if (!Train && s.winograd())
+                if (!Train && s.winograd_shared())
+                    square_convolve(s, in, space.memory + s.points, space.memory + s.forward_weights, theta + s.bias,
+                                    output);
+                else if (!Train && s.winograd())
                     winograd_convolve(s, in, space.memory + s.points, space.memory + s.forward_weights,
                                       theta + s.bias, output);
                 else
@@ -87,7 +93,7 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
                 else
                     bias_gradient(delta, s.out_channels, std::size_t(s.out_rows) * s.out_columns,
                                   gradient + s.bias);
-                if (s.winograd_gradient())
+                if (s.winograd_shared())
                     winograd_weight_gradient(s, in, delta, route, space.memory + s.points, space.memory + net.delta_points,
                                              gradient + s.weight);
                 else
@@ -97,7 +103,7 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
             if (s.has_earlier_weights) {
                 const Clock clock(space, i, input_phase);
                 const float* packed = space.memory + s.backward_weights;
-                if (s.winograd_gradient())
+                if (s.winograd_shared())
                     winograd_input_gradient(s, space.memory + net.delta_points, packed, earlier);
                 else
                     input_gradient(s, spread, packed, earlier);

@@ -38,9 +38,10 @@ struct Stage {
         return kind == Kind::convolution && pool_rows == 2 && pool_columns == 2 && kernel_rows == winograd_kernel &&
                kernel_columns == winograd_kernel;
     }
-    // Backwards too, where enough channels share the transformations.
-    bool winograd_gradient() const { return winograd() && channels >= 4; }
+    // Backwards too, and along columns in evaluation, where enough channels share the transformations.
+    bool winograd_shared() const { return winograd() && channels >= 4; }
     int row_tiles() const { return (conv_columns() + winograd_columns - 1) / winograd_columns; }
+    int square_tiles() const { return (conv_rows() + winograd_columns - 1) / winograd_columns * row_tiles(); }
     // Sums of a weight gradient: a vector for each tap and up to 5 output channels.
     std::size_t gradient_sums() const { return std::size_t(5) * channels * kernel_area(); }
     std::size_t inputs() const { return std::size_t(channels) * rows * columns; }

@@ -58,7 +58,7 @@ inline Vec splat(float value) { return value - Vec{}; }
 // a > b ? a : b, number by number; compilers do not always see that the processor has this.
 inline Vec larger(Vec a, Vec b) {
 #if defined(__AVX512F__)
-    return Vec(_mm512_max_ps(__m512(a), __m512(b)));
+    return Vec(_mm512_maskz_max_ps(0xffff, __m512(a), __m512(b)));  // without, GCC 12 warns of its own header
 #elif defined(__AVX2__)
     return Vec(_mm256_max_ps(__m256(a), __m256(b)));
 #elif defined(__SSE2__)

@@ -3,7 +3,7 @@
 //     0, 1, -1, 2, -2, 1/2, -1/2, infinity,
 // multiplied point by point, and 4 outputs are read off the products: 8 multiplications instead of 20.
 // The sum over input channels and kernel rows happens among the products, so the transformations cost little,
-// and only along rows, because doing it along columns too would cost accuracy (see docs/engine.md).
+// so that this pays for a layer of one channel too; winograd_square.hpp is for those of more.
 #pragma once
 #include <string.h>
 
@@ -43,14 +43,14 @@ inline void inputs_at_points(const Vec (&x)[8], Vec (&value)[winograd_points]) {
 }
 
 // From the products m at the points to 4 neighbouring outputs.
-inline void outputs_from_points(const Vec (&m)[winograd_points], Vec bias, Vec (&y)[winograd_columns]) {
+inline void outputs_from_points(const Vec (&m)[winograd_points], Vec (&y)[winograd_columns]) {
     const Vec sum1 = m[1] + m[2], difference1 = m[1] - m[2];
     const Vec sum2 = m[3] + m[4], difference2 = m[3] - m[4];
     const Vec sum_half = m[5] + m[6], difference_half = m[5] - m[6];
-    y[0] = m[0] + sum1 + sum2 + sum_half + bias;
-    y[1] = difference1 + 2.0f * difference2 + 0.5f * difference_half + bias;
-    y[2] = sum1 + 4.0f * sum2 + 0.25f * sum_half + bias;
-    y[3] = difference1 + 8.0f * difference2 + 0.125f * difference_half + m[7] + bias;
+    y[0] = m[0] + sum1 + sum2 + sum_half;
+    y[1] = difference1 + 2.0f * difference2 + 0.5f * difference_half;
+    y[2] = sum1 + 4.0f * sum2 + 0.25f * sum_half;
+    y[3] = difference1 + 8.0f * difference2 + 0.125f * difference_half + m[7];
 }
 
 // For each tile of output channels: (point, in, kernel row, channel of the tile).
@@ -110,7 +110,8 @@ FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const f
                 for (int r = 0; r < 2; ++r) {
                     Vec m[winograd_points];
                     for (int j = 0; j < winograd_points; ++j) m[j] = product[j][i][r * T + t];
-                    outputs_from_points(m, splat(bias[i]), values[r]);
+                    outputs_from_points(m, values[r]);
+                    for (Vec& value : values[r]) value += splat(bias[i]);
                 }
                 for (int half = 0; half < 2; ++half) {
                     const int x = (tile + t) * 2 + half;

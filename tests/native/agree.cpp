@@ -1,0 +1,129 @@
+// The engine without Python: what one machine or compiler computes, compared with another.
+//
+//     agree write FILE      train and evaluate some networks on the baseline instruction set, store the results
+//     agree compare FILE    the same on every instruction set of this machine, with 1 and 3 threads; exit code 1 if the
+//                           threads change a bit, or a result is further from the stored one than rounding explains
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "engine.hpp"
+
+using feelstream::Engine;
+using feelstream::Layer;
+
+namespace {
+
+struct Case {
+    const char* name;
+    int channels, rows, columns;
+    std::vector<Layer> layers;
+    int batch;
+};
+
+const Layer relu{"relu", 0, 0, 0}, pool{"pool", 0, 2, 2};
+
+std::vector<Case> cases() {
+    return {
+        {"paper-cnn", 1, 28, 28,
+         {{"conv", 10, 5, 5}, pool, relu, {"conv", 20, 5, 5}, pool, relu, {"dense", 50, 0, 0}, relu, {"dense", 10, 0, 0}},
+         32},
+        {"odd edges", 5, 13, 15, {{"conv", 4, 1, 1}, {"conv", 7, 5, 5}, pool, relu, {"dense", 3, 0, 0}}, 19},
+        {"series", 6, 1, 40,
+         {{"conv", 8, 1, 9}, relu, {"pool", 0, 1, 2}, {"pad", 0, 0, 4}, {"conv", 5, 1, 5}, {"pool", 0, 1, 2}, {"dense", 6, 0, 0}},
+         70},
+        {"colour", 3, 12, 12,
+         {{"pad", 0, 2, 2}, {"conv", 8, 3, 3}, relu, pool, {"conv", 9, 3, 2}, {"pool", 0, 2, 1}, pool, {"dense", 4, 0, 0}},
+         10},
+        {"softmax", 1, 7, 5, {{"dense", 11, 0, 0}}, 1},
+    };
+}
+
+// The same numbers on every machine (Numerical Recipes' linear congruential generator).
+struct Numbers {
+    std::uint32_t state = 1;
+    std::uint32_t next() { return (state = state * 1664525u + 1013904223u) >> 8; }
+    float uniform() { return float(next()) / 16777216.0f; }
+};
+
+// Updates of three devices after three steps, one after the other; then their losses and the test set's.
+struct Results {
+    std::vector<float> updates, losses;
+    bool operator==(const Results& other) const {
+        return same(updates, other.updates) && same(losses, other.losses);
+    }
+
+private:
+    static bool same(const std::vector<float>& a, const std::vector<float>& b) {
+        return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+    }
+};
+
+Results compute(const Case& c, const std::string& isa, int threads) {
+    const Engine engine(c.channels, c.rows, c.columns, c.layers, isa);
+    const auto& net = engine.network();
+    const int samples = 50, devices = 3, steps = 3;
+    Numbers numbers;
+    std::vector<std::uint8_t> pixels(std::size_t(samples) * net.pixels);
+    std::vector<std::int32_t> labels(samples);
+    std::vector<float> theta(net.parameters);
+    std::vector<std::int64_t> batches(std::size_t(devices) * steps * c.batch);
+    for (auto& pixel : pixels) pixel = std::uint8_t(numbers.next());
+    for (auto& label : labels) label = std::int32_t(numbers.next() % net.classes);
+    for (auto& weight : theta) weight = 0.3f * (numbers.uniform() - 0.5f);
+    for (auto& sample : batches) sample = numbers.next() % samples;
+    const feelstream::Samples data{pixels.data(), nullptr, labels.data(), 1.0f / 80, -1.3f};
+    Results result{std::vector<float>(devices * theta.size()), std::vector<float>(batches.size() + 1)};
+    engine.train(data, theta.data(), batches.data(), devices, steps, c.batch, 0.02f, threads, result.updates.data(),
+                 result.losses.data(), nullptr);
+    result.losses.back() = float(engine.evaluate(data, samples, theta.data(), threads, nullptr).loss_sum / samples);
+    return result;
+}
+
+// The largest difference, as a share of the stored numbers' norm.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+    double largest = 0, norm = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        largest = std::fmax(largest, std::isfinite(a[i]) ? std::fabs(double(a[i]) - b[i]) : INFINITY);
+        norm += double(b[i]) * b[i];
+    }
+    return largest / std::sqrt(norm);
+}
+
+bool write(std::FILE* file, const std::vector<float>& numbers) {
+    return std::fwrite(numbers.data(), sizeof(float), numbers.size(), file) == numbers.size();
+}
+
+bool read(std::FILE* file, std::vector<float>& numbers) {
+    return std::fread(numbers.data(), sizeof(float), numbers.size(), file) == numbers.size();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string word = argc == 3 ? argv[1] : "";
+    if (word != "write" && word != "compare") return std::fputs("usage: agree write|compare FILE\n", stderr), 2;
+    std::FILE* file = std::fopen(argv[2], word == "write" ? "wb" : "rb");
+    if (!file) return std::perror(argv[2]), 2;
+    bool fine = true;
+    for (const Case& c : cases()) {
+        Results stored = compute(c, "baseline", 1);
+        if (word == "write") {
+            fine &= write(file, stored.updates) && write(file, stored.losses);
+            continue;
+        }
+        if (!read(file, stored.updates) || !read(file, stored.losses)) return std::fputs("the file is short\n", stderr), 2;
+        for (const std::string& isa : feelstream::available_kernels()) {
+            const Results one = compute(c, isa, 1), three = compute(c, isa, 3);
+            const double updates = distance(one.updates, stored.updates), losses = distance(one.losses, stored.losses);
+            const bool good = one == three && updates < 1e-5 && losses < 1e-5;
+            std::printf("%-10s %-9s updates differ by %.1e of their norm, losses by %.1e%s%s\n", c.name, isa.c_str(),
+                        updates, losses, one == three ? "" : ", and threads change bits", good ? "" : "   WRONG");
+            fine &= good;
+        }
+    }
+    fine &= std::fclose(file) == 0;
+    return fine ? 0 : 1;
+}
