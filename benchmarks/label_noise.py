@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
-from feelstream.flower import Report, Scheduler
+from feelstream.flower import DeviceReport, Scheduler
 from feelstream.flower.noise import NoisyCounts
 from feelstream.model import importance
 from feelstream.world import World
@@ -70,8 +70,8 @@ def play(scenario: fs.Scenario, seed: int, labels: NDArray[np.uint8], epsilon: f
                 told[k] = told[k].tell(counts.astype(np.int64), epsilon, rng)
                 counts = told[k].released.astype(np.int32)
             # A device without data says so whatever the noise: it could not train.
-            reports.append(Report(counts, None, float(f_hz[k]), float(world.beta[k])))
-            server.hear(k, reports[k])
+            reports.append(DeviceReport(counts, None, float(f_hz[k]), float(world.beta[k])))
+            server.accept(k, reports[k])
         schedule = server.schedule(stream.stored > 0)
         scheduled[row, schedule] = True
         amount = importance.amount(stream.fresh, stream.stored > 0)
@@ -84,8 +84,8 @@ def play(scenario: fs.Scenario, seed: int, labels: NDArray[np.uint8], epsilon: f
     return scheduled, energy, worth
 
 
-def with_gain(report: Report, gain: float) -> Report:
-    return Report(report.stored_labels, None, report.f_hz, report.beta, gain=gain)
+def with_gain(report: DeviceReport, gain: float) -> DeviceReport:
+    return DeviceReport(report.stored_labels, None, report.f_hz, report.beta, gain=gain)
 
 
 if __name__ == "__main__":

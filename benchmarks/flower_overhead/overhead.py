@@ -23,15 +23,15 @@ PATIENCE_S = 120.0
 
 
 def strategies(nodes: int, trained: int) -> dict[str, Strategy]:
-    system = {
-        "system": {"devices": nodes, "round_s": 60.0},
+    scenario = {
+        "system": {"devices": nodes, "round_s": PATIENCE_S},
         "cpu": {"frequency_hz": [1e9, 5e9]},
         "policy": {"name": "lyapunov", "size": trained},
     }
     share = {"fraction_train": trained / nodes, "min_train_nodes": trained, "min_available_nodes": nodes}
     return {
         "fedavg": FedAvg(fraction_evaluate=0.0, **share),
-        "scheduled": ScheduledFedAvg(system, query_timeout_s=PATIENCE_S, deadline_s=PATIENCE_S, max_report_age=1000),
+        "scheduled": ScheduledFedAvg(scenario, query_timeout_s=PATIENCE_S, max_report_age=1000),
     }
 
 

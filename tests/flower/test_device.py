@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from federation import FakeGrid
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import Context, Message, MetricRecord, RecordDict
 
 from feelstream.flower import Device, meters
 from feelstream.flower.device import DeviceError
@@ -23,12 +23,12 @@ def context(**config: Any) -> Context:
     return Context(1, 7, {"partition-id": 2, **config}, RecordDict(), {})
 
 
-def message(round: int = 1, buffer: str = "keep") -> Message:
+def message(round: int = 1, deletes: bool = False) -> Message:
     told = {
-        "round": round, "used-round": 0, "buffer": buffer,
+        "round": round, "used-round": 0, "deletes": int(deletes),
         "frequency-hz": [1e8, 1e9], "gain-range": [0.25, 4.0],
     }  # fmt: skip
-    return Message(RecordDict({SERVER: ConfigRecord(told)}), 7, QUERY)
+    return Message(RecordDict({SERVER: MetricRecord(told)}), 7, QUERY)
 
 
 def test_defaults_come_from_the_node_and_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_without_a_meter_the_energy_is_left_to_the_model() -> None:
 
 def test_what_the_app_must_give_is_said() -> None:
     with pytest.raises(DeviceError, match="must give `fresh`"):
-        Device(context(), message(buffer="fifo"), HELD)
+        Device(context(), message(deletes=True), HELD)
     with pytest.raises(DeviceError, match="not from a feelstream strategy"):
         Device(context(), Message(RecordDict(), 7, "train"), HELD)
     nameless = context()
@@ -85,7 +85,7 @@ def test_what_the_app_must_give_is_said() -> None:
     with pytest.raises(DeviceError, match="has no name"):
         Device(nameless, message(), HELD)
     with pytest.raises(DeviceError, match="noise on label counts"):
-        Device(context(), message(buffer="fifo"), HELD, fresh=HELD, epsilon=1.0)
+        Device(context(), message(deletes=True), HELD, fresh=HELD, epsilon=1.0)
     with pytest.raises(DeviceError, match="greater than 0"):
         Device(context(), message(), HELD, epsilon=0.0)
 

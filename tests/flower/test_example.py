@@ -50,7 +50,7 @@ def test_the_example_schedules_trains_and_verifies(
     run = fs.read(tmp_path / "run")
     assert run.rounds["transmitted"].to_list() == [2, 2, 2, 2]
     assert run.devices is not None
-    assert run.devices.filter(run.devices["scheduled"])["metered"].all()  # training time is measured
+    assert run.devices.filter(run.devices["scheduled"])["t_cmp_s_measured"].all()  # training time is measured
     assert run.rounds["loss"].n_unique() == 4  # the model moves in every round
     assert fs.verify(tmp_path / "run").ok
     assert "accuracy" in capsys.readouterr().out

@@ -61,7 +61,7 @@ def test_a_federation_does_what_the_simulator_does(world: str, tmp_path: Path) -
     for device in range(DEVICES):  # node ids in no order that means anything
         answer = ReplayedDevice(scenario, SEED, device, dataset, learner).answer
         grid.add(1000 + device * 7919 % 13, {"partition-id": device}, answer)
-    strategy = strategy_for(scenario, dataset, SEED, out=tmp_path / "run", deadline_s=1.0, query_timeout_s=1.0)
+    strategy = strategy_for(scenario, dataset, SEED, out=tmp_path / "run")
     theta = serve(strategy, grid, learner)
 
     run = fs.read(tmp_path / "run")

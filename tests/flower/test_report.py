@@ -1,4 +1,4 @@
-"""Reports: what the server believes, and why it does not."""
+"""Reports: what the server accepts, and why it does not."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import MetricRecord, RecordDict
+from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
 import feelstream as fs
-from feelstream.flower import Report, ReportError, Scheduler
+from feelstream.flower import DeviceReport, ReportError, Scheduler
 from feelstream.flower.report import REPORT, Bounds, device_name
 
 CLASSES = 3
-GOOD = Report(np.array([5, 0, 2], np.int32), np.array([5, 0, 2], np.int32), f_hz=1e9, beta=1.0)
+GOOD = DeviceReport(np.array([5, 0, 2], np.int32), np.array([5, 0, 2], np.int32), f_hz=1e9, beta=1.0)
 
 
 def bounds(*overrides: str) -> Bounds:
@@ -24,7 +24,7 @@ def bounds(*overrides: str) -> Bounds:
 
 
 def content(**changes: Any) -> RecordDict:
-    record = GOOD.to_record()
+    record = GOOD.to_record("0")
     for key, value in changes.items():
         key = key.replace("_", "-")
         if value is None:
@@ -36,15 +36,13 @@ def content(**changes: Any) -> RecordDict:
 
 def test_a_report_survives_the_wire() -> None:
     whole = replace(GOOD, gain=0.5, t_cmp_s=1.0, e_cmp_j=2.0, t_tr_s=3.0, e_tr_j=4.0, losses=np.ones(3, np.float32))
-    packed = whole.packed("pump 7")
+    packed = RecordDict({REPORT: whole.to_record("pump 7")})
     read = bounds().read(packed)
     assert device_name(packed) == "pump 7"
     for field in ("f_hz", "beta", "gain", "t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j"):
         assert getattr(read, field) == getattr(whole, field)
     for field in ("stored_labels", "fresh_labels", "losses"):
         np.testing.assert_array_equal(getattr(read, field), getattr(whole, field))
-    assert read.metered
-    assert not GOOD.metered
 
 
 @pytest.mark.parametrize(
@@ -66,6 +64,8 @@ def test_a_report_survives_the_wire() -> None:
         ({"beta": 0.0}, "beta must lie between"),
         ({"beta": math.inf}, "beta must lie between"),
         ({"gain": -0.1}, "gain must lie between"),
+        ({"gain": 1e300}, "gain must lie between"),
+        ({"losses": [True]}, "losses"),
         ({"e_cmp_j": 1e9}, "e-cmp-j must lie between"),
         ({"e_tr_j": math.nan}, "e-tr-j must lie between"),
         ({"t_cmp_s": -1.0}, "t-cmp-s must lie between"),
@@ -83,8 +83,10 @@ def test_an_impossible_report_is_refused_with_its_reason(changes: dict[str, Any]
 def test_no_report_and_no_name_are_refused() -> None:
     with pytest.raises(ReportError, match="no report"):
         bounds().read(RecordDict({"metrics": MetricRecord({"loss": 1.0})}))
-    with pytest.raises(ReportError, match="no device name"):
+    with pytest.raises(ReportError, match="no report"):
         device_name(RecordDict())
+    with pytest.raises(ReportError, match="no device name"):
+        device_name(RecordDict({REPORT: ConfigRecord()}))
 
 
 def test_a_full_buffer_holds_no_more() -> None:
@@ -100,10 +102,10 @@ def test_fresh_counts_are_needed_where_samples_are_deleted() -> None:
 
 
 def scheduler(*overrides: str) -> Scheduler:
-    """One that has believed GOOD of device 0 in round 1 and is in round 2."""
+    """One that has accepted GOOD of device 0 in round 1 and is in round 2."""
     made = Scheduler(fs.preset("tiny", overrides), CLASSES)
     made.begin()
-    made.hear(0, GOOD)
+    made.accept(0, GOOD)
     made.begin()
     return made
 
@@ -126,33 +128,33 @@ def counts(*values: int) -> np.ndarray:
         ),
     ],
 )
-def test_a_contradiction_is_refused_and_forgotten(overrides: list[str], later: Report, reason: str) -> None:
+def test_a_contradiction_is_refused_and_forgotten(overrides: list[str], later: DeviceReport, reason: str) -> None:
     server = scheduler(*overrides)
     with pytest.raises(ReportError, match=reason):
-        server.hear(0, later)
+        server.accept(0, later)
     assert server.report_age[0] == 1
     np.testing.assert_array_equal(server.stored_labels[0], GOOD.stored_labels)
 
 
 def test_counts_are_fixed_within_a_round() -> None:
     server = scheduler("data.buffer.kind=fifo")
-    server.hear(0, GOOD)
+    server.accept(0, GOOD)
     with pytest.raises(ReportError, match="changed within the round"):
-        server.hear(0, replace(GOOD, stored_labels=counts(6, 0, 2)))
+        server.accept(0, replace(GOOD, stored_labels=counts(6, 0, 2)))
 
 
 def test_counts_may_shrink_where_a_buffer_deletes() -> None:
     server = scheduler("data.buffer.kind=fifo")
-    server.hear(0, Report(counts(1, 0, 0), counts(0, 0, 0), 1e9, 1.0))
+    server.accept(0, DeviceReport(counts(1, 0, 0), counts(0, 0, 0), 1e9, 1.0))
     assert server.stored_labels[0].sum() == 1
 
 
 def test_the_server_works_out_what_is_fresh() -> None:
     since_use, per_round = scheduler(), scheduler("data.fresh=per_round")
     since_use.used_labels[0] = counts(2, 0, 2)
-    grown = Report(counts(8, 1, 2), None, 1e9, 1.0)
-    since_use.hear(0, grown)
-    per_round.hear(0, grown)
+    grown = DeviceReport(counts(8, 1, 2), None, 1e9, 1.0)
+    since_use.accept(0, grown)
+    per_round.accept(0, grown)
     assert since_use.fresh_labels[0].tolist() == [6, 1, 0]
     assert per_round.fresh_labels[0].tolist() == [3, 1, 0]
 
@@ -162,5 +164,5 @@ def test_an_excluded_device_is_named_with_its_reason(caplog: pytest.LogCaptureFi
     logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
         server.exclude(0, "it lied")
-    assert "device 0 sits out: it lied" in caplog.text
+    assert "device 0 is left out: it lied" in caplog.text
     assert server.schedule(np.ones(10, bool)).tolist() == []

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, SHORT, START, K, client, grid_of, growing, model, silent_in_training
+from deployed_clients import CLASSES, FAST, START, K, client, grid_of, growing, model, silent_in_training
 from federation import Answer, FakeGrid
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
-from flwr.serverapp.strategy import FedAvg
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower import ScheduledFedAvg
-from feelstream.flower.report import DEVICE, QUERY
+from feelstream.flower.report import QUERY, REPORT
 from feelstream.policies import POLICIES
 from feelstream.run.files import write_atomically
+
+OPTIONS: dict[str, Any] = {"classes": CLASSES, "wait_s": 0.0, "give_up_after": None}
 
 
 def strategy(*overrides: str, **options: Any) -> ScheduledFedAvg:
     scenario = fs.preset("tiny", [*FAST, *overrides])
-    settings = {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT, "wait_s": 0.0} | options
-    return ScheduledFedAvg(scenario, **settings)
+    return ScheduledFedAvg(scenario, **OPTIONS | options)
 
 
 def rows(out: Path, device: int) -> pl.DataFrame:
@@ -81,8 +81,7 @@ def test_no_policy_minds_silence_and_absence(policy: str, tmp_path: Path) -> Non
     grid = grid_of(silent_in_training(client(growing)), client(growing))  # and two that never come
     changes = [f"policy.name={policy}", "policy.size=2", "system.energy_budget_j=1.0"]
     scenario = fs.preset("tiny", [*FAST[:2], FAST[3], *changes])
-    options: dict[str, Any] = {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT}
-    ScheduledFedAvg(scenario, out=tmp_path / "run", **options).start(grid, model(), num_rounds=4)
+    ScheduledFedAvg(scenario, out=tmp_path / "run", **OPTIONS).start(grid, model(), num_rounds=4)
     devices = fs.read(tmp_path / "run").devices
     assert devices is not None
     assert not devices.filter(pl.col("device") != 1)["transmitted"].any()
@@ -108,7 +107,7 @@ def renamed(context: Context, message: Message) -> Message | None:
     reply = client(growing)(context, message)
     assert reply is not None
     if message.metadata.message_type == "train":
-        reply.content[DEVICE] = ConfigRecord({"name": "1"})
+        reply.content.config_records[REPORT]["name"] = "1"
     return reply
 
 
@@ -130,7 +129,7 @@ def raw_bytes(context: Context, message: Message) -> Message | None:
 BAD_UPDATES: dict[str, Answer] = {
     "nan": with_arrays(w=np.full((2, 2), np.nan, np.float32), steps=START["steps"]),
     "shape": with_arrays(w=np.zeros((2, 3), np.float32), steps=START["steps"]),
-    "type": with_arrays(w=np.zeros((2, 2), np.float64), steps=START["steps"]),
+    "type": with_arrays(w=np.zeros((2, 2), np.complex64), steps=START["steps"]),
     "names": with_arrays(w=START["w"]),
     "bytes": raw_bytes,
     "impostor": renamed,
@@ -150,8 +149,8 @@ def test_a_bad_update_is_dropped_and_the_others_count(kind: str, tmp_path: Path)
 
 
 def garbage(context: Context, message: Message) -> Message:
-    nonsense = MetricRecord({"stored-labels": [-1], "f-hz": 3.0})
-    return Message(RecordDict({"feelstream": nonsense, DEVICE: ConfigRecord({"name": "0"})}), reply_to=message)
+    nonsense = ConfigRecord({"name": "0", "stored-labels": [-1], "f-hz": 3.0})
+    return Message(RecordDict({REPORT: nonsense}), reply_to=message)
 
 
 def test_a_bad_report_keeps_a_device_out(tmp_path: Path) -> None:
@@ -165,7 +164,7 @@ def test_a_bad_report_keeps_a_device_out(tmp_path: Path) -> None:
 def test_nobody_can_take_the_name_of_one_who_answers(tmp_path: Path) -> None:
     grid = grid_of(client(lambda t: [1, 0, 0], 1.0))
     grid.add(99, {"partition-id": 0}, client(lambda t: [1000, 0, 0], 100.0))
-    grid.add(98, {"device-name": "unheard of"}, client(growing, 100.0))
+    grid.add(98, {"device-name": "unlisted"}, client(growing, 100.0))
     result = strategy(max_report_age=0).start(grid, model(), num_rounds=2)
     np.testing.assert_allclose(result.arrays["w"].numpy(), 2.0)
 
@@ -182,8 +181,7 @@ def test_a_device_that_returns_keeps_its_queue(tmp_path: Path) -> None:
             return super().configure_train(server_round, *args)
 
     scenario = fs.preset("tiny", FAST)
-    options: dict[str, Any] = {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT}
-    Watched(scenario, out=tmp_path / "run", **options).start(grid, model(), num_rounds=5)
+    Watched(scenario, out=tmp_path / "run", **OPTIONS).start(grid, model(), num_rounds=5)
     device = rows(tmp_path / "run", 0)
     assert device["transmitted"].to_list() == [True, False, False, True, True]
     queue, budget = device["queue_next_j"].to_list(), 5e-4
@@ -196,29 +194,29 @@ def test_a_device_that_returns_keeps_its_queue(tmp_path: Path) -> None:
 def test_a_device_that_returns_need_not_wait_for_its_old_node_to_be_given_up() -> None:
     grid = grid_of(lambda context, message: None)  # crashed, but still in Flower's list
     chosen = strategy(max_report_age=0)
-    chosen.directory.meet([10])
-    chosen.directory.introduce(10, "0")
+    chosen.deployment.directory.update([10])
+    chosen.deployment.directory.introduce(10, "0")
     grid.add(77, {"partition-id": 0}, client(growing))
     list(chosen.configure_train(1, model(), ConfigRecord(), grid))
-    assert chosen.directory.node(0) == 77
+    assert chosen.deployment.directory.node(0) == 77
 
 
-def test_reports_ride_on_replies_and_only_the_unheard_are_asked(tmp_path: Path) -> None:
+def test_reports_ride_on_replies_and_only_the_others_are_asked(tmp_path: Path) -> None:
     grid = grid_of(*[client(growing)] * K)
     options = {"max_report_age": 2, "out": tmp_path / "run"}
     strategy("policy.size=2", "policy.V=0.0001", **options).start(grid, model(), num_rounds=8)
     devices = fs.read(tmp_path / "run").devices
     assert devices is not None
-    # Asked: everyone in the first round, and after that those last heard of three rounds ago; they are heard then.
+    # Asked: everyone in the first round, and after that those whose last report is three rounds old; they report then.
     asked = K
     for device in range(K):
-        heard = 1
+        reported = 1
         sent = rows(tmp_path / "run", device)["transmitted"].to_list()
         for round in range(1, 9):
-            if round - heard > 2:
-                asked, heard = asked + 1, round
+            if round - reported > 2:
+                asked, reported = asked + 1, round
             if sent[round - 1]:
-                heard = round
+                reported = round
     assert queries(grid) == asked
     assert asked < 8 * K
     assert devices["report_age"].max() == 2
@@ -247,7 +245,7 @@ def test_measured_energies_fill_the_queue(tmp_path: Path) -> None:
     grid = grid_of(client(growing, after=measured), client(growing))
     strategy(out=tmp_path / "run").start(grid, model(), num_rounds=2)
     metered = rows(tmp_path / "run", 0)
-    assert metered["metered"].all()
+    assert metered["e_cmp_j_measured"].all()
     np.testing.assert_allclose(metered["queue_next_j"], [0.375 - 5e-4, 2 * (0.375 - 5e-4)])
     assert fs.verify(tmp_path / "run").ok
 
@@ -276,10 +274,10 @@ def test_a_restarted_server_goes_on_with_queues_and_model(tmp_path: Path) -> Non
     answers = [client(growing), client(lambda t: [0, t, 3 * t], 3.0), client(lambda t: [1, 1, 1])]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     once = strategy("policy.size=2", out=whole).start(grid_of(*answers), model(), num_rounds=5)
-    grid, settings = grid_of(*answers), {"classes": CLASSES, "deadline_s": SHORT, "query_timeout_s": SHORT}
+    grid = grid_of(*answers)
     scenario = fs.preset("tiny", [*FAST, "policy.size=2"])
     with pytest.raises(PulledPlugError):
-        Doomed(scenario, out=broken, **settings).start(grid, model(), num_rounds=5)
+        Doomed(scenario, out=broken, **OPTIONS).start(grid, model(), num_rounds=5)
     with pytest.raises(RunError, match="another scenario"):
         strategy("policy.size=1", out=broken).start(grid, model(), num_rounds=5)
     twice = strategy("policy.size=2", out=broken).start(grid, model(), num_rounds=5)
@@ -303,7 +301,7 @@ def test_a_server_killed_while_it_writes_its_last_files_loses_nothing(
     answers, out = [client(growing), client(lambda t: [0, t, 3 * t], 3.0)], tmp_path / "run"
     once = strategy().start(grid_of(*answers), model(), num_rounds=3)
     with monkeypatch.context() as patched:
-        for module in ("feelstream.run.files", "feelstream.flower.deployment"):
+        for module in ("feelstream.run.files", "feelstream.flower.rounds"):
             patched.setattr(f"{module}.write_atomically", write)
         with pytest.raises(PulledPlugError):
             strategy(out=out).start(grid_of(*answers), model(), num_rounds=3)
@@ -328,13 +326,20 @@ def test_accuracy_is_stored_where_the_server_evaluates(tmp_path: Path) -> None:
 
     chosen = strategy("learning.eval_every=2", out=tmp_path / "run")
     chosen.start(grid_of(client(growing)), model(), num_rounds=3, evaluate_fn=evaluate)
-    assert fs.read(tmp_path / "run").rounds["loss"].to_list() == [None, 2.0, 3.0]
+    assert fs.read(tmp_path / "run").rounds["loss"].to_list() == [1.0, 2.0, 3.0]
     assert fs.verify(tmp_path / "run").ok
-    with pytest.raises(FeelstreamError, match="evaluate_fn must return"):
-        strategy().start(grid_of(client(growing)), model(), 1, evaluate_fn=lambda round, arrays: None)
 
 
-def test_clients_evaluate_through_another_strategy() -> None:
+@pytest.mark.parametrize("found", [None, MetricRecord({"perplexity": 3.0}), MetricRecord({"loss": 1, "accuracy": 97})])
+def test_the_server_may_evaluate_what_it_likes(found: MetricRecord | None, tmp_path: Path) -> None:
+    chosen = strategy(out=tmp_path / "run")
+    result = chosen.start(grid_of(client(growing)), model(), 2, evaluate_fn=lambda round, arrays: found)
+    assert list(result.evaluate_metrics_serverapp) == ([] if found is None else [0, 1, 2])
+    assert fs.read(tmp_path / "run").rounds["accuracy"].to_list() == [None, None]
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_clients_evaluate_as_flower_lets_them() -> None:
     evaluated = []
 
     def answer(context: Context, message: Message) -> Message | None:
@@ -343,7 +348,7 @@ def test_clients_evaluate_through_another_strategy() -> None:
             return Message(RecordDict({"m": MetricRecord({"accuracy": 0.75, "num-examples": 4})}), reply_to=message)
         return client(growing)(context, message)
 
-    chosen = strategy(evaluation=FedAvg(min_evaluate_nodes=1, min_available_nodes=1))
+    chosen = strategy(fraction_evaluate=1.0, min_evaluate_nodes=1)
     result = chosen.start(grid_of(answer), model(), num_rounds=2)
     assert len(evaluated) == 2
     assert result.evaluate_metrics_clientapp[2]["accuracy"] == 0.75

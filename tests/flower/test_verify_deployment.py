@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import FAST, SHORT, client, grid_of, growing, model, silent_in_training
+from deployed_clients import FAST, client, grid_of, growing, model, silent_in_training
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg
@@ -23,7 +23,7 @@ def run(tmp_path: Path) -> Path:
     measured = {"t_cmp_s": 1.5, "e_cmp_j": 0.25}
     grid = grid_of(client(growing, after=measured), silent_in_training(client(growing)), client(growing))
     scenario = fs.preset("tiny", [*FAST, "policy.size=3", "radio.fading=none"])
-    options: dict[str, Any] = {"classes": 3, "deadline_s": SHORT, "query_timeout_s": SHORT, "out": tmp_path / "run"}
+    options: dict[str, Any] = {"classes": 3, "out": tmp_path / "run"}
     ScheduledFedAvg(scenario, **options).start(grid, model(), num_rounds=4)
     assert fs.verify(tmp_path / "run").ok
     return tmp_path / "run"
@@ -46,7 +46,9 @@ def change(run: Path, round: int, device: int, **values: Any) -> None:
         (2, PLAIN, {"beta": 1.25}, "beta"),
         (2, PLAIN, {"gain": 0.0}, "gain"),
         (2, PLAIN, {"e_cmp_j": 0.125}, "e_cmp_j"),
-        (2, METERED, {"metered": False}, "t_cmp_s"),
+        (2, METERED, {"t_cmp_s_measured": False}, "t_cmp_s"),
+        (2, METERED, {"e_cmp_j_measured": False}, "e_cmp_j"),
+        (2, METERED, {"t_tr_s": 0.125}, "t_tr_s"),
         (2, METERED, {"e_cmp_j": -0.25}, "e_cmp_j"),
         (2, METERED, {"e_cmp_j": 0.5}, "queue_next_j"),
         (2, METERED, {"t_cmp_s": 4.5}, "t_tr_s"),

@@ -11,7 +11,7 @@ from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord
 
 from feelstream.flower import Device
 
-K, CLASSES, SHORT = 4, 3, 0.01
+K, CLASSES = 4, 3
 FAST = [
     "cpu.frequency_hz=[1e9, 1.5e9]",
     f"system.devices={K}",
@@ -31,14 +31,14 @@ def client(held: Callable[[int], list[int]], step: float = 1.0, **options: Any) 
 
     def answer(context: Context, message: Message) -> Message | None:
         settings = {"f_hz": 1.2e9, "beta": 1.0, "meter": None} | options.get("device", {})
-        round = message.content.config_records["feelstream.server"]["round"]
+        round = message.content.metric_records["feelstream.server"]["round"]
         assert isinstance(round, int)
         device = Device(context, message, held(round), **settings)
         arrays = message.content.array_records.get("arrays")
         if arrays is None:
             return device.answer()
         trained = {name: Array((array.numpy() + step).astype(array.numpy().dtype)) for name, array in arrays.items()}
-        metrics = MetricRecord({"loss": step, "num-examples": 1})
+        metrics = MetricRecord({"loss": step})
         return device.answer(ArrayRecord(trained), metrics, **options.get("after", {}))
 
     return answer

@@ -41,11 +41,11 @@ class FakeGrid(Grid):
             number = f"m{next(self._numbers)}"
             message.metadata.__dict__["_message_id"] = number
             self.sent.append(message)
-            ids.append(number)
             node = message.metadata.dst_node_id
             reply = self.answers[node](self.contexts[node], message) if node in self.answers else None
             if reply is not None:
                 self._replies[number] = reply
+            ids.append(number if reply is not None else "")  # nobody need wait for silence
         return ids
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:

@@ -14,12 +14,12 @@ from flower_mnist import task
 app = ServerApp()
 
 
-def system(config: Any, devices: int) -> dict[str, Any]:
+def scenario(config: Any, devices: int) -> dict[str, Any]:
     """What the scheduler should know of the devices: see `feelstream presets paper-iid` for all there is."""
     return {
         "system": {
             "devices": devices,
-            "round_s": float(config["deadline-s"]),
+            "round_s": float(config["deadline-s"]),  # the wall-clock limit for a reply
             "energy_budget_j": float(config["energy-budget-j"]),
         },
         "cpu": {"frequency_hz": [5e8, 5e9]},
@@ -33,10 +33,9 @@ def strategy_for(config: Any, devices: int) -> Strategy:
         share = int(config["scheduled"]) / devices
         return FedAvg(fraction_train=share, fraction_evaluate=0.0, min_train_nodes=1, min_available_nodes=devices)
     return ScheduledFedAvg(
-        system=system(config, devices),
+        scenario=scenario(config, devices),
         classes=task.CLASSES,
         out=str(config["out"]) or None,
-        deadline_s=float(config["deadline-s"]),
         max_report_age=int(config["max-report-age"]),
         min_available_nodes=devices,
     )

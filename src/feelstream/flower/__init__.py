@@ -1,6 +1,7 @@
 """The scheduler in a real federation (extra `flower`): a Flower strategy for the server, a helper for the clients.
 
     from feelstream.flower import ScheduledFedAvg      # in the ServerApp, in place of FedAvg
+    from feelstream.flower import Scheduled            # the same around any other strategy
     from feelstream.flower import Device               # in the ClientApp: reports what the device knows
 
 docs/deployment.md tells the whole story.
@@ -15,8 +16,8 @@ except ImportError as error:
 del _flwr
 
 from feelstream.flower.device import Device  # noqa: E402
-from feelstream.flower.report import Report, ReportError  # noqa: E402
+from feelstream.flower.report import DeviceReport, ReportError  # noqa: E402
 from feelstream.flower.scheduler import Scheduler  # noqa: E402
-from feelstream.flower.strategy import ScheduledFedAvg  # noqa: E402
+from feelstream.flower.strategy import Scheduled, ScheduledFedAvg  # noqa: E402
 
-__all__ = ["Device", "Report", "ReportError", "ScheduledFedAvg", "Scheduler"]
+__all__ = ["Device", "DeviceReport", "ReportError", "Scheduled", "ScheduledFedAvg", "Scheduler"]

@@ -1,168 +1,330 @@
-"""A deployment round by round: it plays in a run directory as a simulation does, and goes on after a restart."""
+"""A deployment on the server's side: it owns the scheduler, the directory of nodes, and what is said to them.
+
+One round is
+
+    nodes   = deployment.begin(t, grid)             ask whom we must, and let the policy choose
+    content = deployment.train_message(node, …)     for each chosen node
+    replies = deployment.receive(t, replies)        check them, settle the round; those that count remain
+"""
 
 from __future__ import annotations
 
-import platform
-from dataclasses import replace
-from importlib.metadata import version
-from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord
+from flwr.app import Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Result
 from numpy.typing import NDArray
 
-from feelstream.errors import FeelstreamError, RunError
+from feelstream.errors import FeelstreamError
+from feelstream.flower.asking import Asking
+from feelstream.flower.directory import Directory, UnknownNameError
 from feelstream.flower.exchange import exchange
-from feelstream.learning.contract import Evaluation
-from feelstream.run import play_in
-from feelstream.run.files import write_atomically
-from feelstream.run.manifest import FORMAT, named_files
+from feelstream.flower.metrics import Values, alike, checked_metrics
+from feelstream.flower.names import NameRules, Names
+from feelstream.flower.report import MEASURED, QUERY, SERVER, DeviceReport, ReportError, device_name
+from feelstream.flower.scheduler import Scheduler
+from feelstream.flower.updates import Model, checked_update
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
-from feelstream.version import __version__
 
-if TYPE_CHECKING:
-    from feelstream.flower.strategy import Evaluate, ScheduledFedAvg
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 
-MODEL = "model.npz"
+
+class DeploymentError(FeelstreamError):
+    """The federation cannot train; the message says why."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a deployment deals with its nodes; `Scheduled` explains each."""
+
+    classes: int = 10
+    seed: int = 0
+    deadline_s: float = 60.0
+    query_timeout_s: float = 30.0
+    max_report_age: int = 5
+    enough_reports: float = 0.9
+    names: Names = None
+    bind_names: bool = False
+    give_up_after: int | None = 5
+    max_examples: float | None = None
+    measured: tuple[str, ...] = MEASURED
+
+
+@dataclass(frozen=True)
+class Update:
+    """A reply that has passed every check so far."""
+
+    message: Message
+    report: DeviceReport
+    arrays: dict[str, NDArray]
+    metrics: Values
 
 
 class Deployment:
-    """The strategy, the model and the grid of one run: what `feelstream.run.player.Player` asks for."""
+    """Scheduler, directory and messages of one run."""
 
-    evaluation_timeout_s = 3600.0
+    def __init__(self, scenario: Scenario, settings: Settings, weight_key: str = "num-examples") -> None:
+        self.scenario, self.settings, self.weight_key = scenario, settings, weight_key
+        devices = scenario.system.devices
+        self.scheduler = Scheduler(
+            scenario, settings.classes, settings.seed, settings.max_report_age, settings.measured
+        )
+        self.directory = Directory(NameRules(settings.names, devices), settings.bind_names)
+        self.asking = Asking(devices, settings.max_report_age)
+        self.record: RoundRecord | None = None  # of the last round
+        self.idle = 0  # rounds in a row in which nobody could be trained
+        self._sent: list[tuple[int, Message]] = []  # this round's calls for training, by device
+        self._dropped: list[str] = []  # why this round's replies were of no use
+        self._errors: dict[int, str] = {}  # what nodes said in place of an answer
 
-    def __init__(
-        self,
-        strategy: ScheduledFedAvg,
-        scenario: Scenario,
-        grid: Grid,
-        arrays: ArrayRecord,
-        train_config: ConfigRecord | None,
-        evaluate_config: ConfigRecord | None,
-        evaluate_fn: Evaluate | None,
-    ) -> None:
-        self.strategy, self.scenario, self.grid, self.evaluate_fn = strategy, scenario, grid, evaluate_fn
-        self.train_config = ConfigRecord() if train_config is None else train_config
-        self.evaluate_config = ConfigRecord() if evaluate_config is None else evaluate_config
-        self.result = Result(arrays=arrays)
-        self.round = 0
-        self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
+    def begin(self, t: int, grid: Grid) -> list[int]:
+        """The nodes to train in round t, in the order of their devices."""
+        if self.scheduler.open:  # a wrapper around us threw the last round's replies away
+            self.receive(self.scheduler.round, [], {})
+        if t != self.scheduler.begin():
+            raise FeelstreamError(f"round {t} cannot come now; the scheduler is at {self.scheduler.round}")
+        nodes = self.directory.update(grid.get_node_ids())
+        self.asking.forget(nodes)
+        unknown = self.scheduler.unknown
+        due = [node for node in nodes if (device := self.directory.device(node)) is None or unknown[device]]
+        self._ask(self.asking.choose(due, t), grid)
+        self._check_anyone_is_known(nodes)
+        schedule = [int(device) for device in self.scheduler.schedule(self.directory.connected())]
+        log.info("round %d: training on %s", t, _shortened([self.directory.name(device) for device in schedule]))
+        self._sent = []
+        chosen = [self.directory.node(device) for device in schedule]
+        assert None not in chosen, "only connected devices are available"
+        return chosen  # pyright: ignore[reportReturnType]
 
-    def step(self) -> RoundRecord:
-        t, strategy, result, clock = self.round + 1, self.strategy, self.result, perf_counter()
-        messages = list(strategy.configure_train(t, result.arrays, self.train_config, self.grid))
-        clock = self._lap("schedule", clock)
-        replies = exchange(self.grid, messages, strategy.deadline_s)
-        clock = self._lap("train", clock)
-        arrays, metrics = strategy.aggregate_train(t, replies.values())
-        result.arrays = result.arrays if arrays is None else arrays
-        if metrics is not None:
-            result.train_metrics_clientapp[t] = metrics
-        clock = self._lap("settle", clock)
-        self._evaluate_on_clients(t)
-        record = strategy.record
-        assert record is not None  # aggregate_train has just settled the round
-        learning = self.scenario.learning
-        if self.evaluate_fn and (t % learning.eval_every == 0 or t == self.scenario.system.rounds):
-            record = replace(record, evaluation=self._evaluate(t))
-        self._lap("evaluate", clock)
-        self.round = t
-        return record
+    def train_message(self, node: int, content: RecordDict) -> Message:
+        """A call for training: what the strategy says, and what the device needs to know of the scheduler."""
+        device = self.directory.device(node)
+        assert device is not None
+        told = self._told(device)
+        f_hz = self.scheduler.chosen_f_hz(device)
+        if f_hz is not None:
+            told["chosen-f-hz"] = f_hz
+        content = RecordDict({**content, SERVER: told})
+        message = Message(content, node, MessageType.TRAIN, ttl=self.settings.deadline_s)
+        self._sent.append((device, message))
+        return message
 
-    def _lap(self, phase: str, since: float) -> float:
-        now = perf_counter()
-        self.timings[phase] += now - since
-        return now
+    def receive(self, t: int, replies: Iterable[Message], model: Model) -> list[Update]:
+        """Check what came back and settle the round: the updates that count, by device, metrics made alike.
 
-    def _evaluate_on_clients(self, t: int) -> None:
-        messages = list(self.strategy.configure_evaluate(t, self.result.arrays, self.evaluate_config, self.grid))
-        replies = exchange(self.grid, messages, self.evaluation_timeout_s) if messages else {}
-        metrics = self.strategy.aggregate_evaluate(t, list(replies.values())) if replies else None
-        if metrics is not None:
-            self.result.evaluate_metrics_clientapp[t] = metrics
+        A reply that cannot be used costs its sender the round, and is logged once with the reason.
+        """
+        # A reply says whom it comes from, so it is not asked: the message that it answers tells.
+        asked = {message.metadata.message_id: device for device, message in self._sent}
+        self._dropped = []
+        updates: dict[int, Update] = {}
+        for reply in replies:
+            device = asked.pop(reply.metadata.reply_to_message_id, None)
+            try:
+                if device is None:
+                    raise ReportError("nobody asked for it")
+                updates[device] = self._read_update(device, reply, model)
+            except ReportError as problem:
+                self._drop(t, device, str(problem))
+        self._dropped += ["no reply within the deadline"] * len(asked)
+        metrics, refused = alike({device: update.metrics for device, update in updates.items()})
+        for device, reason in refused.items():
+            self._drop(t, device, reason)
+            del updates[device]
+        self.record = self.scheduler.settle({device: update.report for device, update in updates.items()})
+        senders = self.record.decision.schedule[self.record.transmission.sent]
+        self._check_anyone_trains(len(senders))
+        counted = []
+        for device in map(int, senders):
+            update, weight = updates[device], metrics[device][self.weight_key]
+            if weight:  # an update that weighs nothing would still sway a median
+                counted.append(update)
+                update.message.content = RecordDict({"metrics": metrics[device]})
+        return counted
 
-    def _evaluate(self, t: int) -> Evaluation:
-        metrics = self.evaluate_fn(t, self.result.arrays) if self.evaluate_fn else None
-        if metrics is None or not all(isinstance(metrics.get(name), int | float) for name in ("loss", "accuracy")):
-            raise FeelstreamError("evaluate_fn must return a MetricRecord with the numbers 'loss' and 'accuracy'")
-        self.result.evaluate_metrics_serverapp[t] = metrics
-        return Evaluation(loss=_number(metrics, "loss"), accuracy=_number(metrics, "accuracy"))
+    def _read_update(self, device: int, reply: Message, model: Model) -> Update:
+        content, report = self._read(reply, device)
+        report = self.scheduler.check(device, report)
+        stored = int(report.stored_labels.sum(dtype=np.int64))
+        metrics = checked_metrics(content, self.weight_key, stored, self.settings.max_examples)
+        return Update(reply, report, checked_update(content, model), metrics)
 
-    def about(self) -> dict[str, Any]:
-        """What run.json says of this run."""
-        strategy = self.strategy
-        packages = {name: version(name) for name in ("numpy", "scipy", "polars", "flwr")}
-        return {
-            "format": FORMAT,
-            "feelstream": __version__,
-            "status": "running",
-            "seed": strategy.seed,
-            "scenario": self.scenario.as_dict(),
-            "files": named_files(self.scenario.as_dict()),
-            "engine": {"name": "flower"},
-            "data": {"name": self.scenario.data.dataset, "classes": strategy.classes},
-            "deployment": {
-                "names": list(strategy.names),
-                "deadline_s": strategy.deadline_s,
-                "max_report_age": strategy.max_report_age,
-            },
-            "versions": {"python": platform.python_version(), **packages},
-            "timings": {},
-            **strategy.about,
-        }
+    def evaluations(self, t: int, replies: Iterable[Message]) -> list[Message]:
+        """The replies to evaluation that can be averaged, metrics made alike."""
+        found: dict[int, tuple[Message, Values]] = {}
+        for reply in replies:
+            node = reply.metadata.src_node_id
+            device = self.directory.device(node)
+            try:
+                content = _content(reply)
+                stored = 0 if device is None else int(self.scheduler.stored_labels[device].sum())
+                # Clients evaluate on data of their own, of any amount: only the option limits what it may weigh.
+                own = any(self.weight_key in record for record in content.metric_records.values())
+                if not own:
+                    raise ReportError(f"metric '{self.weight_key}' is missing")
+                most = self.settings.max_examples
+                found[node] = reply, checked_metrics(content, self.weight_key, max(stored, 2**53), most)
+            except ReportError as problem:
+                self._drop(t, device, str(problem))
+        metrics, refused = alike({node: values for node, (_, values) in found.items()})
+        for node, reason in refused.items():
+            self._drop(t, self.directory.device(node), reason)
+        kept = []
+        for node, record in metrics.items():
+            if record[self.weight_key]:
+                found[node][0].content = RecordDict({"metrics": record})
+                kept.append(found[node][0])
+        return kept
+
+    def known_nodes(self, grid: Grid) -> list[int]:
+        """The connected nodes that are devices of this run."""
+        return [node for node in self.directory.update(grid.get_node_ids()) if self.directory.device(node) is not None]
+
+    def _ask(self, nodes: list[int], grid: Grid) -> None:
+        """Query reports. A node that only now says who it is may have reported against a history it was not told."""
+        again: list[int] = []
+        answers = self._query(nodes, grid)
+        silent = frozenset(nodes) - answers.keys()
+        for node in silent:
+            self.asking.failed(node, self.scheduler.round, self._errors.get(node, "no answer"))
+        for node in sorted(answers):
+            stranger = self.directory.device(node) is None
+            if not self._accept(node, answers[node], silent, final=not stranger) and stranger:
+                again.append(node)
+        known = [node for node in again if self.directory.device(node) is not None]
+        answers = self._query(known, grid)
+        for node in sorted(answers):
+            self._accept(node, answers[node], silent, final=True)
+
+    def _query(self, nodes: list[int], grid: Grid) -> dict[int, Message]:
+        timeout_s = self.settings.query_timeout_s
+        told = {node: RecordDict({SERVER: self._told(self.directory.device(node))}) for node in nodes}
+        messages = [Message(content, node, QUERY, ttl=timeout_s) for node, content in told.items()]
+        answers = exchange(grid, messages, timeout_s, self.settings.enough_reports)
+        self._errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
+        for node, reason in self._errors.items():
+            log.warning("round %d: node %d could not report: %s", self.scheduler.round, node, reason)
+        return {node: answer for node, answer in answers.items() if node not in self._errors}
+
+    def _accept(self, node: int, answer: Message, silent: frozenset[int], final: bool) -> bool:
+        device, t = self.directory.device(node), self.scheduler.round
+        try:
+            device = self.directory.introduce(node, device_name(_content(answer)), silent)
+            self.scheduler.accept(device, self._read(answer, device)[1])
+        except ReportError as problem:
+            if device is not None and not final:
+                return False
+            if device is not None:
+                self.scheduler.exclude(device, str(problem))
+            else:
+                log.warning("round %d: the report of node %d is refused: %s", t, node, problem)
+            self.asking.failed(node, t, "an unknown name" if isinstance(problem, UnknownNameError) else str(problem))
+            return False
+        self.asking.succeeded(node)
+        return True
+
+    def _read(self, message: Message, device: int) -> tuple[RecordDict, DeviceReport]:
+        content = _content(message)
+        name = device_name(content)
+        if name != self.directory.names[device]:
+            raise ReportError(f"it calls itself '{name[:40]}'")
+        return content, self.scheduler.bounds.read(content)
+
+    def _told(self, device: int | None) -> MetricRecord:
+        """What every message tells a device of the scheduler's side."""
+        scheduler = self.scheduler
+        return MetricRecord(
+            {
+                "round": scheduler.round,
+                "used-round": 0 if device is None else int(scheduler.used_round[device]),
+                "deletes": int(not scheduler.bounds.keeps_all),
+                "frequency-hz": list(scheduler.bounds.frequency_hz),
+                "gain-range": list(scheduler.bounds.gain),
+            }
+        )
+
+    def _drop(self, t: int, device: int | None, reason: str) -> None:
+        self._dropped.append(reason)
+        log.warning("round %d: the reply of device %s is dropped: %s", t, self.directory.name(device), reason)
+
+    def _check_anyone_is_known(self, nodes: Sequence[int]) -> None:
+        """Where every node answered and none of the answers is of use, waiting does not help."""
+        if not nodes or self.settings.give_up_after is None or (self.scheduler.report_round > 0).any():
+            return
+        wrong = self.asking.reasons["an unknown name"]
+        if wrong == len(nodes):
+            rules = self.directory.rules
+            wanted = f"fit '{rules.pattern}'" if rules.pattern else f"are {_shortened(rules.listed)}"
+            raise DeploymentError(
+                f"none of the {wrong} connected nodes has a name of this run; the names {wanted}: "
+                "set device-name or partition-id in --node-config, or `names` on the server"
+            )
+
+    def _check_anyone_trains(self, senders: int) -> None:
+        """Too many rounds in a row without an update end the run: nobody wants a model that was never trained."""
+        assert self.record is not None
+        able = bool(self.record.observation.available.any())
+        if senders or (able and not len(self.record.decision.schedule)):  # a policy may choose to rest
+            self.idle = 0
+            return
+        self.idle += 1
+        limit = self.settings.give_up_after
+        if limit is not None and self.idle >= limit:
+            raise DeploymentError(f"nobody could be trained for {self.idle} rounds: {self._reason()}")
+
+    def _reason(self) -> str:
+        if self._dropped:
+            reason = max(set(self._dropped), key=self._dropped.count)
+            return f"{reason} (the wall-clock limit is {self.settings.deadline_s:g} s)"
+        scheduler, connected = self.scheduler, self.directory.connected()
+        if not self.directory.nodes:
+            return "no node is connected"
+        if not (scheduler.report_round > 0).any():
+            common = self.asking.reasons.most_common(1)
+            why = f" ({common[0][0]})" if common else ""
+            return (
+                f"no device has reported{why}; "
+                'each ClientApp needs a handler @app.query("feelstream"), and a name of this run'
+            )
+        if not scheduler.stored_labels[connected].any():
+            return "no connected device holds any data"
+        assert self.record is not None
+        if len(self.record.decision.schedule):
+            return "every scheduled device took longer than system.round_s"
+        return f"no connected device has reported within the last {self.settings.max_report_age} rounds"
 
     def snapshot(self) -> dict[str, NDArray]:
-        return self.strategy.scheduler.snapshot() | self.strategy.directory.snapshot() | self._model()
+        parts = self.scheduler.snapshot() | self.directory.snapshot() | self.asking.snapshot()
+        return parts | {"idle": np.array(self.idle)}
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        self.strategy.scheduler.restore(state)
-        self.strategy.directory.restore(state)
-        self.result.arrays = _model(state)
-        self.round = self.strategy.scheduler.round
+        self.scheduler.restore(state)
+        self.directory.restore(state)
+        self.asking.restore(state)
+        self.idle = int(state["idle"])
 
-    def keep_model(self, directory: Path) -> None:
-        """Write the model as it is now beside the tables of the run."""
-        write_atomically(directory / MODEL, lambda path: _save(path, self._model()))
-
-    def _model(self) -> dict[str, NDArray]:
-        return {f"model.{name}": array.numpy() for name, array in self.result.arrays.items()}
-
-
-def play(deployment: Deployment, out: Path | None) -> Result:
-    """All rounds; with a directory every round is stored before the next begins, and the last model is kept there."""
-    if out is None:
-        while deployment.round < deployment.scenario.system.rounds:
-            deployment.step()
-        return deployment.result
-    play_in(
-        out, deployment.scenario, deployment.strategy.seed, lambda: (deployment, deployment.about()),
-        checkpoint_s=0.0, finish=deployment.keep_model,
-    )  # fmt: skip
-    if not deployment.round:  # the run was done before; nothing was played now
-        file = out / MODEL
-        if not file.is_file():
-            raise RunError(f"{out} holds a run that is complete, but not its {MODEL}; choose another directory")
-        with np.load(file, allow_pickle=False) as stored:
-            deployment.result.arrays = _model(dict(stored))
-    return deployment.result
+    def describe(self) -> dict[str, Any]:
+        """What run.json says of it."""
+        settings = self.settings
+        return {
+            "names": list(self.directory.names),
+            "deadline_s": settings.deadline_s,
+            "max_report_age": settings.max_report_age,
+            "measured": list(settings.measured),
+        }
 
 
-def _save(path: Path, arrays: dict[str, NDArray]) -> None:
-    with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+def _content(message: Message) -> RecordDict:
+    if message.has_error():
+        raise ReportError(f"Flower says: {message.error.reason}")
+    return message.content
 
 
-def _model(state: dict[str, NDArray]) -> ArrayRecord:
-    prefix = "model."
-    return ArrayRecord({k.removeprefix(prefix): Array(a) for k, a in state.items() if k.startswith(prefix)})
-
-
-def _number(metrics: MetricRecord, name: str) -> float:
-    value = metrics[name]
-    assert isinstance(value, int | float)
-    return float(value)
+def _shortened(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:20])
+    return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "nobody"

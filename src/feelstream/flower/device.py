@@ -23,13 +23,13 @@ from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
-from flwr.app import ArrayRecord, Context, Message, MetricRecord
+from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
 from feelstream.errors import FeelstreamError
 from feelstream.flower import meters
 from feelstream.flower.noise import NoisyCounts
-from feelstream.flower.report import SERVER, Report
+from feelstream.flower.report import REPORT, SERVER, DeviceReport
 
 STATE = "feelstream"
 
@@ -63,9 +63,9 @@ class Device:
         meter: a callable that gives the joules spent so far; "auto": RAPL where it can be read, else the model.
         epsilon: tell label counts with Laplace noise, ε-differentially private per sample over the whole run.
         """
-        server = message.content.config_records.get(SERVER) if message.has_content() else None
+        server = message.content.metric_records.get(SERVER) if message.has_content() else None
         if server is None:
-            raise DeviceError("this message is not from a feelstream strategy: use ScheduledFedAvg on the server")
+            raise DeviceError("this message is not from a feelstream strategy: use Scheduled(...) on the server")
         self._server: dict[str, Any] = dict(server)
         self._context, self._message = context, message
         self.round = int(self._server["round"])
@@ -77,8 +77,8 @@ class Device:
             fresh = self._saved.get("fresh-labels")
         elif epsilon is not None:
             held = self._noisy(np.asarray(held, np.int64), epsilon)
-        if fresh is None and self._server["buffer"] != "keep":
-            raise DeviceError(f"with a buffer of kind '{self._server['buffer']}' the app must give `fresh` itself")
+        if fresh is None and self._server["deletes"]:
+            raise DeviceError("where the scenario's buffer deletes samples, the app must give `fresh` itself")
         self.stored_labels = np.asarray(held, np.int64)
         self.fresh_labels = None if fresh is None else np.asarray(fresh, np.int64)
         low, high = self._server["frequency-hz"]
@@ -98,18 +98,17 @@ class Device:
         self._t_cmp_s = perf_counter() - start
         self._e_cmp_j = self._meter() - before_j if self._meter else None
 
-    def report(self, **after_training: Any) -> Report:
+    def report(self, **after_training: Any) -> DeviceReport:
         """What the server is told; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
         measured: dict[str, Any] = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
         fresh = None if self.fresh_labels is None else self.fresh_labels.astype(np.int32)
-        return Report(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **measured)
+        return DeviceReport(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **measured)
 
     def answer(
         self, arrays: ArrayRecord | None = None, metrics: MetricRecord | None = None, **after_training: Any
     ) -> Message:
         """The reply to the message, with the report on board; arrays and metrics as in any Flower app."""
-        report = self.report(**after_training)
-        content = report.packed(self.name)
+        content = RecordDict({REPORT: self.report(**after_training).to_record(self.name)})
         if arrays is not None:
             content["arrays"] = arrays
         if metrics is not None:
@@ -118,7 +117,7 @@ class Device:
         return Message(content=content, reply_to=self._message)
 
     def _noisy(self, counts: NDArray, epsilon: float) -> NDArray:
-        if self._server["buffer"] != "keep":
+        if self._server["deletes"]:
             raise DeviceError("noise on label counts needs a buffer of kind 'keep'")
         if not epsilon > 0:
             raise DeviceError(f"epsilon must be greater than 0, not {epsilon}")

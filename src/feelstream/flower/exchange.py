@@ -1,36 +1,44 @@
-"""Messages out, replies back, until all have come or the time is up."""
+"""Messages out, replies back, until all or enough have come or the time is up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from time import monotonic, sleep
 
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-POLL_S = 0.5  # Flower's own loop looks every 3 s, which a short round would feel
+# Flower's own loop looks every 3 s, which a short round would feel; one that lasts need not be looked at so often.
+FIRST_POLL_S, LAST_POLL_S = 0.1, 2.0
 
 
-def exchange(grid: Grid, messages: Iterable[Message], timeout_s: float) -> dict[int, Message]:
+def exchange(grid: Grid, messages: Iterable[Message], timeout_s: float, enough: float = 1.0) -> dict[int, Message]:
     """The replies that came within the time, by the node that sent them; later ones are never looked at.
 
+    enough: once this share has answered, the others have as long again as those took, and no longer.
     Unlike Flower's own loop it does not wait for a message that could not be handed over in the first place.
     """
     messages = list(messages)
     if not messages:
         return {}
-    end = monotonic() + timeout_s
+    begin = monotonic()
+    end = begin + timeout_s
     waiting = {number for number in grid.push_messages(messages) if number}
+    wanted = ceil(enough * len(waiting))
     node_of = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
     replies: dict[int, Message] = {}
     while waiting:
+        short = len(replies) < wanted
         for reply in grid.pull_messages(waiting):
             answered = reply.metadata.reply_to_message_id
             if answered in waiting:
                 waiting.discard(answered)
                 replies[node_of[answered]] = reply
-        left = end - monotonic()
-        if not waiting or left <= 0:
+        now = monotonic()
+        if short and len(replies) >= wanted:
+            end = min(end, now + max(now - begin, FIRST_POLL_S))
+        if not waiting or now >= end:
             break
-        sleep(min(POLL_S, left))
+        sleep(min(max(0.1 * (now - begin), FIRST_POLL_S), LAST_POLL_S, end - now))
     return replies

@@ -225,7 +225,9 @@ def run_in_federation(
 def _check_same_run(out: Path, scenario: Scenario, seed: int) -> None:
     """Refuse a wrong directory at once; the server would, but only when all is up, and far from the user."""
     stored = read_about(out)
-    wanted = {"seed": seed, "scenario": scenario.as_dict(), "engine": {"name": "flower"}}
+    if stored.get("engine", {}).get("name") != "flower":
+        raise RunError(f"{out} holds a run with another engine; choose another directory or remove it")
+    wanted = {"seed": seed, "scenario": scenario.as_dict()}
     if stored["status"] != "complete":
         wanted["feelstream"] = __version__
     check_same_run(out, stored, wanted)

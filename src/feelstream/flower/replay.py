@@ -8,11 +8,10 @@ such clients must therefore do exactly what the simulator does; it is how the de
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
@@ -20,7 +19,8 @@ from numpy.typing import NDArray
 from feelstream import learning
 from feelstream.data.datasets import Dataset
 from feelstream.flower.device import Device
-from feelstream.flower.report import REPORT, SERVER
+from feelstream.flower.faults import with_fault
+from feelstream.flower.report import SERVER
 from feelstream.flower.strategy import ScheduledFedAvg
 from feelstream.learning.contract import Learner
 from feelstream.run import dataset_of
@@ -40,7 +40,7 @@ class ReplayedDevice:
 
     def answer(self, context: Context, message: Message) -> Message:
         """The reply to a query or, if the message carries a model, to a call for training."""
-        told = message.content.config_records[SERVER]
+        told = message.content.metric_records[SERVER]
         t, used_round = told["round"], told["used-round"]
         assert isinstance(t, int)
         assert isinstance(used_round, int)
@@ -51,7 +51,7 @@ class ReplayedDevice:
             message,
             stream.stored_labels[k],
             # Where nothing is deleted the server knows what is fresh; a node that it does not know yet cannot.
-            fresh=None if told["buffer"] == "keep" else stream.fresh_labels[k],
+            fresh=stream.fresh_labels[k] if told["deletes"] else None,
             f_hz=world.frequency_hz(t)[k],
             beta=world.beta[k],
             meter=None,
@@ -98,19 +98,24 @@ def prepare(scenario_file: str) -> tuple[Scenario, Dataset, Learner | None]:
 def strategy_for(scenario: Scenario, dataset: Dataset, seed: int, **options: object) -> ScheduledFedAvg:
     """The strategy under which a federation repeats the simulator: everyone is asked in every round."""
     about = {"data": {"name": dataset.name, "digest": dataset.digest, "classes": dataset.classes}}
-    settings = {"classes": dataset.classes, "seed": seed, "max_report_age": 0, "about": about} | options
+    # Everyone is asked and waited for, and the scenario's clock counts: messages take the time that they take.
+    exact = {"max_report_age": 0, "enough_reports": 1.0, "clock": "model"}
+    settings = {"classes": dataset.classes, "seed": seed, "about": about, **exact} | options
     return ScheduledFedAvg(scenario, **settings)  # type: ignore[arg-type]
 
 
 def serve(strategy: ScheduledFedAvg, grid: Grid, learner: Learner | None) -> Theta:
     """Run the strategy from the simulator's first model and return the last."""
 
-    def evaluate(round: int, arrays: ArrayRecord) -> MetricRecord:
+    def evaluate(round: int, arrays: ArrayRecord) -> MetricRecord | None:
         assert learner is not None
+        due = round % strategy.scenario.learning.eval_every == 0 or round == strategy.scenario.system.rounds
+        if round == 0 or not due:  # as the simulator does
+            return None
         found = learner.evaluate(from_record(arrays))
         return MetricRecord({"accuracy": found.accuracy, "loss": found.loss})
 
-    theta = learner.init(strategy.seed) if learner else np.zeros(0, np.float32)
+    theta = learner.init(strategy.settings.seed) if learner else np.zeros(0, np.float32)
     result = strategy.start(grid, to_record(theta), evaluate_fn=evaluate if learner else None)
     return from_record(result.arrays)
 
@@ -140,16 +145,4 @@ def _client(message: Message, context: Context) -> Message:
     scenario, dataset, learner = prepare(str(context.run_config["scenario"]))
     device = int(context.node_config["partition-id"])
     replayed = ReplayedDevice(scenario, int(context.run_config["seed"]), device, dataset, learner)
-    return _misbehaving(context, message, replayed.answer(context, message))
-
-
-def _misbehaving(context: Context, message: Message, reply: Message) -> Message:
-    """For rehearsing failures: `--node-config "fault='slow'"` trains late, `"fault='garbage'"` reports nonsense."""
-    fault, trains = context.node_config.get("fault"), bool(message.content.array_records)
-    if fault == "slow" and trains:
-        time.sleep(float(context.node_config.get("slow-s", 60)))
-    if fault == "garbage":
-        nonsense = MetricRecord({"stored-labels": [-1.0], "f-hz": float("nan")})
-        content = RecordDict({**reply.content, REPORT: nonsense})
-        return Message(content, reply_to=message)
-    return reply
+    return with_fault(context, message, replayed.answer(context, message))

@@ -1,7 +1,9 @@
-"""Reports: what a device tells the server about itself, and what the server believes of it.
+"""Reports: what a device tells the server about itself, and what the server accepts of it.
 
-On the wire a report is a Flower MetricRecord under the key "feelstream", beside a ConfigRecord "feelstream.device"
-with the device's name. Only its own numbers are in it, so one device cannot spoil what is known of another.
+On the wire a report is one Flower ConfigRecord under the key "feelstream", with the device's name in it. It is no
+MetricRecord, since Flower's strategies want exactly one of those in a reply: the app's own. What the server tells a
+device is a MetricRecord "feelstream.server", since Flower's client-side modifiers want exactly one ConfigRecord in a
+message. A report holds only the device's own numbers, so one device cannot spoil what is known of another.
 """
 
 from __future__ import annotations
@@ -11,26 +13,28 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, MetricRecord, RecordDict
+from flwr.app import ConfigRecord, RecordDict
 from numpy.typing import NDArray
 
 from feelstream.errors import FeelstreamError
 from feelstream.scenario import Scenario
 
-REPORT, DEVICE, SERVER = "feelstream", "feelstream.device", "feelstream.server"
+REPORT, SERVER = "feelstream", "feelstream.server"
 QUERY = "query.feelstream"  # the message type; a ClientApp answers it with @app.query("feelstream")
 MOST_SAMPLES = 2**31 - 1  # label counts are kept in 32 bits
 MOST_JOULES = 1e6  # no device spends a megajoule on one round
+MOST_FADING = 1e3  # times the best mean gain; under Rayleigh fading the chance of that is exp(−1000)
+MOST_LOSSES = 1_000_000  # of the samples that a device draws in one round
 
 Counts = NDArray[np.int32]
 
 
 class ReportError(FeelstreamError):
-    """A report that cannot be believed; the message says why."""
+    """A report or an update that cannot be accepted; the message says why."""
 
 
 @dataclass(frozen=True)
-class Report:
+class DeviceReport:
     """What a device says of itself in one round. Sizes follow from the counts, so they cannot contradict them.
 
     stored_labels, fresh_labels: int32 (m,), label counts of S_k(t) and B_k(t); where nothing is ever deleted, fresh may
@@ -50,24 +54,14 @@ class Report:
     e_tr_j: float | None = None
     losses: NDArray[np.float32] | None = None  # training losses of the drawn samples, in order
 
-    @property
-    def metered(self) -> bool:
-        """Whether any time or energy was measured by the device itself."""
-        return any(getattr(self, name) is not None for name in MEASURED)
-
-    def to_record(self) -> MetricRecord:
+    def to_record(self, name: str) -> ConfigRecord:
+        """The report of the device `name` as it travels."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return MetricRecord(
-            {
-                _wire(name): value.tolist() if isinstance(value, np.ndarray) else float(value)
-                for name, value in values.items()
-                if value is not None
-            }
-        )
-
-    def packed(self, name: str) -> RecordDict:
-        """The report as the content of a message."""
-        return RecordDict({REPORT: self.to_record(), DEVICE: ConfigRecord({"name": name})})
+        record = ConfigRecord({"name": name})
+        for field, value in values.items():
+            if value is not None:
+                record[_wire(field)] = value.tolist() if isinstance(value, np.ndarray) else float(value)
+        return record
 
 
 MEASURED = ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j")
@@ -78,12 +72,17 @@ def _wire(field: str) -> str:
     return field.replace("_", "-")
 
 
+FIELDS = {_wire(field.name) for field in fields(DeviceReport)} | {"name"}
+
+
 def device_name(content: RecordDict) -> str:
     """Who sent a message; ReportError if it does not say."""
-    record = content.config_records.get(DEVICE)
-    name = record.get("name") if record is not None else None
+    record = content.config_records.get(REPORT)
+    if record is None:
+        raise ReportError(f"it carries no report (a ConfigRecord '{REPORT}')")
+    name = record.get("name")
     if not isinstance(name, str) or not name:
-        raise ReportError(f"it carries no device name ({DEVICE}.name)")
+        raise ReportError("its report carries no device name")
     return name
 
 
@@ -114,14 +113,13 @@ class Bounds:
             since_use=scenario.data.fresh == "since_use",
         )
 
-    def read(self, content: RecordDict) -> Report:
+    def read(self, content: RecordDict) -> DeviceReport:
         """The report in a message, if every number in it is possible; otherwise ReportError says which is not."""
-        record = content.metric_records.get(REPORT)
+        record = content.config_records.get(REPORT)
         if record is None:
-            raise ReportError(f"it carries no report (a MetricRecord '{REPORT}')")
-        known = {_wire(field.name) for field in fields(Report)}
-        stranger = next((key for key in record if key not in known), None)
-        if stranger is not None:
+            raise ReportError(f"it carries no report (a ConfigRecord '{REPORT}')")
+        if not record.keys() <= FIELDS:
+            stranger = next(key for key in record if key not in FIELDS)
             raise ReportError(f"'{stranger[:40]}' is no field of a report")
         stored = self._counts(record, "stored_labels")
         fresh = self._counts(record, "fresh_labels") if "fresh-labels" in record else None
@@ -131,12 +129,12 @@ class Bounds:
             raise ReportError("it has more fresh samples of a label than it stores")
         if self.capacity is not None and stored.sum(dtype=np.int64) > self.capacity:
             raise ReportError(f"it stores more than the buffer's {self.capacity} samples")
-        return Report(
+        return DeviceReport(
             stored_labels=stored,
             fresh_labels=fresh,
             f_hz=_needed(record, "f_hz", self.frequency_hz),
             beta=_needed(record, "beta", self.gain),
-            gain=_number(record, "gain", (0.0, np.finfo(float).max)),
+            gain=_number(record, "gain", (0.0, MOST_FADING * self.gain[1])),
             t_cmp_s=_number(record, "t_cmp_s", (0.0, np.finfo(float).max)),
             e_cmp_j=_number(record, "e_cmp_j", (0.0, MOST_JOULES)),
             t_tr_s=_number(record, "t_tr_s", (0.0, np.finfo(float).max)),
@@ -144,10 +142,12 @@ class Bounds:
             losses=_losses(record),
         )
 
-    def completed(self, report: Report, known: Report | None, age: int, used_labels: Counts) -> Report:
+    def completed(
+        self, report: DeviceReport, known: DeviceReport | None, age: int, used_labels: Counts
+    ) -> DeviceReport:
         """The report with its fresh counts, unless it contradicts what is known of the device (ReportError).
 
-        known: what was believed so far, `age` rounds old (0: of this very round); used_labels: its part of X.
+        known: what was accepted last, `age` rounds ago (0: of this very round); used_labels: its part of X.
         """
         stored = report.stored_labels
         before = known.stored_labels if known is not None else np.zeros_like(stored)
@@ -175,16 +175,16 @@ class Bounds:
         if not isinstance(values, list) or len(values) != self.classes:
             found = f"a list of {len(values)}" if isinstance(values, list) else f"{values!r:.40}"
             raise ReportError(f"{_wire(name)} must be a list of {self.classes} counts, not {found}")
-        for value in values:
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_SAMPLES:
-                raise ReportError(f"{_wire(name)} holds {value!r:.40}, which is no count of samples")
+        if not all(type(value) is int and 0 <= value <= MOST_SAMPLES for value in values):
+            wrong = next(v for v in values if type(v) is not int or not 0 <= v <= MOST_SAMPLES)
+            raise ReportError(f"{_wire(name)} holds {wrong!r:.40}, which is no count of samples")
         counts = np.array(values, np.int64)
         if counts.sum() > MOST_SAMPLES:
             raise ReportError(f"{_wire(name)} adds up to more than {MOST_SAMPLES} samples")
         return counts.astype(np.int32)
 
 
-def _agreed(report: Report, fresh: Counts, less: str) -> Counts:
+def _agreed(report: DeviceReport, fresh: Counts, less: str) -> Counts:
     if report.fresh_labels is not None and (report.fresh_labels != fresh).any():
         raise ReportError(f"its fresh samples are not those it stores less {less}")
     return fresh
@@ -212,8 +212,10 @@ def _losses(record: Mapping[str, Any]) -> NDArray[np.float32] | None:
     values = record.get("losses")
     if values is None:
         return None
-    if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
+    if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
         raise ReportError("losses must be a list of numbers")
+    if len(values) > MOST_LOSSES:
+        raise ReportError(f"losses holds more than {MOST_LOSSES} numbers")
     losses = np.array(values, np.float64)
     if not (losses >= 0).all() or (losses > np.finfo(np.float32).max).any():
         raise ReportError("losses holds a number that is negative or not finite")

@@ -1,20 +1,20 @@
-"""The server's side of the scheduler, without any network: beliefs about the devices, decisions, queues, records.
+"""The server's side of the scheduler, without any network: what devices reported, decisions, queues, records.
 
 One round is
 
     scheduler.begin()                            the next round
-    scheduler.hear(device, report)               for each report that came in, as often as one comes
+    scheduler.accept(device, report)             for each report that was received
     schedule = scheduler.schedule(connected)     whom to train, of those that can be reached
-    record   = scheduler.settle(replies)         who got through, what it cost, what is used now
+    record   = scheduler.settle(replies)         who transmitted, what it cost, what is used now
 
-It does what the simulator does with the world it knows, but the world here is what devices say, so a device that is
-silent keeps its queue and the last that was heard of it, and a device that contradicts itself sits out the round.
+It does what the simulator does with the world it knows, but the world here is what devices report: a device that is
+silent keeps its queue and its last report, and a device that contradicts itself is left out of the round.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
 from feelstream.errors import ScenarioError
-from feelstream.flower.report import MEASURED, Bounds, Report
+from feelstream.flower.report import MEASURED, Bounds, DeviceReport
 from feelstream.model.admission import Transmission
 from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation
@@ -33,11 +33,22 @@ log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 
 
 class Scheduler:
-    """Queues, beliefs and decisions of one deployment; devices are numbered 0..K−1 in a fixed order."""
+    """Queues, reports and decisions of one deployment; devices are numbered 0..K−1 in a fixed order."""
 
-    def __init__(self, scenario: Scenario, classes: int, seed: int = 0, max_report_age: int = 5) -> None:
-        """max_report_age: rounds for which a report is good enough to schedule by; 0: only this round's."""
+    def __init__(
+        self,
+        scenario: Scenario,
+        classes: int,
+        seed: int = 0,
+        max_report_age: int = 5,
+        measured: Iterable[str] = MEASURED,
+    ) -> None:
+        """max_report_age: rounds for which a report is good enough to schedule by; 0: only this round's.
+
+        measured: which of a device's own measurements count; the rest is taken from the scenario's model.
+        """
         self.scenario, self.seed, self.max_report_age = scenario, seed, max_report_age
+        self.measured = tuple(measured)
         self.system = scenario.known_system(classes)
         self.bounds = Bounds.of(scenario, classes)
         self.policy = scenario.policy
@@ -48,10 +59,10 @@ class Scheduler:
         self.server = ServerState.first(self.policy, self.system, seed)
         self.used_round = np.zeros(devices, np.int64)  # t̂_k, 0: never used
         self.used_labels = np.zeros((devices, classes), np.int32)
-        self.heard_round = np.zeros(devices, np.int64)  # 0: never heard of
+        self.report_round = np.zeros(devices, np.int64)  # 0: has never reported
         self.stored_labels = np.zeros((devices, classes), np.int32)
         self.fresh_labels = np.zeros((devices, classes), np.int32)
-        # Until a device has spoken it is never scheduled; these only have to be possible values.
+        # Until a device has reported it is never scheduled; these only have to be possible values.
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
         self._excluded = np.zeros(devices, bool)
@@ -66,33 +77,33 @@ class Scheduler:
 
     @property
     def report_age(self) -> NDArray[np.int32]:
-        """(K,) rounds since each device was last believed; −1: never."""
-        return np.where(self.heard_round > 0, self.round - self.heard_round, -1).astype(np.int32)
+        """(K,) rounds since each device's last accepted report; −1: never."""
+        return np.where(self.report_round > 0, self.round - self.report_round, -1).astype(np.int32)
 
     @property
     def unknown(self) -> NDArray[np.bool_]:
-        """(K,) who has to be asked before scheduling: never heard of, or too long ago."""
+        """(K,) who has to be asked before scheduling: no report yet, or one that is too old."""
         age = self.report_age
         return (age < 0) | (age > self.max_report_age)
 
-    def check(self, device: int, report: Report) -> Report:
+    def check(self, device: int, report: DeviceReport) -> DeviceReport:
         """The report with its fresh counts; ReportError if it contradicts what is known of the device."""
         age = int(self.report_age[device])
-        known = self._belief(device) if age >= 0 else None
+        known = self._last_report(device) if age >= 0 else None
         return self.bounds.completed(report, known, age, self.used_labels[device])
 
-    def hear(self, device: int, report: Report) -> None:
-        """Believe a report that has passed Bounds.read, unless it contradicts what is known (ReportError)."""
+    def accept(self, device: int, report: DeviceReport) -> None:
+        """Store a report that has passed Bounds.read, unless it contradicts what is known (ReportError)."""
         report = self.check(device, report)
         assert report.fresh_labels is not None
-        self.heard_round[device] = self.round
+        self.report_round[device] = self.round
         self.stored_labels[device], self.fresh_labels[device] = report.stored_labels, report.fresh_labels
         self.f_hz[device], self.beta[device] = report.f_hz, report.beta
 
     def exclude(self, device: int, reason: str) -> None:
         """Keep a device out of this round's schedule, and say why."""
         self._excluded[device] = True
-        log.warning("round %d: device %d sits out: %s", self.round, device, reason)
+        log.warning("round %d: device %d is left out: %s", self.round, device, reason)
 
     def schedule(self, connected: NDArray[np.bool_]) -> Ids:
         """Whom to train this round; connected: (K,) who can be reached."""
@@ -114,7 +125,19 @@ class Scheduler:
         self._open = observation, decision, self.report_age
         return decision.schedule
 
-    def settle(self, replies: Mapping[int, Report]) -> RoundRecord:
+    @property
+    def open(self) -> bool:
+        """Whether a round was scheduled and not settled yet."""
+        return self._open is not None
+
+    def chosen_f_hz(self, device: int) -> float | None:
+        """The frequency at which the policy wants a scheduled device to train; None: its own."""
+        if self._open is None or self._open[1].f_hz is None:
+            return None
+        decision = self._open[1]
+        return float(decision.f_hz[np.flatnonzero(decision.schedule == device)[0]])  # pyright: ignore[reportOptionalSubscript]
+
+    def settle(self, replies: Mapping[int, DeviceReport]) -> RoundRecord:
         """Close the round. replies: reports that came with scheduled devices' updates, in time, and passed `check`.
 
         A scheduled device that did not reply is one whose channel was dead: it has computed, and sends nothing.
@@ -127,11 +150,15 @@ class Scheduler:
             gain[device] = _gain(replies.get(int(device)))
         while True:
             modelled = guard.transmit(self.policy, observation, decision, gain[schedule])
-            transmission, metered = self._measured(schedule, modelled, replies)
+            transmission, measured = self._measured(schedule, modelled, replies)
             late = transmission.sent & (transmission.t_cmp_s + transmission.t_tr_s > self.system.round_s * (1 + 1e-9))
             if not late.any():
                 break
-            log.warning("round %d: too late by their own clocks: devices %s", self.round, schedule[late].tolist())
+            log.warning(
+                "round %d: these devices took longer than system.round_s: %s",
+                self.round,
+                schedule[late].tolist(),
+            )
             gain[schedule[late]] = 0.0
         if (transmission.sent & (gain[schedule] == 0)).any():
             raise guard.broken(self.policy, "let a device transmit that did not reply")
@@ -146,27 +173,25 @@ class Scheduler:
             losses=self._losses(schedule, replies),
         )
         for device, report in replies.items():
-            self.hear(device, report)
+            self.accept(device, report)
         self._use(schedule[transmission.sent])
         self._open = None
-        return replace(record, more={"report_age": report_age, "metered": metered})
+        return replace(record, more={"report_age": report_age, **measured})
 
     def _measured(
-        self, schedule: Ids, modelled: Transmission, replies: Mapping[int, Report]
-    ) -> tuple[Transmission, NDArray[np.bool_]]:
-        """The transmission with a device's own measurements in place of the model's figures, and who has any."""
-        metered = np.zeros(self.system.devices, bool)
+        self, schedule: Ids, modelled: Transmission, replies: Mapping[int, DeviceReport]
+    ) -> tuple[Transmission, dict[str, NDArray[np.bool_]]]:
+        """The transmission with devices' own measurements in place of the model's figures, and which those are."""
+        flags = {f"{name}_measured": np.zeros(self.system.devices, bool) for name in MEASURED}
         columns = {name: getattr(modelled, name).copy() for name in MEASURED}
         for row, device in enumerate(schedule):
             reply = replies.get(int(device))
-            if reply is None or not reply.metered:
-                continue
-            metered[device] = True
-            for name in MEASURED:
+            for name in self.measured if reply is not None else ():
                 value = getattr(reply, name)
-                if value is not None and (modelled.sent[row] or name.endswith(("cmp_s", "cmp_j"))):
+                if value is not None and (modelled.sent[row] or name in ("t_cmp_s", "e_cmp_j")):
                     columns[name][row] = value
-        return replace(modelled, **columns), metered
+                    flags[f"{name}_measured"][device] = True
+        return replace(modelled, **columns), flags
 
     def _use(self, devices: Ids) -> None:
         """These devices' data is used up to this round: what they hold now is their part of X."""
@@ -178,7 +203,7 @@ class Scheduler:
         if emptied or self.bounds.since_use:
             self.fresh_labels[devices] = 0
 
-    def _losses(self, schedule: Ids, replies: Mapping[int, Report]) -> NDArray[np.float32] | None:
+    def _losses(self, schedule: Ids, replies: Mapping[int, DeviceReport]) -> NDArray[np.float32] | None:
         """(scheduled, steps, batch), or (scheduled, 1, any) where clients draw in their own way; NaN where not told."""
         if self.scenario.learning.engine == "none":
             return None
@@ -191,13 +216,13 @@ class Scheduler:
             table[row, : len(losses)] = losses
         return table.reshape(len(schedule), steps, batch) if length == steps * batch else table[:, None, :]
 
-    def _belief(self, device: int) -> Report:
-        return Report(
+    def _last_report(self, device: int) -> DeviceReport:
+        return DeviceReport(
             self.stored_labels[device], self.fresh_labels[device], float(self.f_hz[device]), float(self.beta[device])
         )
 
     _SAVED = (
-        "round", "used_round", "used_labels", "heard_round", "stored_labels", "fresh_labels", "f_hz", "beta",
+        "round", "used_round", "used_labels", "report_round", "stored_labels", "fresh_labels", "f_hz", "beta",
     )  # fmt: skip
 
     def snapshot(self) -> dict[str, NDArray]:
@@ -212,7 +237,7 @@ class Scheduler:
         self.server = ServerState.from_arrays(dict(state))
 
 
-def _gain(reply: Report | None) -> float:
+def _gain(reply: DeviceReport | None) -> float:
     """|g_k|² as found after training, β_k where a device has no radio to measure, 0 where no reply came in time."""
     if reply is None:
         return 0.0

@@ -1,94 +1,122 @@
-"""ScheduledFedAvg: federated averaging in which a feelstream policy says who trains.
+"""Scheduled: any Flower strategy, trained on the devices that a feelstream policy chooses.
 
-It takes FedAvg's place in a ServerApp. Selection needs what devices report (device.py is their side); reports ride on
-training replies, and only nodes that have not been heard of for a while are asked before a round.
+    Scheduled(inner=FedAdam(...), scenario="my-devices.toml")
+
+chooses the nodes, keeps their energy queues and the deadline; the inner strategy writes the messages, averages and
+evaluates. `ScheduledFedAvg(scenario=…)` is short for one with FedAvg inside. device.py is the clients' side: reports
+come with training replies, and only nodes whose report is missing or too old are asked before a round.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Result, Strategy
+from flwr.serverapp.strategy import FedAvg, Result, Strategy
+from flwr.serverapp.strategy.strategy_utils import log_strategy_start_info
 
 from feelstream.errors import FeelstreamError
-from feelstream.flower.averaging import average, average_metrics, checked_update
-from feelstream.flower.deployment import Deployment, play
-from feelstream.flower.directory import Directory
-from feelstream.flower.exchange import exchange
-from feelstream.flower.report import QUERY, SERVER, Report, ReportError, device_name
-from feelstream.flower.scheduler import Scheduler
+from feelstream.flower.deployment import Deployment, DeploymentError, Settings
+from feelstream.flower.inner import Inner
+from feelstream.flower.names import Names
+from feelstream.flower.report import MEASURED, ReportError
+from feelstream.flower.rounds import Evaluate, Rounds, run_all
+from feelstream.flower.updates import Model, as_floats, as_model, needs_floats, read_model, write_model
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
 from feelstream.scenario import files as scenario_files
-from feelstream.scheduling import RoundRecord
 
-log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
-Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
+log = logging.getLogger("flwr")
+ScenarioLike = Scenario | str | Path | Mapping[str, Any]
 
 
-class ScheduledFedAvg(Strategy):
-    """Federated averaging over the devices that a policy schedules, with energy queues and a round deadline."""
+class Scheduled(Strategy):
+    """A Flower strategy on the devices that a policy schedules, with energy queues and a round deadline."""
 
     def __init__(
         self,
-        system: Scenario | str | Path | Mapping[str, Any],
+        inner: Strategy,
+        scenario: ScenarioLike,
         policy: Policy | str | None = None,
         *,
         classes: int = 10,
         seed: int = 0,
         out: str | Path | None = None,
-        deadline_s: float = 60.0,
+        deadline_s: float | None = None,
+        clock: Literal["measured", "model"] = "measured",
+        energy: Literal["measured", "model"] = "measured",
         query_timeout_s: float = 30.0,
         max_report_age: int = 5,
-        names: Sequence[str] | None = None,
+        enough_reports: float = 0.9,
+        names: Names = None,
+        bind_names: bool = False,
+        max_examples: float | None = None,
+        give_up_after: int | None = 5,
         min_available_nodes: int = 1,
         wait_s: float = 120.0,
-        evaluation: Strategy | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> None:
         """Describe the federation; the ServerApp then calls `start`, as with any strategy.
 
-        system: devices, budgets, CPU and radio constants: a Scenario, a preset's name, a TOML file, or its tables.
+        inner: the strategy that averages and evaluates; it sees the replies of the senders only.
+        scenario: devices, budgets, CPU and radio constants: a Scenario, a preset's name, a TOML file, or its tables.
             A name, file or table that does not set data.eligible gets with_data: only devices with data are scheduled.
         policy: a policy or its name, in place of the scenario's.
         classes: length of the label counts that devices report.
         out: run directory; a server that is started again with the same one goes on where it stopped.
-        deadline_s: wall-clock time for a training reply; query_timeout_s: the same for a report.
+        deadline_s: wall-clock time for a training reply; system.round_s unless clock="model".
+        clock: "measured": the times that devices measure count against system.round_s; "model": those of the scenario.
+        energy: "measured": the energy that devices measure is charged; "model": that of the scenario.
+        query_timeout_s: wall-clock time for a report; enough_reports: once this share of the asked have answered,
+            the others get as long again.
         max_report_age: rounds for which a report is good enough; older ones are asked for. 0: ask everyone each round.
-        names: the devices' names in order; default "0", "1", …, which are Flower's partition-ids.
+        names: the devices' names, a pattern for them, or a file (names.py); default "0", "1", …: the partition-ids.
+        bind_names: the first node that uses a name keeps it for the run.
+        max_examples: the most samples any device may claim for its weight.
+        give_up_after: rounds in a row without any training after which the run ends with an error; None: never.
         min_available_nodes, wait_s: begin when so many nodes are connected, or after so many seconds.
-        evaluation: a Flower strategy that does client-side evaluation (its configure_ and aggregate_evaluate are used).
         about: more to note in run.json.
         """
-        self.scenario = _resolve(system, policy)
-        devices = self.scenario.system.devices
-        names = [str(number) for number in range(devices)] if names is None else list(names)
-        if len(names) != devices:
-            raise FeelstreamError(f"names must list system.devices = {devices} names, not {len(names)}")
-        self.classes, self.seed, self.names, self.about = classes, seed, names, dict(about or {})
+        self.inner = Inner(inner)
+        self.scenario = _resolve(scenario, policy)
         self.out = Path(out) if out is not None else None
-        self.deadline_s, self.query_timeout_s, self.max_report_age = deadline_s, query_timeout_s, max_report_age
-        self.min_available_nodes, self.wait_s, self.evaluation = min_available_nodes, wait_s, evaluation
+        self.min_available_nodes, self.wait_s, self.about = min_available_nodes, wait_s, dict(about or {})
+        self.settings = Settings(
+            classes=classes,
+            seed=seed,
+            deadline_s=_deadline_s(self.scenario.system.round_s, deadline_s, clock),
+            query_timeout_s=query_timeout_s,
+            max_report_age=max_report_age,
+            enough_reports=enough_reports,
+            names=names,
+            bind_names=bind_names,
+            give_up_after=give_up_after,
+            max_examples=max_examples,
+            measured=tuple(
+                name for name in MEASURED if {"t": clock, "e": energy}[name[0]] == "measured"
+            ),
+        )  # fmt: skip
+        self._running = False
         self._begin(self.scenario)
 
     def _begin(self, scenario: Scenario) -> None:
-        """Forget everything: no queue, nothing heard of anyone."""
-        self.scheduler = Scheduler(scenario, self.classes, self.seed, self.max_report_age)
-        self.directory = Directory(self.names)
-        self.record: RoundRecord | None = None  # of the last round
-        self._arrays = ArrayRecord()
+        """Forget everything: no queues and no reports."""
+        self.deployment = Deployment(scenario, self.settings, self.inner.weight_key)
+        self._model: Model = {}
+        self._asked_inner = False
 
     def summary(self) -> None:
-        """Log the settings."""
-        log.info("policy %s, %d devices", self.scenario.policy.plugin_name(), len(self.names))
-        log.info("reports are good for %d rounds, replies for %g s", self.max_report_age, self.deadline_s)
+        """Log the settings, ours and the inner strategy's."""
+        settings, system = self.settings, self.scenario.system
+        log.info("\t├──> Scheduling:")
+        log.info("\t│\t├── Policy: %s, %d devices", self.scenario.policy.plugin_name(), system.devices)
+        log.info("\t│\t└── Deadline: %g s; reports count for %d rounds", settings.deadline_s, settings.max_report_age)
+        self.inner.strategy.summary()
 
     def start(  # pyright: ignore[reportIncompatibleMethodOverride]  (num_rounds may come from the scenario)
         self,
@@ -102,155 +130,126 @@ class ScheduledFedAvg(Strategy):
     ) -> Result:
         """Run the federation to its end, or on from where an earlier server stopped.
 
-        timeout: for client-side evaluation only; training has `deadline_s`. evaluate_fn: called after every
-        learning.eval_every rounds and the last; its "accuracy" and "loss" go into the trace.
+        timeout: for client-side evaluation only; training has `deadline_s`. evaluate_fn: called before the first and
+        after every round, as by any strategy; "accuracy" and "loss", where it returns both, go into the trace.
         """
         scenario = _with_rounds(self.scenario, num_rounds, evaluates=evaluate_fn is not None)
         self._begin(scenario)
+        log.info("Starting %s strategy:", type(self).__name__)
+        log_strategy_start_info(scenario.system.rounds, initial_arrays, train_config, evaluate_config)
         self.summary()
-        self._wait(grid)
-        deployment = Deployment(self, scenario, grid, initial_arrays, train_config, evaluate_config, evaluate_fn)
-        deployment.evaluation_timeout_s = timeout
-        return play(deployment, self.out)
-
-    def _wait(self, grid: Grid) -> None:
-        end = monotonic() + self.wait_s
-        while len(list(grid.get_node_ids())) < self.min_available_nodes and monotonic() < end:
-            sleep(0.5)
+        rounds = Rounds(
+            self, self.deployment, self.inner, grid, initial_arrays,
+            train_config=train_config, evaluate_config=evaluate_config, evaluate_fn=evaluate_fn,
+            evaluation_timeout_s=timeout, about=self.about,
+        )  # fmt: skip
+        self._running = True
+        try:
+            return run_all(rounds, self.out)
+        finally:
+            self._running = False
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Ask whom we know too little of, let the policy decide, and write to those it chose."""
-        if server_round != self.scheduler.begin():
-            raise FeelstreamError(f"round {server_round} cannot come now; the scheduler is at {self.scheduler.round}")
-        self._arrays = arrays
-        nodes = self.directory.meet(grid.get_node_ids())
-        self._ask([node for node in nodes if self._must_ask(node)], grid)
-        schedule = self.scheduler.schedule(self.directory.connected())
-        log.info("round %d: training on %s", server_round, [self.names[device] for device in schedule])
-        config = ConfigRecord({**config, "server-round": server_round})
+        """Choose the nodes, and send them what the inner strategy would."""
+        if self.out is not None and not self._running:
+            raise FeelstreamError(
+                "a strategy around this one keeps no run directory; put it inside, as Scheduled(inner=…), or drop `out`"
+            )
+        if not self.deployment.directory.connected().any():
+            self._wait(grid)
+        self._model = read_model(arrays)
+        plain = write_model(as_floats(self._model)) if needs_floats(self._model) else arrays
+        nodes = self.deployment.begin(server_round, grid)
+        self._asked_inner = bool(nodes)
+        if not nodes:
+            return []
         messages = []
-        for device in map(int, schedule):
-            node = self.directory.node(device)
-            assert node is not None  # only connected devices are feasible
-            content = RecordDict({"arrays": arrays, "config": config, SERVER: self._told(device)})
-            messages.append(Message(content, node, MessageType.TRAIN, ttl=self.deadline_s))
+        for node, content in zip(nodes, self.inner.contents(server_round, plain, config, grid, nodes), strict=False):
+            sent = {key: arrays if record is plain else record for key, record in content.items()}
+            messages.append(self.deployment.train_message(node, type(content)(sent)))
         return messages
+
+    def _wait(self, grid: Grid) -> None:
+        end = monotonic() + self.wait_s
+        while (connected := len(list(grid.get_node_ids()))) < self.min_available_nodes and monotonic() < end:
+            sleep(0.2)
+        if not connected and self.settings.give_up_after is not None:
+            raise DeploymentError(f"no node has connected within {self.wait_s:g} s")
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Check what came back, settle the round, and average by stored samples; (None, None) if nobody got through."""
-        reports: dict[int, Report] = {}
-        contents: dict[int, RecordDict] = {}
-        for reply in replies:
-            device = self.directory.device(reply.metadata.src_node_id)
-            try:
-                content, report = self._read(reply, device)
-                assert device is not None
-                reports[device] = self.scheduler.check(device, report)
-                checked_update(content, self._arrays)
-                contents[device] = content
-            except ReportError as problem:
-                reports.pop(-1 if device is None else device, None)
-                log.warning("round %d: reply of device %s dropped: %s", server_round, self._name(device), problem)
-        self.record = self.scheduler.settle(reports)
-        schedule, sent = self.record.decision.schedule, self.record.transmission.sent
-        senders = [int(device) for device in schedule[sent]]
-        if not senders:
+        """Settle the round, and let the inner strategy average what counts; (None, None) keeps the model."""
+        updates = self.deployment.receive(server_round, replies, self._model)
+        plain = needs_floats(self._model)
+        for update in updates:
+            arrays = as_floats(update.arrays) if plain else update.arrays
+            update.message.content["arrays"] = write_model(arrays)
+        if not self._asked_inner:
             return None, None
-        stored = np.array([reports[device].stored_labels.sum(dtype=np.int64) for device in senders])
-        chosen = [contents[device] for device in senders]
-        return average(self._arrays, chosen, stored), average_metrics(chosen, stored)
+        found, metrics = self.inner.aggregate(server_round, [update.message for update in updates])
+        if found is None:
+            return None, metrics
+        try:
+            return write_model(as_model(found, self._model)), metrics
+        except ReportError as problem:
+            log.error("round %d: the model stays as it was: %s", server_round, problem)
+            return None, metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Left to the strategy given as `evaluation`; without one, clients evaluate nothing."""
-        return self.evaluation.configure_evaluate(server_round, arrays, config, grid) if self.evaluation else []
+        """Left to the inner strategy, on the nodes that are devices of this run."""
+        return self.inner.evaluation(server_round, arrays, config, grid, self.deployment.known_nodes(grid))
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        return self.evaluation.aggregate_evaluate(server_round, replies) if self.evaluation else None
+        usable = self.deployment.evaluations(server_round, replies)
+        return self.inner.aggregate_evaluation(server_round, usable) if usable else None
 
-    def _must_ask(self, node: int) -> bool:
-        device = self.directory.device(node)
-        return device is None or bool(self.scheduler.unknown[device])
 
-    def _ask(self, nodes: list[int], grid: Grid) -> None:
-        """Query reports. A node that only now says who it is may have reported against a history it was not told."""
-        again: list[int] = []
-        answers = self._query(nodes, grid)
-        silent = set(nodes) - answers.keys()
-        for node in sorted(answers):
-            stranger = self.directory.device(node) is None
-            if not self._hear(node, answers[node], silent, final=not stranger) and stranger:
-                again.append(node)
-        known = [node for node in again if self.directory.device(node) is not None]
-        answers = self._query(known, grid)
-        for node in sorted(answers):
-            self._hear(node, answers[node], silent, final=True)
+class ScheduledFedAvg(Scheduled):
+    """Federated averaging over the devices that a policy schedules: Scheduled(inner=FedAvg(...), scenario=…)."""
 
-    def _query(self, nodes: list[int], grid: Grid) -> dict[int, Message]:
-        messages = [
-            Message(
-                RecordDict({SERVER: self._told(self.directory.device(node))}), node, QUERY, ttl=self.query_timeout_s
-            )
-            for node in nodes
-        ]
-        return exchange(grid, messages, self.query_timeout_s)
+    def __init__(self, scenario: ScenarioLike, policy: Policy | str | None = None, **options: Any) -> None:
+        """options: those of Scheduled, and those of Flower's FedAvg (fraction_evaluate, weighted_by_key, …).
 
-    def _hear(self, node: int, answer: Message, silent: set[int], final: bool) -> bool:
-        device = self.directory.device(node)
+        Clients evaluate only if fraction_evaluate is given, and fraction_train is the policy's affair.
+        """
+        own = {name: options.pop(name) for name in list(options) if name in OWN}
+        averaging = {"fraction_evaluate": 0.0, "min_train_nodes": 1, "min_available_nodes": 1} | options
         try:
-            name = device_name(_content(answer))
-            device = self.directory.introduce(node, name, silent)
-            self.scheduler.hear(device, self._read(answer, device)[1])
-        except ReportError as problem:
-            if device is not None and final:
-                self.scheduler.exclude(device, str(problem))
-            else:
-                log.warning("round %d: node %d not believed: %s", self.scheduler.round, node, problem)
-            return False
-        return True
+            inner = FedAvg(**averaging)
+        except TypeError as problem:
+            name = next((name for name in options if f"'{name}'" in str(problem)), "")
+            raise FeelstreamError(f"neither Scheduled nor Flower's FedAvg has an option '{name}'") from problem
+        super().__init__(inner, scenario, policy, **own)
 
-    def _read(self, message: Message, device: int | None) -> tuple[RecordDict, Report]:
-        content = _content(message)
-        if device is None:
-            raise ReportError("its node is not known")
-        name = device_name(content)
-        if name != self.names[device]:
-            raise ReportError(f"it calls itself '{name[:40]}'")
-        return content, self.scheduler.bounds.read(content)
 
-    def _told(self, device: int | None) -> ConfigRecord:
-        """What every message tells a device of the scheduler's side."""
-        scheduler = self.scheduler
-        return ConfigRecord(
-            {
-                "round": scheduler.round,
-                "used-round": 0 if device is None else int(scheduler.used_round[device]),
-                "buffer": scheduler.scenario.data.buffer.plugin_name(),
-                "frequency-hz": list(scheduler.bounds.frequency_hz),
-                "gain-range": list(scheduler.bounds.gain),
-            }
+OWN = set(Scheduled.__init__.__annotations__) - {"inner", "scenario", "policy", "return"}
+
+
+def _deadline_s(round_s: float, deadline_s: float | None, clock: str) -> float:
+    if clock not in ("measured", "model"):
+        raise FeelstreamError(f"clock must be 'measured' or 'model', not {clock!r}")
+    if deadline_s is None:
+        return round_s
+    if clock == "measured" and deadline_s != round_s:
+        raise FeelstreamError(
+            f"deadline_s = {deadline_s:g} and system.round_s = {round_s:g} must agree where times are measured: "
+            "leave deadline_s away, set system.round_s, or choose clock='model'"
         )
-
-    def _name(self, device: int | None) -> str:
-        return "?" if device is None else self.names[device]
-
-
-def _content(message: Message) -> RecordDict:
-    if message.has_error():
-        raise ReportError(f"Flower says: {message.error.reason}")
-    return message.content
+    if not deadline_s > 0:
+        raise FeelstreamError(f"deadline_s must be greater than 0, not {deadline_s:g}")
+    return deadline_s
 
 
-def _resolve(system: Scenario | str | Path | Mapping[str, Any], policy: Policy | str | None) -> Scenario:
-    if isinstance(system, Scenario):
-        scenario = system
+def _resolve(given: ScenarioLike, policy: Policy | str | None) -> Scenario:
+    if isinstance(given, Scenario):
+        scenario = given
     else:
-        scenario = scenario_files.from_dict(system) if isinstance(system, Mapping) else scenario_files.load(system)
+        scenario = scenario_files.from_dict(given) if isinstance(given, Mapping) else scenario_files.load(given)
         if "eligible" not in scenario.data.model_fields_set:
             # A server that knows the counts asks nobody who holds nothing; the paper's reading must be asked for.
             scenario = scenario_files.from_dict(scenario.as_dict(), ["data.eligible=with_data"])

@@ -6,11 +6,9 @@ import numpy as np
 
 from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage, close
 from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
-from feelstream.verification.reading import Block
+from feelstream.verification.reading import MEASURED, Block
 from feelstream.verification.settings import Settings
 from feelstream.verification.shares import OWN_SHARES, check_split
-
-MEASURED = {"t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j"}
 
 
 def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> None:
@@ -43,7 +41,7 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
     }
     for name, (who, value, rule) in expected.items():
         # What a device measured itself is no formula's to say, except that nothing is less than nothing.
-        own = block["metered"] & who & (name in MEASURED)
+        own = block[f"{name}_measured"] & who if name in MEASURED else np.zeros_like(who)
         found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule, where=~own)
         negative = own & ~(block[name] >= 0)
         rule = f"a measured {name} is not negative"

@@ -29,7 +29,8 @@ DEVICE_COLUMNS = {
     **dict.fromkeys(("fresh_labels", "used_labels"), COUNTS),
 }
 # Only a deployment stores these; in a simulation everyone is known, without measurement.
-DEPLOYMENT_COLUMNS = {"report_age": WHOLE, "metered": TRUTH}
+MEASURED = ("t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
+DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name in MEASURED}}
 MAY_BE_MISSING = {"accuracy", "loss", "amount", "dissimilarity", "importance", "score"}
 
 # Rows held at a time, so that a run of any length needs bounded memory.
@@ -80,7 +81,8 @@ def read_blocks(directory: Path, settings: Settings, phases: Iterable[int] = (1,
         frame = _load(path, start * K, R * K, list(columns))
         values, nulls = _arrays(path, frame, columns, (R, K), settings.classes)
         if not settings.deployed:
-            values["report_age"], values["metered"] = np.zeros((R, K), int), np.zeros((R, K), bool)
+            values["report_age"] = np.zeros((R, K), int)
+            values |= {f"{name}_measured": np.zeros((R, K), bool) for name in MEASURED}
         if last is None:
             last = {name: np.zeros_like(column[0]) for name, column in values.items()}
             last["beta"] = values["beta"][0]

@@ -1,0 +1,163 @@
+"""The strategy inside: it writes the messages, averages and evaluates as if nobody had chosen the nodes for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+from numpy.typing import NDArray
+
+from feelstream.errors import FeelstreamError
+
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
+
+
+class Inner:
+    """A Flower strategy, possibly with others inside (as Flower's wrappers for differential privacy have)."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+        if self._largest("fraction_train", 1.0) == 0:
+            raise FeelstreamError("the inner strategy has fraction_train=0, so it would train nobody")
+        self.settings = [{"name": type(s).__name__, **_settings(s)} for s in self._chain()]  # as they were at first
+
+    @property
+    def weight_key(self) -> str:
+        return next((s.weighted_by_key for s in self._chain() if hasattr(s, "weighted_by_key")), "num-examples")
+
+    def contents(
+        self, t: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, nodes: Sequence[int]
+    ) -> list[RecordDict]:
+        """What it would send to each of these nodes. A node that it would not write to gets what the first one gets."""
+        # It may insist on more nodes than were chosen; the same ones again satisfy it.
+        at_least = int(max(self._largest("min_available_nodes", 1), self._largest("min_train_nodes", 1), len(nodes)))
+        view = GridView(grid, list(islice(cycle(nodes), at_least)))
+        messages = list(self.strategy.configure_train(t, arrays, config, view))
+        if not messages:
+            return []
+        own = {message.metadata.dst_node_id: message.content for message in messages}
+        return [own.get(node, messages[0].content) for node in nodes]
+
+    def aggregate(self, t: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        return self._guarded(t, lambda: self.strategy.aggregate_train(t, list(replies)), (None, None))
+
+    def evaluation(
+        self, t: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, nodes: list[int]
+    ) -> list[Message]:
+        """Its messages for evaluation, unless it would have to wait for more nodes than there are."""
+        if self._largest("fraction_evaluate", 1.0) == 0:
+            return []
+        needed = max(self._largest("min_available_nodes", 0), self._largest("min_evaluate_nodes", 0))
+        if len(nodes) < needed:
+            log.warning("round %d: %d nodes are too few to evaluate on; %d are needed", t, len(nodes), needed)
+            return []
+        return list(self.strategy.configure_evaluate(t, arrays, config, GridView(grid, nodes)))
+
+    def aggregate_evaluation(self, t: int, replies: Iterable[Message]) -> MetricRecord | None:
+        return self._guarded(t, lambda: self.strategy.aggregate_evaluate(t, list(replies)), None)
+
+    def _guarded(self, t: int, call: Callable[[], Any], otherwise: Any) -> Any:
+        """Replies come from outside: whatever they make a strategy do wrong, the run goes on without them."""
+        try:
+            return call()
+        except FeelstreamError:
+            raise
+        except Exception as problem:
+            name = type(self.strategy).__name__
+            log.error("round %d: %s could not use the replies: %s: %s", t, name, type(problem).__name__, problem)
+            return otherwise
+
+    def _chain(self) -> Iterable[Any]:
+        strategy: Any = self.strategy
+        while strategy is not None:
+            yield strategy
+            strategy = getattr(strategy, "strategy", None)
+
+    def _largest(self, name: str, default: float) -> float:
+        return max((getattr(strategy, name) for strategy in self._chain() if hasattr(strategy, name)), default=default)
+
+    def snapshot(self) -> dict[str, NDArray]:
+        """What the strategy has learnt so far (momenta, adaptive norms, …): its numbers and arrays."""
+        state: dict[str, NDArray] = {}
+        for depth, strategy in enumerate(self._chain()):
+            for name, value in vars(strategy).items():
+                state |= {f"inner.{depth}.{name}.{part}": array for part, array in _arrays(value).items()}
+        return state
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        for depth, strategy in enumerate(self._chain()):
+            for name in vars(strategy):
+                prefix = f"inner.{depth}.{name}."
+                parts = {key.removeprefix(prefix): array for key, array in state.items() if key.startswith(prefix)}
+                if parts:
+                    setattr(strategy, name, _value(parts))
+
+
+def _settings(strategy: Any) -> dict[str, Any]:
+    """The numbers and texts that were given to a strategy: another choice would be another run."""
+    return {name: value for name, value in vars(strategy).items() if isinstance(value, bool | int | float | str)}
+
+
+def _arrays(value: Any) -> dict[str, NDArray]:
+    """A value as plain arrays; nothing for what is no state: functions, texts, other objects."""
+    if isinstance(value, bool | int | float):
+        return {"number": np.array(value)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return {"array": value}
+    if isinstance(value, ArrayRecord):
+        return {f"record/{name}": array.numpy() for name, array in value.items()}
+    if isinstance(value, dict | list) and value:
+        entries = list(value.items() if isinstance(value, dict) else enumerate(value))
+        if all(isinstance(k, str | int) and isinstance(v, np.ndarray | np.generic) for k, v in entries):
+            kind = "dict" if isinstance(value, dict) else "list"
+            return {f"{kind}/{json.dumps(key)}": np.asarray(entry) for key, entry in entries}
+    return {}
+
+
+def _value(parts: dict[str, NDArray]) -> Any:
+    kind = next(iter(parts)).split("/", 1)[0]
+    if kind == "number":
+        return parts["number"].item()
+    if kind == "array":
+        return parts["array"]
+    named = {key.split("/", 1)[1]: array for key, array in parts.items()}
+    if kind == "record":
+        return ArrayRecord({name: Array(array) for name, array in named.items()})
+    keyed = {json.loads(key): array for key, array in named.items()}
+    return keyed if kind == "dict" else [keyed[row] for row in sorted(keyed)]
+
+
+class GridView(Grid):
+    """A grid on which only some nodes are seen."""
+
+    def __init__(self, grid: Grid, nodes: list[int]) -> None:
+        self._grid, self._nodes = grid, nodes
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self._nodes)
+
+    def set_run(self, run: Any) -> None:
+        self._grid.set_run(run)
+
+    @property
+    def run(self) -> Any:
+        return self._grid.run
+
+    def create_message(self, *args: Any, **kwargs: Any) -> Message:
+        return self._grid.create_message(*args, **kwargs)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        return self._grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        return self._grid.pull_messages(message_ids)
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        return self._grid.send_and_receive(messages, timeout=timeout)

@@ -1,0 +1,210 @@
+"""The rounds of a deployment: what Flower's own loop does and prints, in a run directory that survives a restart."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from math import isfinite
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Result, Strategy
+from numpy.typing import NDArray
+
+from feelstream import __version__
+from feelstream.errors import RunError
+from feelstream.flower.deployment import Deployment
+from feelstream.flower.exchange import exchange
+from feelstream.flower.inner import Inner
+from feelstream.flower.reopening import STATE, reopen, save
+from feelstream.learning.contract import Evaluation
+from feelstream.run import play_in
+from feelstream.run.files import write_atomically
+from feelstream.run.manifest import FORMAT, named_files
+from feelstream.scheduling import RoundRecord
+
+log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
+Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
+MODEL = "model.npz"
+HISTORIES = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
+
+
+class Rounds:
+    """One run of a strategy's hooks on a grid: what `feelstream.run.player.Player` asks for."""
+
+    def __init__(
+        self,
+        hooks: Strategy,
+        deployment: Deployment,
+        inner: Inner,
+        grid: Grid,
+        arrays: ArrayRecord,
+        *,
+        train_config: ConfigRecord | None,
+        evaluate_config: ConfigRecord | None,
+        evaluate_fn: Evaluate | None,
+        evaluation_timeout_s: float,
+        about: Mapping[str, Any],
+    ) -> None:
+        self.hooks, self.deployment, self.inner, self.grid = hooks, deployment, inner, grid
+        self.scenario, self.evaluate_fn, self._about = deployment.scenario, evaluate_fn, dict(about)
+        self.train_config = ConfigRecord() if train_config is None else train_config
+        self.evaluate_config = ConfigRecord() if evaluate_config is None else evaluate_config
+        self.evaluation_timeout_s = evaluation_timeout_s
+        self.result = Result(arrays=arrays)
+        self.round = 0
+        self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
+
+    def step(self) -> RoundRecord:
+        t, hooks, result, clock = self.round + 1, self.hooks, self.result, perf_counter()
+        if t == 1:
+            self._evaluate_first()
+        log.info("")
+        log.info("[ROUND %s/%s]", t, self.scenario.system.rounds)
+        messages = list(hooks.configure_train(t, result.arrays, self.train_config, self.grid))
+        clock = self._lap("schedule", clock)
+        replies = exchange(self.grid, messages, self.deployment.settings.deadline_s)
+        clock = self._lap("train", clock)
+        arrays, metrics = hooks.aggregate_train(t, list(replies.values()))
+        result.arrays = result.arrays if arrays is None else arrays
+        if metrics is not None:
+            log.info("\t└──> Aggregated MetricRecord: %s", metrics)
+            result.train_metrics_clientapp[t] = metrics
+        clock = self._lap("settle", clock)
+        record = self.deployment.record
+        assert record is not None  # aggregate_train has just settled the round
+        self._evaluate_on_clients(t)
+        record = replace(record, evaluation=self._evaluate(t))
+        self._lap("evaluate", clock)
+        self.round = t
+        return record
+
+    def _lap(self, phase: str, since: float) -> float:
+        now = perf_counter()
+        self.timings[phase] += now - since
+        return now
+
+    def _evaluate_first(self) -> None:
+        if self.evaluate_fn:
+            metrics = self.evaluate_fn(0, self.result.arrays)
+            log.info("Initial global evaluation results: %s", metrics)
+            if metrics is not None:
+                self.result.evaluate_metrics_serverapp[0] = metrics
+
+    def _evaluate_on_clients(self, t: int) -> None:
+        messages = list(self.hooks.configure_evaluate(t, self.result.arrays, self.evaluate_config, self.grid))
+        if not messages:
+            return
+        replies = exchange(self.grid, messages, self.evaluation_timeout_s)
+        metrics = self.hooks.aggregate_evaluate(t, list(replies.values()))
+        if metrics is not None:
+            log.info("\t└──> Aggregated MetricRecord: %s", metrics)
+            self.result.evaluate_metrics_clientapp[t] = metrics
+
+    def _evaluate(self, t: int) -> Evaluation | None:
+        """What the server's own evaluation found, as far as the trace has columns for it."""
+        if self.evaluate_fn is None:
+            return None
+        log.info("Global evaluation")
+        metrics = self.evaluate_fn(t, self.result.arrays)
+        log.info("\t└──> MetricRecord: %s", metrics)
+        if metrics is None:
+            return None
+        self.result.evaluate_metrics_serverapp[t] = metrics
+        loss, accuracy = metrics.get("loss"), metrics.get("accuracy")
+        if not isinstance(loss, int | float) or not isinstance(accuracy, int | float):
+            return None
+        possible = isfinite(loss) and loss >= 0 and 0 <= accuracy <= 1
+        return Evaluation(loss=float(loss), accuracy=float(accuracy)) if possible else None
+
+    def about(self) -> dict[str, Any]:
+        """What run.json says of this run."""
+        settings, scenario = self.deployment.settings, self.scenario.as_dict()
+        packages = {name: version(name) for name in ("numpy", "scipy", "polars", "flwr")}
+        return {
+            "format": FORMAT,
+            "feelstream": __version__,
+            "status": "running",
+            "seed": settings.seed,
+            "scenario": scenario,
+            "files": named_files(scenario),
+            "engine": {"name": "flower", "strategy": self.inner.settings},
+            "data": {"name": self.scenario.data.dataset, "classes": settings.classes},
+            "deployment": self.deployment.describe(),
+            "versions": {"python": platform.python_version(), **packages},
+            "timings": {},
+            **self._about,
+        }
+
+    def snapshot(self) -> dict[str, NDArray]:
+        histories = {name: {t: dict(record) for t, record in getattr(self.result, name).items()} for name in HISTORIES}
+        told = np.frombuffer(json.dumps(histories).encode(), np.uint8)
+        return self.deployment.snapshot() | self.inner.snapshot() | self._model() | {"histories": told}
+
+    def restore(self, state: dict[str, NDArray]) -> None:
+        self.deployment.restore(state)
+        self.inner.restore(state)
+        self.result.arrays = _model(state)
+        histories = json.loads(state["histories"].tobytes())
+        for name in HISTORIES:
+            found = {int(t): MetricRecord(metrics) for t, metrics in histories[name].items()}
+            getattr(self.result, name).update(found)
+        self.round = self.deployment.scheduler.round
+
+    def keep(self, directory: Path) -> None:
+        """Write the model as it is now beside the tables of the run, and what more rounds would need."""
+        write_atomically(directory / STATE, lambda path: save(path, self.snapshot()))
+        write_atomically(directory / MODEL, lambda path: save(path, self._model()))
+
+    def _model(self) -> dict[str, NDArray]:
+        return {f"model.{name}": array.numpy() for name, array in self.result.arrays.items()}
+
+
+def run_all(rounds: Rounds, out: Path | None) -> Result:
+    """All rounds; with a directory every round is stored before the next begins, and the last model is kept there."""
+    begin = perf_counter()
+    if out is None:
+        while rounds.round < rounds.scenario.system.rounds:
+            rounds.step()
+    else:
+        reopen(out, rounds.about())
+        play_in(
+            out, rounds.scenario, rounds.deployment.settings.seed, lambda: (rounds, rounds.about()),
+            checkpoint_s=0.0, finish=rounds.keep,
+        )  # fmt: skip
+        if not rounds.round:  # the run was done before; nothing was run now
+            _read_complete(rounds, out)
+            return rounds.result
+    log.info("")
+    log.info("Strategy execution finished in %.2fs", perf_counter() - begin)
+    log.info("")
+    log.info("Final results:")
+    log.info("")
+    for line in io.StringIO(str(rounds.result)):
+        log.info("\t%s", line.rstrip("\n"))
+    log.info("")
+    return rounds.result
+
+
+def _read_complete(rounds: Rounds, out: Path) -> None:
+    total = rounds.scenario.system.rounds
+    log.info("%s holds this run, complete after %d rounds; more are run if num_rounds is raised", out, total)
+    for name in (MODEL, STATE):
+        if not (out / name).is_file():
+            raise RunError(f"{out} holds a run that is complete, but not its {name}; choose another directory")
+    with np.load(out / STATE, allow_pickle=False) as stored:
+        rounds.restore(dict(stored))
+
+
+def _model(state: dict[str, NDArray]) -> ArrayRecord:
+    prefix = "model."
+    return ArrayRecord({k.removeprefix(prefix): Array(a) for k, a in state.items() if k.startswith(prefix)})

@@ -1,0 +1,121 @@
+"""A federation that cannot train says so and stops; it does not end as if all were well."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, silent_in_training
+from federation import Answer, FakeGrid
+from flwr.app import Context, Error, Message
+
+import feelstream as fs
+from feelstream.errors import FeelstreamError, RunError
+from feelstream.flower import ScheduledFedAvg
+from feelstream.flower.deployment import DeploymentError
+
+
+def strategy(**options: Any) -> ScheduledFedAvg:
+    settings: dict[str, Any] = {"classes": CLASSES, "wait_s": 0.0, "give_up_after": 3} | options
+    return ScheduledFedAvg(fs.preset("tiny", [*FAST, "radio.fading=none"]), **settings)
+
+
+def no_handler(context: Context, message: Message) -> Message:
+    return Message(Error(code=0, reason="No query function registered with name feelstream"), reply_to=message)
+
+
+def slow(context: Context, message: Message) -> Message | None:
+    return client(growing, after={"t_cmp_s": 4.5})(context, message)
+
+
+def named(context: Context, message: Message) -> Message | None:
+    context.node_config["device-name"] = f"cellar-{context.node_id}"
+    return client(growing)(context, message)
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([], "no node has connected within 0 s"),
+        ([no_handler] * 2, 'no device has reported .*No query function.*@app.query\\("feelstream"\\)'),
+        ([lambda context, message: None] * 2, r"no device has reported \(no answer\)"),
+        ([named] * 2, "none of the 2 connected nodes has a name of this run; the names are 0, 1, 2, 3"),
+        ([silent_in_training(client(growing))] * 2, "no reply within the deadline .*4 s"),
+        ([slow] * 2, "every scheduled device took longer than system.round_s"),
+        ([client(lambda t: [0, 0, 0])] * 2, "no connected device holds any data"),
+    ],
+    ids=["nobody", "no handler", "silence", "wrong names", "late", "slow", "no data"],
+)
+def test_it_stops_with_a_sentence(answers: list[Answer], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(DeploymentError, match=reason):
+        strategy(out=tmp_path / "run").start(grid_of(*answers), model(), num_rounds=10)
+    with pytest.raises(RunError, match="unfinished"):
+        fs.read(tmp_path / "run")
+
+
+def test_what_was_put_right_lets_the_same_run_go_on(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(DeploymentError):
+        strategy(out=out).start(grid_of(slow), model(), num_rounds=5)
+    result = strategy(out=out).start(grid_of(client(growing)), model(), num_rounds=5)
+    assert result.arrays["w"].numpy().any()
+    assert fs.verify(out).ok
+
+
+def test_a_round_of_training_starts_the_count_again() -> None:
+    def every_third(context: Context, message: Message) -> Message | None:
+        round = message.content.metric_records["feelstream.server"]["round"]
+        assert isinstance(round, int)
+        quiet = message.metadata.message_type == "train" and round % 3
+        return None if quiet else client(growing)(context, message)
+
+    result = strategy().start(grid_of(every_third), model(), num_rounds=9)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), 3.0)
+
+
+def test_a_policy_that_rests_is_no_failure() -> None:
+    grid = grid_of(client(growing))
+    resting = ScheduledFedAvg(fs.preset("tiny", [*FAST, "policy.cardinality=free", "policy.V=1e-9"]), classes=CLASSES)
+    resting.start(grid, model(), num_rounds=8)
+
+
+def test_two_deadlines_that_disagree_are_refused() -> None:
+    with pytest.raises(FeelstreamError, match=r"deadline_s = 60 and system\.round_s = 4 must agree"):
+        strategy(deadline_s=60.0)
+    assert strategy().settings.deadline_s == 4.0
+    assert strategy(deadline_s=60.0, clock="model").settings.deadline_s == 60.0
+    with pytest.raises(FeelstreamError, match="clock must be"):
+        strategy(clock="atomic")
+    with pytest.raises(FeelstreamError, match="greater than 0"):
+        strategy(clock="model", deadline_s=0.0)
+
+
+def test_where_the_scenarios_clock_counts_measured_times_do_not(tmp_path: Path) -> None:
+    measured = {"t_cmp_s": 4.5, "e_cmp_j": 0.25}
+    grid = grid_of(client(growing, after=measured))
+    strategy(out=tmp_path / "run", clock="model").start(grid, model(), num_rounds=1)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    row = devices.row(0, named=True)
+    assert row["transmitted"]
+    assert (row["t_cmp_s_measured"], row["e_cmp_j_measured"], row["e_cmp_j"]) == (False, True, 0.25)
+    assert row["t_cmp_s"] == pytest.approx(419328000 / 1.2e9)
+    strategy(out=tmp_path / "modelled", energy="model").start(
+        grid_of(client(growing, after={"t_cmp_s": 1.0, "e_cmp_j": 0.25})), model(), num_rounds=1
+    )
+    devices = fs.read(tmp_path / "modelled").devices
+    assert devices is not None
+    assert devices["e_cmp_j"][0] == pytest.approx(1e-27 * 419328000 * 1.2e9**2)
+    for name in ("run", "modelled"):
+        assert fs.verify(tmp_path / name).ok
+
+
+def test_a_complete_directory_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    strategy(out=tmp_path / "run").start(grid_of(client(growing)), model(), num_rounds=1)
+    logging.getLogger("flwr").propagate = True
+    with caplog.at_level(logging.INFO, logger="flwr"):
+        strategy(out=tmp_path / "run").start(FakeGrid(), model(), num_rounds=1)
+    assert "complete after 1 rounds; more are run if num_rounds is raised" in caplog.text

@@ -1,0 +1,158 @@
+"""No reply ends a run: each is refused with a reason, and the model is that of the honest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
+from federation import Answer
+from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord
+from flwr.serverapp import strategy as flower
+from malicious_replies import BAD, Change, metrics
+
+import feelstream as fs
+from feelstream.flower import Scheduled
+
+INNER: dict[str, Callable[[], flower.Strategy]] = {
+    "FedAvg": lambda: flower.FedAvg(fraction_evaluate=0.0),
+    "FedAdam": lambda: flower.FedAdam(fraction_evaluate=0.0),
+}
+
+
+def hostile(change: Change) -> Answer:
+    def answer(context: Context, message: Message) -> Message | None:
+        reply = client(growing, 50.0)(context, message)
+        assert reply is not None
+        changed = change(reply) if message.metadata.message_type == "train" else reply
+        return Message(changed, reply_to=message) if isinstance(changed, Error) else changed
+
+    return answer
+
+
+def run(answers: list[Answer], rounds: int = 2, inner: str = "FedAvg", **options: Any) -> Any:
+    scenario = fs.preset("tiny", [*FAST, "policy.size=3", "radio.fading=none"])
+    strategy = Scheduled(INNER[inner](), scenario, classes=CLASSES, wait_s=0.0, **options)
+    return strategy.start(grid_of(*answers), model(), num_rounds=rounds)
+
+
+HONEST = [client(growing, 2.0), client(growing, 4.0)]
+NOBODY: Answer = lambda context, message: None  # noqa: E731
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(BAD) >= 60
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_malicious_reply_is_refused_and_the_honest_count(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("flwr").propagate = True
+    with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
+        result = run([hostile(BAD[kind]), *HONEST], out=tmp_path / "run")
+    np.testing.assert_allclose(result.arrays["w"].numpy(), 6.0)  # 3 a round, as if the other were not there
+    assert result.arrays["steps"].numpy().tolist() == [6]
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    first = devices.filter(pl.col("device") == 0)
+    assert first["scheduled"].any()
+    assert not first["transmitted"].any()
+    dropped = [line for line in caplog.messages if "the reply of device 0 is dropped: " in line]
+    assert len(dropped) == first["scheduled"].sum()  # once for each
+    assert all(len(line) < 400 for line in dropped)
+    assert fs.verify(tmp_path / "run").ok
+
+
+@pytest.mark.parametrize("kind", ["complex", "float64 beyond float32", "an infinite weight", "two sets of arrays"])
+def test_other_strategies_are_spared_as_well(kind: str) -> None:
+    spoiled = run([hostile(BAD[kind]), *HONEST], inner="FedAdam")
+    clean = run([NOBODY, *HONEST], inner="FedAdam")
+    np.testing.assert_array_equal(spoiled.arrays["w"].numpy(), clean.arrays["w"].numpy())
+
+
+@pytest.mark.parametrize("claimed", [10**12, 10**300, 1e308])
+def test_nobody_weighs_more_than_it_stores(claimed: float) -> None:
+    greedy = hostile(metrics({"loss": 1.0, "num-examples": claimed}))
+    result = run([greedy, *HONEST], rounds=1)
+    # All store 3 samples in the first round, so the steps 50, 2 and 4 count alike.
+    np.testing.assert_allclose(result.arrays["w"].numpy(), (50 + 2 + 4) / 3, rtol=1e-6)
+
+
+def test_an_option_caps_what_anyone_weighs() -> None:
+    rich = client(lambda t: [1000, 0, 0], 50.0)
+    result = run([rich, *HONEST], rounds=1, max_examples=3)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), (50 + 2 + 4) / 3, rtol=1e-6)
+
+
+def test_extra_metrics_of_one_are_left_out() -> None:
+    chatty = hostile(metrics({"loss": 1.0, "pi": 3.0}))
+    result = run([chatty, *HONEST], rounds=1)
+    assert set(result.train_metrics_clientapp[1]) == {"loss"}
+
+
+def test_finite_updates_whose_average_overflows_leave_the_model() -> None:
+    huge = np.full((2, 2), np.finfo(np.float32).max)
+
+    def push(reply: Message) -> Message:
+        reply.content["arrays"] = ArrayRecord({"w": Array(huge), "steps": Array(np.array([0]))})
+        return reply
+
+    def step(self: flower.FedAvg, t: int, replies: Any) -> Any:
+        arrays, found = flower.FedAvg.aggregate_train(self, t, replies)
+        assert arrays is not None
+        doubled = {name: Array(array.numpy().astype(float) * 2) for name, array in arrays.items()}
+        return ArrayRecord(doubled), found
+
+    class Doubling(flower.FedAvg):
+        aggregate_train = step
+
+    scenario = fs.preset("tiny", [*FAST, "policy.size=3"])
+    strategy = Scheduled(Doubling(fraction_evaluate=0.0), scenario, classes=CLASSES, wait_s=0.0)
+    result = strategy.start(grid_of(*[hostile(push)] * 3), model(), num_rounds=1)
+    np.testing.assert_array_equal(result.arrays["w"].numpy(), 0.0)
+
+
+def test_a_strategy_that_stumbles_over_replies_ends_nothing() -> None:
+    def stumble(contents: Any, key: str) -> MetricRecord:
+        raise ZeroDivisionError("nobody expected that")
+
+    scenario = fs.preset("tiny", [*FAST, "policy.size=3"])
+    inner = flower.FedAvg(fraction_evaluate=0.0, train_metrics_aggr_fn=stumble)
+    result = Scheduled(inner, scenario, classes=CLASSES, wait_s=0.0).start(grid_of(*HONEST), model(), num_rounds=2)
+    np.testing.assert_array_equal(result.arrays["w"].numpy(), 0.0)
+
+
+EVALUATIONS: dict[str, dict[str, Any]] = {
+    "nan": {"accuracy": float("nan"), "num-examples": 4},
+    "weight missing": {"accuracy": 1.0},
+    "weight negative": {"accuracy": 1.0, "num-examples": -4},
+    "weight infinite": {"accuracy": 1.0, "num-examples": float("inf")},
+    "other metrics": {"precision": 1.0, "num-examples": 4},
+    "a list": {"accuracy": [1.0], "num-examples": 4},
+}
+
+
+@pytest.mark.parametrize("kind", EVALUATIONS)
+def test_a_malicious_evaluation_is_left_out(kind: str) -> None:
+    def evaluating(found: dict[str, Any]) -> Answer:
+        def answer(context: Context, message: Message) -> Message | None:
+            if message.metadata.message_type == "evaluate":
+                content = message.content
+                content = type(content)({"metrics": MetricRecord(found)})
+                return Message(content, reply_to=message)
+            return client(growing)(context, message)
+
+        return answer
+
+    honest = evaluating({"accuracy": 0.5, "num-examples": 4})
+    scenario = fs.preset("tiny", [*FAST, "policy.size=3"])
+    strategy = Scheduled(flower.FedAvg(), scenario, classes=CLASSES, wait_s=0.0)
+    grid = grid_of(evaluating(EVALUATIONS[kind]), honest, honest)
+    result = strategy.start(grid, model(), num_rounds=1)
+    assert result.evaluate_metrics_clientapp[1]["accuracy"] == 0.5
