@@ -2,7 +2,7 @@
 
 A plan may have tens of thousands of runs of a few hundredths of a second each. Handed out one by one, each would pay
 for its own checkpoints and its own arrivals; in a batch, runs that meet the same arrivals follow each other and share
-them (feelstream.data.streaming keeps the last).
+them (feelstream.data.streaming.sharing keeps the last).
 """
 
 from __future__ import annotations

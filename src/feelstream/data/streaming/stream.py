@@ -12,6 +12,7 @@ from feelstream.data.recording import Recording
 from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, Setting
 from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.data.streaming.partition import Labels, Partition
+from feelstream.data.streaming.sharing import schedule_of
 from feelstream.errors import RunError, ScenarioError
 from feelstream.randomness import Purpose, generator
 
@@ -44,8 +45,8 @@ class Stream:
         fresh: "since_use" (what arrived after the device's last use and is still held) or "per_round" (what
         arrived in this round and is still held).
         """
-        recording = recording or Recording()
-        plan = arrivals.plan(Setting(labels, classes, devices, rounds, round_s, seed, partition, recording))
+        setting = Setting(labels, classes, devices, rounds, round_s, seed, partition, recording or Recording())
+        plan = schedule_of(arrivals, setting)
         self._arrivals, self._events = arrivals, plan.events
         self._samples, self._offsets = plan.shards.samples, plan.shards.offsets
         self._sizes = plan.shards.sizes
