@@ -1,0 +1,68 @@
+"""Short runs go to a worker together; what they leave is the same, to the byte."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from small_plans import arm, in_process, tables
+
+from feelstream.experiment import Plan, execute, worker
+from feelstream.experiment.batches import AT_MOST, batches, is_short
+from feelstream.experiment.pool import Job
+
+SHORT = ("trace.level=rounds",)
+
+
+def many(seeds: int = 6) -> Plan:
+    arms = (arm("ours", *SHORT), arm("per round", "data.fresh=per_round", *SHORT), arm("full"))
+    return Plan("many", arms, tuple(range(seeds)))
+
+
+def jobs(plan: Plan) -> list[Job]:
+    return [
+        Job(each.scenario.as_dict(), seed, Path(f"{each.label}-{seed}")) for each in plan.arms for seed in plan.seeds
+    ]
+
+
+def test_every_run_is_in_one_batch_and_runs_of_one_world_are_neighbours():
+    plan = many(40)
+    made = batches(jobs(plan), workers=1)
+    assert sorted(str(job.directory) for batch in made for job in batch) == sorted(
+        str(job.directory) for job in jobs(plan)
+    )
+    assert max(len(batch) for batch in made) <= AT_MOST
+    assert all(is_short(job.scenario) for batch in made if len(batch) > 1 for job in batch)
+    seeds = [job.seed for batch in made for job in batch if is_short(job.scenario)]
+    assert sum(a != b for a, b in pairwise(seeds)) == 39  # both arms of a seed, then the next
+
+
+def test_learning_and_device_tables_are_never_batched():
+    assert not is_short(arm("full").scenario.as_dict())
+    assert not is_short(arm("learns", "learning.engine=auto", *SHORT).scenario.as_dict())
+    assert not is_short(arm("long", "system.rounds=100000", *SHORT).scenario.as_dict())
+
+
+def test_batches_leave_the_same_bytes_as_single_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    together = execute(many(), tmp_path / "together", workers=1)
+    assert together.failures == []
+    monkeypatch.setattr("feelstream.experiment.runner.batches", lambda jobs, workers: [(job,) for job in jobs])
+    alone = execute(many(), tmp_path / "alone", workers=1)
+    assert alone.failures == []
+    assert tables(tmp_path / "together") == tables(tmp_path / "alone")
+    monkeypatch.undo()
+    in_process(many(), tmp_path / "elsewhere")
+    assert tables(tmp_path / "elsewhere") == tables(tmp_path / "alone")
+
+
+def test_a_failure_in_a_batch_is_one_answer(tmp_path: Path):
+    good, bad = arm("good", *SHORT).scenario.as_dict(), arm("bad", *SHORT).scenario.as_dict()
+    bad["data"]["dataset"] = "none.npz"
+    work = [(bad, 0, str(tmp_path / "bad")), (good, 0, str(tmp_path / "good"))]
+    first, second = worker.play_all(work)
+    assert "none.npz" in first["problem"]
+    assert second == {}
+    assert json.loads((tmp_path / "good" / "run.json").read_text())["status"] == "complete"
+    assert not (tmp_path / "bad").exists()
