@@ -5,7 +5,8 @@ All tests are on one number per seed, such as the difference of two arms that me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -18,17 +19,37 @@ EXACT = 40  # seeds up to which all sign flips are counted
 FLIPS = 100_000  # random sign flips beyond that
 
 
-def prediction(values: ArrayLike, level: float = LEVEL) -> Interval:
+@dataclass(frozen=True)
+class Spread:
+    """A standard deviation between runs, and how many degrees of freedom it is known with."""
+
+    s: float
+    freedom: int
+
+
+def pooled_spread(samples: Iterable[ArrayLike]) -> Spread | None:
+    """s² = Σ_i Σ_j (x_ij − x̄_i)² / Σ_i (n_i − 1) of samples with one spread; None if no n_i > 1."""
+    arrays = [_one_per_seed(values) for values in samples]
+    freedom = sum(len(x) - 1 for x in arrays if len(x))
+    if not freedom:
+        return None
+    return Spread(sqrt(sum(float(((x - x.mean()) ** 2).sum()) for x in arrays if len(x)) / freedom), freedom)
+
+
+def prediction(values: ArrayLike, level: float = LEVEL, spread: Spread | None = None) -> Interval:
     """Where one further run falls with probability `level`: x̄ ± t_{n−1} s √(1 + 1/n); `mean` is x̄.
 
     A single published number comes from one run, or from a few; it is held against this, never against the interval
-    of the mean, which shrinks to a point with ever more seeds. n < 2: no interval.
+    of the mean, which shrinks to a point with ever more seeds. spread: a better known s, if there is one, with t of its
+    degrees of freedom. n < 2: no interval.
     """
     x = _one_per_seed(values)
     n = len(x)
     if n < 2:
         return Interval(float(x[0]) if n else float("nan"), None, None, n)
-    mean, half = float(x.mean()), float(t_quantile(n, level) * x.std(ddof=1) * sqrt(1 + 1 / n))
+    known = spread or Spread(float(x.std(ddof=1)), n - 1)
+    half = float(t_quantile(known.freedom + 1, level)) * known.s * sqrt(1 + 1 / n)
+    mean = float(x.mean())
     return Interval(mean, mean - half, mean + half, n)
 
 

@@ -12,7 +12,7 @@ from feelstream.experiment.claims.series import Series
 from feelstream.experiment.claims.verdicts import Published, holds
 from feelstream.experiment.multiverse.plans import arms_of
 from feelstream.experiment.multiverse.settings import LEARNING, Setting, Specification
-from feelstream.experiment.significance import prediction
+from feelstream.experiment.significance import Spread, pooled_spread, prediction
 from feelstream.experiment.statistics import interval
 
 OUTCOMES: dict[str, pl.DataType] = {
@@ -43,30 +43,40 @@ def outcomes(
     """One row per claim and specification that was played: the columns of OUTCOMES.
 
     effect: mean over seeds, of the least lead where a claim names several rivals; low, high: its 95 % t interval.
-    comes_out: the effect is above 0, or the published number lies in the prediction interval of one run. clear: and
-    the interval (of every lead) is above 0. Neither is corrected for the number of claims or specifications: this is
-    about what a claim depends on, not about one verdict.
+    comes_out: the effect is above 0, or the published number lies in the prediction interval of one run, whose spread
+    is pooled over the specifications with the same number of rounds: a few seeds of each alone would hardly know it.
+    clear: and the interval (of every lead) is above 0. Neither is corrected for the number of claims or specifications:
+    this is about what a claim depends on, not about one verdict.
     """
     measured = Measured(results.rounds())
     rows = []
-    for specification in specifications:
-        under = Under(measured, arms_of(claims, specification, settings))
-        choices = dict(specification.choices)
-        for claim in claims:
-            effects = claim.effects(under)
-            if effects is None:
-                continue
-            values = [list(each.values()) for each in effects.values()]
+    for claim in claims:
+        values_of: dict[Specification, list[list[float]]] = {}
+        for specification in specifications:
+            effects = claim.effects(Under(measured, arms_of([claim], specification, settings)))
+            if effects is not None:
+                values_of[specification] = [list(each.values()) for each in effects.values()]
+        spreads = _spreads(values_of)
+        for specification, values in values_of.items():
+            choices = dict(specification.choices)
             intervals = [interval(each) for each in values]
             least = min(range(len(values)), key=lambda index: intervals[index].mean)
             own, above = intervals[least], all(each.low is not None and each.low > 0 for each in intervals)
             if isinstance(claim.test, Published):
-                out = holds(prediction(values[least]), claim.test.number)
+                out = holds(prediction(values[least], spread=spreads[specification["T"]]), claim.test.number)
             else:
                 out = own.mean > 0
             row = [claim.key, *(choices.get(name) for name in LEARNING)]
             rows.append([*row, own.mean, own.low, own.high, own.n, out, out and above])
     return pl.DataFrame(rows, schema=OUTCOMES, orient="row")
+
+
+def _spreads(values_of: Mapping[Specification, list[list[float]]]) -> dict[str, Spread | None]:
+    """By number of rounds: how much one run differs from another of the same specification."""
+    samples: dict[str, list[list[float]]] = {}
+    for specification, values in values_of.items():
+        samples.setdefault(specification["T"], []).extend(values)
+    return {rounds: pooled_spread(each) for rounds, each in samples.items()}
 
 
 def specification_of(row: Mapping[str, object]) -> Specification:

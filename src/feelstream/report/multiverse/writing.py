@@ -28,11 +28,11 @@ a value is the share of its specifications under which the claim comes out.
 """
 JUDGED = """\
 A claim *comes out* where the mean lead over seeds is above 0 (over each rival, where it names two), or where a
-published number lies in the 95 % prediction interval of one run, which with few seeds is wide; it comes out *clearly*
-where the 95 % interval of the mean is above 0 as well. Nothing here is corrected for the number of specifications:
-the shares describe what a claim depends on, and are no tests. [The reproduction](reproduction.md) tests the claims
-under the presets, with more seeds. A setting is named under *needs* where the share moves by a quarter or more
-between two of its values.
+published number lies in the 95 % prediction interval of one run (how much runs differ is pooled over all
+specifications with the same number of rounds); it comes out *clearly* where the 95 % interval of the mean is above 0
+as well. Nothing here is corrected for the number of specifications: the shares describe what a claim depends on, and
+are no tests. [The reproduction](reproduction.md) tests the claims under the presets, with more seeds. A setting is
+named under *needs* where the share moves by a quarter or more between two of its values.
 """
 
 
