@@ -72,9 +72,9 @@ class Rows:
         self._devices: list[dict[str, NDArray]] = []
 
     def add(self, record: RoundRecord) -> None:
-        self._rounds.append(_round_row(record))
+        self._rounds.append(round_row(record))
         if self._full:
-            self._devices.append(_device_columns(record))
+            self._devices.append(device_columns(record))
 
     @property
     def many(self) -> bool:
@@ -95,7 +95,7 @@ def _rounds_frame(rows: Sequence[tuple[float | int | None, ...]]) -> pl.DataFram
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _round_row(record: RoundRecord) -> tuple[float | int | None, ...]:
+def round_row(record: RoundRecord) -> tuple[float | int | None, ...]:
     observation, decision, evaluation = record.observation, record.decision, record.evaluation
     return (
         observation.round,
@@ -132,7 +132,7 @@ def _devices_frame(rounds: Sequence[dict[str, NDArray]]) -> pl.DataFrame:
     return pl.DataFrame(series)
 
 
-def _device_columns(record: RoundRecord) -> dict[str, NDArray]:
+def device_columns(record: RoundRecord) -> dict[str, NDArray]:
     """(K,) each, and copies of what the next round changes."""
     observation, decision, spent = record.observation, record.decision, record.transmission
     devices, feasible = len(record.gain), decision.plan.feasible

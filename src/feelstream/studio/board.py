@@ -1,0 +1,145 @@
+"""The board: everything that a round shows, redrawn from the race's views when there is something new."""
+
+from __future__ import annotations
+
+import html
+
+import numpy as np
+from nicegui import ui
+
+from feelstream.studio import charts
+from feelstream.studio.details import DeviceDetails
+from feelstream.studio.lanes import Lane, scenario_at
+from feelstream.studio.panels import Chart, heading, panel
+from feelstream.studio.session import Session
+from feelstream.studio.views import RoundView
+from feelstream.studio.words import number, why
+
+CURVES = (
+    ("accuracy", "Accuracy", "% of the test set"),
+    ("loss", "Loss", "cross-entropy on the test set"),
+    ("energy", "Mean energy", "mJ per device and round; dashed: budget"),
+)
+
+
+class Board:
+    """Charts over all lanes on top, one panel a lane below, then data by label and the chosen device."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._shown: tuple = ()
+        with ui.element("div").classes("grid3"):
+            self.curves = {name: self._chart(title, unit) for name, title, unit in CURVES}
+        self.lanes_box = ui.element("div").classes("lanes")
+        self.lanes: list[LanePanel] = []
+        with ui.element("div").classes("grid2"):
+            self.used = self._chart("Data used so far", "samples by label", "used")
+            self.details = DeviceDetails(session)
+
+    def _chart(self, title: str, unit: str, classes: str = "") -> Chart:
+        with panel():
+            with ui.element("div").classes("head"):
+                heading(title)
+                ui.label(unit).classes("unit")
+                ui.space()
+                menu = ui.element("div")
+            chart = Chart(self.session, lambda: f"{title}, {self.session.title}", classes)
+        with menu:
+            chart.menu()
+        return chart
+
+    def refresh(self) -> None:
+        """Redraw if the race, the chosen device or the colours changed."""
+        session, race = self.session, self.session.race
+        state = (id(race), race.version, session.selected, session.dark)
+        if state == self._shown or not race.ready:
+            return
+        self._shown = state
+        lanes, shown, dark = list(race.lanes), race.shown, session.dark
+        self.curves["accuracy"].show(charts.curves(lanes, "accuracy", shown, dark, factor=100, top=100))
+        self.curves["loss"].show(charts.curves(lanes, "loss", shown, dark))
+        self.curves["energy"].show(charts.energy(lanes, shown, dark))
+        if [panel.lane for panel in self.lanes] != lanes:
+            self._rebuild(lanes)
+        views = [lane.view(shown) if lane.oldest <= shown <= lane.head else None for lane in lanes]
+        if session.selected is None and views and views[0] is not None and len(views[0].chosen):
+            assert views[0].devices is not None
+            session.selected = int(views[0].devices["device"][views[0].chosen[0]])  # something to look at
+        seen = [view.devices for view in views if view is not None and view.devices is not None]
+        most_queue = max((float(devices["queue_j"].max()) for devices in seen), default=0.0)
+        most_stored = max((float(devices["stored"].max()) for devices in seen), default=1.0)
+        for lane_panel, view in zip(self.lanes, views, strict=True):
+            lane_panel.show(view, shown, most_queue, most_stored)
+        used = [
+            (lane.label, view.used_labels)
+            for lane, view in zip(lanes, views, strict=True)
+            if view is not None and view.used_labels is not None
+        ]
+        self.used.show(charts.by_label(used, dark))
+        self.details.show(list(zip(lanes, views, strict=True)), shown)
+
+    def _rebuild(self, lanes: list[Lane]) -> None:
+        self.lanes_box.clear()
+        with self.lanes_box:
+            self.lanes = [LanePanel(self.session, lane, index) for index, lane in enumerate(lanes)]
+
+
+class LanePanel:
+    """One policy: why these devices, where they are, who was scheduled when."""
+
+    def __init__(self, session: Session, lane: Lane, index: int) -> None:
+        self.session, self.lane, self.index = session, lane, index
+        with panel():
+            with ui.element("div").classes("head"):
+                self.swatch = ui.element("div").classes("swatch")
+                heading(lane.label)
+                ui.space()
+                self.figures = ui.html("", sanitize=False).classes("unit")
+                maps = ui.element("div")
+                if index:
+                    remove = ui.button(icon="close", on_click=lambda: session.race.remove(index))
+                    remove.props('flat dense round size=sm aria-label="Remove this lane"')
+            self.why = ui.label().classes("why").props('aria-live="polite"')
+            with ui.element("div").classes("lane-body"):
+                with ui.element("div"):
+                    self.map = Chart(session, lambda: f"Devices, {lane.label}", "map")
+                    ui.label("Distance: channel loss. Discs: stored, fresh data. Ring: sent.").classes("caption")
+                with ui.element("div"):
+                    with ui.element("div").classes("head"):
+                        ui.label("Who was scheduled when").classes("unit")
+                        ui.space()
+                        times = ui.element("div")
+                    self.times = Chart(session, lambda: f"Who was scheduled when, {lane.label}", "when")
+                    ui.label("Device by round; hollow: dropped.").classes("caption")
+            self.map.element.on_point_click(self._choose)
+            self.times.element.on_point_click(self._choose)
+        with maps:
+            self.map.menu()
+        with times:
+            self.times.menu()
+
+    def _choose(self, event) -> None:
+        if event.series_name in ("sent", "dropped") and event.name == "" and isinstance(event.value, list):
+            self.session.selected = int(event.value[1])
+        elif str(event.name).startswith("device "):
+            self.session.selected = int(str(event.name).split()[1])
+
+    def show(self, view: RoundView | None, shown: int, most_queue_j: float, most_stored: float) -> None:
+        dark, selected = self.session.dark, self.session.selected
+        self.swatch.style(f"border-top-color: {charts.colour(self.index, dark)}")
+        if view is None:
+            self.why.set_text("Not played yet." if shown < 1 else "This round is no longer in the history.")
+            return
+        self.why.set_text(why(view, scenario_at(self.lane, view.round)))
+        self.figures.set_content(_figures(view))
+        self.times.show(charts.timeline(self.lane, self.index, shown, selected, dark))
+        if view.devices is not None:
+            self.map.show(charts.device_map(view, most_queue_j, most_stored, selected, dark))
+
+
+def _figures(view: RoundView) -> str:
+    row = view.row
+    texts = [f"queue {number(row['queue_mean_j'] * 1e3)} mJ", f"energy {number(row['energy_mean_cum_j'] * 1e3)} mJ"]
+    if row.get("accuracy") is not None and np.isfinite(row["accuracy"]):
+        texts.insert(0, f"{row['accuracy']:.1%}")
+    return " · ".join(f'<span class="value">{html.escape(text)}</span>' for text in texts)

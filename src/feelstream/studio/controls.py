@@ -1,0 +1,117 @@
+"""Controls: play, pause, step, speed, jump; V, size and budget while the race runs; the keys of the keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nicegui import ui
+
+from feelstream.errors import FeelstreamError
+from feelstream.studio.draft import value_in
+from feelstream.studio.lanes import scenario_at
+from feelstream.studio.panels import heading, icon_button, panel
+from feelstream.studio.race import SPEEDS, has_field
+from feelstream.studio.session import Session
+
+STEPS = [f"{digit}e{exponent}" for exponent in range(-5, 2) for digit in (1, 2, 5)]
+
+
+class Transport:
+    """The bar on top."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._moving = False
+        icon_button("skip_previous", "Back one round", lambda: session.race.step(-1), "←")
+        self.play = icon_button("pause", "Play or pause", self.toggle, "space")
+        icon_button("skip_next", "On one round", lambda: session.race.step(), "→")
+        self.seek = ui.slider(min=0, max=1, value=0).classes("seek").props('aria-label="Round to show" label')
+        self.seek.on("update:model-value", self._seek, throttle=0.1)
+        self.round = ui.label("preparing").classes("round")
+        names = {speed: name for name, speed in SPEEDS.items()}
+        self.speed = ui.select(names, value=session.race.speed, on_change=lambda e: session.race.set_speed(e.value))
+        self.speed.props('dense outlined options-dense aria-label="Rounds per second"')
+
+    def toggle(self) -> None:
+        race = self.session.race
+        race.pause() if race.playing else race.play()
+
+    def _seek(self, event) -> None:
+        self.session.race.jump(int(event.args))
+
+    def key(self, event) -> None:
+        """Space, arrows, Home and End, outside of inputs."""
+        if not event.action.keydown:
+            return
+        race, name = self.session.race, event.key.name
+        moves: dict[str, Callable[[], None]] = {
+            " ": self.toggle,
+            "ArrowRight": race.step,
+            "ArrowLeft": lambda: race.step(-1),
+            "Home": lambda: race.jump(1),
+            "End": lambda: race.jump(race.rounds),
+        }
+        if name in moves:
+            moves[name]()
+
+    def refresh(self) -> None:
+        race = self.session.race
+        self.play.props(f"icon={'pause' if race.playing else 'play_arrow'}")
+        self.seek.props(f"max={max(race.rounds, 1)}")
+        self.seek._props["model-value"] = race.shown
+        self.seek.update()
+        self.round.set_text(f"round {race.shown} of {race.rounds}" if race.ready else "preparing …")
+
+
+class Knobs:
+    """V, size and budget of the race under way, and the door to other futures."""
+
+    def __init__(self, session: Session, what_if: Callable[[], None]) -> None:
+        self.session = session
+        self._race: object = None
+        with panel() as self.panel:
+            with ui.element("div").classes("head"):
+                heading("Turn while it runs")
+                ui.label("takes effect in the next round and is noted in the trace").classes("unit")
+                ui.space()
+                ui.button("What if …", icon="call_split", on_click=what_if).props("outline dense")
+            self.box = ui.element("div").classes("knobs")
+
+    def refresh(self) -> None:
+        """Made anew for a new race; otherwise only told what is in force."""
+        race = self.session.race
+        if race.ready and self._race is not race:
+            self._race = race
+            self.box.clear()
+            live = [lane for lane in race.lanes if lane.live]
+            self.panel.set_visibility(bool(live))
+            with self.box:
+                for field, name, unit in (
+                    ("policy.V", "V", "J²"), ("policy.size", "size", ""), ("system.energy_budget_j", "budget", "J"),
+                ):  # fmt: skip
+                    having = next((lane for lane in live if has_field(lane, field)), None)
+                    if having is not None:
+                        present = value_in(scenario_at(having, max(race.head, 1)), field)
+                        most = min(having.scenario.system.devices, 20)
+                        self._knob(field, name, unit, present, most)
+
+    def _knob(self, field: str, name: str, unit: str, present: str, most: int) -> None:
+        values = [str(n) for n in range(1, most + 1)] if name == "size" else [f"{float(step):g}" for step in STEPS]
+        values += ["inf"] if name == "V" else []
+        if present not in values and not present.startswith("["):
+            values = sorted([*values, present], key=float)
+        at = values.index(present) if present in values else 0
+        with ui.element("label").classes("knob"):
+            ui.label(name)
+            slider = ui.slider(min=0, max=len(values) - 1, value=at).props(f'snap aria-label="{name}"')
+            label = ui.label(f"{present} {unit}").classes("value")
+        slider.on_value_change(lambda event: label.set_text(f"{values[int(event.value or 0)]} {unit}"))
+
+        def apply(event) -> None:
+            value = values[int(event.args)]
+            try:
+                self.session.race.change(field, value)
+            except FeelstreamError as problem:
+                ui.notify(str(problem), type="negative", multi_line=True)
+
+        slider.on("change", apply)

@@ -1,0 +1,107 @@
+"""The chosen device: its label mix, its importance split into amount and dissimilarity, its score."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+from nicegui import ui
+
+from feelstream.studio import charts
+from feelstream.studio.lanes import Lane, scenario_at
+from feelstream.studio.panels import Chart, heading, panel
+from feelstream.studio.session import Session
+from feelstream.studio.views import RoundView
+from feelstream.studio.words import number
+
+Shown = Sequence[tuple[Lane, RoundView | None]]
+
+
+def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
+    """What is known of the device at position `at`, by name; a dash where there is nothing to tell."""
+    devices = view.devices
+    assert devices is not None
+
+    def told(name: str, factor: float = 1.0, unit: str = "") -> str:
+        value = float(devices[name][at]) * factor
+        return f"{number(value)}{unit}" if np.isfinite(value) else "–"
+
+    score, weight = float(devices["score"][at]), getattr(scenario_at(lane, view.round).policy, "V", None)
+    importance = float(devices["importance"][at])
+    parts = {"V·I": "–", "Q·E": "–"}
+    if weight is not None and np.isfinite([score, weight, importance]).all():
+        # The score is Q·E − V·I, so Q·E is what the score lacks of it: no formula is repeated here.
+        parts = {"V·I": number(weight * importance), "Q·E": number(score + weight * importance)}
+    status = "sent" if devices["transmitted"][at] else "dropped" if devices["scheduled"][at] else "idle"
+    if status == "idle" and not devices["feasible"][at]:
+        status = "too slow" if devices["available"][at] else "not available"
+    return {
+        "status": status,
+        "stored, fresh": f"{devices['stored'][at]}, {devices['fresh'][at]}",
+        "frequency": told("f_hz", 1e-9, " GHz"),
+        "mean gain β, gain": f"{told('beta')}, {told('gain')}",
+        "amount": told("amount"),
+        "dissimilarity": told("dissimilarity"),
+        "importance I": told("importance"),
+        "queue Q": told("queue_j", 1e3, " mJ"),
+        **parts,
+        "score": told("score"),
+        "energy spent": number(float(devices["e_cmp_j"][at] + devices["e_tr_j"][at]) * 1e3) + " mJ",
+    }
+
+
+class DeviceDetails:
+    """A panel; the device is chosen here by number or by a click on a map."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        with panel():
+            with ui.element("div").classes("head"):
+                heading("Device")
+                self.number = ui.number(min=0, precision=0, on_change=self._typed).props(
+                    'dense outlined style="width: 6.5em" aria-label="Number of the device" placeholder="number"'
+                )
+                self.hint = ui.label("Click a device on a map, or type its number.").classes("caption")
+                ui.space()
+                menu = ui.element("div")
+            with ui.element("div").classes("lane-body"):
+                self.table = ui.html("", sanitize=False)
+                self.mix = Chart(session, lambda: f"Fresh data of device {session.selected}, by label", "used")
+        with menu:
+            self.mix.menu()
+
+    def _typed(self, event) -> None:
+        self.session.selected = None if event.value is None else int(event.value)
+
+    def show(self, lanes: Shown, shown: int) -> None:
+        device = self.session.selected
+        if device is not None and self.number.value != device:
+            self.number.set_value(device)
+        found = [
+            (lane, view, at)
+            for lane, view in lanes
+            if view is not None and device is not None and (at := view.where(device)) is not None
+        ]
+        missing = device is not None and not found
+        asks = "Click a device on a map, or type its number."
+        self.hint.set_text(
+            "This device is not among those shown." if missing else f"in round {shown}" if found else asks
+        )
+        self.table.set_content(_table([(lane.label, facts(lane, view, at)) for lane, view, at in found]))
+        mixes = [(lane.label, view.devices["fresh_labels"][at]) for lane, view, at in found if view.devices]
+        self.mix.show(charts.by_label(mixes, self.session.dark, "fresh samples"))
+
+
+def _table(columns: Sequence[tuple[str, dict[str, str]]]) -> str:
+    if not columns:
+        return ""
+    names = list(dict.fromkeys(name for _, told in columns for name in told))
+    head = "".join(f"<th scope='col'>{html.escape(label)}</th>" for label, _ in columns)
+    rows = "".join(
+        f"<tr><th scope='row'>{name}</th>"
+        + "".join(f"<td>{html.escape(told.get(name, '–'))}</td>" for _, told in columns)
+        + "</tr>"
+        for name in names
+    )
+    return f"<table class='facts'><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>"

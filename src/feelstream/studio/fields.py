@@ -1,0 +1,90 @@
+"""Forms from settings: what a page must know of each field is taken from the settings' own types and descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+
+from feelstream.plugins import Plugin
+from feelstream.scenario import Scenario
+from feelstream.scenario.overrides import NAMED_TABLES
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One field of a form; `choices` where only these texts are allowed."""
+
+    path: str  # section.field, as in --set
+    description: str
+    default: str  # as it would be typed
+    choices: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+
+def as_text(value: Any) -> str:
+    """A value as it would be typed after --set."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(as_text(each) for each in value)}]"
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
+def fields_of(settings: BaseModel, path: str) -> list[FormField]:
+    """The plain fields of a settings object, with its values; tables within it have forms of their own."""
+    found = []
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if isinstance(value, BaseModel) or value is None:
+            continue
+        choices = tuple(map(str, get_args(field.annotation))) if get_origin(field.annotation) is Literal else ()
+        described = " ".join((field.description or "").split())
+        found.append(FormField(f"{path}.{name}", described, as_text(value), choices))
+    return found
+
+
+def named_choice(path: tuple[str, ...], settings: Plugin) -> FormField:
+    """The choice of a policy, partition, arrival process or buffer by name."""
+    tag, registry = NAMED_TABLES[path]
+    name = settings.plugin_name()
+    names = registry.names()
+    return FormField(
+        ".".join((*path, tag)), f"which {path[-1]}", name, tuple(names if name in names else [*names, name])
+    )
+
+
+def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:
+    """The forms of everything that all policies of a race share, by section."""
+    data = scenario.data
+    forms = {
+        "system": fields_of(scenario.system, "system"),
+        "data": fields_of(data, "data"),
+        "cpu": fields_of(scenario.cpu, "cpu"),
+        "radio": fields_of(scenario.radio, "radio"),
+        "learning": fields_of(scenario.learning, "learning"),
+    }
+    for name in ("arrivals", "partition", "buffer"):
+        plugin, path = getattr(data, name), ("data", name)
+        forms[name] = [named_choice(path, plugin), *fields_of(plugin, f"data.{name}")]
+    order = ("system", "arrivals", "partition", "data", "buffer", "learning", "cpu", "radio")
+    return {section: forms[section] for section in order}
+
+
+def policy_form(scenario: Scenario) -> list[FormField]:
+    """The form of one policy: its name, then its own fields."""
+    return [named_choice(("policy",), scenario.policy), *fields_of(scenario.policy, "policy")]
+
+
+def field_named_in(sentence: str, paths: Mapping[str, object] | set[str]) -> str | None:
+    """The field that a complaint begins with, if it is one of these; else the last field of the same table."""
+    path = sentence.partition(":")[0].partition("[")[0].strip()
+    if path in paths:
+        return path
+    inner = [known for known in paths if known.startswith(f"{path}.") or path.startswith(known)]
+    return inner[0] if inner else None

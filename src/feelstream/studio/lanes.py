@@ -1,0 +1,185 @@
+"""Lanes of a race: one policy's run each, played here (LiveLane) or read from a run directory (StoredLane)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from feelstream.errors import RunError
+from feelstream.experiment.store import load as load_results
+from feelstream.run import Run, read
+from feelstream.run.changes import Change, from_list, in_order, scenario_in
+from feelstream.run.run import prepare
+from feelstream.scenario import Scenario
+from feelstream.studio.views import RoundView, of_record, of_tables
+
+HISTORY_BYTES = 48 * 2**20  # of views, per lane
+SNAPSHOT_BYTES = 48 * 2**20  # of states to go on from, per lane
+MOST_LANES = 6  # four policies and their forks
+LOADING = Lock()  # a data set is read once, whoever asks first
+
+
+class Lane(Protocol):
+    """What a race and a page ask of a lane."""
+
+    label: str
+    scenario: Scenario
+    seed: int
+    changes: tuple[Change, ...]
+    live: bool  # can be played, changed and forked
+    rows: list[dict[str, Any]]  # of all rounds so far, as in rounds.parquet
+    schedule: list[tuple[int, int, bool]]  # (round, device, sent) of all that were scheduled so far
+
+    @property
+    def head(self) -> int:
+        """The last round that can be shown; 0 before the first."""
+        ...
+
+    @property
+    def oldest(self) -> int:
+        """The first round of which the devices can still be shown."""
+        ...
+
+    def view(self, round: int) -> RoundView: ...
+
+    def step(self) -> None: ...
+
+
+def scenario_at(lane: Lane, round: int) -> Scenario:
+    """The lane's scenario with the changes that are in force in a round."""
+    return scenario_in(lane.scenario, lane.changes, round)
+
+
+class LiveLane:
+    """A simulation under way, with a bounded history of what was shown and of states to fork from."""
+
+    live = True
+
+    def __init__(self, label: str, scenario: Scenario, seed: int, changes: Sequence[Change] = ()) -> None:
+        self.label, self.scenario, self.seed = label, scenario, seed
+        self.changes = in_order(scenario, changes)
+        with LOADING:
+            self._player, self.about = prepare(scenario, seed, None, self.changes)
+        self.rows: list[dict[str, Any]] = []
+        self.schedule: list[tuple[int, int, bool]] = []
+        self._views: dict[int, RoundView] = {}
+        self._snapshots: dict[int, dict[str, NDArray]] = {0: self._player.snapshot()}
+        self._stride = 1
+
+    @property
+    def head(self) -> int:
+        return len(self.rows)
+
+    @property
+    def oldest(self) -> int:
+        return next(iter(self._views), 1)
+
+    def view(self, round: int) -> RoundView:
+        return self._views[round]
+
+    def step(self) -> None:
+        """Play the next round and keep what a page may show of it."""
+        view = of_record(self._player.step())
+        spent = self.rows[-1]["energy_mean_cum_j"] * self.head if self.rows else 0.0
+        view.row["energy_mean_cum_j"] = (spent + view.row["energy_mean_j"]) / (self.head + 1)
+        self._views[view.round] = view
+        self.rows.append(view.row)
+        self.schedule += _scheduled(view)
+        while len(self._views) > 20 and len(self._views) * view.bytes > HISTORY_BYTES:
+            del self._views[next(iter(self._views))]
+        if self.head % self._stride == 0:
+            self._keep(self._player.snapshot())
+
+    def _keep(self, state: dict[str, NDArray]) -> None:
+        self._snapshots[self.head] = state
+        each = sum(array.nbytes for array in state.values())
+        while len(self._snapshots) > 4 and len(self._snapshots) * each > SNAPSHOT_BYTES:
+            self._stride *= 2
+            self._snapshots = {t: kept for t, kept in self._snapshots.items() if t % self._stride == 0}
+
+    def check(self, round: int, field: str, value: str) -> None:
+        """Complain, in a sentence, about a change that is not possible."""
+        in_order(self.scenario, [*(c for c in self.changes if c.round <= round), Change(round, field, value)])
+
+    def change(self, field: str, value: str) -> Change:
+        """Another value from the next round on."""
+        change = Change(self.head + 1, field, value)
+        self.changes = self._player.changes = in_order(self.scenario, (*self.changes, change))
+        return change
+
+    def fork(self, label: str, after: int, field: str, value: str) -> LiveLane:
+        """Another future: the same run up to a round, then with one more change; it stands where this lane stands."""
+        kept = [change for change in self.changes if change.round <= after]
+        other = LiveLane(label, self.scenario, self.seed, [*kept, Change(after + 1, field, value)])
+        start = max(t for t in self._snapshots if t <= after)
+        for round in range(1, start + 1):
+            other.rows.append(dict(self.rows[round - 1]))
+            if round in self._views:
+                other._views[round] = self._views[round]
+        other.schedule = [entry for entry in self.schedule if entry[0] <= start]
+        if start:
+            other._player.restore(self._snapshots[start])
+        other._snapshots = {t: state for t, state in self._snapshots.items() if t <= start}
+        return other
+
+
+def _scheduled(view: RoundView) -> list[tuple[int, int, bool]]:
+    assert view.devices is not None
+    ids, sent = (view.devices[name][view.chosen].tolist() for name in ("device", "transmitted"))
+    return [(view.round, device, went) for device, went in zip(ids, sent, strict=True)]
+
+
+class StoredLane:
+    """A finished run from its directory, a deployment's too."""
+
+    live = False
+
+    def __init__(self, label: str, run: Run) -> None:
+        self.label, self.scenario, self.seed = label, run.scenario, run.seed
+        self.changes = from_list(run.about.get("changes") or [])
+        self.rows = run.rounds.to_dicts()
+        self.about = run.about
+        chosen = None if run.devices is None else run.devices.filter("scheduled")
+        self.schedule = [] if chosen is None else chosen.select("round", "device", "transmitted").rows()
+        self._devices = None if run.devices is None else run.devices.partition_by("round", as_dict=True)
+
+    @property
+    def head(self) -> int:
+        return len(self.rows)
+
+    @property
+    def oldest(self) -> int:
+        return 1
+
+    def view(self, round: int) -> RoundView:
+        devices = None if self._devices is None else self._devices.get((round,))
+        return of_tables(self.rows[round - 1], devices, self.scenario.system.devices)
+
+    def step(self) -> None:
+        raise RunError(f"{self.label} is a stored run and has ended")
+
+
+def stored_runs(path: Path) -> dict[str, Path]:
+    """Labels and directories of the runs in a run directory or in a directory of results."""
+    if (path / "plan.json").is_file():
+        results = load_results(path)
+        if not results.finished:
+            raise RunError(f"{path} holds no finished run yet")
+        return {f"{arm}, seed {seed}": results.directories[arm, seed] for arm, seed in results.finished}
+    if (path / "run.json").is_file():
+        return {path.name or str(path): path}
+    inside = sorted(each.parent for each in path.glob("*/run.json")) if path.is_dir() else []
+    if not inside:
+        raise RunError(f"{path} holds neither a run (run.json) nor results (plan.json)")
+    return {each.name: each for each in inside}
+
+
+def open_runs(runs: dict[str, Path]) -> list[StoredLane]:
+    """Lanes of stored runs, at most as many as a race has."""
+    if not 1 <= len(runs) <= MOST_LANES:
+        raise RunError(f"choose from 1 to {MOST_LANES} runs, not {len(runs)}")
+    return [StoredLane(label, read(directory)) for label, directory in runs.items()]

@@ -1,0 +1,86 @@
+"""The page: bar, notices, board, dialogs, and the clock that redraws what changed."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from nicegui import ui
+
+from feelstream.studio.board import Board
+from feelstream.studio.controls import Knobs, Transport
+from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog
+from feelstream.studio.panels import icon_button
+from feelstream.studio.session import Session
+from feelstream.studio.setup import setup_dialog
+
+REDRAW_S = 0.05
+# A tab that is closed says so; a closed lid or a lost network does not, and may come back.
+LEAVE = """<script>
+addEventListener('pagehide', (event) => {
+  if (!event.persisted) navigator.sendBeacon('/leave/CLIENT?token=TOKEN');
+});
+</script>"""
+SCHEME = "matchMedia('(prefers-color-scheme: dark)')"
+
+
+def build(session: Session, token: str) -> None:
+    """Lay the page out for one session."""
+    client = ui.context.client
+    ui.add_css(resources.files("feelstream.studio").joinpath("studio.css").read_text(encoding="utf-8"))
+    ui.add_head_html(LEAVE.replace("CLIENT", client.id).replace("TOKEN", token))
+    ui.colors(primary="#0072B2")
+    dark = ui.dark_mode(None)
+
+    def use_scheme(is_dark: bool) -> None:
+        session.dark = is_dark
+        dark.set_value(is_dark)
+
+    with ui.header(), ui.element("div").classes("bar"):
+        ui.html("feelstream <span>studio</span>", sanitize=False).classes("brand")
+        where = ui.label().classes("where")
+        transport = Transport(session)
+        icon_button("add_circle_outline", "New race", lambda: setup_dialog(session))
+        icon_button("folder_open", "Open stored runs", lambda: open_dialog(session))
+        icon_button("save_alt", "Save", lambda: save_dialog(session))
+        icon_button("contrast", "Dark or light", lambda: use_scheme(not session.dark))
+    notice = ui.label().classes("notice").props('role="status"')
+    board = Board(session)
+    knobs = Knobs(session, lambda: fork_dialog(session))
+    knobs.panel.move(target_index=2)
+    ui.keyboard(on_key=transport.key)
+    told = 0
+
+    def redraw() -> None:
+        nonlocal told
+        race = session.race
+        where.set_text(session.title)
+        transport.refresh()
+        knobs.refresh()
+        board.refresh()
+        notice.set_text(race.problem or session.note)
+        notice.classes(add="bad" if race.problem else "", remove="" if race.problem else "bad")
+        notice.set_visibility(bool(race.problem or session.note))
+        told = min(told, len(race.notes))
+        for note in race.notes[told:]:
+            ui.notify(note, type="positive", position="bottom-right")
+        told = len(race.notes)
+
+    last: tuple = ()
+
+    def tick() -> None:
+        nonlocal last
+        race = session.race
+        state = (id(race), race.version, session.selected, session.dark, session.note)
+        if state != last and client.has_socket_connection:
+            last = state
+            redraw()
+
+    async def follow_scheme() -> None:
+        use_scheme(bool(await ui.run_javascript(f"{SCHEME}.matches", timeout=10)))
+
+    ui.on("scheme", lambda event: use_scheme(bool(event.args)))
+    ui.add_body_html(
+        f"<script>{SCHEME}.addEventListener('change', (event) => emitEvent('scheme', event.matches));</script>"
+    )
+    ui.timer(0.01, follow_scheme, once=True)
+    ui.timer(REDRAW_S, tick)

@@ -1,0 +1,78 @@
+"""Small parts that every screen uses: a panel with a title, a chart that can be saved as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+from nicegui import ui
+
+from feelstream.studio.charts import Options, for_export
+from feelstream.studio.saving import file_name
+from feelstream.studio.session import Session
+
+# Draws the options once more, off screen, as PNG or SVG, and hands the picture to the browser's downloads.
+EXPORT = """
+const {echarts} = await import('nicegui-echart');
+const [options, kind, width, height, name] = ARGUMENTS;
+const box = document.createElement('div');
+const chart = echarts.init(box, null, {renderer: kind === 'svg' ? 'svg' : 'canvas', width, height});
+chart.setOption(options);
+const url = kind === 'svg'
+  ? 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(chart.renderToSVGString())
+  : chart.getDataURL({type: 'png', pixelRatio: 3});
+chart.dispose();
+const link = document.createElement('a');
+link.href = url; link.download = `${name}.${kind}`; link.click();
+"""
+
+
+@contextmanager
+def panel(classes: str = ""):
+    with ui.element("section").classes(f"panel {classes}") as section:
+        yield section
+
+
+def heading(text: str, level: str = "h2") -> ui.element:
+    with ui.element(level) as element:
+        label = ui.label(text)
+        label.tag = "span"
+    return element
+
+
+class Chart:
+    """An ECharts panel part with a menu to save it; `show` sends options only if they changed."""
+
+    def __init__(self, session: Session, title: Callable[[], str], classes: str = "") -> None:
+        self.session, self.title = session, title
+        self._options: Options = {"series": []}
+        self.element = ui.echart({"series": []}).classes(f"chart {classes}").props('role="img"')
+
+    def show(self, options: Options) -> None:
+        if options != self._options:
+            self._options = options
+            self.element.options.clear()
+            self.element.options.update(options)
+            self.element.update()
+
+    def menu(self) -> None:
+        """The button beside a title that saves the chart."""
+        with ui.button(icon="image").props('flat dense round size=sm aria-label="Save this chart"'), ui.menu():
+            ui.menu_item("Save as PNG", lambda: self.save("png"))
+            ui.menu_item("Save as SVG", lambda: self.save("svg"))
+
+    def save(self, kind: str) -> None:
+        options = for_export(self._options, self.title(), self.session.dark)
+        size = (640, 640) if "polar" in options else (900, 420)
+        arguments = json.dumps([options, kind, *size, file_name(self.title())], allow_nan=False)
+        ui.run_javascript(EXPORT.replace("ARGUMENTS", arguments))
+
+
+def icon_button(icon: str, says: str, do: Callable[..., Any], key: str = "") -> ui.button:
+    """A round button with a name for those who cannot see it."""
+    button = ui.button(icon=icon, on_click=do).props(f'flat round dense aria-label="{says}"')
+    with button:
+        ui.tooltip(f"{says} ({key})" if key else says)
+    return button

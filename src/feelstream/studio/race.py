@@ -1,0 +1,255 @@
+"""A race: lanes that go through the same rounds in step, played by a worker thread so that no page ever waits.
+
+`shown` is the round on the page, `head` the last one played by all lanes. Playing moves `shown` forward at the
+chosen speed and plays a new round whenever it has caught up with the head; jumping moves it anywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from threading import Condition, Lock, Thread
+from time import monotonic
+
+from feelstream.errors import FeelstreamError, RunError
+from feelstream.run.changes import CHANGEABLE
+from feelstream.studio.lanes import MOST_LANES, Lane, LiveLane
+
+SPEEDS = {"1/s": 1.0, "2/s": 2.0, "5/s": 5.0, "10/s": 10.0, "fastest": float("inf")}
+log = logging.getLogger("feelstream.studio")
+TURN = Lock()  # one round at a time on this machine: many sessions share the cores instead of fighting over them
+
+
+class Race:
+    """Lanes under way. Every method may be called from any thread and returns at once."""
+
+    def __init__(self, make: Callable[[], Sequence[Lane]], *, speed: float = 5.0, playing: bool = True) -> None:
+        self._make, self.speed, self.playing = make, speed, playing
+        self.lanes: list[Lane] = []
+        self.shown = 0
+        self.version = 0  # grows whenever there is something new to show
+        self.ready = False
+        self.problem: str | None = None
+        self.notes: list[str] = []  # what changed, in the order in which it did
+        self._target = 0  # rounds to be played in any case: by a step or a jump
+        self._jobs: list[Callable[[], None]] = []
+        self._suspended = self._closed = False
+        self._due = 0.0
+        self._changed = Condition()
+        self._thread = Thread(target=self._work, name="race", daemon=True)
+        self._thread.start()
+
+    @property
+    def rounds(self) -> int:
+        """The length of the race."""
+        return min((lane.scenario.system.rounds for lane in self.lanes), default=0)
+
+    @property
+    def head(self) -> int:
+        return min((lane.head for lane in self.lanes), default=0)
+
+    @property
+    def oldest(self) -> int:
+        return max((lane.oldest for lane in self.lanes), default=1)
+
+    @property
+    def busy(self) -> bool:
+        """Whether rounds are being played that a step, a jump or a fork asked for."""
+        return not self.ready or bool(self._jobs) or self._target > self.head
+
+    def play(self) -> None:
+        with self._changed:
+            self.playing = True
+            if self.shown >= self.rounds and self.ready:
+                self.shown = max(self.oldest - 1, 0)  # again from the start
+            self._tell()
+
+    def pause(self) -> None:
+        with self._changed:
+            self.playing, self._target = False, 0
+            self._tell()
+
+    def step(self, by: int = 1) -> None:
+        """One round on (or back), and stop."""
+        self.jump(self.shown + by)
+
+    def jump(self, round: int) -> None:
+        """Show this round, playing up to it if need be, and stop there."""
+        with self._changed:
+            self.playing = False
+            round = min(max(round, self.oldest, 1), self.rounds)
+            self._target = round if round > self.head else 0
+            self.shown = min(round, self.head)
+            self._tell()
+
+    def set_speed(self, rounds_per_s: float) -> None:
+        with self._changed:
+            self.speed = rounds_per_s
+            self._tell()
+
+    def change(self, field: str, value: str) -> None:
+        """Another V, size or budget from the next round on, in every live lane that has it; `notes` will tell."""
+        with self._changed:
+            live = [lane for lane in self.lanes if isinstance(lane, LiveLane)]
+            if not live:
+                raise RunError("stored runs have ended and cannot change; start a race of your own")
+            if self.head >= self.rounds:
+                raise RunError("the race is over; fork from an earlier round instead")
+            has = [lane for lane in live if has_field(lane, field)]
+            if not has:
+                raise RunError(f"no policy in this race has the field {field}")
+            for lane in has:
+                lane.check(self.rounds, field, value)
+            self._jobs.append(lambda: self._change(has, field, value))
+            self._tell()
+
+    def fork(self, lane: int, after: int, field: str, value: str) -> str:
+        """Add a lane: the same run up to round `after`, then with another V, size or budget. Returns its label."""
+        with self._changed:
+            original = self.lanes[lane]
+            if not isinstance(original, LiveLane):
+                raise RunError("a stored run cannot be forked; start a race of your own")
+            if len(self.lanes) >= MOST_LANES:
+                raise RunError(f"a race has at most {MOST_LANES} lanes; remove one first")
+            if not has_field(original, field):
+                raise RunError(f"{original.label} has no field {field}")
+            if not 0 <= after < original.scenario.system.rounds:
+                raise RunError("after the last round there is no other future; go back to an earlier round first")
+            original.check(after + 1, field, value)
+            label = _unused(f"{original.label}, {field.split('.')[-1]} = {value} from {after + 1}", self.lanes)
+            self._jobs.append(lambda: self._fork(original, label, after, field, value))
+            self._tell()
+            return label
+
+    def remove(self, lane: int) -> None:
+        with self._changed:
+            if len(self.lanes) > 1:
+                del self.lanes[lane]
+                self._tell()
+
+    def suspend(self, yes: bool = True) -> None:
+        """Play nothing while nobody looks; all else stays as it is."""
+        with self._changed:
+            self._suspended = yes
+            self._tell()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._tell()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait until the worker has ended (after `close`)."""
+        self._thread.join(timeout_s)
+
+    def wait(self, until: Callable[[Race], bool], timeout_s: float = 60.0) -> bool:
+        """Wait until something holds; for those who may wait, such as tests."""
+        with self._changed:
+            return self._changed.wait_for(lambda: until(self) or self._closed, timeout_s)
+
+    def _tell(self) -> None:
+        self.version += 1
+        self._changed.notify_all()
+
+    def _work(self) -> None:
+        try:
+            lanes = list(self._make())
+            with self._changed:
+                self.lanes, self.ready = lanes, True
+                self._tell()
+            while self._turn():
+                pass
+        except FeelstreamError as problem:
+            self._fail(str(problem))
+        except Exception as problem:  # a worker that dies silently would leave the page waiting
+            log.exception("the race stopped")
+            self._fail(f"the race stopped: {type(problem).__name__}: {problem}")
+
+    def _fail(self, sentence: str) -> None:
+        with self._changed:
+            self.problem, self.playing, self._target = sentence, False, 0
+            self._tell()
+
+    def _turn(self) -> bool:
+        """Wait for something to do and do it; False when the race is closed."""
+        with self._changed:
+            job = None
+            while job is None:
+                if self._closed:
+                    return False
+                now = monotonic()
+                if self._jobs:
+                    job = self._do_first_job
+                elif not self._suspended and self._target > self.head:
+                    job = self._play_round
+                elif not self._suspended and self.playing and self._due <= now:
+                    job = self._advance
+                else:
+                    waits = self.playing and not self._suspended
+                    self._changed.wait(self._due - now if waits else None)
+        job()
+        return True
+
+    def _do_first_job(self) -> None:
+        try:
+            self._jobs[0]()
+        finally:
+            with self._changed:
+                self._jobs.pop(0)
+                self._tell()
+
+    def _advance(self) -> None:
+        """Show one round more, playing it first if it is new."""
+        self._due = monotonic() + 1 / self.speed
+        if self.shown >= self.head and self.head < self.rounds:
+            self._play_round()
+            return
+        with self._changed:
+            if self.shown < self.head:
+                self.shown += 1
+            self.playing = self.playing and self.shown < self.rounds
+            self._tell()
+
+    def _play_round(self) -> None:
+        follows, at = self.shown == self.head, self.head
+        for lane in list(self.lanes):
+            if lane.head == at:
+                with TURN:
+                    lane.step()
+        with self._changed:
+            if follows or self._target:
+                self.shown = self.head
+            if self._target <= self.head:
+                self._target = 0
+            self.playing = self.playing and self.shown < self.rounds
+            self._tell()
+
+    def _change(self, lanes: Sequence[LiveLane], field: str, value: str) -> None:
+        """Between two rounds, so that all lanes change in the same one."""
+        if self.head < self.rounds:
+            rounds = {lane.change(field, value).round for lane in lanes}
+            told = f"{field.split('.')[-1]} = {value} from round {min(rounds)}"
+            self.notes.append(f"{told} in {' and '.join(lane.label for lane in lanes)}")
+
+    def _fork(self, original: LiveLane, label: str, after: int, field: str, value: str) -> None:
+        """Let a new lane catch up with the others, round by round, then show it."""
+        forked = original.fork(label, after, field, value)
+        while forked.head < self.head and not self._closed:
+            with TURN:
+                forked.step()
+        with self._changed:
+            self.lanes.append(forked)
+
+
+def has_field(lane: Lane, field: str) -> bool:
+    if field not in CHANGEABLE:
+        return False
+    section, name = field.split(".")
+    return name in type(getattr(lane.scenario, section)).model_fields
+
+
+def _unused(label: str, lanes: Sequence[Lane]) -> str:
+    taken, unused, number = {lane.label for lane in lanes}, label, 2
+    while unused in taken:
+        unused, number = f"{label} ({number})", number + 1
+    return unused

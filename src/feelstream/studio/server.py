@@ -1,0 +1,85 @@
+"""The studio's server: loopback only, a token in the address, one session per tab."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+from nicegui import app, ui
+
+from feelstream.errors import FeelstreamError, RunError
+from feelstream.run import dataset_of
+from feelstream.studio.gate import TokenGate
+from feelstream.studio.lanes import LOADING
+from feelstream.studio.page import build
+from feelstream.studio.session import SESSIONS, Session, first_draft
+
+HOST = "127.0.0.1"
+RECONNECT_S = 12 * 3600.0  # a lid may stay closed for a night; a tab that is closed says so itself
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+def serve(start: Path | None, port: int | None, show: bool, tell: Callable[[str], None]) -> None:
+    """Serve until interrupted. tell: receives the address once it is known; start: a stored run or results to show."""
+    if start is not None:
+        Session(start).close()  # complains now rather than on the page
+    port, token = port or free_port(), secrets.token_urlsafe(18)
+    _check_free(port)
+    Thread(target=_warm_up, daemon=True).start()
+
+    @ui.page("/", title="feelstream studio", reconnect_timeout=RECONNECT_S)
+    def _page() -> None:
+        client = ui.context.client
+        session = SESSIONS[client.id] = Session(start)
+        build(session, token)
+        client.on_disconnect(lambda: session.race.suspend())
+        client.on_connect(lambda: session.race.suspend(False))
+        client.on_delete(lambda: _end(client.id))
+
+    @app.post("/leave/{client_id}")
+    def _leave(client_id: str) -> None:
+        """A tab says that it is being closed; a lost connection says nothing."""
+        from nicegui import Client
+
+        _end(client_id)
+        if client_id in Client.instances:
+            Client.instances[client_id].delete()
+
+    app.add_middleware(TokenGate, token=token, port=port)
+    app.on_shutdown(lambda: [_end(client_id) for client_id in list(SESSIONS)])
+    app.on_startup(lambda: tell(f"http://{HOST}:{port}/?token={token}"))
+    ui.run(
+        host=HOST, port=port, title="feelstream studio", favicon="📡", show=f"/?token={token}" if show else False,
+        reload=False, show_welcome_message=False, tailwind=False, dark=None, reconnect_timeout=RECONNECT_S,
+    )  # fmt: skip
+
+
+def _end(client_id: str) -> None:
+    if session := SESSIONS.pop(client_id, None):
+        session.close()
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as problem:
+            raise RunError(f"port {port} cannot be used: {problem.strerror}; leave --port out for a free one") from None
+
+
+def _warm_up() -> None:
+    """Read the data set of the first race while the browser is still opening."""
+    try:
+        with LOADING:
+            dataset_of(first_draft()[0].scenario(0))
+    except FeelstreamError:
+        pass  # the page will say it

@@ -1,0 +1,92 @@
+"""What a page shows of one round: the trace's own columns, of all devices or of a sample of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from feelstream.run import trace
+from feelstream.scheduling import RoundRecord
+
+MOST_DEVICES = 400  # on a map; of more, an even sample is shown, with all that were scheduled
+KEPT = (
+    "device", "f_hz", "beta", "gain", "stored", "fresh", "fresh_labels", "available", "feasible",
+    "amount", "dissimilarity", "importance", "queue_j", "score", "scheduled", "transmitted",
+    "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "queue_next_j",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RoundView:
+    """One round of one lane. `devices` is None where a stored run has no rows of devices."""
+
+    row: dict[str, Any]  # as in rounds.parquet
+    devices: dict[str, NDArray] | None  # (n,) each, as in devices.parquet; the column `device` says which they are
+    used_labels: NDArray | None  # (m,) label counts of X, the data used before the round
+    all_devices: int  # K, of which `devices` may be a sample
+
+    @property
+    def round(self) -> int:
+        return self.row["round"]
+
+    @property
+    def chosen(self) -> NDArray[np.intp]:
+        """Positions of the scheduled within `devices`."""
+        return np.flatnonzero(self.devices["scheduled"]) if self.devices else np.zeros(0, np.intp)
+
+    def where(self, device: int) -> int | None:
+        """The position of a device within `devices`, if it is shown."""
+        if self.devices is None:
+            return None
+        found = np.flatnonzero(self.devices["device"] == device)
+        return int(found[0]) if len(found) else None
+
+    @property
+    def bytes(self) -> int:
+        return sum(column.nbytes for column in (self.devices or {}).values())
+
+
+def shown(scheduled: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The devices to show, ascending: all, or every so-manieth and the scheduled."""
+    K = len(scheduled)
+    if K <= MOST_DEVICES:
+        return np.arange(K)
+    even = np.linspace(0, K - 1, MOST_DEVICES).astype(np.intp)
+    return np.union1d(even, np.flatnonzero(scheduled)[:MOST_DEVICES])
+
+
+def of_record(record: RoundRecord) -> RoundView:
+    """A round that was just played; nothing of it is a view of the stream's arrays."""
+    names = [name for name in trace.ROUNDS if name != "energy_mean_cum_j"]
+    row = dict(zip(names, trace.round_row(record), strict=True))
+    scheduled = np.zeros(len(record.gain), bool)
+    scheduled[record.decision.schedule] = True
+    which = shown(scheduled)
+    columns = trace.device_columns(record)
+    devices = {name: columns[name][which] for name in KEPT}  # an index array copies
+    return RoundView(row, devices, np.array(record.observation.used_labels), len(scheduled))
+
+
+def of_tables(row: dict[str, Any], devices: pl.DataFrame | None, all_devices: int) -> RoundView:
+    """A round of a stored run: its row, and its devices' rows if they are stored."""
+    if devices is None or devices.is_empty():
+        return RoundView(row, None, None, all_devices)
+    used = _counts(devices["used_labels"]).sum(axis=0)
+    some = devices[shown(devices["scheduled"].to_numpy())]
+    columns: dict[str, NDArray] = {}
+    for name in KEPT:
+        series = some[name]
+        if series.dtype == pl.Null:
+            columns[name] = np.full(len(series), np.nan)
+        else:
+            columns[name] = _counts(series) if name == "fresh_labels" else series.to_numpy()
+    return RoundView(row, columns, used, all_devices)
+
+
+def _counts(lists: pl.Series) -> NDArray:
+    """A column of equally long lists as (n, m)."""
+    return lists.list.explode().to_numpy().reshape(len(lists), -1)

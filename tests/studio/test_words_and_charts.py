@@ -1,0 +1,135 @@
+"""Sentences and ECharts options from rounds that were played: right numbers, plain JSON, no NaN."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from builders import small
+
+from feelstream.policies import POLICIES
+from feelstream.run import Change
+from feelstream.scenario.files import preset
+from feelstream.studio import charts
+from feelstream.studio.lanes import LiveLane, scenario_at
+from feelstream.studio.words import why
+
+
+def played(*overrides: str, rounds: int = 6, changes=()) -> LiveLane:
+    lane = LiveLane("lane", small(*overrides), 3, changes)
+    for _ in range(rounds):
+        lane.step()
+    return lane
+
+
+def test_the_sentence_tells_devices_score_importance_and_queue() -> None:
+    lane = played()
+    view = lane.view(5)
+    devices, chosen = view.devices, view.chosen
+    sentence = why(view, lane.scenario)
+    ids = devices["device"][chosen]
+    assert sentence.startswith(f"Devices {ids[0]} and {ids[1]} have the lowest scores Q·E − V·I")
+    total = float(devices["score"][chosen].sum())
+    assert f"({total:.3g} in all)" in sentence
+    assert f"importance {np.mean(devices['importance'][chosen]):.3g}" in sentence
+
+
+@pytest.mark.parametrize("name", POLICIES.names())
+def test_every_policy_says_why(name: str) -> None:
+    lane = played(f"policy.name={name}")
+    for round in range(1, 7):
+        sentence = why(lane.view(round), lane.scenario)
+        assert sentence.endswith(".")
+        assert "nan" not in sentence
+        assert sentence.startswith(("Device", "Nobody"))
+
+
+def test_random_draws_nobody_and_dropped_devices_have_words() -> None:
+    lane = played("policy.name=random")
+    assert "drawn at random from" in why(lane.view(2), lane.scenario)
+    lane = played("policy.cardinality=cap", "policy.V=1e-9", "system.energy_budget_j=0")
+    assert any("Nobody was scheduled" in why(lane.view(t), lane.scenario) for t in range(2, 7))
+    stress = preset("stress", ["learning.engine=none", "data.dataset=synthetic", "system.rounds=20", "policy.size=8"])
+    lane = LiveLane("lane", stress, 3)
+    for _ in range(20):
+        lane.step()
+    told = [why(lane.view(t), stress) for t in range(1, 21) if lane.rows[t - 1]["transmitted"] < 8]
+    assert told
+    assert all("dropped: with this round's channel too late" in sentence for sentence in told)
+
+
+def plain(options: charts.Options) -> str:
+    """As it goes to the page: JSON without NaN, and no code."""
+    text = json.dumps(options, allow_nan=False)
+    assert "function" not in text
+    return text
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_curves_show_the_rounds_so_far_in_the_frame_of_the_whole_race(dark: bool) -> None:
+    lane = played()
+    options = charts.curves([lane], "queue_mean_j", 4, dark, factor=1e3)
+    plain(options)
+    assert (options["xAxis"]["min"], options["xAxis"]["max"]) == (1, 8)
+    points = options["series"][0]["data"]
+    assert [round for round, _ in points] == [1, 2, 3, 4]
+    assert [value for _, value in points] == pytest.approx([row["queue_mean_j"] * 1e3 for row in lane.rows[:4]], 1e-3)
+    assert options["series"][0]["markLine"]["data"] == [{"xAxis": 4}]
+    assert charts.curves([lane], "accuracy", 4, dark)["series"][0]["data"] == []  # engine none
+
+
+def test_the_budget_is_a_step_where_it_changes() -> None:
+    lane = played(changes=[Change(3, "system.energy_budget_j", "0.02")])
+    budget = charts.energy([lane], 6, False)["series"][-1]
+    assert budget["name"] == "budget"
+    assert budget["data"] == [[1, 0.5], [3, 20.0], [8, 20.0]]
+
+
+def test_long_curves_are_thinned_and_keep_their_end() -> None:
+    lane = played("system.rounds=1100", rounds=1100)
+    points = charts.curves([lane], "energy_mean_j", 1100, False)["series"][0]["data"]
+    assert len(points) <= charts.MOST_POINTS
+    assert points[-1][0] == 1100
+
+
+def test_the_map_shows_channel_queue_data_and_rings() -> None:
+    lane = played()
+    view = lane.view(6)
+    options = charts.device_map(view, 1.0, float(view.devices["stored"].max()), 4, False)
+    plain(options)
+    stored, fresh, sent, dropped, selected = options["series"]
+    assert [point["name"] for point in stored["data"]] == [f"device {k}" for k in range(6)]
+    loss = [point["value"][0] for point in stored["data"]]
+    assert loss == pytest.approx(-10 * np.log10(view.devices["beta"]), abs=0.01)
+    queue = [point["value"][2] for point in stored["data"]]
+    assert queue == pytest.approx(view.devices["queue_j"] * 1e3, rel=1e-3)
+    sizes, counts = [point["symbolSize"] for point in stored["data"]], view.devices["stored"]
+    assert np.argsort(sizes, kind="stable").tolist() == np.argsort(counts, kind="stable").tolist()
+    assert len(fresh["data"]) == np.count_nonzero(view.devices["fresh"])
+    assert len(sent["data"]) + len(dropped["data"]) == view.row["scheduled"]
+    assert [point["name"] for point in selected["data"]] == ["device 4"]
+
+
+def test_the_timeline_holds_who_was_scheduled_up_to_the_round_shown() -> None:
+    lane = played()
+    options = charts.timeline(lane, 0, 3, 2, True)
+    plain(options)
+    marks = {(round, device) for series in options["series"] for round, device in series["data"]}
+    assert marks == {(t, int(k)) for t in (1, 2, 3) for k in lane.view(t).devices["device"][lane.view(t).chosen]}
+    assert options["series"][0]["markLine"]["data"] == [{"yAxis": 2}]
+
+
+def test_bars_by_label_and_pictures_that_stand_by_themselves() -> None:
+    lane = played()
+    options = charts.by_label([("a", lane.view(6).used_labels), ("b", np.arange(10))], False)
+    assert options["series"][0]["data"] == lane.view(6).used_labels.tolist()
+    picture = charts.for_export(options, "Used", dark=True)
+    plain(picture)
+    assert picture["title"]["text"] == "Used"
+    assert picture["legend"]["data"] == ["a", "b"]
+
+
+def test_the_scenario_in_force_follows_the_changes() -> None:
+    lane = played(changes=[Change(3, "policy.V", "2")])
+    assert [scenario_at(lane, t).policy.V for t in (2, 3)] == [0.05, 2]
