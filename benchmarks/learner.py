@@ -6,6 +6,8 @@ that other work on the machine disturbs nobody. Times do not depend on what the 
 "of peak" counts the multiply-adds of the plain formulas. Where the engine needs fewer (see docs/engine.md), the share
 may pass 100 %.
 
+FEELSTREAM_ISA=avx2 measures the engine on a lesser instruction set than the machine's, and holds PyTorch to it too.
+
     python benchmarks/learner.py            # a minute or two
     python benchmarks/learner.py --smoke    # seconds: does it still run?
 """
@@ -13,6 +15,7 @@ may pass 100 %.
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -22,7 +25,14 @@ import numpy as np
 
 from feelstream.learning import cores
 from feelstream.learning.models import STACKS, Conv, Dense, Model, build
-from feelstream.learning.native import NativeLearner
+from feelstream.learning.native import ISA_VARIABLE, NativeLearner
+
+# PyTorch, oneDNN and MKL read their limits when they are loaded.
+LIMITS = {
+    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "baseline": {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+}
+os.environ.update(LIMITS.get(os.environ.get(ISA_VARIABLE, ""), {}))
 
 try:
     import torch_contender
