@@ -105,7 +105,7 @@ def play(plan: Plan, out: Path, **_: Any) -> Any:
 
 
 def test_summary_against_scipy(tmp_path: Path) -> None:
-    plan = Plan("x", comparison.arms("tiny", ["lyapunov", "random"], NONE), (0, 1, 2, 3))
+    plan = Plan("x", comparison.arms("tiny", ["lyapunov", "random"], NONE), (0, 1, 2, 3, 4))
     summary = comparison.summarise(play(plan, tmp_path))
     resources = ["energy_j", "energy_over_budget", "devices_over_budget", "data_used", "fairness", "drops"]
     assert summary["quantity"].to_list() == resources * 2  # nothing about accuracy
@@ -114,7 +114,7 @@ def test_summary_against_scipy(tmp_path: Path) -> None:
     )
     ours, random = summary.filter(quantity="energy_j").rows(named=True)
     assert ours["difference"] is ours["verdict"] is None
-    low, high = stats.t.interval(0.95, 3, energy[1].mean(), stats.sem(energy[1]))
+    low, high = stats.t.interval(0.95, 4, energy[1].mean(), stats.sem(energy[1]))
     np.testing.assert_allclose([random[name] for name in ("mean", "low", "high")], [energy[1].mean(), low, high])
     gap = stats.ttest_rel(energy[1], energy[0])
     low, high = gap.confidence_interval(0.95)
@@ -154,15 +154,15 @@ def test_compare_from_the_command_line(
     assert "paired t-test" in shown.replace("\n", " ")
     out = tmp_path / "results" / "compare-tiny"
     summary = pl.read_csv(out / "summary.csv")
-    assert {"final_accuracy", "accuracy_area", "energy_j", "data_used", "fairness"} <= set(summary["quantity"])
-    assert summary.filter(quantity="final_accuracy")["n"].to_list() == [2, 2]
+    assert {"late_accuracy", "accuracy_area", "energy_j", "data_used", "fairness"} <= set(summary["quantity"])
+    assert summary.filter(quantity="late_accuracy")["n"].to_list() == [2, 2]
     for name in ("report.html", "figures/pareto.png", "figures/pareto.pdf"):
         assert (out / name).is_file(), name
     curves = pl.read_parquet(out / "curves.parquet")
     assert curves.columns == ["quantity", "arm", "round", "mean", "low", "high", "n"]
     assert len(curves) == 4 * 2 * 3
     final = curves.filter(quantity="accuracy", arm="random", round=3)["mean"].item()
-    assert math.isclose(final, summary.filter(arm="random", quantity="final_accuracy")["mean"].item())
+    assert math.isclose(final, summary.filter(arm="random", quantity="late_accuracy")["mean"].item())
 
 
 def test_one_seed_gives_no_interval(feelstream: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from feelstream.cli.common import SetOption, err, out
 from feelstream.cli.compare import policy_option, report_comparison
 from feelstream.cli.playing import DaskOption, SeedsOption, WorkersOption, play, tell_failures
 from feelstream.errors import ScenarioError
-from feelstream.experiment import Plan, Results, comparison, leaderboard
+from feelstream.experiment import Plan, Results, comparison, leaderboard, tuning
 
 app = typer.Typer()
 
@@ -22,8 +22,11 @@ def leaderboard_command(
         list[str] | None,
         typer.Argument(metavar="[SCENARIO]…", help=f"Presets or TOML files; default: {', '.join(leaderboard.BOARD)}."),
     ] = None,
-    policies: Annotated[list[str] | None, policy_option("all")] = None,
-    seeds: SeedsOption = 10,
+    policies: Annotated[list[str] | None, policy_option("all, with variants")] = None,
+    seeds: SeedsOption = 20,
+    eligible: Annotated[
+        str, typer.Option("--eligible", help="Who may be scheduled: any device (the paper), with_data, or both.")
+    ] = "both",
     overrides: SetOption = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
@@ -33,39 +36,48 @@ def leaderboard_command(
     ] = None,
 ) -> None:
     """Compare all policies on several scenarios; what was played before is not played again."""
-    changes = {name: [*leaderboard.BOARD.get(name, ()), *(overrides or ())] for name in scenarios or leaderboard.BOARD}
-    plans = {
-        name: Plan(
-            f"compare {Path(name).stem}", comparison.arms(name, policies or ["all"], changed), tuple(range(seeds))
-        )
-        for name, changed in changes.items()
-    }
-    stems = [Path(name).stem for name in plans]
+    if eligible not in ("both", *leaderboard.ELIGIBLE):
+        raise ScenarioError(f"--eligible: must be any, with_data or both, not {eligible!r}")
+    readings = leaderboard.ELIGIBLE if eligible == "both" else (eligible,)
+    names = scenarios or list(leaderboard.BOARD)
+    stems = [Path(name).stem for name in names]
     if len(set(stems)) < len(stems):
-        raise ScenarioError(f"two scenarios have one name, and so one directory for their results: {', '.join(plans)}")
+        raise ScenarioError(f"two scenarios have one name, and so one directory for their results: {', '.join(names)}")
+    changes = {
+        (name, reading): [*leaderboard.BOARD.get(name, ()), f"data.eligible={reading}", *(overrides or ())]
+        for name in names
+        for reading in readings
+    }
+    plans: dict[tuple[str, str], Plan] = {}
+    with err.status("setting the weights"):
+        for (name, reading), changed in changes.items():
+            entered = policies or tuning.entries(name, changed)
+            arms = comparison.arms(name, entered, changed)
+            plans[name, reading] = Plan(f"compare {Path(name).stem} {reading}", arms, tuple(range(seeds)))
     # Checked before the first is played: a slip in the last should not cost the time of the others.
-    boards: dict[str, Results] = {}
-    for name, plan in plans.items():
-        where = directory / Path(name).stem
-        out.print(f"{name}\n", style="bold", markup=False, highlight=False)
-        boards[name] = play(plan, where, workers, dask)
-        report_comparison(boards[name], where)
+    boards: dict[tuple[str, str], Results] = {}
+    for (name, reading), plan in plans.items():
+        where = directory / f"{Path(name).stem}-{reading}"
+        out.print(f"{name}, data.eligible = {reading}\n", style="bold", markup=False, highlight=False)
+        boards[name, reading] = play(plan, where, workers, dask)
+        report_comparison(boards[name, reading], where)
         out.print()
     if docs is not None:
         from feelstream.report.board.docs import write_leaderboard
 
         with err.status("writing the docs page"):
-            page = write_leaderboard(docs, boards, changes, _options(scenarios, policies, seeds, overrides))
+            page = write_leaderboard(docs, boards, changes, _options(scenarios, policies, seeds, eligible, overrides))
         out.print(str(page), markup=False, highlight=False, soft_wrap=True)
     for results in boards.values():
         tell_failures(results)
 
 
 def _options(
-    scenarios: list[str] | None, policies: list[str] | None, seeds: int, overrides: list[str] | None
+    scenarios: list[str] | None, policies: list[str] | None, seeds: int, eligible: str, overrides: list[str] | None
 ) -> list[str]:
     """The words that make the same page again."""
     words = [*(scenarios or ()), "--seeds", str(seeds)]
+    words += ["--eligible", eligible] if eligible != "both" else []
     for option, values in (("--policy", policies), ("--set", overrides)):
         words += [word for value in values or () for word in (option, value)]
     return [*words, "--docs", "docs"]

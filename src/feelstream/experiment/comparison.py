@@ -23,7 +23,7 @@ from feelstream.scenario.overrides import AnyOverride, Override, Typed, parsed
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
 CURVES = ("accuracy", "loss", "energy_mean_cum_j", "queue_mean_j")
-QUANTITIES = tuple(leaderboard.MEASURES)
+QUANTITIES = (*leaderboard.MEASURES, *(f"reached_{percent}" for percent in statistics.REACHED))
 
 
 def arms(
@@ -157,8 +157,8 @@ def summarise(results: Results, runs: pl.DataFrame | None = None) -> pl.DataFram
     """One row per arm and quantity: arm, quantity, mean, low, high, n and the paired difference against the first arm.
 
     The quantities are those of `leaderboard.MEASURES`; one that no run has a value of is left out (accuracy, where
-    nothing was learned). n counts the seeds with a value: `rounds_to_90` is over the seeds that reached 90 %. The
-    difference is null for the first arm itself. runs: `per_run(results)`, if it is at hand.
+    nothing was learned), and reached_80, reached_90, the shares of seeds that got there. n counts the seeds with a
+    value. The difference is null for the first arm itself. runs: `per_run(results)`, if it is at hand.
     """
     runs = per_run(results) if runs is None else runs
     if runs.is_empty():

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
+from scipy.special import stdtr
 
-from feelstream.experiment.statistics import pareto_front
+from feelstream.experiment.significance import holm
+from feelstream.experiment.statistics import (
+    HIGHER,
+    LEVEL,
+    LOWER,
+    NOT_DISTINGUISHABLE,
+    Interval,
+    compare_arms,
+    pareto_front,
+    t_quantile,
+)
 
 # What docs/leaderboard.md shows, and what its runs change. A test of the accuracy takes as long as several rounds of
 # training, so the longer a run is, the less often it is tested.
@@ -17,6 +28,20 @@ BOARD: dict[str, tuple[str, ...]] = {
     "stress": ("learning.eval_every=4",),
     "long-iid": ("learning.eval_every=20",),
 }
+
+
+ELIGIBLE = ("any", "with_data")
+# Entered beside every policy as it comes; K stands for the number of devices.
+VARIANTS = (
+    "oort(alpha=0.0)",
+    "best_channel(gain=oracle)",
+    "proportional_fair(gain=oracle)",
+    "fedcs(size=K)",
+    "ocean(power=fixed)",
+)
+# Those with a weight between energy and learning are entered again at the energy of the first. What lyapunov_joint
+# spends hardly depends on its V, so it has no such entry.
+WEIGHED = ("lyapunov", "balanced", "ocean")
 
 
 @dataclass(frozen=True)
@@ -39,7 +64,7 @@ class Measure:
 MEASURES: dict[str, Measure] = {
     measure.quantity: measure
     for measure in (
-        Measure("final_accuracy", "accuracy", "%", 100.0, 2, "learning", "higher"),
+        Measure("late_accuracy", "accuracy", "%", 100.0, 2, "learning", "higher"),
         Measure("accuracy_area", "mean accuracy", "%", 100.0, 2, "learning", "higher"),
         Measure("rounds_to_80", "rounds to 80 %", "", 1.0, 1, "learning", "lower"),
         Measure("joules_to_80", "energy to 80 %", "mJ", 1e3, 2, "learning", "lower"),
@@ -55,10 +80,11 @@ MEASURES: dict[str, Measure] = {
 }
 
 EXPLAINED = {
-    "accuracy": "on the test set after the last round",
+    "accuracy": "on the test set, mean over the tests of the last fifth of the run",
     "mean accuracy": "area under the accuracy curve over its length",
     "rounds, energy to 80 %, 90 %": "until the first test with that accuracy; energy is the sum over the rounds until "
-    "then, mean of all devices; (7/10): only 7 of 10 seeds got there, and the mean is over those",
+    "then, mean of all devices; ≥ and (7/10): only 7 of 10 seeds got there, the others count with the whole run, so "
+    "the mean is a lower bound; never: no seed did",
     "energy": "per device and round, mean over the run",
     "energy / budget": "each device's mean energy over its budget, mean of all devices",
     "devices over budget": "share of devices that spent more than their budget over the run",
@@ -74,11 +100,20 @@ def shown(summary: pl.DataFrame, group: str | None = None) -> list[Measure]:
     return [m for m in MEASURES.values() if m.quantity in present and group in (None, m.group)]
 
 
-def cell(row: dict[str, Any], seeds: int) -> str:
-    """A row of the summary in words: mean ± half of its interval, and how many of the seeds have a value if not all."""
+def cell(row: dict[str, Any], seeds: int, reached: dict[str, Any] | None = None) -> str:
+    """A row of the summary in words: mean ± half of its interval, and how many of the seeds have a value if not all.
+
+    reached: for a time to an accuracy, the row that says which share of the seeds got there.
+    """
     measure = MEASURES[row["quantity"]]
     if not row["n"]:
         return "–"
+    if reached is not None:
+        got = round(reached["mean"] * reached["n"])
+        if got == 0:
+            return "never"
+        if got < seeds:
+            return f"≥ {cell(row, row['n'])} ({got}/{seeds})"
     half = "" if row["low"] is None else f" ± {(row['high'] - row['low']) / 2 * measure.scale:.{measure.digits}f}"
     part = "" if row["n"] == seeds else f" ({row['n']}/{seeds})"
     return f"{row['mean'] * measure.scale:.{measure.digits}f}{half}{part}"
@@ -87,7 +122,37 @@ def cell(row: dict[str, Any], seeds: int) -> str:
 def cells(summary: pl.DataFrame, arm: str, measures: Sequence[Measure], seeds: int) -> list[str]:
     """One line of the leaderboard."""
     rows = {row["quantity"]: row for row in summary.filter(arm=arm).rows(named=True)}
-    return [cell(rows[measure.quantity], seeds) for measure in measures]
+    return [cell(rows[measure.quantity], seeds, rows.get(_reached(measure.quantity))) for measure in measures]
+
+
+def _reached(quantity: str) -> str:
+    """The quantity that says whether the accuracy was reached, of a time to it; none otherwise."""
+    return f"reached_{quantity.rpartition('_')[2]}" if "_to_" in quantity else ""
+
+
+def verdicts(runs: pl.DataFrame, quantity: str, reference: str, arms: Sequence[str]) -> dict[str, str]:
+    """How each arm compares with a reference: higher, lower, not distinguishable, or why nothing may be said.
+
+    Two-sided paired t-tests at 5 % with Holm's correction over all arms that may be judged (`Interval.verdict` says
+    which may not). runs: `comparison.per_run`.
+    """
+    found = {arm: compare_arms(runs, quantity, arm, reference) for arm in arms if arm != reference}
+    said = {arm: gap.verdict for arm, gap in found.items()}
+    judged = [arm for arm, verdict in said.items() if verdict in (HIGHER, LOWER, NOT_DISTINGUISHABLE)]
+    p = holm([_p_value(found[arm]) for arm in judged])
+    for arm, adjusted in zip(judged, p, strict=True):
+        higher = HIGHER if found[arm].mean > 0 else LOWER
+        said[arm] = higher if adjusted <= 1 - LEVEL else NOT_DISTINGUISHABLE
+    return said
+
+
+def _p_value(gap: Interval) -> float:
+    """Of the two-sided t-test whose 95 % interval this is: the interval says mean, standard error and n."""
+    half = gap.half_width
+    if not half:
+        return 1.0
+    t = abs(gap.mean) / (half / float(t_quantile(gap.n)))
+    return float(2 * stdtr(gap.n - 1, -t))
 
 
 @dataclass(frozen=True)
@@ -108,9 +173,9 @@ def pareto_points(summary: pl.DataFrame) -> list[Point]:
     for row in summary.rows(named=True):
         wide.setdefault(row["arm"], {})[row["quantity"]] = row
     both = {
-        arm: (rows["energy_j"], rows["final_accuracy"])
+        arm: (rows["energy_j"], rows["late_accuracy"])
         for arm, rows in wide.items()
-        if rows.get("final_accuracy", {}).get("n") and rows.get("energy_j", {}).get("n")
+        if rows.get("late_accuracy", {}).get("n") and rows.get("energy_j", {}).get("n")
     }
     front = pareto_front([e["mean"] for e, _ in both.values()], [a["mean"] for _, a in both.values()])
 

@@ -21,11 +21,15 @@ LEVEL = 0.95
 HIGHER, LOWER = "higher", "lower"
 NOT_DISTINGUISHABLE = "not distinguishable"
 ONE_SEED = "one seed: no interval"
+FEW_SEEDS = "fewer than 5 seeds: no verdict"
+NO_SPREAD = "no spread between seeds: no verdict"
+LEAST_SEEDS = 5  # for a verdict
+LATE = 0.2  # of the run: the window at its end over which accuracy is averaged
 NO_SEED = "no seed in common"
 REACHED = (80, 90)  # accuracies that are timed, %
 PER_RUN = (
-    *("final_accuracy", "accuracy_area", "final_loss", "energy_j", "queue_j", "drops"),
-    *(f"{what}_to_{percent}" for percent in REACHED for what in ("rounds", "joules")),
+    *("late_accuracy", "final_accuracy", "accuracy_area", "final_loss", "energy_j", "queue_j", "drops"),
+    *(f"{what}{percent}" for percent in REACHED for what in ("rounds_to_", "joules_to_", "reached_")),
 )
 
 
@@ -44,9 +48,19 @@ class Interval:
 
     @property
     def verdict(self) -> str:
-        """What may be said of a difference: higher, lower, not distinguishable, or that there is no interval."""
+        """What may be said of a difference: higher, lower, not distinguishable, or why nothing may be said.
+
+        Nothing is said of fewer than LEAST_SEEDS seeds, nor where all have one difference: an interval of width 0
+        claims a certainty that no number of seeds can give. A difference of exactly 0 is not distinguishable.
+        """
         if self.low is None or self.high is None:
             return ONE_SEED if self.n else NO_SEED
+        if self.low == self.high == 0:
+            return NOT_DISTINGUISHABLE
+        if self.n < LEAST_SEEDS:
+            return FEW_SEEDS
+        if self.high - self.low <= 1e-12 * abs(self.mean):  # nothing but rounding
+            return NO_SPREAD
         if self.low > 0:
             return HIGHER
         return LOWER if self.high < 0 else NOT_DISTINGUISHABLE
@@ -122,9 +136,11 @@ def band_by_round(rounds: pl.DataFrame, column: str, level: float = LEVEL) -> pl
 def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
     """One row per arm and seed: arm, seed and the numbers below.
 
-    final_accuracy, final_loss; accuracy_area, `mean_height` of the accuracy curve; energy_j per device and round,
-    averaged over the run; queue_j, the mean queue at the end; drops, `drop_share`; rounds_to_80, joules_to_80 and the
-    same for 90 %, null where that was not reached. Those about learning are null where nothing was learned.
+    late_accuracy, `late_mean` of the accuracy; final_accuracy, final_loss; accuracy_area, `mean_height` of the accuracy
+    curve; energy_j per device and round, averaged over the run; queue_j, the mean queue at the end; drops,
+    `drop_share`; rounds_to_80, joules_to_80 and the same for 90 %: until that was reached, or the whole run where it
+    was not, in which case reached_80 is 0 and not 1. So they are restricted means: every seed counts, and none of the
+    seeds that never got there is left out. Those about learning are null where nothing was learned.
     """
     rows = []
     for (arm, seed), table in rounds.group_by("arm", "seed", maintain_order=True):
@@ -132,6 +148,7 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
         row = {
             "arm": arm,
             "seed": seed,
+            "late_accuracy": late_mean(tested, last["round"]) if len(tested) else None,
             "final_accuracy": last["accuracy"],
             "accuracy_area": mean_height(tested["round"], tested["accuracy"]) if len(tested) else None,
             "final_loss": last["loss"],
@@ -140,8 +157,12 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
             "drops": drop_share(table),
         }
         for percent in REACHED:
-            row[f"rounds_to_{percent}"] = rounds_to_reach(table, percent / 100)
-            row[f"joules_to_{percent}"] = joules_to_reach(table, percent / 100)
+            if tested.is_empty():
+                continue
+            when, joules = rounds_to_reach(table, percent / 100), joules_to_reach(table, percent / 100)
+            row[f"rounds_to_{percent}"] = last["round"] if when is None else when
+            row[f"joules_to_{percent}"] = float(table["energy_mean_j"].sum()) if joules is None else joules
+            row[f"reached_{percent}"] = float(when is not None)
         rows.append(row)
     schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(PER_RUN, pl.Float64)
     return pl.DataFrame(rows, schema=schema)
@@ -151,6 +172,12 @@ def drop_share(run: pl.DataFrame) -> float | None:
     """Share of all that one run scheduled and then did not admit: Σ|Π*∖Π̄| / Σ|Π*|; None where nobody was scheduled."""
     scheduled, sent = int(run["scheduled"].sum()), int(run["transmitted"].sum())
     return (scheduled - sent) / scheduled if scheduled else None
+
+
+def late_mean(tested: pl.DataFrame, rounds: int) -> float:
+    """Mean accuracy over the tests of the last fifth of the run, at least the last one: one test alone is noisy."""
+    late = tested.filter(pl.col("round") > (1 - LATE) * rounds)
+    return float(np.mean((late if len(late) else tested.tail(1))["accuracy"].to_numpy()))
 
 
 def mean_height(x: ArrayLike, y: ArrayLike) -> float:

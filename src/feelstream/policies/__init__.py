@@ -2,6 +2,7 @@
 
 from feelstream.plugins import plugin_registry
 from feelstream.policies.age import Age
+from feelstream.policies.balanced import Balanced
 from feelstream.policies.base import Policy
 from feelstream.policies.best_channel import BestChannel
 from feelstream.policies.fedcs import FedCS
@@ -23,6 +24,7 @@ POLICIES = plugin_registry(
     Policy,
     Lyapunov,
     LyapunovJoint,
+    Balanced,
     Random,
     RoundRobin,
     ProportionalFair,

@@ -86,6 +86,17 @@ def _random_planned(found: Findings, s: Settings, rounds: Table, scheduled: Arra
         )
 
 
+def _with_data_only(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+    """Feasible devices that hold data, and as many of them as planned, or all."""
+    check_subset(found, s, block, planned, importance)
+    scheduled, holds = block["scheduled"], block["stored"] > 0
+    rule = "only devices that hold data are scheduled"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, scheduled & ~holds, scheduled, holds, rule)
+    count, expected = scheduled.sum(axis=1), np.minimum(planned, (importance.feasible & holds).sum(axis=1))
+    rule = "as many devices are scheduled as planned, or all feasible ones that hold data if they are fewer"
+    found.flag(Stage.DECISION, "scheduled", block.rounds, count != expected, count, expected, rule)
+
+
 def _no_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     rule = "this policy has no score, so none is stored"
     found.flag(Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule)
@@ -210,6 +221,7 @@ POLICY_RULES = {
         _lowest_decision,
         "the devices with the largest importance",
     ),
+    "balanced": PolicyRules(_random_planned, _no_score, _with_data_only, "size, feasibility and data, not the balance"),
     "select_all": PolicyRules(_up_to_size, _no_score, _select_all_decision, "as many as meet the deadline together"),
     "fedcs": PolicyRules(_up_to_size, _no_score, check_subset, "fedcs: size and feasibility, the draw is not repeated"),
     "age": PolicyRules(_random_planned, _any_score, _lowest_decision, "the lowest of the stored scores"),

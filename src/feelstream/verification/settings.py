@@ -18,6 +18,7 @@ CONTROLLED_OCEAN = "ocean with power control"
 OUR_POLICIES = (
     "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
     "fedcs", "power_of_choice", "oort", "ocean", CONTROLLED_OCEAN, "myopic_energy", "importance_greedy", "select_all",
+    "balanced",
 )  # fmt: skip
 
 

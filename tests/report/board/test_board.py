@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from feelstream import cli
 from feelstream.cli.common import out as console
 from feelstream.cli.compare import show
-from feelstream.experiment import Arm, Plan, Results, comparison, leaderboard
+from feelstream.experiment import Arm, Plan, Results, comparison, leaderboard, statistics, tuning
 from feelstream.experiment.leaderboard import Point, pareto_points
 from feelstream.report.board import table as board
 from feelstream.report.board import words as board_words
@@ -33,7 +33,7 @@ SHORT = ("--set", "system.rounds=4", "--set", "learning.steps=2")
 def summary_of(values: dict[str, dict[str, list[float | None]]]) -> tuple[Plan, pl.DataFrame, pl.DataFrame]:
     """Plan, runs and summary of arms whose values per seed are given."""
     seeds = len(next(iter(next(iter(values.values())).values())))
-    arms = tuple(Arm(name, preset("tiny", [f"policy.size={n}"])) for n, name in enumerate(values, start=1))
+    arms = tuple(Arm(name, preset("tiny", [f"policy.V={n}.0"])) for n, name in enumerate(values, start=1))
     plan = Plan("x", arms, tuple(range(seeds)))
     rows = [
         {"arm": arm, "seed": seed} | {quantity: given.get(quantity, [None] * seeds)[seed] for quantity in all_of()}
@@ -45,37 +45,49 @@ def summary_of(values: dict[str, dict[str, list[float | None]]]) -> tuple[Plan, 
 
 
 def all_of() -> tuple[str, ...]:
-    return tuple(leaderboard.MEASURES)
+    return comparison.QUANTITIES
+
+
+def spread(mean: float, step: float) -> list[float | None]:
+    """Five seeds around a mean."""
+    return [mean + step * offset for offset in (-2, -1, 0, 1, 2)]
 
 
 @pytest.fixture
 def three():
     return summary_of(
         {
-            "dear": {"final_accuracy": [0.9, 0.92], "energy_j": [4e-3, 4e-3], "energy_over_budget": [8.0, 8.0],
-                     "rounds_to_80": [10.0, None], "joules_to_80": [0.04, None], "drops": [0.0, 0.0]},
-            "random": {"final_accuracy": [0.8, 0.82], "energy_j": [5e-3, 5e-3], "energy_over_budget": [10.0, 10.0],
-                       "rounds_to_80": [30.0, 20.0], "joules_to_80": [0.15, 0.1], "drops": [0.02, 0.04]},
-            "cheap": {"final_accuracy": [0.3, 0.31], "energy_j": [4e-4, 4e-4], "energy_over_budget": [0.8, 0.8],
-                      "drops": [0.0, 0.0]},
+            "dear": {"late_accuracy": spread(0.91, 0.01), "energy_j": spread(4e-3, 1e-5),
+                     "energy_over_budget": spread(8.0, 0.1), "rounds_to_80": [10.0, 40.0, 40.0, 40.0, 40.0],
+                     "joules_to_80": spread(0.04, 0.01), "reached_80": [1.0, 0.0, 0.0, 0.0, 0.0],
+                     "reached_90": [0.0] * 5, "rounds_to_90": [40.0] * 5, "drops": [0.0] * 5},
+            "random": {"late_accuracy": spread(0.81, -0.01), "energy_j": spread(5e-3, 2e-5),
+                       "energy_over_budget": spread(10.0, 0.2), "rounds_to_80": spread(25.0, 1.0),
+                       "joules_to_80": spread(0.125, 0.01), "reached_80": [1.0] * 5, "reached_90": [0.0] * 5,
+                       "rounds_to_90": [40.0] * 5, "drops": spread(0.03, 0.001)},
+            "cheap": {"late_accuracy": spread(0.3, 0.02), "energy_j": spread(4e-4, 3e-6),
+                      "energy_over_budget": spread(0.8, 0.01), "reached_80": [0.0] * 5, "rounds_to_80": [40.0] * 5,
+                      "joules_to_80": [0.016] * 5, "reached_90": [0.0] * 5, "rounds_to_90": [40.0] * 5,
+                      "drops": [0.0] * 5},
         }
     )  # fmt: skip
 
 
-def test_cells_say_mean_interval_and_how_many_seeds(three):
+def test_cells_say_mean_interval_and_how_many_seeds_got_there(three):
     _, _, summary = three
     measures = leaderboard.shown(summary)
     assert [measure.quantity for measure in measures] == [
-        "final_accuracy", "rounds_to_80", "joules_to_80", "energy_j", "energy_over_budget", "drops",
+        "late_accuracy", "rounds_to_80", "joules_to_80", "rounds_to_90", "energy_j", "energy_over_budget", "drops",
     ]  # fmt: skip
-    # t quantile of one degree of freedom 12.706; s/√2 = 0.01.
-    assert leaderboard.cells(summary, "dear", measures, 2)[:4] == [
-        "91.00 ± 12.71",
-        "10.0 (1/2)",
-        "40.00 (1/2)",
-        "4.000 ± 0.000",
+    # t quantile of four degrees of freedom 2.776; s/√5 = 0.01 √(10/4/5) = 0.00707.
+    assert leaderboard.cells(summary, "dear", measures, 5)[:4] == [
+        "91.00 ± 1.96",
+        "≥ 34.0 ± 16.7 (1/5)",
+        "≥ 40.00 ± 19.63 (1/5)",
+        "never",
     ]
-    assert leaderboard.cells(summary, "cheap", measures, 2)[1] == "–"
+    assert leaderboard.cells(summary, "random", measures, 5)[1] == "25.0 ± 2.0"
+    assert leaderboard.cells(summary, "cheap", measures, 5)[1] == "never"
 
 
 def test_the_front_and_the_words_follow_from_the_numbers(three):
@@ -87,11 +99,11 @@ def test_the_front_and_the_words_follow_from_the_numbers(three):
     }
     said = board_words.discussion(plan, runs, summary)
     assert said == [
-        "Highest accuracy after the last round: `dear` (91.00 ± 12.71 %); all others are distinguishable from it.",
-        "Least energy: `cheap` (0.400 ± 0.000 mJ); all others are distinguishable from it.",
-        "On the Pareto front of the means, from the cheapest: `cheap` (0.4 mJ, 30.5 %), `dear` (4 mJ, 91.0 %).",
+        "Highest accuracy at the end: `dear` (91.00 ± 1.96 %); all others are distinguishable from it.",
+        "Least energy: `cheap` (0.400 ± 0.006 mJ); all others are distinguishable from it.",
+        "On the Pareto front of the means, from the cheapest: `cheap` (0.4 mJ, 30.0 %), `dear` (4 mJ, 91.0 %).",
         "Against `random`, accuracy is better for `dear` and worse for `cheap`; energy is better for `dear`, `cheap` "
-        "and worse for none; for the rest it is not distinguishable.",
+        "and worse for none; for the rest no difference is certain.",
         "Within the energy budget on average: `cheap`; all others exceed it or may.",
         "1 of 3 policies reached 80 % with every seed; on average in the fewest rounds `random` (25.0), for the least "
         "energy `random` (125 mJ per device).",
@@ -100,12 +112,33 @@ def test_the_front_and_the_words_follow_from_the_numbers(three):
     ]
 
 
+def test_verdicts_are_corrected_for_their_number_and_some_are_withheld():
+    """Twenty arms whose lead is significant by itself (t = 3.5): none survives Holm's correction, a clear one does."""
+    lead = [0.31, 0.04, 0.12, 0.31, 0.02]
+    base = {"late_accuracy": [0.5] * 5}
+    small = {f"a{n}": {"late_accuracy": [0.5 + x / 2 + 0.03 for x in lead]} for n in range(20)}
+    large = {"b": {"late_accuracy": spread(0.9, 0.001)}}
+    constant = {"c": {"late_accuracy": [0.7] * 5}, "d": {"late_accuracy": [0.5] * 5}}
+    _, runs, _ = summary_of({"random": base, **small, **large, **constant})
+    said = leaderboard.verdicts(runs, "late_accuracy", "random", ["random", *small, "b", "c", "d"])
+    assert statistics.compare_arms(runs, "late_accuracy", "a0", "random").verdict == statistics.HIGHER
+    assert {said[arm] for arm in small} == {statistics.NOT_DISTINGUISHABLE}
+    assert (said["b"], said["c"], said["d"]) == (
+        statistics.HIGHER,
+        statistics.NO_SPREAD,
+        statistics.NOT_DISTINGUISHABLE,
+    )
+    few = runs.filter(pl.col("seed") < 4)
+    assert set(leaderboard.verdicts(few, "late_accuracy", "random", ["b"]).values()) == {statistics.FEW_SEEDS}
+
+
 def test_without_learning_there_is_no_front_and_no_word_of_accuracy():
-    values = {name: {"energy_j": [energy, energy], "drops": [0.0, 0.0]} for name, energy in (("a", 1e-3), ("b", 2e-3))}
+    values = {name: {"energy_j": spread(e, 1e-5), "drops": [0.0] * 5} for name, e in (("a", 1e-3), ("b", 2e-3))}
+    values["b"]["energy_j"] = spread(2e-3, 3e-5)
     plan, runs, summary = summary_of(values)
     assert board.worlds(plan, summary) == []
     assert board_words.discussion(plan, runs, summary) == [
-        "Least energy: `a` (1.000 ± 0.000 mJ); all others are distinguishable from it.",
+        "Least energy: `a` (1.000 ± 0.020 mJ); all others are distinguishable from it.",
         "Admission dropped nobody.",
     ]
     assert "accuracy" not in board.markdown_table(plan, summary) + board.html_table(plan, summary)
@@ -187,18 +220,18 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
     done = CliRunner().invoke(
         cli.app,
         ["leaderboard", "tiny", *FEW, *SHORT, "--seeds", "2", "--workers", "2", "--out", str(tmp_path / "out"),
-         "--docs", str(tmp_path / "docs")],
+         "--eligible", "any", "--docs", str(tmp_path / "docs")],
         env={"COLUMNS": "160"},
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     text = (tmp_path / "docs" / "leaderboard.md").read_text(encoding="utf-8")
     assert re.search(r"Runs of \d{4}-\d\d-\d\d, 2 seeds", text)
-    assert f"feelstream leaderboard tiny --seeds 2 {' '.join(FEW)} {' '.join(SHORT)} --docs docs" in text
-    assert "Changed from the scenario: `system.rounds=4`, `learning.steps=2`." in text
+    assert f"feelstream leaderboard tiny --seeds 2 --eligible any {' '.join(FEW)} {' '.join(SHORT)} --docs docs" in text
+    assert "Changed from the scenario: `data.eligible=any`, `system.rounds=4`, `learning.steps=2`." in text
     assert len(re.findall(r"^\| `(?:lyapunov|random|select_all)` \|", text, re.M)) == 6
     for picture in re.findall(r"\]\((figures/[^)]+)\)", text):
         assert (tmp_path / "docs" / picture).stat().st_size < 200_000
-    out = tmp_path / "out" / "tiny"
+    out = tmp_path / "out" / "tiny-any"
     summary = pl.read_csv(out / "summary.csv")
     shown = leaderboard.cells(summary, "select_all", leaderboard.shown(summary, "resources"), 2)
     assert " | ".join(shown) in text
@@ -211,3 +244,19 @@ def test_the_board_is_of_scenarios_that_exist():
     for name, changes in leaderboard.BOARD.items():
         scenario = preset(name, changes)
         assert scenario.system.rounds % scenario.learning.eval_every == 0
+
+
+def test_a_board_enters_variants_and_weights_at_equal_energy():
+    """The weight found for `balanced` makes it spend what `lyapunov` does, within what two digits can say."""
+    few = ["data.dataset=synthetic", "system.rounds=10", "system.devices=10", "learning.engine=none"]
+    entered = tuning.entries("paper-iid", few)
+    assert entered[0] == "all"
+    assert "fedcs(size=10)" in entered
+    weight = float(re.search(r"balanced\(price=([^)]+)\)", " ".join(entered))[1])
+    spent = {
+        policy: tuning.energy_j(preset("paper-iid", [*few, *policy]), tuning.TUNING_SEEDS)
+        for policy in ((), ("policy.name=balanced", f"policy.price={weight}"))
+    }
+    first, second = spent.values()
+    assert 0.8 < first / second < 1.25
+    comparison.arms("paper-iid", entered, few)

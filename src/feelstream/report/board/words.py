@@ -8,7 +8,7 @@ import polars as pl
 
 from feelstream.experiment import Plan, leaderboard
 from feelstream.experiment.leaderboard import MEASURES
-from feelstream.experiment.statistics import NOT_DISTINGUISHABLE, compare_arms
+from feelstream.experiment.statistics import HIGHER, LEAST_SEEDS, LOWER, NO_SEED
 from feelstream.report.board.table import worlds
 from feelstream.report.drawing.pareto import front_of
 
@@ -20,7 +20,7 @@ def discussion(plan: Plan, runs: pl.DataFrame, summary: pl.DataFrame) -> list[st
 
     runs: `comparison.per_run`; summary: `comparison.summarise` of them.
     """
-    said = [_best(plan, runs, summary, "final_accuracy", "Highest accuracy after the last round")]
+    said = [_best(plan, runs, summary, "late_accuracy", "Highest accuracy at the end")]
     said += [_best(plan, runs, summary, "energy_j", "Least energy")]
     said += [_front(plan, summary), _against_random(plan, runs), _budget(summary)]
     said += [_reached(plan, summary, percent) for percent in (80, 90)] + [_drops(summary)]
@@ -32,19 +32,16 @@ def _values(summary: pl.DataFrame, quantity: str) -> pl.DataFrame:
 
 
 def _best(plan: Plan, runs: pl.DataFrame, summary: pl.DataFrame, quantity: str, words: str) -> str:
-    """The arm with the best mean, and all that the paired test cannot tell from it."""
+    """The arm with the best mean, and all that the tests, corrected for their number, cannot tell from it."""
     rows, measure = _values(summary, quantity), MEASURES[quantity]
     if len(rows) < 2:
         return ""
     best = rows.sort("mean", descending=measure.better == "higher", maintain_order=True).row(0, named=True)
     value = f"{leaderboard.cell(best, len(plan.seeds))} {measure.unit}"
-    if len(plan.seeds) < 2:
-        return f"{words}: `{best['arm']}` ({value}); with one seed that is no ranking."
-    level = [
-        arm
-        for arm in rows["arm"].to_list()
-        if arm != best["arm"] and compare_arms(runs, quantity, arm, best["arm"]).verdict == NOT_DISTINGUISHABLE
-    ]
+    if len(plan.seeds) < LEAST_SEEDS:
+        return f"{words}: `{best['arm']}` ({value}); with fewer than {LEAST_SEEDS} seeds that is no ranking."
+    said = leaderboard.verdicts(runs, quantity, best["arm"], rows["arm"].to_list())
+    level = [arm for arm, verdict in said.items() if verdict not in (HIGHER, LOWER)]
     others = f"not distinguishable from it: {_names(level)}" if level else "all others are distinguishable from it"
     return f"{words}: `{best['arm']}` ({value}); {others}."
 
@@ -59,20 +56,20 @@ def _front(plan: Plan, summary: pl.DataFrame) -> str:
 
 
 def _against_random(plan: Plan, runs: pl.DataFrame) -> str:
-    """Which arms are better than random scheduling, by the paired test."""
+    """Which arms are better than random scheduling, by the paired tests."""
     labels = [arm.label for arm in plan.arms]
-    if REFERENCE not in labels or len(plan.seeds) < 2:
+    if REFERENCE not in labels or len(plan.seeds) < LEAST_SEEDS:
         return ""
     parts = []
-    for quantity in ("final_accuracy", "energy_j"):
+    for quantity in ("late_accuracy", "energy_j"):
         measure = MEASURES[quantity]
-        found = {label: compare_arms(runs, quantity, label, REFERENCE) for label in labels if label != REFERENCE}
-        if any(gap.n for gap in found.values()):
-            better = [label for label, gap in found.items() if gap.verdict == measure.better]
-            worse = [label for label, gap in found.items() if gap.verdict in {"higher", "lower"} - {measure.better}]
-            name = "accuracy" if quantity == "final_accuracy" else "energy"
+        found = leaderboard.verdicts(runs, quantity, REFERENCE, labels)
+        if any(verdict != NO_SEED for verdict in found.values()):
+            better = [label for label, verdict in found.items() if verdict == measure.better]
+            worse = [label for label, verdict in found.items() if verdict in {HIGHER, LOWER} - {measure.better}]
+            name = "accuracy" if quantity == "late_accuracy" else "energy"
             parts.append(f"{name} is better for {_names(better)} and worse for {_names(worse)}")
-    return f"Against `{REFERENCE}`, {'; '.join(parts)}; for the rest it is not distinguishable." if parts else ""
+    return f"Against `{REFERENCE}`, {'; '.join(parts)}; for the rest no difference is certain." if parts else ""
 
 
 def _budget(summary: pl.DataFrame) -> str:
@@ -90,17 +87,19 @@ def _budget(summary: pl.DataFrame) -> str:
 
 def _reached(plan: Plan, summary: pl.DataFrame, percent: int) -> str:
     """Fastest and cheapest among the arms that got there with every seed: a mean over some seeds would flatter."""
-    if _values(summary, "final_accuracy").is_empty():
+    reached = _values(summary, f"reached_{percent}")
+    if reached.is_empty():
         return ""
+    some = reached.filter(pl.col("mean") > 0)["arm"].to_list()
+    always = reached.filter(pl.col("mean") == 1, pl.col("n") == len(plan.seeds))["arm"].to_list()
     every = [
-        _values(summary, f"{what}_to_{percent}").filter(pl.col("n") == len(plan.seeds)).sort("mean")
+        _values(summary, f"{what}_to_{percent}").filter(pl.col("arm").is_in(always)).sort("mean")
         for what in ("rounds", "joules")
     ]
-    some = _values(summary, f"rounds_to_{percent}")
-    if some.is_empty():
+    if not some:
         return f"No policy reached {percent} % with any seed."
-    if every[0].is_empty():
-        return f"No policy reached {percent} % with every seed; {_names(some['arm'].to_list())} did with some."
+    if not always:
+        return f"No policy reached {percent} % with every seed; {_names(some)} did with some."
     (fast, rounds), (cheap, joules) = (_first(table) for table in every)
     return (
         f"{len(every[0])} of {len(plan.arms)} policies reached {percent} % with every seed; on average in the fewest "

@@ -19,7 +19,7 @@ from feelstream.report.html.charts import plain
 from feelstream.report.numbers import significant
 
 X_AXIS, Y_AXIS = "Energy per device (mJ per round)", "Test accuracy (%)"
-TITLE = "Accuracy after the last round against energy"
+TITLE = "Accuracy at the end of the run against energy"
 WIDE = 8.0  # energies that differ by more than this factor get a logarithmic axis
 ROOM = 0.08  # beside the outermost points, as a part of the axis
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")

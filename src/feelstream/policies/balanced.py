@@ -1,0 +1,80 @@
+"""Balanced: the class mix that the model has lacked lately, at a price on energy. Our own rule.
+
+    p(Π)  = Σ_{k∈Π} L(S_k) / Σ_{k∈Π} |S_k|             the label mix that a set trains on, as aggregation weighs it
+    r(t)  = (1−η) r(t−1) + η p(Π̄(t)),   r(0) = 1/m     the mix that the model has seen lately
+    D(Π)  = m ‖(1−η) r + η p(Π) − 1/m‖²                 how far from balance the model would be after the round
+    Π*    built one by one: n times the device that makes   D(Π ∪ {k}) + price·E~_k(n)   least
+
+Only feasible devices that hold data are taken, fewer than n where there are fewer. `price` says what a joule may cost;
+η (`memory`) how fast the model forgets.
+
+Why: (1) A virtual queue that starts at 0 puts no price on a device's first turns, and in a short run these are most of
+its turns. A price on energy from the first round on lets every device wait for a round in which its CPU happens to be
+slow, and computing energy falls as f². (2) What a round does to the model is decided by the labels of all that the
+scheduled devices hold, S_k, for that is what they train on, and by how recently the model saw the others; the
+dissimilarity of fresh data from everything ever used knows neither.
+
+Needs: label counts of all that each device holds (the same kind of knowledge as the paper's metric, and the same cost
+in privacy), this round's CPU frequencies, mean gains. Ignores: queues and budgets, the model, losses, what is fresh.
+docs/leaderboard.md has what it is worth. It keeps no budget by itself: `feelstream tune` finds the price that does.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from feelstream.arrays import Reals
+from feelstream.model.system import System
+from feelstream.plugins import NonNegative
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+
+
+class Balanced(Policy):
+    """At most `size` feasible devices with data: class balance of what the model sees, at a price on energy."""
+
+    tag: ClassVar[str] = "balanced"
+
+    price: NonNegative = Field(1.0, description="what a joule costs against class balance, 1/J; ≥ 0")
+    memory: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
+        0.5, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
+    )
+
+    @property
+    def needs_stored_labels(self) -> bool:
+        return True
+
+    def init(self, system: System) -> State:
+        return {"seen": np.full(system.classes, 1.0 / system.classes)}
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan = observation.plan(self.size)
+        assert observation.stored_labels is not None
+        holds = observation.stored_labels.any(axis=1)
+        ids = rng.permutation(np.flatnonzero(plan.feasible & holds))  # equals in random order
+        labels = observation.stored_labels[ids].astype(float)
+        energy_cost = self.price * plan.energy_j[ids]
+        chosen: list[int] = []
+        pooled = np.zeros(observation.system.classes)
+        for _ in range(min(self.size, len(ids))):
+            cost = energy_cost + self.imbalance(state["seen"], pooled + labels)
+            cost[chosen] = np.inf
+            chosen.append(int(np.argmin(cost)))
+            pooled = pooled + labels[chosen[-1]]
+        return Decision(np.sort(ids[chosen]), plan)
+
+    def imbalance(self, seen: Reals, labels: Reals) -> Reals:
+        """D for sets whose pooled label counts are given, (sets, m); between 0 and m − 1."""
+        mix = labels / labels.sum(axis=1, keepdims=True)
+        m = labels.shape[1]
+        return m * np.square((1 - self.memory) * seen + self.memory * mix - 1.0 / m).sum(axis=1)
+
+    def update(self, state: State, outcome: Outcome) -> State:
+        held = outcome.observation.stored_labels
+        assert held is not None
+        labels = held[outcome.schedule[outcome.transmitted]].sum(axis=0, dtype=float)
+        if not labels.any():
+            return state
+        return {"seen": (1 - self.memory) * state["seen"] + self.memory * labels / labels.sum()}
