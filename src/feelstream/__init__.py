@@ -1,15 +1,30 @@
-"""feelstream: dynamic device scheduling for federated edge learning with streaming data."""
+"""feelstream: dynamic device scheduling for federated edge learning with streaming data.
 
-from feelstream.errors import FeelstreamError
-from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
-from feelstream.run import Run, read, simulate
-from feelstream.scenario import Scenario
-from feelstream.scenario.files import load, preset, presets, to_toml
-from feelstream.verification import verify
+import feelstream as fs
+
+run = fs.simulate("paper-iid", V=0.1, progress=True)   # one run: run.summary(), run.plot(), run.model()
+found = fs.compare(["lyapunov", "random"], "paper-iid", seeds=10)   # found.summary(), found.plot()
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from feelstream.version import __version__
 
+if TYPE_CHECKING:
+    from feelstream.api import Comparison, compare, simulate, sweep
+    from feelstream.errors import FeelstreamError
+    from feelstream.model.system import System
+    from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
+    from feelstream.run import Run, read
+    from feelstream.run.callbacks import Callback
+    from feelstream.scenario import Scenario
+    from feelstream.scenario.files import load, preset, presets, to_toml
+    from feelstream.verification import verify
+
 __all__ = [
+    "Callback",
+    "Comparison",
     "Decision",
     "FeelstreamError",
     "Observation",
@@ -20,11 +35,39 @@ __all__ = [
     "Scenario",
     "System",
     "__version__",
+    "compare",
     "load",
     "preset",
     "presets",
     "read",
     "simulate",
+    "sweep",
     "to_toml",
     "verify",
 ]
+
+# Where each name lives. It is imported when it is first used, so that `feelstream --version` need not wait for all.
+_HOMES = {
+    "feelstream.api": ("Comparison", "compare", "simulate", "sweep"),
+    "feelstream.errors": ("FeelstreamError",),
+    "feelstream.model.system": ("System",),
+    "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
+    "feelstream.run": ("Run", "read"),
+    "feelstream.run.callbacks": ("Callback",),
+    "feelstream.scenario": ("Scenario",),
+    "feelstream.scenario.files": ("load", "preset", "presets", "to_toml"),
+    "feelstream.verification": ("verify",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'feelstream' has no attribute '{name}'")
+    found = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -20,7 +20,6 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
-from feelstream import __version__
 from feelstream.errors import RunError
 from feelstream.flower.deployment import Deployment
 from feelstream.flower.exchange import exchange
@@ -31,6 +30,7 @@ from feelstream.run import play_in
 from feelstream.run.files import write_atomically
 from feelstream.run.manifest import FORMAT, named_files
 from feelstream.scheduling import RoundRecord
+from feelstream.version import __version__
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]

@@ -113,6 +113,12 @@ def round_row(record: RoundRecord) -> tuple[float | int | None, ...]:
     )
 
 
+def round_values(record: RoundRecord) -> dict[str, float | int | None]:
+    """The row of a round by column, without the running mean energy_mean_cum_j."""
+    names = [name for name in ROUNDS if name != "energy_mean_cum_j"]
+    return dict(zip(names, _round_row(record), strict=True))
+
+
 def finish(rounds: pl.DataFrame) -> pl.DataFrame:
     """The rounds of a whole run, with the time-averaged energy (1/t) Σ_{s≤t} of each round's mean."""
     energy = rounds["energy_mean_j"].to_numpy()

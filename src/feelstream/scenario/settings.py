@@ -251,13 +251,13 @@ class Scenario(Settings):
         Traceback (most recent call last):
         feelstream.errors.ScenarioError: policy.V: must be greater than 0, not -5
         """
-        return self.overridden(from_keywords(changes, self._tables(), type(self)))
+        return self.overridden(from_keywords(changes, self.tables(), type(self)))
 
     def overridden(self, overrides: Iterable[AnyOverride]) -> Self:
         """This scenario with overrides (`section.field=value`, or the type), checked like any other."""
-        return type(self).of(overridden(self._tables(), overrides, type(self)))
+        return type(self).of(overridden(self.tables(), overrides, type(self)))
 
-    def _tables(self) -> dict[str, Any]:
+    def tables(self) -> dict[str, Any]:
         """Nested tables, with policy, partition, … as the objects they are: they need not have a name to import."""
         tables = {section: dict(getattr(self, section)) for section in type(self).model_fields if section != "policy"}
         return {**tables, "policy": self.policy}

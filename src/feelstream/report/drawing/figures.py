@@ -20,14 +20,26 @@ from matplotlib.ticker import MaxNLocator
 
 from feelstream.errors import RunError
 from feelstream.experiment.paper import Panel, PaperFigure
-from feelstream.report.drawing.quantities import QUANTITIES, ROUND_AXIS, axis_limits
+from feelstream.report.drawing.quantities import (
+    QUANTITIES,
+    ROUND_AXIS,
+    Quantity,
+    axis_limits,
+    final_values,
+    log_limits,
+    spans_decades,
+)
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, FEW_SEEDS, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
 from feelstream.run.files import write_atomically
 
 _ONE_AT_A_TIME = RLock()
 
 # No creation date in the files: the same results give the same bytes.
-_METADATA = {"pdf": {"CreationDate": None, "Title": "feelstream"}, "png": {"Software": None}}
+_METADATA: dict[str, dict[str, str | None]] = {
+    "pdf": {"CreationDate": None, "Title": "feelstream"},
+    "png": {"Software": None},
+    "svg": {"Date": None},
+}
 
 
 @contextmanager
@@ -53,7 +65,7 @@ def panel_figure(panel: Panel, curves: pl.DataFrame) -> Figure:
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         draw_panel(axes, panel, curves)
-        _legend_below(figure, axes, columns=2 if len(panel.curves) > 3 else len(panel.curves))
+        legend_below(figure, axes, columns=2 if len(panel.curves) > 3 else len(panel.curves))
     return figure
 
 
@@ -73,7 +85,7 @@ def composite(paper_figure: PaperFigure, curves: pl.DataFrame) -> Figure:
             draw_panel(axes, panel, curves)
         for axes in list(grid.flat)[len(panels) :]:
             axes.set_visible(False)
-        _legend_below(figure, grid.flat[0], columns=max(len(panel.curves) for panel in panels))
+        legend_below(figure, grid.flat[0], columns=max(len(panel.curves) for panel in panels))
     return figure
 
 
@@ -82,15 +94,26 @@ def has_data(panel: Panel, curves: pl.DataFrame) -> bool:
 
 
 def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
-    """Means as lines, 95 % bands as shades behind them, the panel's letter at the top left."""
-    quantity = QUANTITIES[panel.quantity]
-    for index, curve in enumerate(panel.curves):
-        rows = curves.filter((pl.col("panel") == panel.key) & (pl.col("arm") == curve.arm)).sort("round")
+    """The curves of a panel, with its letter at the top left."""
+    rows = curves.filter(pl.col("panel") == panel.key)
+    draw_curves(axes, QUANTITIES[panel.quantity], [(curve.arm, curve.name) for curve in panel.curves], rows)
+    axes.set_title(f"({panel.key[-1]}) {panel.setting}", loc="left", pad=4)
+
+
+def draw_curves(
+    axes: Axes, quantity: Quantity, lines: Sequence[tuple[str, str]], curves: pl.DataFrame, limit: float | None = None
+) -> None:
+    """Means as lines, 95 % bands as shades behind them.
+
+    lines: arm and name of each. curves: rows (arm, round, mean, low, high, n). limit: a line across, in the same unit.
+    """
+    for index, (arm, name) in enumerate(lines):
+        rows = curves.filter(pl.col("arm") == arm).sort("round")
         if rows.is_empty():
             continue
         style = line_style(index)
         rounds = rows["round"].to_numpy()
-        mean, low, high = (rows[name].to_numpy() * quantity.scale for name in ("mean", "low", "high"))
+        mean, low, high = (rows[end].to_numpy() * quantity.scale for end in ("mean", "low", "high"))
         alpha = 0.06 if len(rows.filter(pl.col("n") > FEW_SEEDS)) == 0 else 0.16
         axes.fill_between(rounds, low, high, color=style.light, alpha=alpha, linewidth=0)
         every = max(1, len(rounds) // 8)
@@ -101,24 +124,31 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
             linestyle=style.mpl_dash,
             marker=style.marker,
             # Shifted starts keep the markers of close curves from covering each other.
-            markevery=((index * every) // max(1, len(panel.curves)), every),
+            markevery=((index * every) // max(1, len(lines)), every),
             markerfacecolor="white",
             markeredgewidth=0.9,
-            label=curve.name,
+            label=name,
         )
     axes.set_xlabel(ROUND_AXIS)
     # In two lines, lest it is longer than the axis and meets the panel above.
     axes.set_ylabel(f"{quantity.title}\n({quantity.unit})" if len(quantity.axis) > 24 else quantity.axis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.02)
-    rows = curves.filter(pl.col("panel") == panel.key)
-    if not rows.is_empty():
-        values = ((rows[name].drop_nulls() * quantity.scale).to_list() for name in ("mean", "low", "high"))
-        axes.set_ylim(*axis_limits(quantity, *values))
-    axes.set_title(f"({panel.letter}) {panel.setting}", loc="left", pad=4)
+    if curves.is_empty():
+        return
+    mean, low, high = ((curves[end].drop_nulls() * quantity.scale).to_list() for end in ("mean", "low", "high"))
+    if limit is not None:
+        axes.axhline(limit * quantity.scale, color="#444444", linewidth=0.9, linestyle=":", label="budget")
+        mean.append(limit * quantity.scale)
+    ends = final_values(curves) * quantity.scale
+    if quantity.may_be_logarithmic and spans_decades([*ends, *([limit * quantity.scale] if limit else [])]):
+        axes.set_yscale("log")
+        axes.set_ylim(*log_limits(mean))
+    else:
+        axes.set_ylim(*axis_limits(quantity, mean, low, high))
 
 
-def _legend_below(figure: Figure, axes: Axes, columns: int) -> None:
+def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
     """Outside the axes, so that it never covers a curve."""
     handles, names = axes.get_legend_handles_labels()
     if handles:
@@ -126,9 +156,9 @@ def _legend_below(figure: Figure, axes: Axes, columns: int) -> None:
 
 
 def save(
-    figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("pdf", "png"), dpi: int = PNG_DPI
+    figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("pdf", "png", "svg"), dpi: int = PNG_DPI
 ) -> list[Path]:
-    """Write `name.pdf` and `name.png`, each whole or not at all."""
+    """Write `name.pdf`, `.png` and `.svg`, each whole or not at all."""
     written = []
     for kind in formats:
         path = directory / f"{name}.{kind}"
@@ -141,7 +171,7 @@ def save(
 
 
 def save_all(figures: Sequence[PaperFigure], curves: pl.DataFrame, directory: Path) -> list[Path]:
-    """Every panel and every figure that has data, as PDF and PNG."""
+    """Every panel and every figure that has data, as PDF, PNG and SVG."""
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for paper_figure in figures:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import polars as pl
+
+from feelstream.arrays import Reals
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,11 @@ class Quantity:
     better: Literal["higher", "lower"]
     least: float | None = 0.0  # bounds of what is possible, in `unit`
     most: float | None = None
+
+    @property
+    def may_be_logarithmic(self) -> bool:
+        """Energies and queues, which may differ by orders of magnitude between arms."""
+        return self.unit.startswith("mJ")
 
     @property
     def axis(self) -> str:
@@ -42,6 +51,32 @@ def axis_limits(
     low = low - edge if quantity.least is None else max(low - edge, quantity.least)
     high = high + edge if quantity.most is None else min(high + edge, quantity.most)
     return (low, high) if low < high else (low, low + reach)
+
+
+DECADES = 1.5  # from the smallest to the largest value at the end: then a linear axis shows only the largest
+
+
+def spans_decades(values: Iterable[float]) -> bool:
+    """Whether positive values differ so much that only a logarithmic axis shows them all.
+
+    >>> spans_decades([0.5, 40.0]), spans_decades([1.0, 8.0]), spans_decades([0.0, 3.0])
+    (True, False, False)
+    """
+    positive = [value for value in values if value > 0]
+    return len(positive) > 1 and max(positive) / min(positive) >= 10**DECADES
+
+
+def final_values(curves: pl.DataFrame) -> Reals:
+    """The mean of each arm in its last round; curves: rows (arm, round, mean)."""
+    return curves.sort("round").group_by("arm", maintain_order=True).last()["mean"].to_numpy()
+
+
+def log_limits(values: Iterable[float]) -> tuple[float, float]:
+    """The least and the largest positive value with a little room around; at most six decades, lest one dot rules."""
+    positive = [value for value in values if value > 0]
+    low, high = min(positive), max(positive)
+    room = max(high / low, 1.5) ** 0.05
+    return max(low, high * 1e-6) / room, high * room
 
 
 QUANTITIES: dict[str, Quantity] = {

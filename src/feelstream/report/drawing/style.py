@@ -38,8 +38,14 @@ LINE_STYLES: tuple[LineStyle, ...] = (
 
 
 def line_style(index: int) -> LineStyle:
-    """The style of the index-th curve; beyond the list, colours come again."""
-    return LINE_STYLES[index % len(LINE_STYLES)]
+    """The style of the index-th curve. Beyond the list, colours come again with another dash and another marker.
+
+    >>> len({(s.light, s.plotly_dash, s.marker) for s in map(line_style, range(40))})
+    40
+    """
+    first = LINE_STYLES[index % len(LINE_STYLES)]
+    other = LINE_STYLES[(index + index // len(LINE_STYLES)) % len(LINE_STYLES)]
+    return LineStyle(first.light, first.dark, other.mpl_dash, other.plotly_dash, other.marker)
 
 
 # matplotlib settings, given to rc_context so that nothing of the user's own is changed.
@@ -69,4 +75,6 @@ RC: dict[str, Any] = {
     "legend.handlelength": 3.0,
     "pdf.fonttype": 42,  # TrueType, embedded: journals refuse Type 3
     "savefig.dpi": PNG_DPI,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "feelstream",  # the same figure gives the same bytes
 }

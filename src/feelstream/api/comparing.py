@@ -1,0 +1,122 @@
+"""Comparisons and sweeps from Python, over the same plans as the command line: played once, resumable."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+from weakref import finalize
+
+from feelstream.api.comparison import Comparison
+from feelstream.api.progress import bar
+from feelstream.api.simulating import scenario_of
+from feelstream.errors import ScenarioError
+from feelstream.experiment import Arm, Plan, Progress, comparison, execute
+from feelstream.learning import cores
+from feelstream.policies import Policy
+from feelstream.scenario import Scenario
+from feelstream.scenario.overrides import from_keywords
+
+Entry = str | Policy | Scenario
+
+
+def compare(
+    policies: Sequence[Entry] | Mapping[str, Entry],
+    scenario: str | Path | Scenario | None = None,
+    *,
+    seeds: int | Sequence[int] = 10,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: bool = False,
+    **fields: Any,
+) -> Comparison:
+    """Play policies against each other; with one seed all meet the same world, so they compare in pairs.
+
+    policies: names (`lyapunov(V=0.1)` sets fields), Policy objects, whole Scenarios, or a mapping that gives each its
+    label. The first is what the others are compared with. scenario: where they are played, by default the paper's.
+    seeds: how many, or which. out: a directory that keeps the runs, so that the same call plays only what is missing;
+    without it they are gone with the Comparison. workers: processes; executor: any other `concurrent.futures` one.
+    Any other keyword is a field of the scenario, as in `Scenario.with_`.
+
+    >>> found = compare(["lyapunov", "random"], "tiny", seeds=2, rounds=3, engine="none", workers=1)
+    >>> found.table(["energy_j"]).columns
+    ['arm', 'energy_j']
+    """
+    base = scenario_of(scenario if scenario is not None else Scenario(), fields)
+    arms: list[Arm] = []
+    labelled = policies.items() if isinstance(policies, Mapping) else ((None, entry) for entry in policies)
+    for label, entry in labelled:
+        if isinstance(entry, Scenario):
+            changed = entry.with_(**fields) if fields else entry
+            arms.append(Arm(label or changed.policy.plugin_name(), changed))
+        else:
+            arms += [Arm(label or arm.label, arm.scenario) for arm in comparison.arms(base, [entry])]
+    return _played("compare", arms, seeds, out, workers, executor, progress)
+
+
+def sweep(
+    scenario: str | Path | Scenario,
+    over: Mapping[str, Sequence[Any]],
+    *,
+    policies: Sequence[str | Policy] = (),
+    seeds: int | Sequence[int] = 10,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: bool = False,
+    **fields: Any,
+) -> Comparison:
+    """Play a scenario at every combination of values.
+
+    over: field → its values, the field alone or with its section. The rest is as in `compare`.
+
+    >>> found = sweep("tiny", {"V": [0.01, 1.0]}, seeds=1, rounds=3, engine="none", workers=1)
+    >>> found.arms
+    ['lyapunov V=0.01', 'lyapunov V=1.0']
+    """
+    base = scenario_of(scenario, fields)
+    if not over or not all(over.values()):
+        raise ScenarioError("sweep: give at least one field, each with at least one value, as in {'V': [0.01, 0.1]}")
+    grid = []
+    for name, values in over.items():
+        (change,) = from_keywords({name: next(iter(values))}, base.tables(), Scenario)
+        grid.append((change.field, list(values)))
+    return _played("sweep", comparison.arms(base, policies, (), grid), seeds, out, workers, executor, progress)
+
+
+def _played(
+    name: str,
+    arms: Sequence[Arm],
+    seeds: int | Sequence[int],
+    out: str | Path | None,
+    workers: int | None,
+    executor: Executor | None,
+    progress: bool,
+) -> Comparison:
+    plan = Plan(name, tuple(arms), tuple(range(seeds) if isinstance(seeds, int) else seeds))
+    where = Path(mkdtemp(prefix="feelstream-") if out is None else out)
+    own = _threads(plan, workers) if executor is None else None
+    with own or nullcontext(), bar(name, progress) as show:
+
+        def tell(state: Progress) -> None:
+            show(state.rounds_done, max(state.rounds, 1), f"{state.runs_done}/{state.runs} runs")
+
+        results = execute(plan, where, workers=workers, executor=executor or own, progress=tell)
+    found = Comparison(results, where)
+    if out is None:
+        finalize(found, rmtree, where, ignore_errors=True)
+    return found
+
+
+def _threads(plan: Plan, workers: int | None) -> Executor | None:
+    """Threads, where a policy was defined in a notebook or at the prompt: no other process could import it."""
+    interactive = not hasattr(sys.modules["__main__"], "__file__")
+    if interactive and any(type(arm.scenario.policy).__module__ == "__main__" for arm in plan.arms):
+        return ThreadPoolExecutor(workers or cores())
+    return None

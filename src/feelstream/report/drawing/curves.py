@@ -1,0 +1,146 @@
+"""Curves of any results by round, and quantities against a field that was varied, as matplotlib figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from feelstream.errors import RunError
+from feelstream.experiment import Arm, Plan
+from feelstream.experiment.leaderboard import MEASURES
+from feelstream.experiment.paper import flat
+from feelstream.experiment.statistics import band_by_round
+from feelstream.plugins import did_you_mean
+from feelstream.report.drawing.figures import draw_curves, legend_below, save, styled
+from feelstream.report.drawing.quantities import QUANTITIES, spans_decades
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
+from feelstream.report.html.charts import Group
+
+BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
+AGAINST = ("final_accuracy", "energy_j")
+
+
+def curve_figure(
+    groups: Sequence[Group], rounds: pl.DataFrame, columns: Sequence[str], budget_j: float | None
+) -> Figure:
+    """A row of panels for each group of arms, a column for each quantity."""
+    for column in columns:
+        if column not in QUANTITIES:
+            close = did_you_mean(column, list(QUANTITIES))
+            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(QUANTITIES)}")
+    measured = [column for column in columns if rounds[column].null_count() < len(rounds)]
+    if not measured:
+        raise RunError(f"no run has {' or '.join(columns)} to draw")
+    most = max(len(group.arms) for group in groups)
+    with styled():
+        height = PANEL_HEIGHT_IN * len(groups) + 0.12 * most
+        figure = Figure(figsize=(COLUMN_WIDTH_IN * len(measured), height), layout="constrained")
+        FigureCanvasAgg(figure)
+        grid = figure.subplots(len(groups), len(measured), squeeze=False)
+        for row, group in zip(grid, groups, strict=True):
+            for axes, column in zip(row, measured, strict=True):
+                chosen = rounds.filter(pl.col("arm").is_in([arm for arm, _ in group.arms]))
+                limit = budget_j if column == "energy_mean_cum_j" else None
+                draw_curves(axes, QUANTITIES[column], group.arms, band_by_round(chosen, column), limit)
+                if len(groups) > 1:
+                    axes.set_title(group.title, loc="left", pad=4)
+        widest = max(groups, key=lambda group: len(group.arms))
+        legend_below(figure, grid[list(groups).index(widest)][-1], columns=min(most + 1, 2 * len(measured)))
+    return figure
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A numeric field that arms differ in, and the arms along it: name of the line → (value, arm) in order."""
+
+    field: str
+    lines: dict[str, list[tuple[float, str]]]
+
+
+def varied(plan: Plan) -> list[Axis]:
+    """Every numeric field with several values among arms that are otherwise the same, policy apart."""
+    settings = {arm.label: flat(arm.scenario.as_dict()) for arm in plan.arms}
+    axes = []
+    for field in dict.fromkeys(field for table in settings.values() for field in table):
+        lines: dict[str, list[tuple[float, str]]] = {}
+        for arm in plan.arms:
+            own = settings[arm.label]
+            value = own.get(field)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            rest = repr(sorted((name, str(entry)) for name, entry in own.items() if name != field))
+            lines.setdefault(rest, []).append((float(value), arm.label))
+        several = {_name(plan, points, field): sorted(points) for points in lines.values() if len(points) > 1}
+        if several:
+            axes.append(Axis(field, several))
+    return axes
+
+
+def _name(plan: Plan, points: Sequence[tuple[float, str]], field: str) -> str:
+    """What the arms of a line have in common: their label without the field that differs."""
+    arm: Arm = plan.arm(points[0][1])
+    short = field.removeprefix("policy.")
+    words = [word for word in arm.label.split() if not word.startswith((f"{field}=", f"{short}="))]
+    return " ".join(words) or arm.scenario.policy.plugin_name()
+
+
+def varied_figure(axis: Axis, summary: pl.DataFrame, quantities: Sequence[str] = AGAINST) -> Figure:
+    """Each quantity against the field: a mean and its 95 % interval at each value."""
+    shown = [name for name in quantities if summary.filter(pl.col("quantity") == name)["mean"].is_finite().any()]
+    if not shown:
+        raise RunError(f"no run has {' or '.join(quantities)} to draw")
+    values = [value for points in axis.lines.values() for value, _ in points]
+    with styled():
+        size = (COLUMN_WIDTH_IN * len(shown), PANEL_HEIGHT_IN + 0.12 * len(axis.lines))
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        grid = figure.subplots(1, len(shown), squeeze=False)[0]
+        for axes, name in zip(grid, shown, strict=True):
+            measure = MEASURES[name]
+            rows = {row["arm"]: row for row in summary.filter(pl.col("quantity") == name).rows(named=True)}
+            drawn: list[float] = []
+            for index, (line, points) in enumerate(axis.lines.items()):
+                found = [(value, rows[arm]) for value, arm in points if arm in rows and rows[arm]["n"]]
+                mean = [row["mean"] * measure.scale for _, row in found]
+                half = [((row["high"] or 0) - (row["low"] or 0)) / 2 * measure.scale for _, row in found]
+                style = line_style(index)
+                axes.errorbar(
+                    [value for value, _ in found], mean, yerr=half, color=style.light, linestyle=style.mpl_dash,
+                    marker=style.marker, markerfacecolor="white", markeredgewidth=0.9, elinewidth=0.7, capsize=2,
+                    label=line,
+                )  # fmt: skip
+                drawn += mean
+            if spans_decades(values) and min(values) > 0:
+                axes.set_xscale("log")
+            if measure.unit == "mJ" and spans_decades(drawn) and min(drawn) > 0:
+                axes.set_yscale("log")
+            axes.set_xlabel(axis.field)
+            axes.set_ylabel(f"{measure.heading} ({measure.unit})" if measure.unit else measure.heading)
+        legend_below(figure, grid[-1], columns=min(len(axis.lines), 2 * len(shown)))
+    return figure
+
+
+def save_curves(
+    plan: Plan, groups: Sequence[Group], rounds: pl.DataFrame, summary: pl.DataFrame, out: Path
+) -> list[Path]:
+    """accuracy and energy by round, and both against each field that was varied, as PDF, PNG and SVG."""
+    out.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for name, column in BY_ROUND.items():
+        if rounds[column].null_count() < len(rounds):
+            written += save(curve_figure(groups, rounds, [column], same_budget_j(plan)), out, name)
+    for axis in varied(plan):
+        written += save(varied_figure(axis, summary), out, f"against-{axis.field}")
+    return written
+
+
+def same_budget_j(plan: Plan) -> float | None:
+    """The budget of every device of every arm, if it is one number."""
+    budgets = {arm.scenario.system.energy_budget_j for arm in plan.arms}
+    first = budgets.pop()
+    return None if budgets or isinstance(first, tuple) else float(first)
