@@ -116,7 +116,7 @@ def round_row(record: RoundRecord) -> tuple[float | int | None, ...]:
 def round_values(record: RoundRecord) -> dict[str, float | int | None]:
     """The row of a round by column, without the running mean energy_mean_cum_j."""
     names = [name for name in ROUNDS if name != "energy_mean_cum_j"]
-    return dict(zip(names, _round_row(record), strict=True))
+    return dict(zip(names, round_row(record), strict=True))
 
 
 def finish(rounds: pl.DataFrame) -> pl.DataFrame:
