@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sealing import seal
 
 from feelstream import preset, simulate, verify
 from feelstream.errors import ScenarioError
@@ -39,7 +40,7 @@ def test_own_policy_and_arrivals_run_and_verify(tmp_path: Path) -> None:
     stored = json.loads((path / "run.json").read_text())["scenario"]
     assert stored["policy"] == {"name": POLICY, "size": 2, "rest": 3}
     assert stored["data"]["arrivals"]["day"] == 8
-    assert read(path).scenario == run.scenario
+    assert read(path).scenario.as_dict() == run.scenario.as_dict()
     report = verify(path)
     assert report.ok, str(report)
     # The rule itself: nobody comes back within 3 rounds, and by night nothing arrives.
@@ -107,7 +108,7 @@ def test_a_changed_score_under_an_own_metric_is_still_seen(tmp_path: Path) -> No
     devices = read(path).devices
     assert devices is not None
     devices.with_columns(score=devices["score"] * 1.001).write_parquet(path / "devices.parquet")
-    found = verify(path).disagreement
+    found = verify(seal(path)).disagreement
     assert found is not None
     assert found.field == "score"
 

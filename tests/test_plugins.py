@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +15,8 @@ from feelstream.errors import ScenarioError
 from feelstream.plugins import import_object
 from feelstream.policies import POLICIES, Random
 from feelstream.run import simulate_in
+from feelstream.run.named_files import named_files
+from feelstream.scenario.files import from_dict
 
 STATEFUL = f"{Path(__file__).parent / 'support' / 'stateful.py'}:Patient"
 
@@ -22,7 +25,7 @@ def test_a_policy_of_ones_own_from_a_file(tmp_path: Path) -> None:
     scenario = small(f"policy.name={STATEFUL}", "policy.size=1")
     run = simulate_in(tmp_path, scenario)
     assert run.rounds["scheduled"].max() == 1
-    assert fs.read(tmp_path).scenario == scenario
+    assert fs.read(tmp_path).scenario.as_dict() == scenario.as_dict()
     assert STATEFUL in fs.to_toml(scenario)
     assert fs.verify(tmp_path).ok
 
@@ -45,8 +48,68 @@ def test_a_policy_that_only_lives_here_can_play_in_a_directory(tmp_path: Path) -
     scenario = small().model_copy(update={"policy": Here(size=1)})
     for _ in range(2):  # played, then found complete
         assert simulate_in(tmp_path, scenario).rounds["scheduled"].max() == 1
+    stored = fs.read(tmp_path).scenario
+    assert stored.as_dict() == scenario.as_dict()
+    assert stored.policy.size == 1
+    with pytest.raises(ScenarioError, match=r"Here' was read from a stored run, and reading runs no code"):
+        fs.simulate(stored)
     with pytest.raises(ScenarioError, match=r"policy\.name: .*Here"):
-        fs.read(tmp_path)
+        from_dict(stored.as_dict())
+
+
+def test_reading_and_verifying_import_nothing_that_a_run_names(tmp_path: Path) -> None:
+    """The file is gone or has become something else: only playing the run again needs it."""
+    policy, metric = tmp_path / "mine.py", tmp_path / "measure.py"
+    policy.write_text(
+        "import feelstream as fs\nfrom feelstream.policies.random import Random\n\n"
+        "class Mine(fs.Policy):\n    extra: float = 0.5\n    select = Random.select\n"
+        "    @property\n    def smallest_plan(self):\n        return 1\n"
+    )
+    metric.write_text("def half(amount, dissimilarity):\n    return amount / 2\n")
+    for name, override in (("a", f"policy.name={policy}:Mine"), ("b", f"policy.metric={metric}:half")):
+        simulate_in(tmp_path / name, small(override))
+    for file in (policy, metric):
+        file.write_text(f"import os\nos.mkdir({str(tmp_path / 'was_run')!r})\nraise SystemExit\n")
+    for module in [
+        name for name in sys.modules if name.startswith(("feelstream_user_mine", "feelstream_user_measure"))
+    ]:
+        del sys.modules[module]
+    read = fs.read(tmp_path / "a").scenario.policy
+    assert read.plugin_name() == f"{policy}:Mine"
+    assert read.model_dump()["extra"] == 0.5
+    assert fs.read(tmp_path / "b").scenario.policy.plugin_name() == "lyapunov"
+    assert fs.verify(tmp_path / "a").ok
+    assert fs.verify(tmp_path / "b").ok
+    assert not (tmp_path / "was_run").exists()
+    with pytest.raises(ScenarioError, match="cannot be imported: SystemExit"):
+        from_dict(fs.read(tmp_path / "a").scenario.as_dict())
+
+
+def test_a_policy_may_import_what_lies_beside_it(tmp_path: Path) -> None:
+    """Two directories with a helper of the same name: each policy has its own, and both decide its digest."""
+    sizes = {}
+    for directory, size in (("one", 1), ("two", 2)):
+        home = tmp_path / directory
+        home.mkdir()
+        (home / "rule_helper.py").write_text(f"from deeper import what\nSIZE = {size}\n")
+        (home / "deeper.py").write_text("what = 1\n")
+        (home / "mine.py").write_text(
+            "import rule_helper\nimport feelstream as fs\nfrom feelstream.policies.random import Random\n\n"
+            "class Mine(fs.Policy):\n    size: int = rule_helper.SIZE\n    select = Random.select\n"
+        )
+        scenario = from_dict({**small().as_dict(), "policy": {"name": f"{home / 'mine.py'}:Mine"}})
+        sizes[directory] = scenario.policy.size
+        before = named_files(scenario.as_dict())
+        assert [name.rpartition(" > ")[2] for name in before if ">" in name] == ["deeper.py", "rule_helper.py"]
+        (home / "deeper.py").write_text("what = 2\n")
+        assert named_files(scenario.as_dict()) != before
+    assert sizes == {"one": 1, "two": 2}
+
+
+def test_a_policy_without_select_gets_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import feelstream as fs\n\nclass Mine(fs.Policy):\n    pass\n")
+    with pytest.raises(ScenarioError, match=r"policy\.name: '.*mine\.py:Mine' lacks select, which every class of"):
+        small(f"policy.name={tmp_path}/mine.py:Mine")
 
 
 def test_a_class_within_a_class(tmp_path: Path) -> None:

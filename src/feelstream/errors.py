@@ -1,6 +1,10 @@
-"""Errors a user can act on. The command line prints them as one sentence and exits with 2."""
+"""Errors a user can act on, and how any error becomes a sentence. The command line prints it and exits with 2."""
 
 from __future__ import annotations
+
+import errno
+from pathlib import Path
+from traceback import extract_tb
 
 
 class FeelstreamError(Exception):
@@ -25,3 +29,33 @@ class BusyError(RunError):
 
 class EngineError(FeelstreamError):
     """The learning engine asked for cannot serve the model asked for."""
+
+
+def sentence(problem: BaseException) -> str:
+    """The first line of an error, with its kind if it is not ours."""
+    text = str(problem).strip().splitlines()
+    if isinstance(problem, FeelstreamError):
+        return " ".join(text)
+    return f"{type(problem).__name__}{': ' + ' '.join(text[0].split()) if text else ''}"
+
+
+def explain(problem: BaseException, *not_here: str) -> str:
+    """One sentence; for an error that is not ours, with the place where it came up (never in files named so)."""
+    if isinstance(problem, FeelstreamError | SyntaxError):  # a SyntaxError names its own place
+        return sentence(problem)
+    frames = [
+        frame for frame in extract_tb(problem.__traceback__) if not any(part in frame.filename for part in not_here)
+    ]
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return sentence(problem) + place
+
+
+def is_disk_full(problem: BaseException | None) -> bool:
+    """Whether this error, or one that it came from, is that of a full disk."""
+    while problem is not None:
+        if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if "No space left on device" in str(problem):  # Polars reports some of its own as text only
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False

@@ -11,18 +11,27 @@ import importlib
 import importlib.util
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import entry_points
 from operator import attrgetter
 from pathlib import Path
-from traceback import extract_tb
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    model_serializer,
+)
 
-from feelstream.errors import ScenarioError
+from feelstream.errors import ScenarioError, explain
 
 
 def _of_a_magnitude(value: float) -> float:
@@ -61,6 +70,31 @@ class Plugin(Settings):
         return {self.tag_field: self.plugin_name(), **fields(self)}
 
 
+class Inert:
+    """Mixed into the settings of a stored run that are not ours: their name and fields, and no code to run."""
+
+
+STORED = {"stored": True}  # the context in which stored settings are validated
+
+
+def is_stored(info: ValidationInfo) -> bool:
+    """Whether what is validated was read from a stored run, so that nothing it names may be imported."""
+    return bool(info.context and info.context.get("stored"))
+
+
+@lru_cache(maxsize=256)
+def _inert_class(base: type[Plugin], name: str) -> type[Plugin]:
+    def refuse(self: Any, *arguments: Any, **more: Any) -> Any:
+        raise ScenarioError(
+            f"'{name}' was read from a stored run, and reading runs no code; to play it again, load its scenario with "
+            "feelstream.scenario.files.from_dict(scenario.as_dict())"
+        )
+
+    methods = dict.fromkeys(base.__abstractmethods__, refuse)
+    body = {"tag": name, "__module__": __name__, "model_config": ConfigDict(extra="allow"), **methods}
+    return cast(type[Plugin], type(f"Stored{base.__name__}", (Inert, base), body))
+
+
 T = TypeVar("T")
 
 
@@ -86,20 +120,18 @@ def import_object(reference: str) -> Any:
 
 
 def _guarded(reference: str, load: Callable[[], Any]) -> Any:
-    """Whatever someone's own module raises becomes a sentence."""
+    """Whatever someone's own module raises becomes a sentence, SystemExit too; only the user may interrupt."""
     try:
         return load()
-    except Exception as problem:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
         raise ScenarioError(f"'{reference}' cannot be imported: {in_a_sentence(problem)}") from problem
 
 
-def in_a_sentence(problem: Exception) -> str:
+def in_a_sentence(problem: BaseException) -> str:
     """What went wrong in someone's own module, and in which line of which file if that is known."""
-    kind, text = type(problem).__name__, " ".join(str(problem).split())
-    frames = [] if isinstance(problem, SyntaxError) else extract_tb(problem.__traceback__)
-    theirs = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
-    place = f" ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})" if theirs else ""
-    return f"{kind}: {text}{place}" if text else f"{kind}{place}"
+    return explain(problem, __file__, "importlib")
 
 
 def _module_from_file(path: Path) -> Any:
@@ -113,11 +145,42 @@ def _module_from_file(path: Path) -> Any:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
-            spec.loader.exec_module(module)
+            with _beside(path.parent):
+                spec.loader.exec_module(module)
         except BaseException:
             del sys.modules[name]
             raise
     return sys.modules[name]
+
+
+_borrowed: dict[str, Any] = {}  # modules that users' files imported from beside them, by name
+
+
+@contextmanager
+def _beside(directory: Path) -> Iterator[None]:
+    """Let a file import from its own directory, as a script may; a module of that name from another's does not count.
+
+    Afterwards the directory comes last in sys.path, for imports that only happen when a function is called.
+    """
+    place, before = str(directory), set(sys.modules)
+    hidden = {
+        name: sys.modules.pop(name)
+        for name, module in _borrowed.items()
+        if sys.modules.get(name) is module and Path(module.__file__).parent != directory
+    }
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
+        if place not in sys.path:
+            sys.path.append(place)
+        for name in sys.modules.keys() - before:
+            module = sys.modules[name]
+            if Path(getattr(module, "__file__", None) or "").parent == directory:
+                _borrowed[name] = module
+        for name, module in hidden.items():
+            sys.modules.setdefault(name, module)
 
 
 class Registry(Generic[T]):
@@ -152,29 +215,42 @@ class Registry(Generic[T]):
         return cast(T, found)
 
 
-def plugin_registry(group: str, base: type[Plugin], *ours: type[Plugin]) -> Registry[type[Plugin]]:
+class PluginRegistry(Registry[type[Plugin]]):
     """The registry of one group of Plugin classes."""
-    return Registry(
-        group,
-        {cls.tag: cls for cls in ours},
-        lambda found: isinstance(found, type) and issubclass(found, base),
-    )
+
+    def __init__(self, group: str, base: type[Plugin], *ours: type[Plugin]) -> None:
+        self.base = base
+        super().__init__(
+            group, {cls.tag: cls for cls in ours}, lambda found: isinstance(found, type) and issubclass(found, base)
+        )
+
+    def lookup(self, name: str) -> type[Plugin]:
+        found = super().lookup(name)
+        if missing := ", ".join(sorted(found.__abstractmethods__)):
+            raise ScenarioError(f"'{name}' lacks {missing}, which every class of feelstream.{self.group} must have")
+        return found
 
 
-def from_table(registry: Registry[type[Plugin]], default: type[Plugin]) -> Callable[[Any], Any]:
+def plugin_registry(group: str, base: type[Plugin], *ours: type[Plugin]) -> PluginRegistry:
+    return PluginRegistry(group, base, *ours)
+
+
+def from_table(registry: PluginRegistry, default: type[Plugin]) -> Callable[[Any, ValidationInfo], Any]:
     """A pydantic validator: `{kind: "digits", per_device: 2}` → the settings object of that name.
 
     A table without a name has the fields of the default.
     """
-    tag_field = default.tag_field
+    tag_field, base = default.tag_field, registry.base
 
-    def build(value: Any) -> Any:
+    def build(value: Any, info: ValidationInfo) -> Any:
         if not isinstance(value, Mapping):
             return value  # an object already, or something pydantic will refuse by its type
         fields = dict(value)
         name = fields.pop(tag_field, default.tag)
         if not isinstance(name, str):
             raise ScenarioError(f".{tag_field}: must be one of {', '.join(registry.names())}, not {name!r}")
+        if is_stored(info) and name not in registry.ours:
+            return _inert_class(base, name).model_construct(**fields)  # its own class checked them
         try:
             cls = registry.lookup(name)
         except ScenarioError as problem:
@@ -183,6 +259,6 @@ def from_table(registry: Registry[type[Plugin]], default: type[Plugin]) -> Calla
             known = [tag_field, *cls.model_fields]
             close = did_you_mean(str(field), known)
             raise ScenarioError(f".{field}: there is no such field in {name}; {close}allowed: {', '.join(known)}")
-        return cls.model_validate(fields)
+        return cls.model_validate(fields, context=info.context)
 
     return build

@@ -12,11 +12,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from sealing import seal
 from small_plans import arm, in_process, tables, two_arms
 
 import feelstream as fs
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Plan, Progress, execute, load, store, worker
+from feelstream.run.files import write_sealed
 from feelstream.run.trace import ROUNDS
 
 
@@ -198,7 +200,8 @@ def test_workers_of_another_version_are_refused(tmp_path: Path, monkeypatch: pyt
     identify = worker.identify
 
     def older(scenario: dict[str, Any]) -> worker.Answer:
-        return {"identity": identify(scenario)["identity"] | {"feelstream": "0.0.1"}}
+        known = identify(scenario).identity or {}
+        return worker.Answer(identity=known | {"feelstream": "0.0.1"})
 
     monkeypatch.setattr(worker, "identify", older)
     with pytest.raises(RunError, match=r"the workers have feelstream 0\.0\.1 and this is"):
@@ -209,7 +212,8 @@ def test_a_worker_with_another_engine_is_refused(tmp_path: Path, monkeypatch: py
     identify = worker.identify
 
     def first(scenario: dict[str, Any]) -> worker.Answer:
-        return {"identity": identify(scenario)["identity"] | {"engine": {"name": "native", "isa": "other"}}}
+        known = identify(scenario).identity or {}
+        return worker.Answer(identity=known | {"engine": {"name": "native", "isa": "other"}})
 
     monkeypatch.setattr(worker, "identify", first)
     results = in_process(two_arms((0,)), tmp_path)
@@ -257,17 +261,18 @@ def test_an_unreadable_directory(tmp_path: Path) -> None:
 def test_results_of_another_format(tmp_path: Path) -> None:
     in_process(two_arms((0,)), tmp_path)
     run_file = next(tmp_path.rglob("run.json"))
-    about = json.loads(run_file.read_text())
-    run_file.write_text(json.dumps(about | {"format": 0}))
+    seal(run_file.parent, format=0)
     assert "was written in format 0 and this version reads format" in load(tmp_path).failures[0].reason
     plan_file = tmp_path / "plan.json"
-    plan_file.write_text(json.dumps(json.loads(plan_file.read_text()) | {"format": 0}))
+    write_sealed(plan_file, json.loads(plan_file.read_text()) | {"format": 0})
     for use in (load, lambda out: in_process(two_arms(), out)):
         with pytest.raises(RunError, match="was written in format 0 and this version has format 1"):
             use(tmp_path)
 
 
-@pytest.mark.parametrize(("content", "message"), [("{", "is not a JSON file"), ('{"format": 1}', "lacks 'arms'")])
+@pytest.mark.parametrize(
+    ("content", "message"), [("{", "is not a JSON file"), ('{"format": 1}', "does not describe a plan")]
+)
 def test_a_damaged_plan_file(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "plan.json").write_text(content)
     with pytest.raises(RunError, match=message):
@@ -278,8 +283,13 @@ def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     results = in_process(two_arms((0,)), tmp_path)
     file = results.directories["ours", 0] / "rounds.parquet"
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(RunError, match=r"rounds\.parquet is missing or damaged"):
+    with pytest.raises(RunError, match=r"rounds\.parquet is damaged"):
         results.rounds()
+    again = in_process(two_arms((0,)), tmp_path)
+    assert [(failure.arm, "rounds.parquet is damaged" in failure.reason) for failure in again.failures] == [
+        ("ours", True)
+    ]
+    assert set(again.rounds()["arm"]) == {"random"}  # one damaged file does not end the others
 
 
 def test_nothing_finished_gives_an_empty_table_of_the_right_form(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from federation import FakeGrid
+from sealing import seal
 from typer.testing import CliRunner
 
 import feelstream as fs
@@ -16,8 +17,6 @@ from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower.loopback import reason, run_in_federation, with_absolute_paths
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
 from feelstream.run import dataset_of
-from feelstream.run.files import write_json
-from feelstream.run.manifest import read_about
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict, to_toml
 
@@ -58,7 +57,7 @@ def no_federation(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wrong_directory_is_refused_before_anything_starts(status: str, tmp_path: Path) -> None:
     scenario, out = fs.preset("tiny", SMALL), tmp_path / "run"
     play_on_fake_grid(scenario, out)
-    write_json(out / "run.json", read_about(out) | {"status": status})
+    seal(out, status=status)
     with pytest.raises(RunError, match=r"another seed \(0 there, 1 here\)"):
         run_in_federation(scenario, 1, out, **PATIENT)
     with pytest.raises(RunError, match=r"another scenario \(policy.size"):

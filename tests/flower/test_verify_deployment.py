@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from deployed_clients import FAST, client, grid_of, growing, model, silent_in_training
+from sealing import seal
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg
@@ -37,6 +37,7 @@ def change(run: Path, round: int, device: int, **values: Any) -> None:
         new = pl.lit(value, dtype=table.schema[column])
         table = table.with_columns(pl.when(here).then(new).otherwise(pl.col(column)).alias(column))
     table.write_parquet(path)
+    seal(run)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +67,7 @@ def test_a_changed_value_is_found(run: Path, round: int, device: int, values: di
 
 
 def test_a_simulation_may_not_claim_what_a_deployment_may(run: Path) -> None:
-    about = json.loads((run / "run.json").read_text())
-    about["engine"] = {"name": "none"}
-    (run / "run.json").write_text(json.dumps(about))
+    seal(run, engine={"name": "none"})
     assert not fs.verify(run).ok
 
 

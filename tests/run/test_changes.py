@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import small
+from sealing import seal
 
 import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
@@ -71,8 +72,7 @@ def test_verify_sees_a_change_that_was_noted_wrongly(tmp_path: Path, field: str,
     for change in about["changes"]:
         if change["field"].endswith(field):
             change["value"] = value
-    path.write_text(json.dumps(about))
-    found = verify(tmp_path / "run").disagreement
+    found = verify(seal(tmp_path / "run", changes=about["changes"])).disagreement
     assert found is not None
     assert found.round == {"V": 3, "size": 5, "energy_budget_j": 6}[field]
 

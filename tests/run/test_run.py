@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import shutil
 import signal
@@ -61,7 +63,7 @@ def test_a_run_killed_again_and_again_ends_in_the_same_bytes(natural: bool, tmp_
         kills += ended.returncode != 0
     assert kills >= 2 * len(fates) // 3
     assert files(killed) == files(alone)
-    assert len(files(killed)) == 2
+    assert len(files(killed)) == (3 if natural else 2)
     assert not list(killed.glob(".*.tmp"))
     assert not (killed / "progress").exists()
 
@@ -176,20 +178,77 @@ def test_progress_after_the_end_is_removed(tmp_path: Path) -> None:
 def test_damaged_progress_is_told_and_kept(damage: str, tmp_path: Path) -> None:
     interrupted(tmp_path, small())
     progress = tmp_path / "progress"
-    checkpoint, part = progress / "checkpoint.npz", progress / "rounds-000001.parquet"
+    checkpoint, part = progress / "state-000003.npz", progress / "rounds-000001.parquet"
     whole = checkpoint.read_bytes()
     if damage == "other arrays":
-        np.savez(checkpoint, parts=np.array(2))
+        np.savez(checkpoint, round=np.array(2))
     elif damage in ("no part", "no devices"):
         (part if damage == "no part" else progress / "devices-000001.parquet").unlink()
     elif damage == "part of text":
         part.write_text("rows")
     else:
         checkpoint.write_bytes({"empty": b"", "cut": whole[: len(whole) // 2], "text": b"state"}[damage])
-    with pytest.raises(RunError, match=r"(is damaged|is missing|or damaged); remove .*progress to play the run from"):
+    with pytest.raises(RunError, match=r"(is damaged|is missing).*; remove .*progress to play the run from"):
         simulate_in(tmp_path, small())
     shutil.rmtree(progress)
     assert simulate_in(tmp_path, small()).rounds.equals(fs.simulate(small()).rounds)
+
+
+@pytest.mark.parametrize("damage", ["swapped", "foreign part", "foreign state", "a bit", "foreign checkpoint", "seal"])
+def test_parts_that_are_not_those_written_are_refused(damage: str, tmp_path: Path) -> None:
+    """Each is a Parquet or npz file that can be read, so that only its SHA-256 tells."""
+    for name, seed in (("run", 0), ("other", 1)):
+        interrupted(tmp_path / name, small(), at=6, seed=seed)
+    ours, theirs = tmp_path / "run" / "progress", tmp_path / "other" / "progress"
+    first, second = ours / "devices-000001.parquet", ours / "devices-000002.parquet"
+    if damage == "swapped":
+        one, two = first.read_bytes(), second.read_bytes()
+        first.write_bytes(two)
+        second.write_bytes(one)
+    elif damage == "a bit":
+        content = bytearray(first.read_bytes())
+        content[len(content) // 2] ^= 1
+        first.write_bytes(content)
+    elif damage == "seal":
+        text = (ours / "checkpoint.json").read_text()
+        (ours / "checkpoint.json").write_text(text.replace('"round": 5', '"round": 4'))
+    else:
+        name = {"foreign part": first.name, "foreign state": "state-000005.npz"}.get(damage, "checkpoint.json")
+        shutil.copy(theirs / name, ours / name)
+    with pytest.raises(RunError, match=r"(is damaged: |is the checkpoint of another run).*; remove .*progress to play"):
+        simulate_in(tmp_path / "run", small())
+
+
+def test_a_run_with_other_rows_is_not_called_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after two writers: the parts are intact, but they hold a round twice."""
+    take = trace.Rows.take
+
+    def twice(rows: trace.Rows) -> trace.Tables:
+        rounds, devices = take(rows)
+        return pl.concat([rounds, rounds]), devices
+
+    monkeypatch.setattr(trace.Rows, "take", twice)
+    with pytest.raises(RunError, match="not those of all rounds from 1 to 8"):
+        simulate_in(tmp_path, small())
+    assert json.loads((tmp_path / "run.json").read_text())["status"] == "running"
+
+
+def test_a_lost_lock_stops_the_run(tmp_path: Path) -> None:
+    def remove(record: object) -> None:
+        (tmp_path / ".lock").unlink(missing_ok=True)
+
+    with pytest.raises(RunError, match=r"\.lock was removed while a run was under way"):
+        simulate_in(tmp_path, small(), progress=remove)
+    assert simulate_in(tmp_path, small()).rounds.height == 8
+
+
+def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", none)
+    simulate_in(tmp_path, small())
+    assert "cannot be locked here; see to it that no other process writes to it" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -217,7 +276,7 @@ def test_reading_what_is_no_finished_run(tmp_path: Path) -> None:
         fs.read(tmp_path)
     simulate_in(tmp_path, small())
     (tmp_path / "rounds.parquet").write_text("not a table")
-    with pytest.raises(RunError, match=r"rounds\.parquet is missing or damaged"):
+    with pytest.raises(RunError, match=r"rounds\.parquet is damaged"):
         fs.read(tmp_path)
 
 

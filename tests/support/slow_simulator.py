@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from sealing import seal
 
 CLASSES = 3
 ROUND_TYPES = {
@@ -46,7 +47,7 @@ class Stored:
         self.rounds.write_parquet(directory / "rounds.parquet")
         if self.run["scenario"]["trace"]["level"] == "full":
             self.devices.write_parquet(directory / "devices.parquet")
-        return directory
+        return seal(directory)
 
 
 def scenario(**changes: Any) -> dict[str, Any]:

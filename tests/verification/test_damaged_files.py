@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from sealing import seal
 from slow_simulator import scenario, simulate
 
 from feelstream.errors import RunError
@@ -24,11 +25,11 @@ def run(tmp_path: Path) -> Path:
 def rewrite(directory: Path, file: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
     path = directory / f"{file}.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
+    seal(directory)
 
 
 def edit(directory: Path, **fields: object) -> None:
-    path = directory / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    seal(directory, **fields)
 
 
 def refusal(directory: Path) -> str:

@@ -18,6 +18,8 @@ from feelstream.cli.common import (
     progress_bar,
 )
 from feelstream.run import Change, Run, simulate, simulate_in
+from feelstream.run.replaying import Replay
+from feelstream.run.replaying import replay as replay_run
 from feelstream.scenario import files as scenario_files
 from feelstream.scheduling import RoundRecord
 
@@ -99,11 +101,33 @@ def summary(finished: Run, directory: Path | None) -> None:
 def verify_run(
     directory: Annotated[Path, typer.Argument(help="The run directory to check.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="Also play the run again and compare the bytes; this runs the code that it names."
+        ),
+    ] = False,
 ) -> None:
     """Recompute a stored run from its files alone; exit code 1 if anything disagrees."""
     from feelstream.verification import verify
 
     report = verify(directory)
-    print(json.dumps(report.as_dict(), indent=2) if as_json else report)
-    if not report.ok:
+    again = _replay(directory) if replay and report.ok else None
+    if as_json:
+        print(json.dumps(report.as_dict() | ({"replay": again.as_dict()} if again else {}), indent=2))
+    else:
+        print(report)
+        print(again or "feelstream verify --replay also plays the run again and compares the bytes")
+    if not report.ok or (again and not again.ok):
         raise typer.Exit(1)
+
+
+def _replay(directory: Path) -> Replay:
+    bar = progress_bar()
+    with bar:
+        task = bar.add_task(f"{directory.name} again", total=None, note="")
+        return replay_run(
+            directory,
+            begin=lambda scenario: bar.update(task, total=scenario.system.rounds),
+            progress=lambda record: bar.update(task, advance=1, note=_note(record)),
+        )

@@ -7,8 +7,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
-from feelstream.errors import RunError
-from feelstream.experiment.worker import sentence
+from feelstream.errors import RunError, sentence
 from feelstream.learning import cores
 
 CONNECT_SECONDS = 10

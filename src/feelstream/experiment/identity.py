@@ -18,7 +18,8 @@ import numpy as np
 
 from feelstream import learning
 from feelstream.run import dataset_of
-from feelstream.run.manifest import FORMAT, named_files, texts
+from feelstream.run.manifest import FORMAT
+from feelstream.run.named_files import named_files, texts
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 

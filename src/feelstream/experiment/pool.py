@@ -14,11 +14,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from feelstream.errors import sentence
 from feelstream.experiment import worker
 from feelstream.experiment.worker import Answer
 
 DEATHS_PER_RUN = 3  # alone in the pool, so that nobody else can be to blame
 FRUITLESS_POOLS = 10  # in a row, without one finished run
+LISTEN_SECONDS = 0.2  # an untimed wait is deaf to Ctrl-C once Polars runs its threads
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def play_on(executor: Executor, batches: Iterable[Batch], done: Done) -> None:
         for batch in batches:
             futures[executor.submit(worker.play_all, [(job.scenario, job.seed, None) for job in batch])] = batch
         while futures:
-            finished, _ = wait(futures, return_when=FIRST_COMPLETED)
+            finished, _ = wait(futures, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
             for future in finished:
                 batch = futures.pop(future)
                 for job, answer in zip(batch, _answers(future, len(batch)), strict=True):
@@ -55,7 +57,7 @@ def _answers(future: Future[list[Answer]], jobs: int) -> list[Answer]:
     try:
         return future.result()
     except Exception as problem:  # of the executor itself: a lost worker, a broken pool
-        return [{"problem": f"the executor could not play it: {worker.sentence(problem)}"}] * jobs
+        return [Answer(f"the executor could not play it: {sentence(problem)}")] * jobs
 
 
 def play_here(workers: int, batches: Iterable[Batch], done: Done) -> None:
@@ -84,10 +86,10 @@ def play_here(workers: int, batches: Iterable[Batch], done: Done) -> None:
                 if deaths[job.directory] < DEATHS_PER_RUN:
                     suspects.append(job)
                 else:
-                    done(job, {"problem": "its worker process was killed again and again (out of memory?)"})
+                    done(job, Answer("its worker process was killed again and again (out of memory?)"))
             if fruitless == FRUITLESS_POOLS:
                 for job in (*suspects, *(job for batch in waiting for job in batch)):
-                    done(job, {"problem": "not played, since worker processes keep dying (out of memory?)"})
+                    done(job, Answer("not played, since worker processes keep dying (out of memory?)"))
                 return
     finally:
         crew.stop()
@@ -126,7 +128,7 @@ class _Crew:
                 running[future] = batches.popleft()
             if not running:
                 return answered, lost
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            finished, _ = wait(running, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
             for future in finished:
                 batch = running.pop(future)
                 try:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from feelstream.errors import RunError
+from feelstream.errors import RunError, sentence
 from feelstream.experiment import store, worker
 from feelstream.experiment.batches import batches
 from feelstream.experiment.identity import run_name, same_identity
 from feelstream.experiment.plan import Plan
 from feelstream.experiment.pool import Job, play_here, play_on
 from feelstream.experiment.store import Failure, Key, Results
+from feelstream.experiment.worker import Answer
 from feelstream.learning import cores
 from feelstream.run.files import sole_writer, usable_directory
 from feelstream.run.manifest import FORMAT
@@ -82,7 +83,7 @@ def _execute(
     for arm in plan.arms:
         for seed in plan.seeds:
             path = directories.get((arm.label, seed))
-            if path is None or store.why_not(path) is None:
+            if path is None or store.why_not(path) != store.NOT_YET:  # damage is told, and nothing thrown away unasked
                 continue
             jobs[path] = Job(arm.scenario.as_dict(), seed, path)
             promised[path], rounds[path] = known[arm.label], arm.scenario.system.rounds
@@ -100,14 +101,15 @@ def _execute(
             )
         )
 
-    def done(job: Job, answer: worker.Answer) -> None:
-        problem = answer.get("problem")
+    def done(job: Job, answer: Answer) -> None:
+        problem = answer.problem
         try:
-            if "files" in answer:
-                problem = store.receive(job.directory, answer["files"], promised[job.directory])
+            if answer.files is not None:
+                problem = store.receive(job.directory, answer.files, promised[job.directory])
         except (OSError, RunError) as trouble:
-            problem, answer = worker.sentence(trouble), {"disk_full": worker.is_disk_full(trouble)}
-        if answer.get("disk_full"):
+            answer = Answer.of(trouble)
+            problem = answer.problem
+        if answer.disk_full:
             raise RunError(f"the disk that holds {runs} is full; make room and give the same command again to go on")
         played.add(job.directory)
         if problem:
@@ -131,7 +133,7 @@ def _execute(
 
 def _identities(plan: Plan, executor: Executor | None) -> tuple[dict[str, dict[str, Any]], dict[str, str | None]]:
     """What each arm will be played with, asked where it will be played, or the problem with it."""
-    answers: dict[str, worker.Answer] = {}
+    answers: dict[str, Answer] = {}
     for arm in plan.arms:
         key = same_identity(arm.scenario)
         if key in answers:
@@ -143,15 +145,15 @@ def _identities(plan: Plan, executor: Executor | None) -> tuple[dict[str, dict[s
         try:
             answers[key] = executor.submit(worker.identify, table).result()
         except Exception as problem:
-            raise RunError(f"the executor does not work: {worker.sentence(problem)}") from problem
+            raise RunError(f"the executor does not work: {sentence(problem)}") from problem
     known: dict[str, dict[str, Any]] = {}
     problems: dict[str, str | None] = {}
     for arm in plan.arms:
         answer = answers[same_identity(arm.scenario)]
-        if "problem" in answer:
-            problems[arm.label] = answer["problem"]
+        if answer.identity is None:
+            problems[arm.label] = answer.problem
             continue
-        theirs = answer["identity"]
+        theirs = answer.identity
         if (theirs["feelstream"], theirs["format"]) != (__version__, FORMAT):
             raise RunError(
                 f"the workers have feelstream {theirs['feelstream']} and this is {__version__}; install the same there"

@@ -5,11 +5,11 @@ Several plans may share one runs directory; a run that two plans or two arms hav
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ import polars as pl
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.run import Run, read
-from feelstream.run.files import read_json, read_table, write_atomically, write_json
-from feelstream.run.manifest import read_about
+from feelstream.run.files import check_digest, parse_json, read_json, write_atomically, write_sealed
+from feelstream.run.manifest import Manifest
+from feelstream.run.run import read_stored
 from feelstream.run.trace import ROUNDS
-from feelstream.scenario.files import from_dict
+from feelstream.scenario.files import stored_scenario
 from feelstream.version import __version__
 
 FORMAT = 1
@@ -81,11 +82,11 @@ class Results:
         return self._table((arm, seed), "devices.parquet", list(columns))
 
     def _table(self, key: Key, name: str = "rounds.parquet", columns: list[str] | None = None) -> pl.DataFrame:
-        path = self.directories[key] / name
+        path = self.directories[key]
         try:
-            return read_table(path, columns)
+            return read_stored(path, name, Manifest.read(path), columns)
         except RunError as problem:
-            raise RunError(f"{problem}; remove its directory and give the same command again") from problem
+            raise RunError(f"{problem}; remove the directory {path} and give the same command again") from problem
 
 
 def load(out: str | Path) -> Results:
@@ -95,15 +96,15 @@ def load(out: str | Path) -> Results:
         raise RunError(f"{out} holds no results: it has no plan.json")
     stored = _read_plan(file)
     try:
-        arms = tuple(Arm(entry["label"], from_dict(entry["scenario"])) for entry in stored["arms"])
+        arms = tuple(Arm(entry["label"], stored_scenario(entry["scenario"], file)) for entry in stored["arms"])
         plan = Plan(stored["name"], arms, tuple(stored["seeds"]))
         runs = Path(out) / stored["runs"]
         directories = {
             (entry["label"], int(seed)): runs / name for entry in stored["arms"] for seed, name in entry["runs"].items()
         }
         problems = {entry["label"]: entry.get("problem") for entry in stored["arms"]}
-    except (KeyError, TypeError, AttributeError) as problem:
-        raise RunError(f"{file} is damaged: it lacks {problem}") from problem
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
+        raise RunError(f"{file} is damaged: it does not describe a plan") from problem
     failures = [
         Failure(arm.label, seed, problems[arm.label] or reason)
         for arm in arms
@@ -136,7 +137,7 @@ def write_plan(
         "runs": os.path.relpath(runs, out),
         "arms": arms,
     }
-    write_json(out / "plan.json", about)
+    write_sealed(out / "plan.json", about)
 
 
 def refuse_other_formats(out: Path) -> None:
@@ -161,18 +162,25 @@ def why_not(directory: Path | None) -> str | None:
     if directory is None or not (directory / "run.json").is_file():
         return NOT_YET
     try:
-        about = read_about(directory)
+        manifest = Manifest.read(directory)
+        if not manifest.complete:
+            return NOT_YET
+        for name, digest in manifest.digests.items():
+            check_digest(directory / name, digest)
     except RunError as problem:
-        return str(problem)
-    return None if about["status"] == "complete" else NOT_YET
+        return f"{problem}; remove the directory {directory} and give the same command again"
+    return None
 
 
 def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> str | None:
     """Store a run that was played elsewhere, whole or not at all; why not, if it is not the run that was asked for."""
-    about = json.loads(files["run.json"])
+    about = Manifest.parse(parse_json(files["run.json"], directory / "run.json"), directory)
+    tables = {name: sha256(content).hexdigest() for name, content in files.items() if name != "run.json"}
+    if not about.complete or tables != about.digests or any(Path(name).name != name for name in files):
+        return "a worker sent other files than those of a complete run"
     for what, played, asked in (
-        ("engine", about["engine"], known["engine"]),
-        ("data", about["data"]["digest"], known["data"]),
+        ("engine", about.engine, known["engine"]),
+        ("data", about.data.get("digest"), known["data"]),
     ):
         if played != asked:
             return f"a worker played it with other {what} ({played}) than the first worker has ({asked})"

@@ -9,26 +9,38 @@ stores them. No shared file system is needed, and the files are the same bytes e
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import signal
 import tempfile
 import threading
-import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from feelstream.errors import BusyError, FeelstreamError
+from feelstream.errors import BusyError, explain, is_disk_full
 from feelstream.experiment.identity import identity
 from feelstream.run import simulate, simulate_in
 from feelstream.scenario.files import from_dict
 
 BUSY_SECONDS = 20.0
-Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker found or made, or the problem with it in a sentence."""
+
+    problem: str | None = None
+    disk_full: bool = False
+    files: dict[str, bytes] | None = None  # of a run that was played elsewhere than in the results
+    identity: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, problem: BaseException) -> Answer:
+        return cls(explain(problem), is_disk_full(problem))
 
 
 def start(lifeline: Connection) -> None:
@@ -50,9 +62,11 @@ def start(lifeline: Connection) -> None:
 def identify(scenario: dict[str, Any]) -> Answer:
     """`identity` of a scenario on this worker, or the problem."""
     try:
-        return {"identity": identity(from_dict(scenario))}
-    except Exception as problem:
-        return {"problem": explain(problem)}
+        return Answer(identity=identity(from_dict(scenario)))
+    except KeyboardInterrupt:  # this may be the runner's own process
+        raise
+    except BaseException as problem:
+        return Answer.of(problem)
 
 
 def play_all(work: Sequence[tuple[dict[str, Any], int, str | None]]) -> list[Answer]:
@@ -71,27 +85,28 @@ def play_briefly(scenario: dict[str, Any], seed: int, directory: str) -> Answer:
         simulate(settings, seed, threads=1).save(incoming)
         shutil.rmtree(path, ignore_errors=True)  # an unfinished one
         os.replace(incoming, path)
-        return {}
-    except Exception as problem:
-        return {"problem": explain(problem), "disk_full": is_disk_full(problem)}
+        return Answer()
+    except BaseException as problem:
+        return Answer.of(problem)
 
 
 def play(scenario: dict[str, Any], seed: int, directory: str | None) -> Answer:
     """Play one run in `directory`, or elsewhere and answer with its files; a problem is an answer too.
 
-    Exceptions are turned into text here, since those of a user's own policy may not survive the way back.
+    Exceptions are turned into text here, since those of a user's own policy may not survive the way back. So are those
+    that would end the process: a policy that calls sys.exit, a library that panics.
     """
     try:
         settings = from_dict(scenario)
         if directory is not None:
             _patiently(directory, settings, seed)
-            return {}
+            return Answer()
         with tempfile.TemporaryDirectory(prefix="feelstream-") as elsewhere:
             simulate_in(elsewhere, settings, seed, threads=1)
             tables = sorted(Path(elsewhere).glob("[!.]*"))
-            return {"files": {file.name: file.read_bytes() for file in tables}}
-    except Exception as problem:
-        return {"problem": explain(problem), "disk_full": is_disk_full(problem)}
+            return Answer(files={file.name: file.read_bytes() for file in tables})
+    except BaseException as problem:
+        return Answer.of(problem)
 
 
 def _patiently(directory: str, settings: Any, seed: int) -> None:
@@ -105,29 +120,3 @@ def _patiently(directory: str, settings: Any, seed: int) -> None:
             if monotonic() > give_up:
                 raise
             sleep(0.02)
-
-
-def explain(problem: BaseException) -> str:
-    """One sentence; for an error that is not ours, with the place where it came up."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    if isinstance(problem, FeelstreamError) or not frames:
-        return sentence(problem)
-    return f"{sentence(problem)} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
-
-
-def sentence(problem: BaseException) -> str:
-    """The first line of an error, with its kind if it is not ours."""
-    text = str(problem).strip().splitlines()
-    if isinstance(problem, FeelstreamError):
-        return " ".join(text)
-    return f"{type(problem).__name__}{': ' + text[0] if text else ''}"
-
-
-def is_disk_full(problem: BaseException | None) -> bool:
-    while problem is not None:
-        if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        if "No space left on device" in str(problem):  # Polars reports some of its own as text only
-            return True
-        problem = problem.__cause__ or problem.__context__
-    return False

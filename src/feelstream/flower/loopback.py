@@ -23,7 +23,7 @@ from typing import Any
 
 from feelstream.errors import RunError
 from feelstream.run import Run, read
-from feelstream.run.manifest import check_same_run, read_about
+from feelstream.run.manifest import Manifest, check_same_run
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict, to_toml
 from feelstream.version import __version__
@@ -224,11 +224,11 @@ def run_in_federation(
 
 def _check_same_run(out: Path, scenario: Scenario, seed: int) -> None:
     """Refuse a wrong directory at once; the server would, but only when all is up, and far from the user."""
-    stored = read_about(out)
-    if stored.get("engine", {}).get("name") != "flower":
+    stored = Manifest.read(out)
+    if stored.engine.get("name") != "flower":
         raise RunError(f"{out} holds a run with another engine; choose another directory or remove it")
     wanted = {"seed": seed, "scenario": scenario.as_dict()}
-    if stored["status"] != "complete":
+    if not stored.complete:
         wanted["feelstream"] = __version__
     check_same_run(out, stored, wanted)
 
@@ -280,7 +280,7 @@ def rounds_done(out: Path) -> int:
 
 def is_complete(out: Path) -> bool:
     """Whether run.json says so, which is written after all else."""
-    return (out / "run.json").exists() and read_about(out)["status"] == "complete"
+    return (out / "run.json").exists() and Manifest.read(out).complete
 
 
 def free_port() -> int:

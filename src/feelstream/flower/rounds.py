@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +26,7 @@ from feelstream.flower.reopening import STATE, reopen, save
 from feelstream.learning.contract import Evaluation
 from feelstream.run import play_in
 from feelstream.run.files import write_atomically
-from feelstream.run.manifest import FORMAT, named_files
+from feelstream.run.manifest import Manifest
 from feelstream.scheduling import RoundRecord
 from feelstream.version import __version__
 
@@ -126,24 +124,16 @@ class Rounds:
         possible = isfinite(loss) and loss >= 0 and 0 <= accuracy <= 1
         return Evaluation(loss=float(loss), accuracy=float(accuracy)) if possible else None
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Manifest:
         """What run.json says of this run."""
-        settings, scenario = self.deployment.settings, self.scenario.as_dict()
-        packages = {name: version(name) for name in ("numpy", "scipy", "polars", "flwr")}
-        return {
-            "format": FORMAT,
-            "feelstream": __version__,
-            "status": "running",
-            "seed": settings.seed,
-            "scenario": scenario,
-            "files": named_files(scenario),
+        settings, packages = self.deployment.settings, ("numpy", "scipy", "polars", "flwr")
+        fields: dict[str, Any] = {
             "engine": {"name": "flower", "strategy": self.inner.settings},
             "data": {"name": self.scenario.data.dataset, "classes": settings.classes},
             "deployment": self.deployment.describe(),
-            "versions": {"python": platform.python_version(), **packages},
-            "timings": {},
             **self._about,
         }
+        return Manifest.begin(self.scenario, settings.seed, packages=packages, **fields)
 
     def snapshot(self) -> dict[str, NDArray]:
         histories = {name: {t: dict(record) for t, record in getattr(self.result, name).items()} for name in HISTORIES}

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
 from feelstream.errors import ScenarioError
-from feelstream.plugins import Registry
+from feelstream.plugins import Registry, in_a_sentence, is_stored
 
 EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Reals, Reals], Reals]
@@ -99,8 +99,9 @@ METRICS: Registry[Metric] = Registry(
 )
 
 
-def _known(metric: str) -> str:
-    METRICS.lookup(metric)
+def _known(metric: str, info: ValidationInfo) -> str:
+    if not is_stored(info):
+        METRICS.lookup(metric)
     return metric
 
 
@@ -117,8 +118,10 @@ def importance_of(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:
     function = METRICS.lookup(metric)
     try:
         importance = np.asarray(function(amount, dissimilarity), float)
-    except Exception as problem:  # a user's own function may raise anything
-        raise ScenarioError(f"policy.metric: '{metric}' failed: {type(problem).__name__}: {problem}") from problem
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # a user's own function may raise anything
+        raise ScenarioError(f"policy.metric: '{metric}' failed: {in_a_sentence(problem)}") from problem
     if importance.shape != amount.shape or not np.isfinite(importance).all():
         raise ScenarioError(f"policy.metric: '{metric}' must give one finite number per device")
     return importance

@@ -134,10 +134,10 @@ def _checked_state(policy: Policy, state: object, method: str) -> State:
 
 @contextmanager
 def _told(policy: Policy, when: str) -> Iterator[None]:
-    """Whatever a user's policy raises becomes a sentence."""
+    """Whatever a user's policy raises becomes a sentence, SystemExit too; only the user may interrupt."""
     try:
         yield
-    except FeelstreamError:
+    except (FeelstreamError, KeyboardInterrupt):
         raise
-    except Exception as problem:
+    except BaseException as problem:
         raise broken(policy, f"failed {when}: {in_a_sentence(problem)}") from problem

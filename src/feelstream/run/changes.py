@@ -5,6 +5,7 @@ A run is still a function of (scenario, seed, changes): run.json lists the chang
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from feelstream.errors import ScenarioError
+from feelstream.plugins import STORED, Inert
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 from feelstream.scheduling import RoundRecord
@@ -63,6 +65,12 @@ def in_order(scenario: Scenario, changes: Iterable[Change]) -> tuple[Change, ...
 def scenario_in(scenario: Scenario, changes: Sequence[Change], round: int) -> Scenario:
     """The scenario as it stands in a round."""
     due = [f"{change.field}={change.value}" for change in changes if change.round <= round]
+    if due and isinstance(scenario.policy, Inert):  # of a stored run, whose policy is not imported to show it
+        table = scenario.as_dict()
+        for field, _, value in (text.partition("=") for text in due):
+            section, name = field.split(".")
+            table[section][name] = tomllib.loads(f"value = {value}")["value"]
+        return Scenario.of(table, STORED)
     return from_dict(scenario.as_dict(), due) if due else scenario
 
 

@@ -1,8 +1,8 @@
 """Checkpoints: what a run under way keeps in its directory, so that it survives being killed.
 
-`progress/` holds the rows so far in numbered parts, and checkpoint.npz, which holds the player's state and says
-how many parts count. Rows are written first, then the checkpoint: a kill between the two leaves rows that do not
-count and are written again.
+`progress/` holds the rows so far in numbered parts, the player's state, and checkpoint.json, which names the files that
+count with their SHA-256. Rows are written first, then the state, then checkpoint.json: a kill in between leaves files
+that do not count and are written again. A file that counts and is not what was written is refused before it is parsed.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from feelstream.errors import RunError
-from feelstream.run.files import read_table, write_atomically
+from feelstream.run.files import SEAL, check_digest, read_json, read_table, write_atomically, write_sealed
 from feelstream.run.player import Player
 from feelstream.run.trace import Tables
 
@@ -24,55 +25,85 @@ DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedE
 
 
 class Checkpoint:
-    """The progress of one run."""
+    """The progress of one run, which is known by the digest of all that decides its outcome."""
 
-    def __init__(self, directory: Path, full: bool) -> None:
-        self.directory, self.full, self.parts = directory, full, 0
-
-    def _part(self, table: str, number: int) -> Path:
-        return self.directory / f"{table}-{number:06d}.parquet"
+    def __init__(self, directory: Path, run: str, full: bool) -> None:
+        self.directory, self.run = directory, run
+        self.parts: dict[str, list[str]] = {table: [] for table in (("rounds", "devices") if full else ("rounds",))}
+        self.file = directory / "checkpoint.json"
 
     def restore(self, player: Player) -> None:
         """Put the player where the checkpoint was taken; at the start, if there is none."""
-        path = self.directory / "checkpoint.npz"
-        if not path.exists():
+        if not self.file.exists():
             return
         try:
-            state = _load(path)
-            self.parts = int(state.pop("parts"))
-            player.restore(state)
+            state = self._read()
+            for table, digests in self.parts.items():
+                for number, digest in enumerate(digests):
+                    check_digest(self._part(table, number), digest)
+        except RunError as problem:
+            raise RunError(f"{problem}; {self._remedy}") from problem
+        try:
+            player.restore(_load(state))
         except DAMAGE as problem:
-            raise RunError(f"{path} is damaged; {self._remedy}") from problem
-        for table in ("rounds", "devices") if self.full else ("rounds",):
-            for part in (self._part(table, number) for number in range(self.parts)):
-                if not part.is_file():
-                    raise RunError(f"{part} is missing; {self._remedy}")
+            raise RunError(f"{state} is damaged; {self._remedy}") from problem
+
+    def _read(self) -> Path:
+        """Learn which parts count; the file of the player's state."""
+        stored = read_json(self.file)
+        if not isinstance(stored, dict) or not {SEAL, "run", "parts", "state"} <= stored.keys():
+            raise RunError(f"{self.file} is damaged: it does not describe a checkpoint")
+        if stored["run"] != self.run or stored["parts"].keys() != self.parts.keys():
+            raise RunError(f"{self.file} is the checkpoint of another run")
+        self.parts = stored["parts"]
+        state = self._state()
+        check_digest(state, stored["state"])
+        return state
 
     def save(self, tables: Tables, player: Player) -> None:
-        rounds, devices = tables
-        write_atomically(self._part("rounds", self.parts), rounds.write_parquet)
-        if devices is not None:
-            write_atomically(self._part("devices", self.parts), devices.write_parquet)
-        self.parts += 1
-        state = player.snapshot() | {"parts": np.array(self.parts)}
+        """Add the rows since the last checkpoint, and the player as it is now."""
+        self.add(tables, player.snapshot(), player.round)
+
+    def add(self, tables: Tables, state: dict[str, NDArray], round: int) -> None:
+        number = self._count
+        for table, rows in zip(("rounds", "devices"), tables, strict=True):
+            if rows is not None:
+                self.parts[table].append(write_atomically(self._part(table, number), rows.write_parquet))
+        before = self._state(number)
 
         def write(path: Path) -> None:
             with path.open("wb") as file:
                 np.savez(file, allow_pickle=False, **state)
 
-        write_atomically(self.directory / "checkpoint.npz", write)
+        digest = write_atomically(self._state(), write)
+        about: dict[str, Any] = {"run": self.run, "round": round, "state": digest, "parts": self.parts}
+        write_sealed(self.file, about)
+        before.unlink(missing_ok=True)
 
     def tables(self) -> Tables:
         """All rows of the parts that count."""
 
         def read_all(table: str) -> pl.DataFrame:
-            paths = [self._part(table, number) for number in range(self.parts)]
+            parts: list[pl.DataFrame] = []
             try:
-                return pl.concat([read_table(path) for path in paths], rechunk=True)
+                for number, digest in enumerate(self.parts[table]):
+                    check_digest(self._part(table, number), digest)
+                    parts.append(read_table(self._part(table, number)))
             except RunError as problem:
                 raise RunError(f"{problem}; {self._remedy}") from problem
+            return pl.concat(parts, rechunk=True)
 
-        return read_all("rounds"), read_all("devices") if self.full else None
+        return read_all("rounds"), read_all("devices") if "devices" in self.parts else None
+
+    @property
+    def _count(self) -> int:
+        return len(self.parts["rounds"])
+
+    def _part(self, table: str, number: int) -> Path:
+        return self.directory / f"{table}-{number:06d}.parquet"
+
+    def _state(self, count: int | None = None) -> Path:
+        return self.directory / f"state-{self._count if count is None else count:06d}.npz"
 
     @property
     def _remedy(self) -> str:

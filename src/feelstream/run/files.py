@@ -1,12 +1,14 @@
-"""Files that appear whole or not at all, and one writer at a time per directory."""
+"""Files that appear whole or not at all, are known by their SHA-256, and have one writer at a time per directory."""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +16,45 @@ import polars as pl
 
 from feelstream.errors import BusyError, RunError
 
+SEAL = "sha256"  # the field of a sealed JSON file that holds the SHA-256 of all others
+under_way: set[Path] = set()  # temporary files of this process, for whoever must end it at once
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, force it to disk, then move it into place."""
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
+    """Let `write` fill a temporary file beside `path`, force it to disk, then move it into place; its SHA-256."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    under_way.add(temporary)
     try:
         write(temporary)
         with temporary.open("rb+") as file:
+            digest = file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except (OSError, pl.exceptions.PolarsError) as problem:  # a table on a full disk is told by polars
         why = getattr(problem, "strerror", None) or str(problem).splitlines()[0]
         raise RunError(f"cannot write {path}: {why}") from problem
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        under_way.discard(temporary)
+    return digest
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's contents."""
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as problem:
+        raise RunError(f"{path} is missing") from problem
+    except OSError as problem:
+        raise RunError(f"cannot read {path}: {problem.strerror}") from problem
+
+
+def check_digest(path: Path, wanted: str | None) -> None:
+    """Refuse a file that is not, byte for byte, the one that was written; nothing has parsed it yet."""
+    if digest_of(path) != wanted:
+        raise RunError(f"{path} is damaged: it is not the file that was written, by its SHA-256")
 
 
 def remove_temporaries(directory: Path) -> None:
@@ -37,17 +64,53 @@ def remove_temporaries(directory: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    text = json.dumps(_json_safe(value), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    tree = _json_safe(value)
+    text = json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    if not _is_unicode(text):  # the name of a file may hold any bytes, which Python shows as half a surrogate pair
+        text = json.dumps(tree, indent=2, allow_nan=False) + "\n"
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
 
 
+def write_sealed(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object that holds the SHA-256 of its own contents, so that damage does not go unnoticed."""
+    tree = _json_safe({name: entry for name, entry in value.items() if name != SEAL})
+    write_json(path, tree | {SEAL: seal_of(tree)})
+
+
+def seal_of(tree: dict[str, Any]) -> str:
+    """SHA-256 of the fields, in one spelling of theirs, the seal itself left out."""
+    fields = {name: entry for name, entry in tree.items() if name != SEAL}
+    return sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def read_json(path: Path) -> Any:
+    """The contents of a JSON file; a seal, where there is one, must be right."""
     try:
-        return _json_restored(json.loads(path.read_text(encoding="utf-8")))
+        return parse_json(path.read_bytes(), path)
     except OSError as problem:
         raise RunError(f"cannot read {path}: {problem.strerror}") from problem
-    except ValueError as problem:
+
+
+def parse_json(content: bytes, path: Path) -> Any:
+    """The same, of what was read already."""
+    try:
+        tree = json.loads(content.decode())
+        sealed = isinstance(tree, dict) and SEAL in tree
+        intact = not sealed or tree[SEAL] == seal_of(tree)
+        value = _json_restored(tree)
+    except (ValueError, RecursionError) as problem:
         raise RunError(f"{path} is damaged: it is not a JSON file") from problem
+    if not intact:
+        raise RunError(f"{path} is damaged: its contents do not have the SHA-256 that it states")
+    return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _json_safe(value: Any) -> Any:
@@ -70,7 +133,7 @@ def _json_restored(value: Any) -> Any:
 def read_table(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
     try:
         return pl.read_parquet(path, columns=columns, glob=False)  # a path may hold [ or *
-    except (OSError, pl.exceptions.PolarsError) as problem:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
         raise RunError(f"{path} is missing or damaged") from problem
 
 
@@ -87,17 +150,50 @@ def usable_directory(path: Path) -> Path:
     return path
 
 
+class Lock:
+    """The lock of a directory, while it is held."""
+
+    def __init__(self, path: Path, file: Any = None) -> None:
+        self.path, self.file = path, file
+
+    def check(self) -> None:
+        """Stop if the lock is no longer ours: its file was removed, and another process may have made a new one."""
+        if self.file is None:
+            return
+        try:
+            there = os.path.samestat(os.fstat(self.file.fileno()), self.path.stat())
+        except OSError:
+            there = False
+        if not there:
+            raise RunError(
+                f"{self.path} was removed while a run was under way, so that another process may be writing there; "
+                "give the same command again when none is"
+            )
+
+
 @contextmanager
-def sole_writer(directory: Path) -> Iterator[None]:
+def sole_writer(directory: Path) -> Iterator[Lock]:
     """Hold the directory's lock; the operating system lets go of it if this process dies."""
+    path = directory / ".lock"
     try:
         import fcntl
-    except ImportError:  # not a POSIX system: no lock
-        yield
-        return
-    with (directory / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as problem:
-            raise BusyError(f"another process is writing to {directory}; wait for it or choose another") from problem
-        yield
+    except ImportError:
+        fcntl = None
+        _without_lock(directory)
+    with path.open("w") as file:
+        if fcntl:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as problem:
+                raise BusyError(
+                    f"another process is writing to {directory}; wait for it or choose another"
+                ) from problem
+            except OSError:  # some network disks have no locks
+                _without_lock(directory)
+        yield Lock(path, file)
+
+
+def _without_lock(directory: Path) -> None:
+    logging.getLogger("feelstream").warning(
+        "%s cannot be locked here; see to it that no other process writes to it", directory
+    )

@@ -1,75 +1,126 @@
-"""What run.json says of a run: everything that decided its outcome, and how it went."""
+"""run.json as a type: everything that decided the outcome of a run, how it went, and the digests of its files."""
 
 from __future__ import annotations
 
-import importlib.util
 import platform
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from hashlib import sha256
 from importlib.metadata import version
+from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from feelstream.data.datasets import Dataset
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from feelstream.errors import RunError
-from feelstream.learning.contract import Learner
-from feelstream.run.files import read_json
+from feelstream.run.files import SEAL, read_json, write_sealed
+from feelstream.run.named_files import named_files
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 
-FORMAT = 2  # 2: devices.parquet has the column `available`
+FORMAT = 2  # 2: devices.parquet has the column `available`; the files of a run are known by their SHA-256
 # In the order in which a user sees to them.
 DECIDES = ("format", "seed", "scenario", "changes", "files", "data", "engine", "feelstream")
 
-
-def describe(scenario: Scenario, seed: int, dataset: Dataset, learner: Learner | None) -> dict[str, Any]:
-    """The contents of run.json when a run begins."""
-    return {
-        "format": FORMAT,
-        "feelstream": __version__,
-        "status": "running",
-        "seed": seed,
-        "scenario": scenario.as_dict(),
-        "files": named_files(scenario.as_dict()),
-        "engine": {"name": learner.name if learner else "none", **(learner.details if learner else {})},
-        "data": {
-            "name": dataset.name,
-            "digest": dataset.digest,
-            "classes": dataset.classes,
-            "samples": len(dataset.train_labels),
-        },
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scipy", "polars")},
-        },
-        "timings": {},
-    }
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-def read_about(directory: Path) -> dict[str, Any]:
-    """run.json of a run directory, whole or not at all."""
-    path = directory / "run.json"
-    if not path.is_file():
-        raise RunError(f"{directory} is not a run directory: it has no run.json")
-    about = read_json(path)
-    if not isinstance(about, dict) or "format" not in about:
-        raise RunError(f"{path} is damaged: it does not describe a run")
-    if about["format"] != FORMAT:
-        raise RunError(
-            f"{directory} was written in format {about['format']} and this version reads format {FORMAT}; run it again"
+class Manifest(BaseModel):
+    """What run.json says. A deployment adds fields of its own, which are kept as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+
+    format: Literal[2] = FORMAT
+    feelstream: str = __version__
+    status: Literal["running", "complete"] = "running"
+    seed: Annotated[int, Field(strict=True, ge=0)]
+    scenario: dict[str, Any]
+    files: dict[str, Digest]  # every file that the scenario names, and what those import from beside them
+    engine: dict[str, Any]
+    data: dict[str, Any]
+    versions: dict[str, str]
+    timings: dict[str, Any] = Field(default_factory=dict)
+    digests: dict[str, Digest] = Field(default_factory=dict)  # of the run's own files, once it is complete
+
+    @classmethod
+    def begin(
+        cls,
+        scenario: Scenario,
+        seed: int,
+        *,
+        engine: dict[str, Any],
+        data: dict[str, Any],
+        packages: Iterable[str] = ("numpy", "scipy", "polars"),
+        **more: Any,
+    ) -> Self:
+        """Of a run that is about to begin."""
+        settings = scenario.as_dict()
+        return cls(
+            seed=seed,
+            scenario=settings,
+            files=named_files(settings),
+            engine=engine,
+            data=data,
+            versions={"python": platform.python_version(), **{name: version(name) for name in packages}},
+            **more,
         )
-    if not {"status", "seed", "scenario"} <= about.keys() or not isinstance(about["scenario"], dict):
-        raise RunError(f"{path} is damaged: it does not describe a run")
-    return about
+
+    @classmethod
+    def read(cls, directory: Path) -> Self:
+        """run.json of a run directory, whole and unchanged or not at all."""
+        path = directory / "run.json"
+        if not path.is_file():
+            raise RunError(f"{directory} is not a run directory: it has no run.json")
+        return cls.parse(read_json(path), directory)
+
+    @classmethod
+    def parse(cls, about: Any, directory: Path) -> Self:
+        """What was read from the run.json of a directory."""
+        path = directory / "run.json"
+        if not isinstance(about, dict) or "format" not in about:
+            raise RunError(f"{path} is damaged: it does not describe a run")
+        if about["format"] != FORMAT:
+            raise RunError(
+                f"{directory} was written in format {about['format']!r:.20} and this version reads format {FORMAT}; "
+                "run it again"
+            )
+        try:
+            manifest = cls.model_validate({name: value for name, value in about.items() if name != SEAL})
+        except ValidationError as problem:
+            raise RunError(f"{path} is damaged: it does not describe a run") from problem
+        if SEAL not in about:
+            raise RunError(f"{path} is damaged: it does not state its SHA-256")
+        return manifest
+
+    def write(self, directory: Path) -> None:
+        write_sealed(directory / "run.json", self.as_dict())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain tables, lists, strings and numbers."""
+        return self.model_dump(mode="python")
+
+    def completed(self, timings: dict[str, Any], digests: dict[str, str]) -> Self:
+        return self.model_copy(update={"status": "complete", "timings": timings, "digests": digests})
+
+    @property
+    def complete(self) -> bool:
+        return self.status == "complete"
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of all that decides the outcome."""
+        fields = self.as_dict()
+        decides = _plain({name: fields.get(name) for name in DECIDES})
+        return sha256(dumps(decides, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def check_same_run(directory: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
+def check_same_run(directory: Path, stored: Manifest, wanted: dict[str, Any]) -> None:
     """Going on is only right if everything that decides the outcome, and is in `wanted`, is as it was."""
+    there = stored.as_dict()
     for what in DECIDES:
-        if what not in wanted and not (what == "changes" and what in stored):
+        if what not in wanted and not (what == "changes" and what in there):
             continue
-        old, new = _plain(stored.get(what)), _plain(wanted.get(what))
+        old, new = _plain(there.get(what)), _plain(wanted.get(what))
         if old != new:
             another = "other" if what == "changes" else "another"
             raise RunError(
@@ -91,32 +142,3 @@ def _difference(old: Any, new: Any, where: str = "") -> str:
             if old.get(key) != new.get(key):
                 return _difference(old.get(key), new.get(key), f"{where}.{key}" if where else key)
     return f" ({where + ' ' if where else ''}{old} there, {new} here)"
-
-
-def texts(value: Any) -> Iterator[str]:
-    """All texts in a tree of tables and lists."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for entry in value:
-            yield from texts(entry)
-    elif isinstance(value, str):
-        yield value
-
-
-def named_files(scenario: dict[str, Any]) -> dict[str, str]:
-    """SHA-256 of the contents of every file that the scenario names: as a path, file.py:Name or package.module:Name."""
-    digests = {}
-    for text in texts(scenario):
-        where = text.rpartition(":")[0]
-        if re.fullmatch(r"\w+(\.\w+)*", where) and not where.endswith(".py"):
-            try:
-                found = importlib.util.find_spec(where)
-            except (ImportError, ValueError):
-                found = None
-            path = Path(found.origin) if found and found.origin else None
-        else:
-            path = Path(where if where.endswith(".py") else text)
-        if path is not None and path.is_file():
-            digests[text] = sha256(path.read_bytes()).hexdigest()
-    return digests

@@ -26,19 +26,22 @@ from feelstream.run import trace, views
 from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
+    Lock,
+    check_digest,
+    digest_of,
     read_table,
     remove_temporaries,
     sole_writer,
     usable_directory,
     write_atomically,
-    write_json,
 )
-from feelstream.run.manifest import check_same_run, describe, named_files, read_about
-from feelstream.run.model import FinalModel, model_of, read_model, write_model
+from feelstream.run.manifest import Manifest, check_same_run
+from feelstream.run.model import MODEL, FinalModel, model_of, read_model, write_model
+from feelstream.run.named_files import named_files
 from feelstream.run.pandas_tables import as_pandas
 from feelstream.run.player import Player
 from feelstream.scenario import Scenario
-from feelstream.scenario.files import from_dict
+from feelstream.scenario.files import stored_scenario
 from feelstream.scheduling import RoundRecord
 from feelstream.simulation import Simulation
 from feelstream.world import Theta
@@ -59,13 +62,18 @@ class Run:
     seed: int
     rounds: pl.DataFrame
     devices: pl.DataFrame | None  # None at trace level `rounds`
-    about: dict[str, Any] = field(repr=False)  # what run.json holds
+    manifest: Manifest = field(repr=False)  # what run.json says
     directory: Path | None = field(default=None, repr=False)  # where it is kept, if it is
     theta: Theta | None = field(default=None, repr=False)  # θ(T+1) of a run that is not kept in a directory
 
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""
         return f"Run({self.scenario.policy.plugin_name()}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What run.json holds, as plain tables."""
+        return self.manifest.as_dict()
 
     def summary(self) -> pl.DataFrame:
         """One row: accuracy, energy against the budget, queue, and how many trained and transmitted."""
@@ -79,8 +87,12 @@ class Run:
         """The model after the last round."""
         if self.directory is None and self.theta is None:
             raise RunError("the run learned nothing (learning.engine = none), so it has no model")
-        theta = self.theta if self.theta is not None else read_model(self.directory or Path())
-        return FinalModel(self.scenario, theta, dataset_of)
+        if self.theta is not None:
+            return FinalModel(self.scenario, self.theta, dataset_of)
+        directory = self.directory or Path()
+        if MODEL in self.manifest.digests:
+            check_digest(directory / MODEL, self.manifest.digests[MODEL])
+        return FinalModel(self.scenario, read_model(directory), dataset_of)
 
     def to_pandas(self) -> Any:
         """The table of rounds as a pandas DataFrame."""
@@ -98,7 +110,7 @@ class Run:
             _write_tables(path, self.rounds, self.devices)
             if self.theta is not None:
                 write_model(path, self.theta)
-            write_json(path / "run.json", self.about)
+            self.manifest.completed(self.manifest.timings, _digests(path)).write(path)
         return path
 
 
@@ -114,7 +126,7 @@ def simulate(
 
     changes: of V, size or budget, each from a given round on.
     """
-    simulation, about = prepare(scenario, seed, threads, changes)
+    simulation, manifest = prepare(scenario, seed, threads, changes)
     start = perf_counter()
     rows = trace.Rows(full=scenario.trace.level == "full")
     taken: list[trace.Tables] = []
@@ -123,14 +135,13 @@ def simulate(
         if rows.many:
             taken.append(rows.take())
     taken.append(rows.take())
-    about |= {"status": "complete", "timings": _timings(simulation, start)}
     devices = [table for _, table in taken if table is not None]
     return Run(
         scenario,
-        about["seed"],
+        manifest.seed,
         trace.finish(pl.concat([table for table, _ in taken])),
         pl.concat(devices, rechunk=True) if devices else None,
-        about,
+        manifest.completed(_timings(simulation, start), {}),
         theta=model_of(simulation),
     )
 
@@ -165,7 +176,7 @@ def play_in(
     directory: str | Path,
     scenario: Scenario,
     seed: int,
-    prepare: Callable[[], tuple[Player, dict[str, Any]]],
+    prepare: Callable[[], tuple[Player, Manifest]],
     *,
     changes: Sequence[Change] = (),
     progress: Progress | None = None,
@@ -179,49 +190,65 @@ def play_in(
     to hold; it comes before run.json says that the run is complete, and again if it was cut short.
     """
     path = usable_directory(Path(directory))
-    with sole_writer(path):
+    with sole_writer(path) as lock:
         remove_temporaries(path)
-        about_file, progress_dir = path / "run.json", path / "progress"
-        stored = read_about(path) if about_file.exists() else None
+        progress_dir, full = path / "progress", scenario.trace.level == "full"
+        stored = Manifest.read(path) if (path / "run.json").exists() else None
         if stored is None and any(entry.name not in (".lock", "progress") for entry in path.iterdir()):
             raise RunError(f"{path} is not empty and not a run directory; choose another")
-        if stored is not None and stored["status"] == "complete":
+        if stored is not None and stored.complete:
             settings = scenario.as_dict()
             wanted = {"seed": seed, "scenario": settings, "files": named_files(settings)}
             check_same_run(path, stored, wanted | _noted(scenario, changes))
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return _read(path, scenario, stored)
-        player, about = prepare()
+        player, manifest = prepare()
         if stored is not None:
-            check_same_run(path, stored, about)
+            check_same_run(path, stored, manifest.as_dict())
         else:
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died before it wrote run.json
-            write_json(about_file, about)
+            manifest.write(path)
         progress_dir.mkdir(exist_ok=True)
         remove_temporaries(progress_dir)
-        checkpoint = Checkpoint(progress_dir, full=scenario.trace.level == "full")
+        checkpoint = Checkpoint(progress_dir, manifest.identity, full)
         checkpoint.restore(player)
         if player.round and resumed:
             resumed(player.round)
 
         start = perf_counter()
-        rows = trace.Rows(full=scenario.trace.level == "full")
-        _play(player, rows, checkpoint, progress, checkpoint_s)
+        _play(player, trace.Rows(full), checkpoint, lock, progress, checkpoint_s)
         rounds, devices = checkpoint.tables()
+        if not trace.is_whole(rounds, devices, scenario.system.rounds, scenario.system.devices):
+            raise RunError(
+                f"the rows in {progress_dir} are not those of all rounds from 1 to {scenario.system.rounds}, "
+                "as if two processes had written them; remove it to play the run from its start"
+            )
         rounds = trace.finish(rounds)
         _write_tables(path, rounds, devices)
         if (theta := model_of(player)) is not None:
             write_model(path, theta)
         if finish:
             finish(path)
-        about |= {"status": "complete", "timings": _timings(player, start)}
-        write_json(about_file, about)
+        lock.check()
+        manifest = manifest.completed(_timings(player, start), _digests(path))
+        manifest.write(path)
         shutil.rmtree(progress_dir)
-    return Run(scenario, about["seed"], rounds, devices, about, path)
+    return Run(scenario, manifest.seed, rounds, devices, manifest, path)
+
+
+def _digests(path: Path) -> dict[str, str]:
+    """SHA-256 of every file of a run but run.json."""
+    files = (entry for entry in sorted(path.iterdir()) if entry.is_file() and entry.name[0] != ".")
+    return {file.name: digest_of(file) for file in files if file.name != "run.json"}
 
 
 def _play(
-    player: Player, rows: trace.Rows, checkpoint: Checkpoint, progress: Progress | None, checkpoint_s: float | None
+    player: Player,
+    rows: trace.Rows,
+    checkpoint: Checkpoint,
+    lock: Lock,
+    progress: Progress | None,
+    checkpoint_s: float | None,
 ) -> None:
     """All rounds that are left, with a checkpoint every now and then and one after the last."""
     pause, last = CHECKPOINT_SECONDS if checkpoint_s is None else checkpoint_s, perf_counter()
@@ -230,6 +257,7 @@ def _play(
         over = player.round == player.scenario.system.rounds
         if over or rows.many or perf_counter() - last >= pause:
             begun = perf_counter()
+            lock.check()
             checkpoint.save(rows.take(), player)
             last = perf_counter()
             if checkpoint_s is None:
@@ -244,17 +272,23 @@ def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
 
 
 def read(directory: str | Path) -> Run:
-    """A finished run from its directory."""
+    """A finished run from its directory; nothing that its files name is imported."""
     path = Path(directory)
-    about = read_about(path)
-    if about["status"] != "complete":
+    manifest = Manifest.read(path)
+    if not manifest.complete:
         raise RunError(f"{path} holds an unfinished run; give the same command again to finish it")
-    return _read(path, from_dict(about["scenario"]), about)
+    return _read(path, stored_scenario(manifest.scenario, path / "run.json"), manifest)
 
 
-def _read(path: Path, scenario: Scenario, about: dict[str, Any]) -> Run:
-    devices = read_table(path / "devices.parquet") if scenario.trace.level == "full" else None
-    return Run(scenario, about["seed"], read_table(path / "rounds.parquet"), devices, about, path)
+def read_stored(path: Path, name: str, manifest: Manifest, columns: list[str] | None = None) -> pl.DataFrame:
+    """A table of a complete run, which must be the one that was written."""
+    check_digest(path / name, manifest.digests.get(name))
+    return read_table(path / name, columns)
+
+
+def _read(path: Path, scenario: Scenario, manifest: Manifest) -> Run:
+    devices = read_stored(path, "devices.parquet", manifest) if scenario.trace.level == "full" else None
+    return Run(scenario, manifest.seed, read_stored(path, "rounds.parquet", manifest), devices, manifest, path)
 
 
 def dataset_of(scenario: Scenario) -> Dataset:
@@ -272,7 +306,7 @@ def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dat
 
 def prepare(
     scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change] = ()
-) -> tuple[ChangingSimulation, dict[str, Any]]:
+) -> tuple[ChangingSimulation, Manifest]:
     """A simulation before its first round, and what run.json is to say of it."""
     changes = in_order(scenario, changes)
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
@@ -281,8 +315,15 @@ def prepare(
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording)
-    about = describe(scenario, seed, dataset, learner) | _noted(scenario, changes)
-    return ChangingSimulation(simulation, changes), about
+    engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
+    data = {
+        "name": dataset.name,
+        "digest": dataset.digest,
+        "classes": dataset.classes,
+        "samples": len(dataset.train_labels),
+    }
+    noted = _noted(scenario, changes)
+    return ChangingSimulation(simulation, changes), Manifest.begin(scenario, seed, engine=engine, data=data, **noted)
 
 
 def _noted(scenario: Scenario, changes: Sequence[Change]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import tomlkit
 from pydantic import BaseModel
 from tomlkit.items import Table
 
-from feelstream.errors import ScenarioError
-from feelstream.plugins import Plugin, did_you_mean
+from feelstream.errors import RunError, ScenarioError
+from feelstream.plugins import STORED, Plugin, did_you_mean
 from feelstream.scenario.overrides import AnyOverride, overridden
 from feelstream.scenario.settings import Scenario
 
@@ -69,6 +69,16 @@ def load(source: str | Path, overrides: Iterable[AnyOverride] = ()) -> Scenario:
 def from_dict(table: Mapping[str, Any], overrides: Iterable[AnyOverride] = ()) -> Scenario:
     """A scenario from nested tables; every problem becomes one sentence that names the field."""
     return Scenario.of(overridden(table, overrides, Scenario))
+
+
+def stored_scenario(table: Mapping[str, Any], where: Path) -> Scenario:
+    """The scenario that a stored file holds. Reading runs no code: what is not ours is kept by name and fields alone,
+    as settings that can be shown, compared and stored, and only refuse to be played (`plugins.Inert`).
+    """
+    try:
+        return Scenario.of(table, STORED)
+    except ScenarioError as problem:
+        raise RunError(f"{where} is damaged: {problem}") from problem
 
 
 def to_toml(scenario: Scenario, heading: str = "") -> str:

@@ -22,11 +22,12 @@ from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.plugins import (
     Count,
+    Inert,
     Magnitude,
     NonNegative,
     Plugin,
+    PluginRegistry,
     Positive,
-    Registry,
     Settings,
     did_you_mean,
     from_table,
@@ -110,7 +111,7 @@ def _check_ordered(field: str, pair: tuple[float, float]) -> None:
         raise ValueError(f"{field}: must be [lowest, highest], but {pair[0]:g} > {pair[1]:g}")
 
 
-def _table(registry: Registry[type[Plugin]], default: type[Plugin]) -> BeforeValidator:
+def _table(registry: PluginRegistry, default: type[Plugin]) -> BeforeValidator:
     return BeforeValidator(from_table(registry, default))
 
 
@@ -193,6 +194,8 @@ class Scenario(Settings):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         """What no single field can tell: the schedule fits the devices and the update fits the round."""
+        if isinstance(self.policy, Inert):  # what it plans for is not known; it was checked before the run was played
+            return self
         if self.policy.size > self.system.devices:
             raise ScenarioError(
                 f"policy.size: must be at most system.devices = {self.system.devices}, not {self.policy.size}"
@@ -230,10 +233,13 @@ class Scenario(Settings):
             )
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> Self:
-        """A scenario from nested tables; every problem becomes one sentence that names the field."""
+    def of(cls, table: Mapping[str, Any], context: dict[str, Any] | None = None) -> Self:
+        """A scenario from nested tables; every problem becomes one sentence that names the field.
+
+        context: `plugins.STORED` if the tables were read from a stored run, which may name no code to import.
+        """
         try:
-            return cls.model_validate(table)
+            return cls.model_validate(table, context=context)
         except ValidationError as problem:
             raise ScenarioError(explain(problem, model=cls)) from problem
 

@@ -63,7 +63,7 @@ class LiveLane:
         self.label, self.scenario, self.seed = label, scenario, seed
         self.changes = in_order(scenario, changes)
         with LOADING:
-            self._player, self.about = prepare(scenario, seed, None, self.changes)
+            self._player, _ = prepare(scenario, seed, None, self.changes)
         self.rows: list[dict[str, Any]] = []
         self.schedule: list[tuple[int, int, bool]] = []
         self._views: dict[int, RoundView] = {}
@@ -142,7 +142,6 @@ class StoredLane:
         self.label, self.scenario, self.seed = label, run.scenario, run.seed
         self.changes = from_list(run.about.get("changes") or [])
         self.rows = run.rounds.to_dicts()
-        self.about = run.about
         chosen = None if run.devices is None else run.devices.filter("scheduled")
         self.schedule = [] if chosen is None else chosen.select("round", "device", "transmitted").rows()
         self._devices = None if run.devices is None else run.devices.partition_by("round", as_dict=True)

@@ -23,6 +23,7 @@ ABSOLUTE = 1e-30
 class Stage(IntEnum):
     """The stages of a round, in the order in which a mistake would spread."""
 
+    FILES = -1
     INPUTS = 0
     FEASIBLE = 1
     IMPORTANCE = 2
@@ -37,6 +38,7 @@ class Stage(IntEnum):
 
 
 CHECK_NAMES = {
+    Stage.FILES: "files by SHA-256",
     Stage.INPUTS: "inputs",
     Stage.FEASIBLE: "feasible set",
     Stage.IMPORTANCE: "importance",
@@ -83,6 +85,7 @@ class Report:
     path: str
     checks: list[Check]
     disagreement: Disagreement | None = None
+    not_checked: list[str] = field(default_factory=list)  # what the files alone cannot tell
 
     @property
     def ok(self) -> bool:
@@ -95,6 +98,7 @@ class Report:
             "ok": self.ok,
             "path": self.path,
             "checks": [check._asdict() for check in self.checks],
+            "not_checked": self.not_checked,
             "disagreement": None
             if found is None
             else {name: _for_json(value) for name, value in asdict(found).items()},
@@ -110,7 +114,8 @@ class Report:
             for check in self.checks
         ]
         if self.disagreement is None:
-            return "\n".join([f"{self.path}: every stored value agrees", *lines])
+            lines += [f"  not checked: {what}" for what in self.not_checked]
+            return "\n".join([f"{self.path}: every stored value that can be recomputed agrees", *lines])
         return "\n".join([f"{self.path}: DISAGREES", *lines, f"first disagreement: {self.disagreement}"])
 
 

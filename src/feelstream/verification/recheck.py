@@ -13,11 +13,13 @@ from feelstream.verification.energy import check_queues
 from feelstream.verification.findings import Findings, Report, Stage
 from feelstream.verification.importance import check_feasible, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
+from feelstream.verification.intact import check_files
 from feelstream.verification.reading import Block, Table, read_blocks, read_rounds
-from feelstream.verification.settings import Settings, read_settings
+from feelstream.verification.settings import OUR_POLICIES, Settings, read_settings
 from feelstream.verification.totals import check_counts, check_rounds, check_totals
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
 
+TABLES = {"full": ("rounds.parquet", "devices.parquet"), "rounds": ("rounds.parquet",)}
 NOT_STORED = "not re-checked: trace level rounds stores no devices"
 
 
@@ -28,8 +30,9 @@ def verify(path: str | PathLike[str]) -> Report:
     """
     directory = Path(path)
     settings = read_settings(directory)
+    files = check_files(directory, TABLES[settings.trace_level])
     rounds = read_rounds(directory, settings)
-    found = Findings()
+    found = Findings({Stage.FILES: files})
     # What is wrong in the files may well be 0/0 here; it is reported as a disagreement, not as a warning.
     with np.errstate(all="ignore"):
         if settings.trace_level == "full":
@@ -39,10 +42,27 @@ def verify(path: str | PathLike[str]) -> Report:
                 part = _rows(rounds, phase.first, phase.end)
                 rules_for(settings.policy).planned(found, phase.settings, part, part["scheduled"])
             check_counts(found, settings, rounds)
-            found.notes.update({stage: NOT_STORED for stage in Stage if stage not in (Stage.INPUTS, Stage.ROUND)})
+            found.notes.update(
+                {stage: NOT_STORED for stage in Stage if stage not in (Stage.FILES, Stage.INPUTS, Stage.ROUND)}
+            )
         check_round_inputs(found, rounds)
         check_rounds(found, settings, rounds)
-    return Report(str(directory), found.checks(), found.first)
+    return Report(str(directory), found.checks(), found.first, _not_checked(settings))
+
+
+def _not_checked(s: Settings) -> list[str]:
+    """What no computation from the stored files can tell."""
+    full = s.trace_level == "full"
+    policy = "user's own policy" if s.policy not in OUR_POLICIES else "policy"
+    return [
+        *(["accuracy and loss, beyond their range and the rounds they belong to"] if s.learns else []),
+        "the draws: frequencies, gains and arrivals, beyond their range and what follows from them"
+        if full
+        else "everything about single devices, since trace level rounds stores none",
+        *([f"the choices of the {policy}, beyond what every policy must obey"] if policy != "policy" else []),
+        *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
+        "that run.json was not rewritten together with the tables",
+    ]
 
 
 def _check_devices(found: Findings, s: Settings, directory: Path, rounds: Table) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
+from feelstream.verification.intact import read_sealed
 
 FORMAT = 2
 CONTROLLED_OCEAN = "ocean with power control"
@@ -142,13 +142,7 @@ def read_settings(directory: Path) -> Settings:
     path = directory / "run.json"
     if not directory.is_dir():
         raise RunError(f"{directory} is not a run directory: there is no such directory.")
-    try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RunError(f"{directory} is not a run directory: it has no run.json.") from None
-    except (OSError, ValueError):
-        raise RunError(f"{path} is damaged: it cannot be read as JSON.") from None
-    root = _Section(tree)
+    root = _Section(read_sealed(path))
     if root["format"].tree != FORMAT:
         raise RunError(f"{path} has format {root['format'].tree!r}, but this version can verify only format {FORMAT}.")
     if root["status"].tree != "complete":
