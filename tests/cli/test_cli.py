@@ -83,7 +83,7 @@ def test_verify_finds_a_changed_value(feelstream: Command) -> None:
 def test_verify_can_play_the_run_again(feelstream: Command) -> None:
     feelstream("run", "tiny", *QUICK, "--out", "a")
     code, out, _ = feelstream("verify", "a", "--replay")
-    assert (code, "rounds.parquet and devices.parquet are the same bytes" in " ".join(out.split())) == (0, True)
+    assert (code, "devices.parquet and rounds.parquet are the same bytes" in " ".join(out.split())) == (0, True)
     run = fs.read("a")
     assert run.devices is not None
     idle = (~run.devices["scheduled"]).arg_true()[0]  # nothing follows from the channel of who does not send
