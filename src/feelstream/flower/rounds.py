@@ -28,7 +28,6 @@ from feelstream.run import play_in
 from feelstream.run.files import write_atomically
 from feelstream.run.manifest import Manifest
 from feelstream.scheduling import RoundRecord
-from feelstream.version import __version__
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
