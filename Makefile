@@ -6,7 +6,7 @@ SEEDS  ?= 4
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test lint clean sanitize compilers arm wheels
+.PHONY: run test lint docs clean sanitize compilers arm wheels
 
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
@@ -19,6 +19,10 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
+
+# The site, in site/index.html; its notebooks are run, and a broken link or formula stops the build.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "feelstream needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
@@ -83,5 +87,9 @@ wheels:
 	build/wheels/empty/bin/pip install --quiet --disable-pip-version-check dist/*.whl
 	$(PYTHON) tests/native/try_wheel.py build/wheels/empty
 
+$(VENV)/.installed-docs: $(VENV)/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[docs]'
+	touch $@ $(VENV)/.installed
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist site

@@ -52,7 +52,7 @@ def page() -> str:
             parts.append(_named_table(section))
             continue
         model: Any = field.annotation
-        parts.append(f"## [{section}]\n\n{_rows(model)}")
+        parts.append(f"## [{section}]\n\n{rows(model)}")
         parts += [_named_table(name) for name in TABLES if name.startswith(f"{section}.")]
     listed = "\n".join(f"| `{name}` | {about} |" for name, about in presets().items())
     parts.append(f"## Presets\n\n| preset | what it is |\n|---|---|\n{listed}\n")
@@ -69,11 +69,11 @@ def _named_table(name: str) -> str:
     ]
     for tag, plugin in registry.ours.items():
         described = " ".join((plugin.__doc__ or "").split("\n\n")[0].split())
-        lines += ["", f"### `{tag}`", "", described, "", _rows(plugin)]
+        lines += ["", f"### `{tag}`", "", described, "", rows(plugin)]
     return "\n".join(lines)
 
 
-def _rows(model: type[BaseModel]) -> str:
+def rows(model: type[BaseModel]) -> str:
     rows = [
         f"| `{name}` | {_default(field.default)} | {(field.description or '').replace('|', chr(92) + '|')} |"
         for name, field in model.model_fields.items()

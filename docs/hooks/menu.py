@@ -1,0 +1,23 @@
+"""A page that the menu in mkdocs.yml does not name is shown under "More", so that none can be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mkdocs.structure.files import Files
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    listed = set(targets(config.nav))
+    if more := sorted(page.src_uri for page in files.documentation_pages() if page.src_uri not in listed):
+        config.nav.append({"More": more})
+    return files
+
+
+def targets(menu: Any) -> Iterator[str]:
+    if isinstance(menu, str):
+        yield menu
+    else:
+        for entry in menu.values() if isinstance(menu, dict) else menu:
+            yield from targets(entry)

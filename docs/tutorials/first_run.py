@@ -1,0 +1,83 @@
+# %% [markdown]
+# # The first run
+#
+# A scenario says everything about a run: how many devices and rounds, the CPU and radio model, the data and how it arrives, the
+# scheduling policy, the model that is trained. `tiny` comes with the package and takes a second.
+
+# %%
+import feelstream as fs
+
+scenario = fs.preset("tiny")
+print(scenario.policy)
+print(scenario.system)
+
+# %% [markdown]
+# `simulate` plays it. With the same seed it gives the same bytes, on any number of cores.
+
+# %%
+run = fs.simulate(scenario, seed=0)
+run
+
+# %% [markdown]
+# ## What happened, round by round
+#
+# `run.rounds` has one row per round. Energies are in joules, averaged over all devices, those that rested included;
+# `energy_mean_cum_j` is the average over the rounds so far, which the budget is compared with.
+
+# %%
+run.rounds.select("round", "feasible", "scheduled", "transmitted", "energy_mean_cum_j", "queue_mean_j", "accuracy")
+
+# %% [markdown]
+# The energy is far above the budget of 0.5 mJ. That is no bug: with the paper's constants no schedule of exactly two devices a round can keep
+# that budget, and the queues grow. [Choosing V for a budget](tune_v.md) shows what keeps it.
+#
+# ## Who was scheduled, and why
+#
+# `run.devices` has one row per device and round, with all that the decision was made of. The policy took the two feasible devices
+# with the least score
+#
+# $$ \text{score}_k = Q_k \tilde E_k - V I_k . $$
+
+# %%
+import polars as pl
+
+second = run.devices.filter(pl.col("round") == 2).sort("score")
+second.select("device", "f_hz", "fresh", "queue_j", "importance", "score", "scheduled", "transmitted")
+
+# %% [markdown]
+# A device without a score was not feasible: its CPU was too slow to compute and transmit within the round.
+#
+# Where did the energy go? Almost all of it into computing:
+
+# %%
+run.devices.select(pl.col("e_cmp_j", "e_tr_j").sum())
+
+# %% [markdown]
+# ## Keep it, and check it
+#
+# A run can be kept in a directory. `verify` then recomputes every value from the files alone, with code that shares no formula with the
+# simulator.
+
+# %%
+run.save("runs/first")
+print(fs.verify("runs/first"))
+
+# %% [markdown]
+# ## The trained model
+#
+# The model after the last round is part of the run.
+
+# %%
+model = run.model()
+model
+
+# %% [markdown]
+# ## Another policy
+#
+# `with_` changes fields by name, and checks them.
+
+# %%
+fs.simulate(scenario.with_(policy="random"), seed=0).summary()
+
+# %% [markdown]
+# One run of each says little: [the next tutorial](compare_policies.md) compares policies properly.

@@ -1,0 +1,101 @@
+"""Every block of Python, and every command in a block of bash, runs as it stands, from top to bottom of its page."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import DOCS, PAGES, ROOT, Block, blocks
+
+import feelstream as fs
+from feelstream.cli import main
+
+WITH_CODE = [page for page in PAGES if blocks(page)]
+NEEDS = {"README.md": ["mnist"], "docs/how-to/budget.md": ["mnist"]}  # paper-iid; marks by page
+
+
+def of_extending(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """That page shows its examples without their imports, and says so."""
+    import numpy as np
+    from pydantic import Field
+
+    from feelstream.data.streaming.arrivals import EndlessArrivals
+
+    return {"np": np, "Field": Field, "Policy": fs.Policy, "Decision": fs.Decision, "EndlessArrivals": EndlessArrivals}
+
+
+def of_deployment(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Half of an app: the rest of it (a grid, a model) is the reader's own."""
+    pytest.importorskip("flwr")
+    from flwr.clientapp import ClientApp
+
+    from feelstream.flower import Scheduled
+
+    Path("my-devices.toml").write_text(fs.to_toml(fs.preset("tiny")))
+    patch.setattr(Scheduled, "start", lambda self, grid, arrays, **options: None)
+    return {"app": ClientApp(), "grid": None, "arrays": None, "evaluate": None}
+
+
+BEFORE: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
+    "docs/extending.md": of_extending,
+    "docs/deployment.md": of_deployment,
+}
+
+
+def named(page: Path) -> Any:
+    name = str(page.relative_to(ROOT))
+    return pytest.param(page, id=name, marks=[getattr(pytest.mark, mark) for mark in NEEDS.get(name, [])])
+
+
+@pytest.mark.parametrize("page", [named(page) for page in WITH_CODE])
+def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = str(page.relative_to(ROOT))
+    if "from torch" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"} | BEFORE.get(name, lambda patch: {})(monkeypatch)
+    for block in blocks(page):
+        if block.file:
+            Path(block.file).write_text(block.text)
+        if block.language == "python":
+            at_its_line = "\n" * (block.line - 1) + block.text
+            exec(compile(at_its_line, name, "exec"), names)
+        else:
+            run_commands(block, name, monkeypatch)
+
+
+def run_commands(block: Block, name: str, patch: pytest.MonkeyPatch) -> None:
+    """Lines `feelstream … [> file]`, in this process."""
+    for line in block.text.splitlines():
+        words = shlex.split(line, comments=True)
+        assert words[0] == "feelstream", f"{name}: blocks of bash hold commands of feelstream, not: {line}"
+        command, _, to = " ".join(map(shlex.quote, words)).partition(" '>' ")
+        patch.setattr(sys, "argv", shlex.split(command))
+        with open(to or os.devnull, "w") as file, redirect_stdout(file), pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code, f"{name}: {line}"
+
+
+def test_the_own_model_on_the_page_of_data_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    pytest.importorskip("torch")
+    stream, model = (block.text for block in blocks(DOCS / "data.md") if block.language == "python")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(stream, "data.md", "exec"), {})
+    assert float(capsys.readouterr().out) > 0.5  # three classes: chance is 0.33
+    Path("net.py").write_text(model)
+    overrides = ["data.dataset=waves.npz", "learning.model=net.py:Net", "system.rounds=4"]
+    assert fs.simulate(fs.preset("tiny", overrides)).about["engine"]["name"] == "torch"
+
+
+def test_the_policy_of_the_readme_schedules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = blocks(ROOT / "README.md")[-1].text
+    monkeypatch.chdir(tmp_path)
+    Path("my_policy.py").write_text(policy)
+    run = fs.simulate(fs.preset("tiny", ["policy.name=my_policy.py:MostData", "learning.engine=none"]))
+    assert run.rounds["scheduled"].sum() > 0

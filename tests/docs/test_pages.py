@@ -1,0 +1,49 @@
+"""The pages say what the program does: generated ones are its own, links lead somewhere, and so does the menu."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from pages import DOCS, PAGES, ROOT, TUTORIALS
+
+from feelstream.policies import POLICIES
+
+MADE_BY_THE_SITE = {f"tutorials/{script.stem}.md" for script in TUTORIALS} | {
+    "reference/policies.md",
+    "reference/command-line.md",
+}
+
+
+def test_the_page_of_fields_is_that_of_the_settings() -> None:
+    spec = importlib.util.spec_from_file_location("make_scenario", DOCS / "make_scenario.py")
+    assert spec is not None
+    assert spec.loader is not None
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    stale = "docs/scenario.md is stale; run python docs/make_scenario.py"
+    assert (DOCS / "scenario.md").read_text(encoding="utf-8") == maker.page(), stale
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    missing = [target for target in targets if "://" not in target and not _exists(page.parent / target)]
+    assert missing == []
+
+
+def _exists(target: Path) -> bool:
+    made = target.resolve().is_relative_to(DOCS) and str(target.resolve().relative_to(DOCS)) in MADE_BY_THE_SITE
+    return made or target.exists()
+
+
+def test_the_catalogue_names_every_policy() -> None:
+    page = (DOCS / "policies.md").read_text(encoding="utf-8")
+    assert [name for name in POLICIES.ours if f"`{name}`" not in page] == []
+
+
+def test_the_menu_names_pages_that_exist() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    assert [page for page in re.findall(r"[\w/-]+\.md", menu) if not _exists(DOCS / page)] == []
