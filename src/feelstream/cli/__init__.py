@@ -11,7 +11,7 @@ from rich.logging import RichHandler
 from typer.main import get_command
 from typer.models import ArgumentInfo
 
-from feelstream.cli import catalogue, check, compare, flower, leaderboard, multiverse, reproduce, run, studio
+from feelstream.cli import catalogue, check, compare, flower, leaderboard, multiverse, reproduce, run, studio, tune
 from feelstream.cli.common import err, out
 from feelstream.errors import FeelstreamError
 from feelstream.version import __version__
@@ -22,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (run, compare, leaderboard, reproduce, multiverse, catalogue, check, flower, studio):
+for commands in (run, compare, leaderboard, tune, reproduce, multiverse, catalogue, check, flower, studio):
     app.add_typer(commands.app)
 
 UsageError: Any = typer.BadParameter.__base__  # typer shows no other way to it

@@ -33,6 +33,7 @@ BOARD: dict[str, tuple[str, ...]] = {
 ELIGIBLE = ("any", "with_data")
 # Entered beside every policy as it comes; K stands for the number of devices.
 VARIANTS = (
+    "lyapunov(V=auto,cardinality=cap)",
     "oort(alpha=0.0)",
     "best_channel(gain=oracle)",
     "proportional_fair(gain=oracle)",

@@ -6,9 +6,9 @@ of its values meet the same worlds, seed by seed, so that their differences are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, isfinite, log
+from math import exp, log
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,8 @@ import polars as pl
 from feelstream.errors import ScenarioError
 from feelstream.experiment import leaderboard
 from feelstream.experiment.plan import Arm, Plan
-from feelstream.experiment.statistics import Interval, interval
+from feelstream.experiment.statistics import Interval, interval, per_run
+from feelstream.experiment.store import Results
 from feelstream.run import simulate
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict, load
@@ -106,44 +107,49 @@ class Trade:
 
     weight: float
     energy_j: Interval  # per device and round
-    worst_over_budget: Interval  # of the devices the one with the greatest mean energy over its budget
     importance: Interval  # scheduled per round
     queue_j: Interval  # mean over devices, at the end
     accuracy: Interval | None  # over the last fifth of the run; None without learning
 
 
 def tuning_plan(scenario: Scenario, weights: Sequence[float], seeds: Sequence[int], learn: bool) -> Plan:
-    """An arm for each weight."""
-    if not learn:
-        scenario = from_dict(scenario.as_dict(), ["learning.engine=none"])
+    """An arm for each weight, in ascending order; without learning where that is not asked for."""
     field = weight_of(scenario)
-    arms = tuple(Arm(f"{field}={weight:g}", with_weight(scenario, weight)) for weight in sorted(set(weights)))
-    return Plan("tune", arms, tuple(seeds))
+    scenario = scenario if learn else schedule_only(scenario)
+    return Plan("tune", tuple(Arm(f"{field}={w:g}", with_weight(scenario, w)) for w in sorted(set(weights))), seeds)
 
 
-def recommended(
-    trades: Sequence[Trade], more_is_cheaper: bool, keeps: Callable[[Trade], bool]
-) -> tuple[Trade | None, Trade]:
-    """(the weight that asks for most importance and still keeps the budget, None where none does; the cheapest)."""
-    ordered = sorted(trades, key=lambda trade: trade.weight, reverse=more_is_cheaper)
-    kept: Trade | None = None
-    for trade in ordered:  # from the cheapest on, and no further than the first that fails
-        if not keeps(trade):
+def trades(results: Results) -> list[Trade]:
+    """One entry per weight whose runs finished, in the order of the plan."""
+    runs, found = per_run(results.rounds()), []
+    importance = results.rounds().group_by("arm", "seed").agg(pl.col("importance_sum").mean())
+    for arm in results.plan.arms:
+        own = runs.filter(arm=arm.label)
+        if own.is_empty():
+            continue
+        accuracy = own["late_accuracy"].drop_nulls()
+        found.append(
+            Trade(
+                float(getattr(arm.scenario.policy, weight_of(arm.scenario) or "")),
+                interval(own["energy_j"]),
+                interval(importance.filter(arm=arm.label)["importance_sum"]),
+                interval(own["queue_j"]),
+                interval(accuracy) if len(accuracy) else None,
+            )
+        )
+    return found
+
+
+def keeps(trade: Trade, budget_j: float) -> bool:
+    """Whether the energy is within the budget with the upper end of its interval, or its mean where there is none."""
+    return (trade.energy_j.mean if trade.energy_j.high is None else trade.energy_j.high) <= budget_j
+
+
+def recommended(found: Sequence[Trade], budget_j: float, more_is_cheaper: bool) -> Trade | None:
+    """The weight that asks for most and still keeps the budget, as do all that ask for less; None where none does."""
+    best: Trade | None = None
+    for trade in sorted(found, key=lambda trade: trade.weight, reverse=more_is_cheaper):
+        if not keeps(trade, budget_j):
             break
-        kept = trade
-    return kept, min(trades, key=lambda trade: trade.energy_j.mean)
-
-
-def trade_off(
-    weight: float, rounds: Sequence[pl.DataFrame], over_budget: Sequence[float], late: Sequence[float] | None
-) -> Trade:
-    """One weight's runs, one table of rounds and one worst ratio per seed, as intervals."""
-    last = [table.row(-1, named=True) for table in rounds]
-    return Trade(
-        weight,
-        interval([row["energy_mean_cum_j"] for row in last]),
-        interval([value for value in over_budget if isfinite(value)]),
-        interval([float(table["importance_sum"].mean() or 0.0) for table in rounds]),  # type: ignore[arg-type]
-        interval([row["queue_mean_j"] for row in last]),
-        interval(late) if late else None,
-    )
+        best = trade
+    return best

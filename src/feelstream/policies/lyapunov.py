@@ -3,7 +3,8 @@
     score_k = Q_k E~_k(n) − V I_k,        Π* = argmin over Π ⊆ Π_f(n) of Σ_{k∈Π} score_k
 
 Q_k is the virtual energy queue: how far a device is ahead of its budget. I_k is the importance of its fresh
-data. V says how much energy importance may cost; V = ∞ is blind to energy.
+data. V says how much energy importance may cost; V = ∞ is blind to energy, and V = "auto" follows from the budget, with
+a queue for the whole fleet that prices energy from the first round on (backlog.py).
 
 Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
 ICASSP 2023, arXiv:2305.01238, Algorithm 1.
@@ -11,15 +12,16 @@ ICASSP 2023, arXiv:2305.01238, Algorithm 1.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Reals
 from feelstream.model.importance import MetricName, importance_of
-from feelstream.plugins import Magnitude
-from feelstream.policies.base import Decision, Observation, Policy, RoundPlan, State, lowest
+from feelstream.model.system import System
+from feelstream.policies.backlog import Weight, backlog_j, first_backlog_j, next_backlog_j, weight_j2
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State, lowest
 
 
 class Lyapunov(Policy):
@@ -27,8 +29,8 @@ class Lyapunov(Policy):
 
     tag: ClassVar[str] = "lyapunov"
 
-    V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
-        default=0.05, description="weight of importance against energy, J²; > 0, inf ignores energy"
+    V: Weight = Field(
+        default=0.05, description="weight of importance against energy, J²; > 0; inf ignores energy; auto: by budget"
     )
     cardinality: Literal["exact", "cap", "free"] = Field(
         default="exact",
@@ -40,19 +42,32 @@ class Lyapunov(Policy):
     def smallest_plan(self) -> int:
         return 1 if self.cardinality == "free" else self.size
 
-    def score(self, observation: Observation, plan: RoundPlan) -> tuple[Reals, Reals]:
-        """(importance, score) of every device when plan.n devices share the band."""
+    def score(self, observation: Observation, plan: RoundPlan, state: State | None = None) -> tuple[Reals, Reals]:
+        """(importance, score) of every device when plan.n devices share the band; the state matters to auto only."""
         importance = importance_of(self.metric, plan.amount, observation.dissimilarity)
-        if np.isinf(self.V):
+        queue_j, V = observation.queue_j, self.V
+        if V == "auto":
+            queue_j = queue_j + backlog_j(state or {}, observation.system, self.size)
+            V = weight_j2(observation.system, self.size)
+        if np.isinf(V):
             return importance, -importance
-        return importance, observation.queue_j * plan.energy_j - self.V * importance
+        return importance, queue_j * plan.energy_j - V * importance
+
+    def init(self, system: System) -> State:
+        return {"backlog_j": np.array(first_backlog_j(system, self.size))} if self.V == "auto" else {}
+
+    def update(self, state: State, outcome: Outcome) -> State:
+        if self.V != "auto":
+            return state
+        backlog = backlog_j(state, outcome.observation.system, self.size)
+        return {"backlog_j": np.array(next_backlog_j(backlog, outcome))}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         sizes = range(self.size + 1) if self.cardinality == "free" else [self.size]
         best, least = None, np.inf
         for n in sizes:
             plan = observation.plan(n)
-            importance, score = self.score(observation, plan)
+            importance, score = self.score(observation, plan, state)
             candidates = plan.feasible & (score < 0) if self.cardinality == "cap" else plan.feasible
             if self.cardinality == "free":
                 if np.count_nonzero(candidates) < n:

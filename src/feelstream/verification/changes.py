@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from feelstream.verification.settings import Settings
+import numpy as np
+
+from feelstream.verification.findings import Array
+from feelstream.verification.settings import PLACES, Settings, place_j, with_weight
 
 
 class Phase(NamedTuple):
@@ -23,4 +27,21 @@ def phases(s: Settings) -> list[Phase]:
 
 
 def _in_force(s: Settings, round: int) -> Settings:
-    return replace(s, **{change.setting: change.value for change in s.changes if change.round <= round})
+    changed: dict[str, Any] = {change.setting: change.value for change in s.changes if change.round <= round}
+    if "V" in changed:
+        changed["auto"] = math.isnan(changed["V"])
+    return with_weight(replace(s, **changed))
+
+
+def with_backlog(s: Settings, energy_mean_j: Array) -> Settings:
+    """The same with the fleet's queue of every round [T], from what all devices spent together.
+
+    Z(1) = V·q0, the energy of PLACES places, in the first round with V = auto; then max(Z + ΣE − ΣE^avg, 0).
+    """
+    backlog, z = np.zeros(s.T), None
+    for first, end, part in phases(s):
+        for t in range(first, end) if part.auto else ():
+            z = PLACES * place_j(part) if z is None else z
+            backlog[t - 1] = z
+            z = max(z + float(energy_mean_j[t - 1]) * s.K - float(part.budget_j.sum()), 0.0)
+    return replace(s, backlog_j=backlog)

@@ -40,7 +40,7 @@ def check_lyapunov_score(found: Findings, s: Settings, block: Block, planned: Ar
     """score = Q E~(n) − V I, −I for infinite V; null outside the feasible set."""
     check_null_outside(found, Stage.SCORE, block, "score")
     score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], importance)
-    rule = "score = Q·E~(planned size) − V·importance, or −importance for infinite V"
+    rule = "score = Q·E~(planned size) − V·importance (V = auto: Q with the fleet's queue), −importance for infinite V"
     found.compare(
         Stage.SCORE,
         "score",
@@ -105,7 +105,8 @@ def scores_at(s: Settings, block: Block, n: Array | int, importance: Importance)
     V = s.V if s.V is not None else 0.0
     if math.isinf(V):
         return -importance.importance, importance.scale
-    energy = block["queue_j"] * surrogate_energy_j(s, block["f_hz"], block["beta"], n)
+    backlog = 0.0 if s.backlog_j is None else s.backlog_j[block.rounds - 1][:, None]
+    energy = (block["queue_j"] + backlog) * surrogate_energy_j(s, block["f_hz"], block["beta"], n)
     return energy - V * importance.importance, energy + V * importance.scale
 
 

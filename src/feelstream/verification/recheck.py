@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from feelstream.verification.changes import phases
+from feelstream.verification.changes import phases, with_backlog
 from feelstream.verification.decisions import rules_for
 from feelstream.verification.energy import check_queues
 from feelstream.verification.findings import Findings, Report, Stage
@@ -32,6 +32,7 @@ def verify(path: str | PathLike[str]) -> Report:
     settings = read_settings(directory)
     files = check_files(directory, TABLES[settings.trace_level])
     rounds = read_rounds(directory, settings)
+    settings = with_backlog(settings, np.nan_to_num(rounds["energy_mean_j"]))
     found = Findings({Stage.FILES: files})
     # What is wrong in the files may well be 0/0 here; it is reported as a disagreement, not as a warning.
     with np.errstate(all="ignore"):

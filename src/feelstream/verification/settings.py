@@ -14,6 +14,7 @@ from feelstream.verification.findings import Array
 from feelstream.verification.intact import read_sealed
 
 FORMAT = 2
+PLACES = 20.0  # energy of so many places that the fleet's queue starts at, under V = auto
 CONTROLLED_OCEAN = "ocean with power control"
 OUR_POLICIES = (
     "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
@@ -58,7 +59,8 @@ class Settings:
     buffer_capacity: int | None
     classes: int | None
     policy: str
-    V: float | None
+    V: float | None  # the number that it stands for, where it is auto
+    auto: bool  # V follows from budget and size, and the fleet has a queue of its own
     size: int | None
     cardinality: str | None
     metric: str  # "own": a user's function or policy, so importance is taken as stored
@@ -71,6 +73,7 @@ class Settings:
     trace_level: str
     deployed: bool  # real devices: what is not heard of them is not known
     changes: tuple[Change, ...] = ()  # by round
+    backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
 
 
 class _Section:
@@ -130,8 +133,8 @@ class _Section:
         return [_Section(value, f"{self.name}[{i}]") for i, value in enumerate(self.tree)]
 
     def weight(self) -> float:
-        """V: a number of at least 0, or the string "inf"."""
-        value = math.inf if self.tree == "inf" else self.number()
+        """V: a number of at least 0, or the string "inf"; NaN for "auto"."""
+        value = {"inf": math.inf, "auto": math.nan}.get(str(self.tree)) or self.number()
         if value < 0:
             raise RunError(f"run.json: {self.name} must be at least 0, not {value!r}.")
         return value
@@ -150,7 +153,7 @@ def read_settings(directory: Path) -> Settings:
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
     settings = _settings(root["scenario"], root.get("data"), deployed)
-    return replace(settings, changes=_changes(root.get("changes"), settings))
+    return replace(with_weight(settings), changes=_changes(root.get("changes"), settings))
 
 
 def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Settings:
@@ -167,6 +170,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
     metric = policy.get("metric")
     drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
     limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
+    V = policy["V"].weight() if drift_plus_penalty else None
     return Settings(
         K=K,
         T=system["rounds"].whole(),
@@ -192,7 +196,8 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         buffer_capacity=capacity.whole() if capacity else None,
         classes=classes.whole() if classes and isinstance(classes.tree, int) else None,
         policy=name,
-        V=policy["V"].weight() if drift_plus_penalty else None,
+        V=V,
+        auto=V is not None and math.isnan(V),
         size=policy["size"].whole(0) if name in OUR_POLICIES else None,
         cardinality=policy["cardinality"].one_of("exact", "cap", "free") if drift_plus_penalty else None,
         metric=_metric(name, metric),
@@ -205,6 +210,16 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
     )
+
+
+def with_weight(s: Settings) -> Settings:
+    """The same, with the number that V = auto stands for: PLACES·(ΣE^avg/size)²."""
+    return replace(s, V=PLACES * place_j(s) ** 2) if s.auto else s
+
+
+def place_j(s: Settings) -> float:
+    """What the budgets grant one of the places in a round."""
+    return float(s.budget_j.sum()) / max(s.size or 0, 1)
 
 
 def _budget(budget: _Section, K: int) -> Array:

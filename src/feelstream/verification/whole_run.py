@@ -20,11 +20,13 @@ class RunningTotals:
         self.energy_j, self.energy_max_j, self.queue_max_j = np.zeros(K), np.zeros(K), np.zeros(K)
         self.queue_max_round = np.ones(K, dtype=int)
         self.queue_end_j = np.zeros(K)
+        self.last_j = 0.0  # of all devices in the last round
         self.beta = np.ones(K)
 
     def add(self, block: Block) -> None:
         energy, queue = block["e_cmp_j"] + block["e_tr_j"], block["queue_next_j"]
         self.energy_j += energy.sum(axis=0)
+        self.last_j = float(energy[-1].sum())
         self.energy_max_j = np.maximum(self.energy_max_j, energy.max(axis=0))
         longest = queue.max(axis=0)
         grown = longest > self.queue_max_j
@@ -53,12 +55,25 @@ def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: A
         rule,
     )
     found.notes[Stage.WHOLE_RUN] = "mean energy against budget"
+    if s.auto and s.backlog_j is not None and not s.changes:
+        _check_fleet(found, s, run, float(s.backlog_j[-1] - s.backlog_j[0]))
+        found.notes[Stage.WHOLE_RUN] += ", of every device and of the fleet"
     V = max(math.inf if part.settings.V is None else part.settings.V for part in parts)
     if s.cardinality == "cap" and math.isfinite(V) and s.metric != "own":
         least_j = least_planned_energy_j(s, run.beta) if least_j is None else least_j
         budget_least_j = np.min([part.settings.budget_j for part in parts], axis=0)
         _check_queue_bound(found, s, run, V, least_j, budget_least_j)
         found.notes[Stage.WHOLE_RUN] += "; queue bound of cap, with the largest energy that occurred"
+
+
+def _check_fleet(found: Findings, s: Settings, run: RunningTotals, growth_j: float) -> None:
+    """ΣE ≤ (T−1)·ΣE^avg + Z(T) − Z(1) over all rounds but the last, which is not in the growth of Z either."""
+    spent, granted = float(run.energy_j.sum()) - run.last_j, (s.T - 1) * float(s.budget_j.sum())
+    over = np.array([not spent <= granted + growth_j + RELATIVE * (spent + granted + abs(growth_j))])
+    rule = "the fleet spends at most its budget plus the growth of its queue"
+    found.flag(
+        Stage.WHOLE_RUN, "energy_mean_j", np.array([s.T]), over, np.array([spent]), np.array([granted + growth_j]), rule
+    )
 
 
 def least_planned_energy_j(s: Settings, beta: Array) -> Array:
@@ -71,16 +86,16 @@ def least_planned_energy_j(s: Settings, beta: Array) -> Array:
 def _check_queue_bound(
     found: Findings, s: Settings, run: RunningTotals, V: float, least_j: Array, budget_j: Array
 ) -> None:
-    """Q_k ≤ V·I_max/E~_min + E_max − E^avg with I_max = K + 2.
+    """Q_k ≤ V·I_max/E~_min + max(E_max − E^avg, 0) with I_max = K + 2.
 
     A device is scheduled only while Q·E~ < V·I ≤ V·I_max, and then its queue grows by at most E_max − E^avg.
     V is the largest and E^avg [K] the least that was ever in force.
     E_max is the device's greatest energy in this run, which the argument above permits on every path.
     """
-    bound = np.maximum(V * (s.K + 2) / least_j + run.energy_max_j - budget_j, 0.0)
+    bound = V * (s.K + 2) / least_j + np.maximum(run.energy_max_j - budget_j, 0.0)
     for k in np.flatnonzero(~(run.queue_max_j <= bound * (1 + RELATIVE))):
         over = np.arange(s.K) == k
-        rule = "under cap, a queue is at most V·(K+2)/E~_min + E_max − budget"
+        rule = "under cap, a queue is at most V·(K+2)/E~_min + max(E_max − budget, 0)"
         when = run.queue_max_round[k : k + 1]
         found.flag(Stage.WHOLE_RUN, "queue_next_j", when, over[None], run.queue_max_j, bound, rule)
     found.counts[Stage.WHOLE_RUN] += s.K

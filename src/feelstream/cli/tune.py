@@ -1,0 +1,132 @@
+"""The command that finds the weight between energy and learning which a budget allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+import typer
+
+from feelstream.cli.common import ScenarioArgument, SetOption, out
+from feelstream.cli.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
+from feelstream.errors import ScenarioError
+from feelstream.experiment import tuning
+from feelstream.experiment.statistics import Interval
+from feelstream.run.files import write_atomically
+from feelstream.scenario.files import load
+
+app = typer.Typer()
+
+
+@app.command()
+def tune(
+    scenario: ScenarioArgument,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", help="Energy per device and round to keep, J; default: the scenario's own."),
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option("--horizon", min=1, help="Rounds over which to keep it; default: the scenario's.")
+    ] = None,
+    weights: Annotated[
+        str, typer.Option("--weights", metavar="LOW:HIGH:COUNT", help="Weights to try, evenly on a log scale.")
+    ] = "1e-7:1:15",
+    seeds: SeedsOption = 5,
+    seed_start: SeedStartOption = 1000,
+    learn: Annotated[bool, typer.Option("--learn", help="Train too, and show the accuracy of every weight.")] = False,
+    overrides: SetOption = None,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
+    directory: Annotated[
+        Path | None, typer.Option("--out", help="Directory of the results; default: results/tune-SCENARIO.")
+    ] = None,
+) -> None:
+    """Find the weight (V, or price) that asks for most importance and keeps an energy budget over a horizon.
+
+    Every weight meets the same worlds. What was played before is not played again.
+    """
+    changes = [*(overrides or ()), *([f"system.rounds={horizon}"] if horizon else [])]
+    chosen = load(scenario, changes)
+    field = tuning.weight_of(chosen)
+    if field is None:
+        tuning.with_weight(chosen, 1.0)  # says which policies have one
+    allowed = float(np.mean(chosen.system.energy_budget_j)) if budget is None else budget
+    if not 0 < allowed < float("inf"):
+        raise ScenarioError(f"--budget: must be a finite number of joules above 0, not {allowed:g}")
+    where = directory or Path("results") / f"tune-{Path(scenario).stem}"
+    plan = tuning.tuning_plan(chosen, _weights(weights), tuple(range(seed_start, seed_start + seeds)), learn)
+    results = play(plan, where, workers, dask)
+    found = tuning.trades(results)
+    _show(str(field), found, allowed)
+    write_atomically(where / "trade-off.csv", _table(str(field), found).write_csv)
+    from feelstream.report.drawing.figures import save
+    from feelstream.report.drawing.trade_off import trade_off_figure
+
+    pictures = where / "figures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    written = save(trade_off_figure(str(field), found, allowed), pictures, "trade-off")
+    best = tuning.recommended(found, allowed, more_is_cheaper=field == "price")
+    rounds, n = chosen.system.rounds, len(plan.seeds)
+    if best is not None:
+        low, high = best.energy_j.low, best.energy_j.high
+        sure = "" if low is None or high is None else f", 95 % interval {low * 1e3:.3g} to {high * 1e3:.3g}"
+        out.print(
+            f"policy.{field} = {best.weight:g}: the weight that asks for most importance and keeps {allowed * 1e3:g} "
+            f"mJ per device and round over {rounds} rounds; spent: {best.energy_j.mean * 1e3:.3g} mJ{sure}, {n} seeds",
+            style="bold", markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+    elif found:
+        least = min(found, key=lambda trade: trade.energy_j.mean)
+        out.print(
+            f"no weight keeps {allowed * 1e3:g} mJ per device and round over {rounds} rounds; the cheapest, "
+            f"policy.{field} = {least.weight:g}, spends {least.energy_j.mean * 1e3:.3g} mJ (cardinality cap or free "
+            "may schedule fewer devices)",
+            style="bold", markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+    for path in (where / "trade-off.csv", *written):
+        out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+    tell_failures(results)
+
+
+def _weights(text: str) -> list[float]:
+    parts = text.split(":")
+    try:
+        low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
+    except (ValueError, IndexError):
+        low = high = count = 0
+    if len(parts) != 3 or not (0 < low <= high < float("inf")) or not 1 <= count <= 1000:
+        raise ScenarioError(f"--weights '{text}' must read lowest:highest:count, above 0, as in 1e-6:1:13")
+    return [float(f"{weight:.2e}") for weight in np.geomspace(low, high, count)]
+
+
+def _show(field: str, found: list[tuning.Trade], budget_j: float) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    learned = any(trade.accuracy for trade in found)
+    heads = (field, "energy, mJ", "kept", "importance", "queue, mJ", *(["accuracy, %"] if learned else []))
+    for head in heads:
+        table.add_column(head, justify="right")
+    for trade in found:
+        cells = [f"{trade.weight:g}", _words(trade.energy_j, 1e3), "yes" if tuning.keeps(trade, budget_j) else "no"]
+        cells += [_words(trade.importance, 1.0), _words(trade.queue_j, 1e3)]
+        table.add_row(*cells, *([_words(trade.accuracy, 100.0)] if trade.accuracy else []))
+    out.print(table, markup=False, highlight=False)
+
+
+def _words(value: Interval, scale: float) -> str:
+    half = "" if value.half_width is None else f" ± {value.half_width * scale:.2g}"
+    return f"{value.mean * scale:.4g}{half}"
+
+
+def _table(field: str, found: list[tuning.Trade]) -> pl.DataFrame:
+    rows = []
+    for trade in found:
+        row: dict[str, float | None] = {field: trade.weight}
+        named = {"energy_j": trade.energy_j, "importance": trade.importance, "queue_j": trade.queue_j}
+        for name, value in named.items() if trade.accuracy is None else [*named.items(), ("accuracy", trade.accuracy)]:
+            row |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
+        rows.append(row)
+    return pl.DataFrame(rows)

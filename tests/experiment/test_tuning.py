@@ -1,0 +1,90 @@
+"""Which V: the rule, the matching of energies and the command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from builders import small
+
+from feelstream import cli
+from feelstream.errors import ScenarioError
+from feelstream.experiment import tuning
+from feelstream.experiment.statistics import Interval
+
+
+@pytest.fixture
+def feelstream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
+    """The command line in a directory of its own; gives the exit code."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["feelstream", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return int(ended.value.code or 0)
+
+    return call
+
+
+ONE = Interval(1.0, 0.5, 1.5, 5)
+
+
+def trade(weight: float, energy: float, high: float | None = None) -> tuning.Trade:
+    return tuning.Trade(weight, Interval(energy, None if high is None else 0.0, high, 5), ONE, ONE, None)
+
+
+def test_the_largest_weight_below_all_that_fail_is_recommended() -> None:
+    """Weight 4 keeps the budget with its mean, but not with its interval; 8 would, but 4 does not."""
+    found = [trade(1, 0.5, 0.6), trade(2, 0.8, 0.99), trade(4, 0.95, 1.1), trade(8, 0.5, 0.9)]
+    best = tuning.recommended(found, 1.0, more_is_cheaper=False)
+    assert best is not None
+    assert best.weight == 2
+    assert tuning.recommended(found, 0.1, more_is_cheaper=False) is None
+    cheapest_last = tuning.recommended([trade(1, 2.0), trade(2, 0.9), trade(4, 0.5)], 1.0, more_is_cheaper=True)
+    assert cheapest_last is not None
+    assert cheapest_last.weight == 2
+
+
+def test_a_policy_without_a_weight_is_told() -> None:
+    with pytest.raises(ScenarioError, match="no weight to tune"):
+        tuning.with_weight(small("policy.name=random"), 1.0)
+
+
+def test_matching_finds_a_known_weight() -> None:
+    """cap on six devices: the energy of V = 1e-3 is found again, with a V that gives the same within a tenth."""
+    scenario = small("policy.cardinality=cap", "policy.V=0.001", "system.rounds=40")
+    target = tuning.energy_j(scenario, (3, 4))
+    weight = tuning.match_energy(scenario, target, (3, 4))
+    assert tuning.energy_j(tuning.with_weight(scenario, weight), (3, 4)) == pytest.approx(target, rel=0.1)
+
+
+def test_the_command_recommends_and_draws(
+    feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = ("--set", "policy.cardinality=cap", "--weights", "1e-8:1:4", "--seeds", "2", "--workers", "1")
+    assert feelstream("tune", "tiny", *quick, "--budget", "1.0", "--horizon", "10") == 0
+    assert "the weight that asks for most importance" in capsys.readouterr().out.replace("\n", " ")
+    out = tmp_path / "results" / "tune-tiny"
+    table = pl.read_csv(out / "trade-off.csv")
+    assert table["V"].to_list() == [1e-8, 4.64e-6, 2.15e-3, 1.0]
+    assert (table["energy_j"].diff().drop_nulls() >= 0).all()
+    assert (out / "figures" / "trade-off.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("tiny", "--weights", "1:2"), "must read lowest:highest:count"),
+        (("tiny", "--budget", "-1"), "must be a finite number of joules above 0"),
+        (("tiny", "--set", "policy.name=random"), "no weight to tune"),
+    ],
+)
+def test_bad_input_is_a_sentence(
+    given: tuple[str, ...], sentence: str, feelstream: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert feelstream("tune", *given) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
