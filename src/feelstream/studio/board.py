@@ -94,11 +94,11 @@ class LanePanel:
                 self.swatch = ui.element("div").classes("swatch")
                 heading(lane.label)
                 ui.space()
-                self.figures = ui.html("", sanitize=False).classes("unit")
                 maps = ui.element("div")
                 if index:
                     remove = ui.button(icon="close", on_click=lambda: session.race.remove(index))
                     remove.props('flat dense round size=sm aria-label="Remove this lane"')
+            self.figures = ui.html("", sanitize=False).classes("unit")
             self.why = ui.label().classes("why").props('aria-live="polite"')
             with ui.element("div").classes("lane-body"):
                 with ui.element("div"):

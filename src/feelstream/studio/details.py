@@ -65,8 +65,8 @@ class DeviceDetails:
                 self.hint = ui.label("Click a device on a map, or type its number.").classes("caption")
                 ui.space()
                 menu = ui.element("div")
-            with ui.element("div").classes("lane-body"):
-                self.table = ui.html("", sanitize=False)
+            with ui.element("div").classes("lane-body details"):
+                self.table = ui.html("", sanitize=False).classes("wide")
                 self.mix = Chart(session, lambda: f"Fresh data of device {session.selected}, by label", "used")
         with menu:
             self.mix.menu()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nicegui import run, ui
 
-from feelstream.errors import FeelstreamError, RunError
+from feelstream.errors import FeelstreamError
 from feelstream.run.changes import CHANGEABLE
 from feelstream.studio import saving
 from feelstream.studio.draft import value_in
@@ -58,7 +58,7 @@ def fork_dialog(session: Session) -> None:
             try:
                 race.fork(lane.value, int(after.value or 0), field.value, (value.value or "").strip())
             except FeelstreamError as problem:
-                value.props(f'error error-message="{str(problem).replace(chr(34), chr(39))}"')
+                value.error = str(problem)
                 return
             dialog.close()
 
@@ -128,15 +128,12 @@ def open_dialog(session: Session) -> None:
         chosen.set_visibility(False)
         found: dict[str, Path] = {}
 
-        def complain(problem: Exception) -> None:
-            path.props(f'error error-message="{str(problem).replace(chr(34), chr(39))}"')
-
         async def look() -> None:
-            path.props(remove="error error-message")
+            path.error = None
             try:
                 runs = await run.io_bound(stored_runs, Path((path.value or "").strip()))
             except FeelstreamError as problem:
-                complain(problem)
+                path.error = str(problem)
                 return
             found.clear()
             found.update(runs or {})
@@ -144,16 +141,14 @@ def open_dialog(session: Session) -> None:
             chosen.set_visibility(True)
 
         async def replay() -> None:
-            try:
-                if not found:
-                    await look()
-                if found:
-                    lanes = await run.io_bound(open_runs, {label: found[label] for label in chosen.value})
-                    session.replay(lanes or [], (path.value or "").strip())
-                    session.note = ""
-                    dialog.close()
-            except RunError as problem:
-                complain(problem)
+            if not found:
+                await look()
+            if found and not 1 <= len(chosen.value) <= MOST_LANES:
+                path.error = f"choose from 1 to {MOST_LANES} runs, not {len(chosen.value)}"
+            elif found:
+                runs = {label: found[label] for label in chosen.value}
+                session.replay(lambda: open_runs(runs), (path.value or "").strip())
+                dialog.close()
 
         path.on("keydown.enter", look)
         with ui.element("div").classes("actions"):

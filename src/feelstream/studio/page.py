@@ -28,7 +28,6 @@ def build(session: Session, token: str) -> None:
     client = ui.context.client
     ui.add_css(resources.files("feelstream.studio").joinpath("studio.css").read_text(encoding="utf-8"))
     ui.add_head_html(LEAVE.replace("CLIENT", client.id).replace("TOKEN", token))
-    ui.colors(primary="#0072B2")
     dark = ui.dark_mode(None)
 
     def use_scheme(is_dark: bool) -> None:

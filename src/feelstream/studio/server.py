@@ -13,7 +13,7 @@ from nicegui import app, ui
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.run import dataset_of
 from feelstream.studio.gate import TokenGate
-from feelstream.studio.lanes import LOADING
+from feelstream.studio.lanes import LOADING, stored_runs
 from feelstream.studio.page import build
 from feelstream.studio.session import SESSIONS, Session, first_draft
 
@@ -30,7 +30,7 @@ def free_port() -> int:
 def serve(start: Path | None, port: int | None, show: bool, tell: Callable[[str], None]) -> None:
     """Serve until interrupted. tell: receives the address once it is known; start: a stored run or results to show."""
     if start is not None:
-        Session(start).close()  # complains now rather than on the page
+        stored_runs(start)  # complains now rather than on the page
     port, token = port or free_port(), secrets.token_urlsafe(18)
     _check_free(port)
     Thread(target=_warm_up, daemon=True).start()

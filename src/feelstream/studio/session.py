@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from feelstream.data.datasets.catalogue import COLLECTIONS
@@ -25,8 +25,7 @@ class Session:
         if start is None:
             self.begin()
         else:
-            self.replay(open_runs(dict(list(stored_runs(start).items())[:4])), str(start))
-            self.note = ""
+            self.replay(lambda: open_runs(dict(list(stored_runs(start).items())[:4])), str(start))
 
     def begin(self, *, speed: float | None = None, playing: bool = True) -> None:
         """Start the race that is drafted, in place of the present one."""
@@ -34,10 +33,10 @@ class Session:
         self._replace(Race(lanes, speed=speed or self._speed(), playing=playing))
         self.title = f"{self.draft.preset}, seed {self.draft.seed_number()}"
 
-    def replay(self, lanes: Sequence[StoredLane], title: str) -> None:
-        """Show stored runs in place of the present race."""
-        self._replace(Race(lambda: lanes, speed=self._speed()))
-        self.title = title
+    def replay(self, lanes: Callable[[], Sequence[StoredLane]], title: str) -> None:
+        """Show stored runs in place of the present race; the worker reads them."""
+        self._replace(Race(lanes, speed=self._speed()))
+        self.title, self.note = title, ""
 
     def _speed(self) -> float:
         present = getattr(self, "race", None)

@@ -33,7 +33,7 @@ class SetupForm:
         self.draft = Draft(
             draft.preset, draft.seed, dict(draft.world), [PolicyDraft(p.name, dict(p.fields)) for p in draft.policies]
         )
-        self.inputs: dict[tuple[int | None, str], ui.element] = {}
+        self.inputs: dict[tuple[int | None, str], ui.input | ui.select] = {}
         self.body = ui.element("div").classes("scroll")
         with ui.element("div").classes("actions"):
             self.complaint = ui.label().classes("notice bad grow").props('role="alert"')
@@ -56,7 +56,7 @@ class SetupForm:
                     "seed", value=self.draft.seed, on_change=lambda e: self._set(None, "seed", e.value or "")
                 )
                 seed.props('outlined dense hint="every random draw of the world and of the policies follows from it"')
-                self.inputs[None, "seed"] = seed
+                self.inputs[None, "seed"] = seed.without_auto_validation()
             for index, fields in enumerate(policies):
                 self._policy(index, fields)
             if len(policies) < MOST:
@@ -92,7 +92,7 @@ class SetupForm:
         else:
             entry = ui.input(field.name, value=value, on_change=changed)
         entry.props(f'outlined dense hint="{_attribute(field.description)}"')
-        self.inputs[policy, field.path] = entry
+        self.inputs[policy, field.path] = entry.without_auto_validation()  # judged with the whole
 
     def _set(self, policy: int | None, path: str, value: str) -> None:
         draft, name = self.draft, path.rpartition(".")[2]
@@ -128,14 +128,14 @@ class SetupForm:
         """Mark the field that is wrong with the sentence that the command line would give."""
         problem = self.draft.problem()
         for entry in self.inputs.values():
-            entry.props(remove="error error-message")
+            entry.error = None
         self.start.set_enabled(problem is None)
         self.complaint.set_visibility(problem is not None)
         if problem is not None:
             policy, path, sentence = problem
             self.complaint.set_text(sentence)
             if path is not None and (entry := self.inputs.get((policy, path))) is not None:
-                entry.props(f'error error-message="{_attribute(sentence)}"')
+                entry.error = sentence
 
     def _start(self) -> None:
         self.session.draft, self.session.note = self.draft, ""

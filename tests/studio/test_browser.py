@@ -1,0 +1,263 @@
+"""The studio in a real Chromium: first race, forms, pause, step, fork, save, phone, dark, offline, token."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import feelstream
+from feelstream.run import Change, simulate_in
+from feelstream.scenario.files import load, preset
+from feelstream.verification import verify
+
+pytest.importorskip("nicegui", reason="the extra studio is not installed")
+playwright_api = pytest.importorskip("playwright.sync_api", reason="the playwright package is not installed")
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+pytestmark = pytest.mark.slow
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium is installed (Debian: apt-get install chromium)"
+)
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE_MS = 30_000
+PACKAGE = Path(feelstream.__file__).parents[1]  # the very package under test, wherever the studio is started
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Where the studio runs; its cache is empty, so that the first race is on synthetic data."""
+    return tmp_path_factory.mktemp("studio")
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    # Under pytest's own variable NiceGUI would wait for a test harness of its kind.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    command = [sys.executable, "-c", "from feelstream.cli import main; main()", "studio", "--no-open"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=folder,
+        env={**environment, "FEELSTREAM_CACHE": str(folder / "cache"), "PYTHONPATH": str(PACKAGE)},
+    ) as server:  # fmt: skip
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", server.stdout.readline())
+            assert found is not None
+            yield found.group()
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser(address: str) -> Iterator:
+    with playwright_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Tab:
+    """A page and everything it complained about or asked for."""
+
+    def __init__(self, page) -> None:
+        self.page, self.problems, self.requests = page, [], []
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, address: str) -> None:
+        self.page.goto(address)
+        self.shows(r"round \d+ of \d+")
+
+    def shows(self, words: str) -> None:
+        playwright_api.expect(self.page.locator(".round")).to_have_text(re.compile(words), timeout=PATIENCE_MS)
+
+    def sees(self, text: str) -> None:
+        playwright_api.expect(self.page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name, exact=True).first.click()
+
+    def new_race(self, *fields: tuple[str, str]) -> None:
+        """Set up the preset `tiny` with fields, by label, and start it."""
+        self.press("New race")
+        self.page.get_by_label("preset").click()
+        self.page.get_by_role("option", name="tiny").click()
+        playwright_api.expect(self.page.get_by_label("rounds", exact=True)).to_have_value(
+            re.compile(r"^1[02]$"),
+            timeout=PATIENCE_MS,  # what tiny has, or what an earlier test set
+        )
+        for label, value in fields:
+            self.page.get_by_label(label, exact=True).last.fill(value)
+        self.press("Start the race")
+
+
+@pytest.fixture(scope="module")
+def tab(browser, address: str) -> Iterator[Tab]:
+    """The tab of the whole module, in the light and wide."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light", accept_downloads=True)
+    opened = Tab(context.new_page())
+    opened.open(address)
+    yield opened
+    assert opened.problems == []
+    assert all(url.startswith(("http://127.0.0.1:", "data:", "blob:")) for url in opened.requests)
+    context.close()
+
+
+def drawn(tab: Tab) -> list[bool]:
+    """Whether each chart's canvas holds anything but blank pixels."""
+    return tab.page.evaluate(
+        """() => [...document.querySelectorAll('.chart canvas')].map((canvas) => {
+            const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+            return pixels.some((value, at) => at % 4 === 3 && value > 0);
+        })"""
+    )
+
+
+@needs_browser
+def test_the_first_race_moves_by_itself(tab: Tab) -> None:
+    tab.sees("MNIST is not on this machine yet")
+    tab.sees("were drawn at random from")
+    tab.sees("Q·E − V·I")
+    tab.shows(r"round [2-9]\d* of 40|round 1\d of 40")
+    charts = drawn(tab)
+    assert len(charts) == 9  # three curves, map and timeline of two lanes, data by label, the device's labels
+    assert all(charts)
+
+
+@needs_browser
+def test_a_wrong_value_is_marked_with_the_sentence_of_the_command_line(tab: Tab) -> None:
+    tab.press("New race")
+    start = tab.page.get_by_role("button", name="Start the race")
+    playwright_api.expect(start).to_be_enabled()
+    tab.page.get_by_label("V", exact=True).last.fill("-1")
+    told = "policy.V: must be greater than 0, not -1"
+    marked = tab.page.locator(".q-field--error .q-field__messages").filter(has_text=told)
+    playwright_api.expect(marked).to_be_visible(timeout=PATIENCE_MS)
+    playwright_api.expect(start).to_be_disabled()
+    tab.page.get_by_label("V", exact=True).last.fill("0.1")
+    playwright_api.expect(start).to_be_enabled(timeout=PATIENCE_MS)
+    tab.press("Cancel")
+
+
+@needs_browser
+def test_keys_pause_step_and_jump(tab: Tab) -> None:
+    tab.new_race(("seed", "4"))
+    tab.shows("round 10 of 10")
+    tab.page.locator("body").click(position={"x": 5, "y": 400})
+    tab.page.keyboard.press("Home")
+    tab.shows("round 1 of 10")
+    tab.page.keyboard.press("ArrowRight")
+    tab.shows("round 2 of 10")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.shows("round 1 of 10")
+    tab.page.keyboard.press("Space")
+    tab.shows("round 10 of 10")
+
+
+@needs_browser
+def test_a_change_while_it_runs_a_fork_and_what_is_saved(tab: Tab, folder: Path) -> None:
+    tab.new_race(("seed", "6"), ("rounds", "12"))
+    tab.press("Play or pause")
+    tab.page.locator("body").click(position={"x": 5, "y": 400})
+    tab.page.keyboard.press("Home")
+    tab.shows("round 1 of 12")
+    shown = int(tab.page.evaluate("document.querySelector('.round').textContent.split(' ')[1]"))
+    assert shown == 1
+    tab.press("What if …")
+    tab.page.get_by_label("value", exact=True).fill("nonsense")
+    tab.press("Fork")
+    tab.sees("policy.V: must be a number, not 'nonsense'")
+    tab.page.get_by_label("value", exact=True).fill("2")
+    tab.press("Fork")
+    tab.sees("lyapunov, V = 2 from 2")
+    tab.press("Save")
+    tab.page.get_by_label("directory", exact=True).fill("saved")
+    tab.press("Save run directories")
+    tab.sees("Saved in ")
+    saved = folder / "saved"
+    forked = saved / "lyapunov-V-2-from-2"
+    assert "--change 2:policy.V=2" in (saved / "commands.txt").read_text()
+    scenario = load(saved / "lyapunov-V-2-from-2.toml")
+    assert scenario == preset("tiny", ["policy.name=lyapunov", "system.rounds=12"])
+    simulate_in(folder / "alone", scenario, 6, changes=[Change(2, "policy.V", "2")])
+    for name in ("rounds.parquet", "devices.parquet"):
+        assert (forked / name).read_bytes() == (folder / "alone" / name).read_bytes()
+    assert all(verify(saved / name).ok for name in ("lyapunov", "random", "lyapunov-V-2-from-2"))
+    tab.page.keyboard.press("Escape")
+    tab.press("Open stored runs")
+    tab.page.get_by_label("directory of a run").fill("saved")
+    tab.press("Replay")
+    tab.shows("round 12 of 12")
+    playwright_api.expect(tab.page.get_by_role("button", name="What if …")).to_be_hidden(timeout=PATIENCE_MS)
+
+
+@needs_browser
+@pytest.mark.parametrize("kind", ["PNG", "SVG"])
+def test_any_chart_can_be_saved_as_a_picture(tab: Tab, kind: str) -> None:
+    tab.press("Save this chart")
+    with tab.page.expect_download() as download:
+        tab.page.get_by_text(f"Save as {kind}").click()
+    picture = Path(download.value.path()).read_bytes()
+    assert picture.startswith(b"\x89PNG" if kind == "PNG" else b"<svg")
+    assert len(picture) > 2000
+    if kind == "SVG":
+        assert "Accuracy" in picture.decode()
+
+
+@needs_browser
+def test_a_lost_connection_comes_back_to_the_same_race(tab: Tab) -> None:
+    tab.new_race(("seed", "9"), ("rounds", "10"))
+    tab.page.evaluate("window.socket.disconnect()")
+    tab.page.evaluate("window.socket.connect()")
+    tab.shows("round 10 of 10")
+    tab.sees("tiny, seed 9")
+
+
+@needs_browser
+def test_a_phone_in_the_dark_fits(browser, address: str, tmp_path: Path) -> None:
+    context = browser.new_context(viewport={"width": 375, "height": 800}, color_scheme="dark")
+    phone = Tab(context.new_page())
+    phone.open(address)
+    phone.sees("were drawn at random from")
+    phone.page.wait_for_function("document.body.classList.contains('body--dark')")
+    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert len(phone.page.screenshot(path=tmp_path / "phone.png", full_page=True)) > 20_000
+    assert phone.problems == []
+    context.close()
+
+
+def test_a_wrong_token_gets_nothing(address: str) -> None:
+    bare = address.partition("?")[0]
+    for wrong in (bare, bare + "?token=guess", bare + "_nicegui_ws/socket.io/?EIO=4&transport=polling&token="):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(wrong)
+        assert refused.value.code == 403
+        assert refused.value.read() == b""
+        refused.value.close()
+
+
+def test_twenty_sessions_at_once_are_answered(address: str) -> None:
+    def page(_: int) -> str:
+        with urllib.request.urlopen(address, timeout=120) as answer:
+            return answer.read().decode()
+
+    with ThreadPoolExecutor(20) as pool:
+        pages = list(pool.map(page, range(20)))
+    assert len(pages) == 20
+    assert len({re.search(r"/leave/([\w-]+)", text).group(1) for text in pages}) == 20  # type: ignore[union-attr]
