@@ -18,7 +18,7 @@ from feelstream.studio.words import number, why
 CURVES = (
     ("accuracy", "Accuracy", "% of the test set"),
     ("loss", "Loss", "cross-entropy on the test set"),
-    ("energy", "Mean energy", "mJ per device and round; dashed: budget"),
+    ("energy", "Mean energy", "mJ per device; dashed: budget"),
 )
 
 

@@ -19,6 +19,12 @@ LEAVE = """<script>
 addEventListener('pagehide', (event) => {
   if (!event.persisted) navigator.sendBeacon('/leave/CLIENT?token=TOKEN');
 });
+// The keys that move the race must not scroll the page as well.
+addEventListener('keydown', (event) => {
+  if (event.target === document.body && [' ', 'Home', 'End', 'ArrowLeft', 'ArrowRight'].includes(event.key)) {
+    event.preventDefault();
+  }
+});
 </script>"""
 SCHEME = "matchMedia('(prefers-color-scheme: dark)')"
 
