@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
-from rich.logging import RichHandler
 from typer.main import get_command
-from typer.models import ArgumentInfo
 
-from feelstream.cli import catalogue, check, compare, flower, leaderboard, multiverse, reproduce, run, studio, tune
 from feelstream.cli.common import err, out
+from feelstream.cli.lazy import LazyGroup
 from feelstream.errors import FeelstreamError
 from feelstream.version import __version__
 
 app = typer.Typer(
     help="Dynamic device scheduling for federated edge learning with streaming data.",
     no_args_is_help=True,
-    add_completion=False,
+    cls=LazyGroup,
     pretty_exceptions_enable=False,
 )
-for commands in (run, compare, leaderboard, tune, reproduce, multiverse, catalogue, check, flower, studio):
-    app.add_typer(commands.app)
 
 UsageError: Any = typer.BadParameter.__base__  # typer shows no other way to it
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
@@ -33,10 +29,10 @@ def main() -> None:
     """Entry point: user errors become a sentence and exit code 2."""
     log = logging.getLogger("feelstream")
     if not log.handlers:
-        log.addHandler(RichHandler(console=err, show_path=False, show_time=False, show_level=False))
+        log.addHandler(_Log())
     log.setLevel(logging.INFO)
     try:
-        code = _with_argument_help(get_command(app))(prog_name="feelstream", standalone_mode=False)
+        code = get_command(app)(prog_name="feelstream", standalone_mode=False)
     except FeelstreamError as problem:
         _complain(str(problem))
         sys.exit(2)
@@ -54,16 +50,12 @@ def main() -> None:
     sys.exit(code)
 
 
-def _with_argument_help(command: Any) -> Any:
-    """Give arguments back the help they were declared with: typer up to 0.20 loses it under click 8.5 and later."""
-    for child in getattr(command, "commands", {}).values():
-        _with_argument_help(child)
-    declared = get_type_hints(command.callback, include_extras=True) if command.callback else {}
-    for parameter in command.params:
-        for about in getattr(declared.get(parameter.name), "__metadata__", ()):
-            if isinstance(about, ArgumentInfo):
-                parameter.help = about.help
-    return command
+class _Log(logging.Handler):
+    """Log lines on standard error, above a progress bar if there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        style = "yellow" if record.levelno >= logging.WARNING else None
+        err.print(record.getMessage(), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _complain(sentence: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.text import Text
 
-from feelstream.cli.common import SetOption, out, plain_table
+from feelstream.cli.common import JsonOption, SetOption, complete_scenario, out, plain_table, print_json
 from feelstream.data.datasets import loading as datasets
 from feelstream.policies import POLICIES
 from feelstream.scenario import files as scenario_files
@@ -21,11 +21,18 @@ app.add_typer(data_app, name="data")
 @app.command("presets")
 def show_presets(
     name: Annotated[
-        str | None, typer.Argument(help="The preset to print as a TOML file; default: list them all.")
+        str | None,
+        typer.Argument(
+            help="The preset to print as a TOML file; default: list them all.", autocompletion=complete_scenario
+        ),
     ] = None,
     overrides: SetOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """List the presets, or print one with every field and its meaning."""
+    if as_json:
+        print_json(scenario_files.preset(name, overrides or ()).as_dict() if name else scenario_files.presets())
+        return
     if name is None:
         _two_columns(scenario_files.presets())
         return
@@ -34,8 +41,11 @@ def show_presets(
 
 
 @app.command("policies")
-def show_policies() -> None:
+def show_policies(as_json: JsonOption = False) -> None:
     """List the scheduling policies and their fields."""
+    if as_json:
+        print_json({name: _described(name) for name in POLICIES.names()})
+        return
     for name in POLICIES.names():
         policy = POLICIES.lookup(name)
         first = next(iter((policy.__doc__ or "").strip().splitlines()), "")
@@ -43,6 +53,14 @@ def show_policies() -> None:
         for field, about in policy.model_fields.items():
             _hanging(f"{field} = {about.default} ({escape(about.description or '')})", 4)
         out.print()
+
+
+def _described(name: str) -> dict[str, Any]:
+    policy = POLICIES.lookup(name)
+    fields = {
+        field: {"default": about.default, "meaning": about.description} for field, about in policy.model_fields.items()
+    }
+    return {"about": next(iter((policy.__doc__ or "").strip().splitlines()), ""), "fields": fields}
 
 
 def _hanging(text: str, indent: int) -> None:
@@ -69,8 +87,12 @@ def data_get(name: Annotated[str, typer.Argument(help="The data set: mnist, fash
 
 
 @data_app.command("list")
-def data_list() -> None:
+def data_list(as_json: JsonOption = False) -> None:
     """Say which data sets are in the cache."""
+    if as_json:
+        present = datasets.present().items()
+        print_json({name: {str(file): str(state) for file, state in files.items()} for name, files in present})
+        return
     for name, files in datasets.present().items():
         states = {str(state) for state in files.values()}
         out.print(f"{name}: {', '.join(sorted(states))}", highlight=False)

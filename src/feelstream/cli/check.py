@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from feelstream.cli.common import out, plain_table
+from feelstream.cli.common import JsonOption, next_command, out, plain_table, print_json
 from feelstream.errors import ScenarioError
 from feelstream.policies import POLICIES, Policy
 
@@ -19,6 +19,7 @@ def check_policy(
     name: Annotated[
         str, typer.Argument(metavar="POLICY", help="The policy: file.py:Class, package.module:Class, or a name.")
     ],
+    as_json: JsonOption = False,
 ) -> None:
     """Try a policy on awkward rounds; exit code 1 if it breaks a promise of the contract."""
     from feelstream.testing.contract import check_policy as check
@@ -36,6 +37,11 @@ def check_policy(
         table.add_row("pass" if result.ok else "FAIL", result.meaning)
         if result.problem:
             table.add_row("", result.problem)
-    out.print(table, highlight=False, markup=False)
+    if as_json:
+        print_json([{"ok": r.ok, "promise": r.meaning, "problem": r.problem} for r in results])
+    else:
+        out.print(table, highlight=False, markup=False)
     if not all(result.ok for result in results):
         raise typer.Exit(1)
+    if not as_json:
+        next_command("feelstream", "compare", "tiny", "--policy", name, "--policy", "lyapunov")

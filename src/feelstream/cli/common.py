@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import math
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,7 +16,25 @@ from rich.table import Table
 out = Console()
 err = Console(stderr=True)
 
-ScenarioArgument = Annotated[str, typer.Argument(metavar="SCENARIO", help="A preset's name or a TOML file.")]
+
+def complete_scenario(incomplete: str) -> list[str]:
+    """Presets, for the shell's completion; the shell itself knows files."""
+    from feelstream.scenario.files import presets
+
+    return [name for name in presets() if name.startswith(incomplete)]
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    from feelstream.policies import POLICIES
+
+    return [name for name in [*POLICIES.names(), "all"] if name.startswith(incomplete)]
+
+
+ScenarioArgument = Annotated[
+    str,
+    typer.Argument(metavar="SCENARIO", help="A preset's name or a TOML file.", autocompletion=complete_scenario),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="SECTION.FIELD=VALUE", help="Override a field; repeatable.")
 ]
@@ -36,3 +58,21 @@ def progress_bar() -> Progress:
 
 def plain_table() -> Table:
     return Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+
+
+def print_json(value: Any) -> None:
+    """On standard output, for programs; infinity and NaN, which JSON lacks, are null."""
+    print(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def next_command(*words: str | Path) -> None:
+    """What most people do next, as the last line on standard error."""
+    err.print(f"next: {shlex.join(map(str, words))}", style="dim", markup=False, highlight=False, soft_wrap=True)

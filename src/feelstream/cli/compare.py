@@ -10,7 +10,16 @@ import polars as pl
 import typer
 from rich.table import Table
 
-from feelstream.cli.common import ScenarioArgument, SetOption, err, out
+from feelstream.cli.common import (
+    JsonOption,
+    ScenarioArgument,
+    SetOption,
+    complete_policy,
+    err,
+    next_command,
+    out,
+    print_json,
+)
 from feelstream.cli.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
 from feelstream.experiment import Plan, Results, comparison, leaderboard, statistics
 from feelstream.experiment.leaderboard import MEASURES, Measure
@@ -27,7 +36,8 @@ LABEL_WIDTH = 24  # columns of the terminal; labels that are longer are folded
 def policy_option(left_out: str) -> Any:
     """The option --policy; left_out: what is compared without it."""
     words = "A name, or file.py:Class, either with fields as 'lyapunov(V=0.1)', or all; repeatable"
-    return typer.Option("--policy", metavar="POLICY", help=f"{words}; default: {left_out}.")
+    help = f"{words}; default: {left_out}."
+    return typer.Option("--policy", metavar="POLICY", help=help, autocompletion=complete_policy)
 
 
 @app.command()
@@ -48,6 +58,7 @@ def compare(
     directory: Annotated[
         Path | None, typer.Option("--out", help="Directory of the results; default: results/compare-SCENARIO.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare policies in pairs over many seeds; what was played before is not played again."""
     name = Path(scenario).stem
@@ -55,12 +66,14 @@ def compare(
     arms = comparison.arms(scenario, policies or (), overrides or (), vary or ())
     plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)))
     results = play(plan, where, workers, dask)
-    report_comparison(results, where)
+    report_comparison(results, where, as_json)
     tell_failures(results)
+    if not as_json:
+        next_command("feelstream", "studio", where)
 
 
-def report_comparison(results: Results, where: Path) -> pl.DataFrame:
-    """Write summary.csv, curves.parquet, the Pareto plot and report.html; show the leaderboard; give the summary."""
+def report_comparison(results: Results, where: Path, as_json: bool = False) -> pl.DataFrame:
+    """Write summary.csv, curves.parquet, figures and report.html; show the leaderboard; give the summary."""
     from feelstream.report import write
 
     with err.status("drawing the report"):
@@ -68,8 +81,15 @@ def report_comparison(results: Results, where: Path) -> pl.DataFrame:
         write_atomically(where / "summary.csv", summary.write_csv)
         write_atomically(where / "curves.parquet", comparison.curves(results).write_parquet)
         written = write(results, where, summary=summary)
+    if as_json:
+        failures = [vars(failure) for failure in results.failures]
+        print_json({"summary": summary.rows(named=True), "failures": failures, "report": str(written.report)})
+        return summary
     show(summary, results.plan)
-    for path in (where / "summary.csv", where / "curves.parquet", *written.figures, written.report):
+    paths = [where / "summary.csv", where / "curves.parquet"]
+    if written.figures:
+        paths.append(where / "figures")
+    for path in (*paths, written.report):
         out.print(str(path), markup=False, highlight=False, soft_wrap=True)
     return summary
 

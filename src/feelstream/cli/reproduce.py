@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from feelstream.cli.common import SetOption, err, out
+from feelstream.cli.common import JsonOption, SetOption, err, next_command, out, print_json
 from feelstream.cli.playing import DaskOption, WorkersOption, play, tell_failures
 from feelstream.experiment import Results, paper
 
@@ -41,34 +41,43 @@ def reproduce(
     dask: DaskOption = None,
     overrides: SetOption = None,
     docs: DocsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make the paper's figures again: runs, panels, curves, claims and a report."""
     plan = paper.plan(figure, range(seeds), overrides or ())
     results = play(plan, directory, workers, dask)
     if not results.finished:
         tell_failures(results)
-    _report(results, directory, docs)
+    _report(results, directory, docs, as_json)
     tell_failures(results)
+    if not as_json:
+        next_command("feelstream", "multiverse")
 
 
 @app.command()
 def report(
     directory: Annotated[Path, typer.Argument(help="Results of reproduce or compare, or a run directory.")],
     docs: DocsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make the report (and the paper's figures, where results are of them) again from stored results."""
     from feelstream.report import results_in
 
     results = results_in(directory)
-    _report(results, directory, docs)
+    _report(results, directory, docs, as_json)
 
 
-def _report(results: Results, directory: Path, docs: Path | None) -> None:
+def _report(results: Results, directory: Path, docs: Path | None, as_json: bool = False) -> None:
     from feelstream.report import write
     from feelstream.report.paper.words import FITTED
 
     with err.status("drawing figures and report"):
         written = write(results, directory, docs)
+    if as_json:
+        claims = [finding.as_dict() for finding in written.findings]
+        failures = [vars(failure) for failure in results.failures]
+        print_json({"claims": claims, "failures": failures, "report": str(written.report)})
+        return
     if written.findings:
         out.print(claims_table(written.findings))
         out.print(

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from feelstream.api import simulate
+from feelstream.callbacks import logger
 from feelstream.cli.common import (
+    JsonOption,
     ScenarioArgument,
     SeedOption,
     SetOption,
     ThreadsOption,
+    err,
+    next_command,
     out,
     plain_table,
+    print_json,
     progress_bar,
 )
-from feelstream.run import Change, Run, simulate, simulate_in
+from feelstream.report.numbers import significant
+from feelstream.run import Change, Run
 from feelstream.run.replaying import Replay
 from feelstream.run.replaying import replay as replay_run
+from feelstream.run.views import budget_j
 from feelstream.scenario import files as scenario_files
 from feelstream.scheduling import RoundRecord
 
@@ -43,34 +50,46 @@ def run(
         Path | None, typer.Option("--out", help="Run directory; an interrupted run in it is continued.")
     ] = None,
     threads: ThreadsOption = None,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="tensorboard|mlflow|wandb", help="Log to this tracker too.")
+    ] = None,
+    log_dir: Annotated[Path, typer.Option("--log-dir", help="Where the tracker keeps its files.")] = Path("logs"),
+    as_json: JsonOption = False,
 ) -> None:
     """Play one scenario and say how it went."""
     settings = scenario_files.load(scenario, overrides or ())
     changed = [Change.parse(text) for text in changes or ()]
+    callbacks = [logger(log, log_dir)] if log else []
     bar = progress_bar()
     task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
+    played = 0
 
     def show(record: RoundRecord) -> None:
+        nonlocal played
+        played += 1
         bar.start()  # only now: what goes wrong before the first round is a sentence without a bar
-        bar.update(task, advance=1, note=_note(record))
+        bar.update(task, completed=record.observation.round, note=_note(record))
 
     try:
-        if directory is None:
-            finished = simulate(settings, seed, changes=changed, threads=threads, progress=show)
-        else:
-            finished = simulate_in(
-                directory,
-                settings,
-                seed,
-                changes=changed,
-                threads=threads,
-                progress=show,
-                resumed=lambda round: bar.update(task, completed=round, note="resumed"),
-            )
+        finished = simulate(
+            settings, seed, out=directory, changes=changed, threads=threads, progress=show, callbacks=callbacks
+        )
     finally:
         if bar.live.is_started:
             bar.stop()
+    if directory is not None and not played:
+        err.print(f"{directory} holds this run already, complete; nothing was played", markup=False, highlight=False)
+    if as_json:
+        print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
+        return
     summary(finished, directory)
+    if directory is not None:
+        next_command("feelstream", "report", directory)
+    else:
+        words = [word for override in overrides or () for word in ("--set", override)]
+        words += [word for change in changes or () for word in ("--change", change)]
+        seeded = ["--seed", str(seed)] if seed else []
+        next_command("feelstream", "run", scenario, *seeded, *words, "--out", f"runs/{Path(scenario).stem}")
 
 
 def _note(record: RoundRecord) -> str:
@@ -80,7 +99,7 @@ def _note(record: RoundRecord) -> str:
 
 def summary(finished: Run, directory: Path | None) -> None:
     last, rounds = finished.rounds.row(-1, named=True), finished.rounds
-    budget = finished.scenario.known_system(1).energy_budget_j.mean()
+    budget = budget_j(finished.scenario)
     table = plain_table()
     if last["accuracy"] is not None:
         table.add_row("accuracy", f"{last['accuracy']:.2%}  (loss {last['loss']:.3f})")
@@ -88,6 +107,8 @@ def summary(finished: Run, directory: Path | None) -> None:
         "energy",
         f"{last['energy_mean_cum_j'] * 1e3:.3f} mJ per device and round, budget {budget * 1e3:.3f} mJ",
     )
+    if over := over_budget(last["energy_mean_cum_j"], budget):
+        table.add_row("", over)
     table.add_row("queue", f"mean {last['queue_mean_j'] * 1e3:.2f} mJ, largest {last['queue_max_j'] * 1e3:.2f} mJ")
     scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
     table.add_row("devices", f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission")
@@ -97,10 +118,20 @@ def summary(finished: Run, directory: Path | None) -> None:
     out.print(table, highlight=False, markup=False)
 
 
+def over_budget(energy_j: float, budget_j: float) -> str:
+    """A sentence where more than the budget was spent; nothing else keeps it but what the sentence names."""
+    if budget_j <= 0 or energy_j <= 1.05 * budget_j:
+        return ""
+    return (
+        f"{significant(energy_j / budget_j, 2)} × the budget: see docs/model.md, or try "
+        "--set policy.cardinality=cap, or --set policy.name=lyapunov_joint"
+    )
+
+
 @app.command("verify")
 def verify_run(
     directory: Annotated[Path, typer.Argument(help="The run directory to check.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: JsonOption = False,
     replay: Annotated[
         bool,
         typer.Option(
@@ -114,7 +145,7 @@ def verify_run(
     report = verify(directory)
     again = _replay(directory) if replay and report.ok else None
     if as_json:
-        print(json.dumps(report.as_dict() | ({"replay": again.as_dict()} if again else {}), indent=2))
+        print_json(report.as_dict() | ({"replay": again.as_dict()} if again else {}))
     else:
         print(report)
         print(again or "feelstream verify --replay also plays the run again and compares the bytes")

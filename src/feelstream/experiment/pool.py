@@ -60,8 +60,8 @@ def _answers(future: Future[list[Answer]], jobs: int) -> list[Answer]:
         return [Answer(f"the executor could not play it: {sentence(problem)}")] * jobs
 
 
-def play_here(workers: int, batches: Iterable[Batch], done: Done) -> None:
-    """Play in processes of this machine, one batch each at a time.
+def play_here(workers: int, batches: Iterable[Batch], done: Done, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Play in processes of this machine, one batch each at a time. meanwhile: called every now and then.
 
     When a worker is killed, Python gives up the whole pool and does not say which run was to blame. So we make a new
     pool and play the runs that were under way one at a time; a run whose worker dies thrice while it is alone fails.
@@ -74,7 +74,7 @@ def play_here(workers: int, batches: Iterable[Batch], done: Done) -> None:
         while waiting or suspects:
             alone = bool(suspects)
             source = deque([(suspects.popleft(),)]) if alone else waiting
-            answered, lost = crew.play(source, done)
+            answered, lost = crew.play(source, done, meanwhile)
             if alone:
                 suspects.extend(job for batch in source for job in batch)  # not begun: a worker had died while idle
             if not crew.broken:
@@ -110,7 +110,7 @@ class _Crew:
         theirs, self.lifeline = self.context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(self.workers, self.context, initializer=worker.start, initargs=(theirs,))
 
-    def play(self, batches: deque[Batch], done: Done) -> tuple[int, list[Job]]:
+    def play(self, batches: deque[Batch], done: Done, meanwhile: Callable[[], None]) -> tuple[int, list[Job]]:
         """Take batches until none is left or the pool breaks; how many jobs were answered, and those that were lost.
 
         No more batches are handed out than there are workers, so that only runs under way can be lost.
@@ -129,6 +129,8 @@ class _Crew:
             if not running:
                 return answered, lost
             finished, _ = wait(running, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
+            if not finished:
+                meanwhile()
             for future in finished:
                 batch = running.pop(future)
                 try:

@@ -17,6 +17,7 @@ from feelstream.experiment.pool import Job, play_here, play_on
 from feelstream.experiment.store import Failure, Key, Results
 from feelstream.experiment.worker import Answer
 from feelstream.learning import cores
+from feelstream.run.checkpoint import rounds_so_far
 from feelstream.run.files import sole_writer, usable_directory
 from feelstream.run.manifest import FORMAT
 from feelstream.version import __version__
@@ -24,7 +25,10 @@ from feelstream.version import __version__
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a plan is. Runs that were there before count as done; rounds are those of this call alone."""
+    """How far a plan is. Runs that were there before count as done; rounds are those of the others.
+
+    rounds_done counts what runs under way have stored, where they are played on this machine.
+    """
 
     runs: int
     runs_done: int
@@ -97,9 +101,13 @@ def _execute(
                 runs_done=distinct - len(jobs) + len(played) - len(reasons),
                 runs_failed=len(reasons),
                 rounds=sum(rounds.values()),
-                rounds_done=sum(rounds[path] for path in played),
+                rounds_done=sum(rounds[path] for path in played) + under_way(),
             )
         )
+
+    def under_way() -> int:
+        """Rounds of runs that are not finished; those that wait are passed over after a look for their directory."""
+        return sum(rounds_so_far(path) for path in jobs if path not in played and path.is_dir())
 
     def done(job: Job, answer: Answer) -> None:
         problem = answer.problem
@@ -120,7 +128,7 @@ def _execute(
     if jobs and executor is not None:
         play_on(executor, batches(jobs.values(), workers), done)
     elif jobs:
-        play_here(min(workers, len(jobs)), batches(jobs.values(), workers), done)
+        play_here(min(workers, len(jobs)), batches(jobs.values(), workers), done, meanwhile=report)
 
     failures = [
         Failure(arm.label, seed, problems.get(arm.label) or reasons.get(path or Path(), reason))

@@ -113,3 +113,15 @@ class Checkpoint:
 def _load(path: Path) -> dict[str, NDArray]:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return dict(stored)
+
+
+def rounds_so_far(directory: Path) -> int:
+    """Rounds that the run under way in this directory has stored; 0 where that cannot be told."""
+    try:
+        path = max((directory / "progress").glob("state-*.npz"), default=None)
+        if path is None:
+            return 0
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return int(stored["round"])
+    except DAMAGE:  # it may be on the point of being replaced
+        return 0

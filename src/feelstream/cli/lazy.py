@@ -1,0 +1,65 @@
+"""Commands that are imported when they are called: `feelstream --version` need not wait for NumPy, Polars and all."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, get_type_hints
+
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
+from typer.models import ArgumentInfo
+
+# Name → module of feelstream.cli, and the first line of its help.
+COMMANDS = {
+    "run": ("run", "Play one scenario and say how it went."),
+    "compare": ("compare", "Compare policies in pairs over many seeds; what was played before is not played again."),
+    "leaderboard": ("leaderboard", "Compare all policies on several scenarios."),
+    "tune": ("tune", "Search the settings of a policy for a goal, and judge what was found on other seeds."),
+    "reproduce": ("reproduce", "Make the paper's figures again: runs, panels, curves, claims and a report."),
+    "multiverse": ("multiverse", "Judge every claim of the paper under every combination of its open settings."),
+    "report": ("reproduce", "Make the report of stored results again."),
+    "verify": ("run", "Recompute a stored run from its files alone; exit code 1 if anything disagrees."),
+    "studio": ("studio", "Watch schedulers race in the browser, on this machine only."),
+    "flower": ("flower", "Federations of real processes, by Flower."),
+    "check-policy": ("check", "Try a policy on awkward rounds; exit code 1 if it breaks a promise of the contract."),
+    "presets": ("catalogue", "List the presets, or print one with every field and its meaning."),
+    "policies": ("catalogue", "List the scheduling policies and their fields."),
+    "data": ("catalogue", "Data sets: fetch them, list them."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that knows its commands by name, and imports the module of one when it is asked for it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        if getattr(ctx, "short_helps", False):
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+        return load(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands needs their first lines only, so nothing is imported for it."""
+        ctx.short_helps = True
+        super().format_help(ctx, formatter)
+
+
+def load(name: str) -> Any:
+    """The command of that name, with the help of its arguments."""
+    app = import_module(f"feelstream.cli.{COMMANDS[name][0]}").app
+    return _with_argument_help(get_group(app).commands[name])
+
+
+def _with_argument_help(command: Any) -> Any:
+    """Give arguments back the help they were declared with: typer up to 0.20 loses it under click 8.5 and later."""
+    for child in getattr(command, "commands", {}).values():
+        _with_argument_help(child)
+    declared = get_type_hints(command.callback, include_extras=True) if command.callback else {}
+    for parameter in command.params:
+        for about in getattr(declared.get(parameter.name), "__metadata__", ()):
+            if isinstance(about, ArgumentInfo):
+                parameter.help = about.help
+    return command
