@@ -133,7 +133,7 @@ def test_every_argument_says_what_it_is(feelstream: Command, monkeypatch: pytest
         "report": "Results of reproduce or compare",
         "presets": "The preset to print",
         "data get": "The data set",
-        "reproduce": "Which of the paper's figures",
+        "reproduce": "Which figure to make",
         "check-policy": "The policy: file.py:Class",
     }.items():
         code, out, _ = feelstream(*command.split(), "--help")
