@@ -1,0 +1,57 @@
+"""The list of commands is short of nothing, and costs no import of what they need."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import feelstream.cli
+from feelstream.cli.lazy import COMMANDS, load
+
+FOLDER = Path(feelstream.cli.__file__).parent
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_is_what_the_list_says(name: str) -> None:
+    said = " ".join((load(name).help or "").split())
+    assert said.startswith(COMMANDS[name][1][:20])  # the list may shorten what follows
+
+
+def test_every_module_with_commands_is_in_the_list() -> None:
+    with_commands = {
+        path.stem
+        for path in FOLDER.glob("*.py")
+        if any(
+            isinstance(node, ast.Assign) and ast.unparse(node) == "app = typer.Typer()"
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+        )
+    }
+    assert with_commands == {module for module, _ in COMMANDS.values()}
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"]])
+def test_version_and_help_import_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys; from feelstream.cli import main\n"
+        f"sys.argv = ['feelstream', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'polars', 'matplotlib', 'pydantic', 'plotly'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_shell_completes_presets_and_policies() -> None:
+    policies = "feelstream compare tiny --policy lyapunov_"
+    for words, expected in (("feelstream run ti", "tiny"), (policies, "lyapunov_joint")):
+        asked = {"_FEELSTREAM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        code = "from feelstream.cli import main; main()"
+        answer = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
+        )
+        assert answer.stdout.split() == [expected]
