@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
+from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.plugins import Plugin, Registry
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
@@ -41,6 +42,11 @@ TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
     "data.partition": ("Who may ever see which sample.", PARTITIONS),
     "data.arrivals": ("When samples reach the devices, and in which order.", ARRIVALS),
     "data.buffer": ("Which of the samples that arrived a device still holds.", BUFFERS),
+    "world.frequency": ("The CPU frequency that a device has to spare.", FREQUENCIES),
+    "world.channel": ("How the channel's small-scale fading hangs together over time.", CHANNELS),
+    "world.mobility": ("Where the mean channel gain comes from.", MOBILITIES),
+    "world.availability": ("Which devices can be reached in a round.", AVAILABILITIES),
+    "world.harvest": ("Energy that flows into batteries, without which nothing is scheduled.", HARVESTS),
     "policy": ("Who is scheduled. docs/policies.md says what each rule does.", POLICIES),
 }
 

@@ -24,6 +24,9 @@ class Purpose(IntEnum):
     MINI_BATCHES = 8
     BUFFER = 9
     SYNTHETIC_DATA = 10
+    AVAILABILITY = 11
+    HARVEST = 12
+    COLLECTION = 13
 
 
 def generator(seed: int, purpose: Purpose, round: int = 0, device: int | None = None) -> np.random.Generator:

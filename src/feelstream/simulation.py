@@ -19,7 +19,7 @@ from feelstream.learning.contract import Evaluation, Learner
 from feelstream.policies import guard
 from feelstream.policies.base import Observation
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord, ServerState, available, decide, settle
+from feelstream.scheduling import RoundRecord, ServerState, decide, settle
 from feelstream.world import Theta, World
 
 
@@ -49,7 +49,7 @@ class Simulation:
         """The next round: arrivals, schedule, local training, admission, queues, aggregation."""
         t, policy, stream, clock = self.round + 1, self.policy, self.world.stream, perf_counter()
         stream.use(self.senders)
-        stream.advance(t)
+        self.world.advance(t)
         clock = self._lap("arrivals", clock)
 
         observation = self._observe(t)
@@ -78,7 +78,7 @@ class Simulation:
         clock = self._lap("transmit", clock)
 
         self.round = t
-        record = replace(record, evaluation=self._evaluate(t))
+        record = replace(record, evaluation=self._evaluate(t), more=self.world.spend(record.energy_j))
         self._lap("evaluate", clock)
         return record
 
@@ -100,7 +100,7 @@ class Simulation:
             fresh_labels=stream.fresh_labels,
             used_labels=stream.used_total.copy(),
             queue_j=self.server.queue_j,
-            available=available(self.system, stream.stored),
+            available=self.world.available(self.system),
             stored_labels=stream.stored_labels if self.policy.needs_stored_labels else None,
             oracle_gain=self.world.gain(t) if self.policy.needs_gain else None,
         )
@@ -137,14 +137,13 @@ class Simulation:
             "senders": self.senders,
             "theta": self.theta,
             **self.server.to_arrays(),
-            **{f"stream.{name}": array for name, array in self.world.stream.snapshot().items()},
+            **self.world.snapshot(),
         }
 
     def restore(self, state: dict[str, NDArray]) -> None:
-        prefix = "stream."
         self.round, self.senders, self.theta = int(state["round"]), state["senders"], state["theta"]
         self.server = ServerState.from_arrays(state)
-        self.world.stream.restore({k.removeprefix(prefix): a for k, a in state.items() if k.startswith(prefix)})
+        self.world.restore(state)
 
     def _lap(self, phase: str, since: float) -> float:
         now = perf_counter()

@@ -1,22 +1,39 @@
-"""The world of a run: data streams, CPU frequencies and channels, all functions of (scenario, seed, round)."""
+"""The world of a run: arrivals, CPU frequencies, channels, places, batteries; the same for every policy of a seed."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids, Reals
+from feelstream.arrays import Flags, Ids, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.stream import Stream
+from feelstream.environment.base import Process, Setting, State
+from feelstream.environment.harvest import Battery
+from feelstream.errors import ScenarioError
 from feelstream.learning.contract import Learner, Training
+from feelstream.model.system import System
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
+from feelstream.scheduling import available
 
 Theta = NDArray[np.float32]
 
 
+PROCESSES = {
+    "frequency": Purpose.CPU_FREQUENCY,
+    "mobility": Purpose.LARGE_SCALE_FADING,
+    "channel": Purpose.SMALL_SCALE_FADING,
+    "availability": Purpose.AVAILABILITY,
+    "harvest": Purpose.HARVEST,
+}
+
+
 class World:
-    """Arrivals, frequencies and gains of one seed. Only the stream has a state; the rest can be asked for any round."""
+    """Everything that happens to the devices with one seed, whatever is scheduled; `advance` moves it round by round.
+
+    The stream, the batteries and processes with memory have a state, which `snapshot` keeps.
+    """
 
     def __init__(
         self,
@@ -27,7 +44,8 @@ class World:
         recording: Recording | None = None,
     ) -> None:
         self.scenario, self.seed = scenario, seed
-        self.devices = scenario.system.devices
+        self.devices, self.round = scenario.system.devices, 0
+        people = scenario.population
         self.stream = Stream(
             partition=scenario.data.partition,
             arrivals=scenario.data.arrivals,
@@ -40,21 +58,102 @@ class World:
             round_s=scenario.system.round_s,
             seed=seed,
             recording=recording,
+            collected=None if (people.arrivals == 1).all() else people.arrivals,
         )
-        low_db, high_db = scenario.radio.gain_db
-        shadowing = generator(seed, Purpose.LARGE_SCALE_FADING)
-        self.beta: Reals = 10 ** (shadowing.uniform(low_db, high_db, self.devices) / 10)
-        self.beta.flags.writeable = False  # handed out every round
+        self.setting = Setting(
+            self.devices,
+            scenario.system.rounds,
+            scenario.system.round_s,
+            people.frequency_low_hz,
+            people.frequency_high_hz,
+            people.gain_low_db,
+            people.gain_high_db,
+        )
+        self._states: dict[str, State] = {
+            name: self._process(name).init(self.setting, generator(seed, purpose))
+            for name, purpose in PROCESSES.items()
+        }
+        self._values: dict[str, NDArray] = {}
+        harvest = scenario.world.harvest
+        self.battery_j: Reals | None = None  # (K,) charge before the round
+        if isinstance(harvest, Battery):
+            self.battery_j = np.full(self.devices, harvest.start * harvest.capacity_j)
+
+    def _process(self, name: str) -> Process:
+        return getattr(self.scenario.world, name)
+
+    def advance(self, round: int) -> None:
+        """Let this round begin: samples arrive, devices move, frequencies and channels change."""
+        self.stream.advance(round)
+        self.round = round
+        for name in PROCESSES:
+            self._values[name], self._states[name] = self._step(name, round)
+
+    def _step(self, name: str, round: int) -> tuple[NDArray, State]:
+        rng = generator(self.seed, PROCESSES[name], round)
+        values, state = self._process(name).step(round, self._states[name], self.setting, rng)
+        if values.shape != (self.devices,):
+            raise ScenarioError(f"world.{name}: must give one value for each of {self.devices} devices")
+        return values, state
+
+    def _value(self, name: str, round: int) -> NDArray:
+        """This round's values, or any round's of a process without memory."""
+        if round == self.round:
+            return self._values[name]
+        if self._states[name]:
+            raise ValueError(f"world.{name} has a memory: advance to round {round} first")
+        return self._step(name, round)[0]
 
     def frequency_hz(self, round: int) -> Reals:
-        """f_k(t), uniform over the range of the scenario."""
-        return generator(self.seed, Purpose.CPU_FREQUENCY, round).uniform(*self.scenario.cpu.frequency_hz, self.devices)
+        """f_k(t)."""
+        return self._value("frequency", round)
+
+    @property
+    def beta(self) -> Reals:
+        """β_k of this round; before the first round that of round 1, where nobody moves."""
+        return read_only(self._values["mobility"] if self.round else self._states["mobility"]["beta"])
 
     def gain(self, round: int) -> Reals:
-        """|g_k(t)|²: β_k times a unit exponential where the channel is Rayleigh, β_k where it does not fade."""
-        if self.scenario.radio.fading == "none":
-            return self.beta
-        return self.beta * generator(self.seed, Purpose.SMALL_SCALE_FADING, round).standard_exponential(self.devices)
+        """|g_k(t)|²: β_k times the fading where the channel is Rayleigh, β_k where it does not fade."""
+        return self.beta if self.scenario.radio.fading == "none" else self.beta * self._value("channel", round)
+
+    def available(self, system: System) -> Flags:
+        """(K,) who may be scheduled: in reach, with data where data.eligible asks for it, and with enough charge."""
+        able = self._values["availability"] & available(system, self.stream.stored)
+        return able if self.battery_j is None else able & (self.worst_case_j(system) <= self.battery_j)
+
+    def worst_case_j(self, system: System) -> Reals:
+        """(K,) λ c f² + P_k (T_rd − c/f): no device that is on time spends more in this round."""
+        cycles, f_hz = system.device_cycles, self._values["frequency"]
+        left_s = np.maximum(system.round_s - cycles / f_hz, 0.0)
+        return system.power_coefficient * cycles * f_hz * f_hz + system.received_power_w / self.beta * left_s
+
+    def spend(self, energy_j: Reals) -> dict[str, NDArray]:
+        """Take what this round cost from the batteries and add what was harvested; columns for the trace."""
+        harvest = self.scenario.world.harvest
+        if self.battery_j is None or not isinstance(harvest, Battery):
+            return {}
+        before, harvested = self.battery_j, self._values["harvest"]
+        left_j = np.maximum(before - energy_j, 0.0)  # never below by more than a rounding
+        self.battery_j = np.minimum(left_j + harvested, harvest.capacity_j)
+        return {"battery_j": before, "harvest_j": harvested}
+
+    def snapshot(self) -> dict[str, NDArray]:
+        """All that, with the same settings and seed, lets `restore` go on exactly from here."""
+        saved = {f"stream.{name}": array for name, array in self.stream.snapshot().items()}
+        for process, state in self._states.items():
+            saved |= {f"world.{process}.{name}": array for name, array in state.items()}
+        return saved | ({} if self.battery_j is None else {"world.battery_j": self.battery_j})
+
+    def restore(self, saved: dict[str, NDArray]) -> None:
+        def part(prefix: str) -> dict[str, NDArray]:
+            return {name.removeprefix(prefix): a for name, a in saved.items() if name.startswith(prefix)}
+
+        self.stream.restore(part("stream."))
+        self.round = self.stream.round
+        self._states = {name: part(f"world.{name}.") for name in PROCESSES}
+        if self.battery_j is not None:
+            self.battery_j = saved["world.battery_j"]
 
     def train(self, round: int, devices: Ids, learner: Learner, theta: Theta) -> Training:
         """Local SGD of these devices on what they hold. One without data has the update 0 and no loss (NaN)."""

@@ -72,7 +72,7 @@ class ReplayedDevice:
         labels, classes = self.dataset.train_labels, self.dataset.classes
         world = World(self.scenario, self.seed, labels, classes, self.dataset.recording)
         for round in range(1, t + 1):
-            world.stream.advance(round)
+            world.advance(round)
             if round == used_round:
                 world.stream.use(np.array([self.device]))
         return world

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feelstream.arrays import Flags, Reals
+from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model.physics import compute_energy_j, compute_time_s, rate_bit_per_s
 from feelstream.model.system import System
 
@@ -74,12 +74,13 @@ class Transmission:
     e_tr_j: Reals
 
 
-def transmit(system: System, f_hz: Reals, beta: Reals, gain: Reals) -> Transmission:
-    """Admission with equal shares of the band and P_k = P0/β_k, and what it cost at the true gains.
+def transmit(system: System, ids: Ids, f_hz: Reals, beta: Reals, gain: Reals) -> Transmission:
+    """Admission of the devices `ids` with equal shares of the band and P_k = P0/β_k, and its cost at the true gains.
 
     E_cmp for all that trained, and E_tr = P_k S_bits / R_k(n, |g_k|²) at n = |Π̄| for those that sent.
     """
-    t_cmp_s = compute_time_s(system.cycles, f_hz)
+    cycles = system.device_cycles[ids]
+    t_cmp_s = compute_time_s(cycles, f_hz)
     ratio = gain / beta
     sent = RULES[system.admission](ratio, system.round_s - t_cmp_s, system)
     n = max(int(sent.sum()), 1)
@@ -93,6 +94,6 @@ def transmit(system: System, f_hz: Reals, beta: Reals, gain: Reals) -> Transmiss
         power_w=power_w,
         t_cmp_s=t_cmp_s,
         t_tr_s=t_tr_s,
-        e_cmp_j=compute_energy_j(system.power_coefficient, system.cycles, f_hz),
+        e_cmp_j=compute_energy_j(system.power_coefficient, cycles, f_hz),
         e_tr_j=power_w * t_tr_s,
     )

@@ -23,12 +23,12 @@ def watts(dbm: float) -> float:
     return 10 ** (dbm / 10) / 1000
 
 
-def compute_energy_j(power_coefficient: float, cycles: float, f_hz: Reals) -> Reals:
+def compute_energy_j(power_coefficient: float, cycles: Reals, f_hz: Reals) -> Reals:
     """E_cmp = λ c f²."""
     return power_coefficient * cycles * f_hz * f_hz
 
 
-def compute_time_s(cycles: float, f_hz: Reals) -> Reals:
+def compute_time_s(cycles: Reals, f_hz: Reals) -> Reals:
     """T_cmp = c / f."""
     return cycles / f_hz
 

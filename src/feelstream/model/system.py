@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from feelstream.arrays import Reals
 from feelstream.model import physics
 
 
@@ -19,8 +19,8 @@ class System:
     rounds: int
     classes: int
     round_s: float
-    energy_budget_j: NDArray[np.float64]  # (K,) per round, E_k^avg
-    cycles: float
+    energy_budget_j: Reals  # (K,) per round, E_k^avg
+    cycles: float | Reals  # c, one for all or (K,)
     power_coefficient: float  # λ in E = λ c f²
     frequency_hz: tuple[float, float]
     bandwidth_hz: float
@@ -34,6 +34,11 @@ class System:
     eligible: Literal["any", "with_data"] = "any"
     empty_used: Literal["zero", "vector"] = "zero"
     empty_fresh: Literal["zero", "vector"] = "zero"
+
+    @property
+    def device_cycles(self) -> Reals:
+        """(K,) c of each device."""
+        return np.broadcast_to(np.asarray(self.cycles, float), self.devices)
 
     def surrogate_time_s(self, n: int) -> float:
         """T~(n): the planned transmission time when n devices share the band."""

@@ -80,11 +80,11 @@ class Observation:
 
     @cached_property
     def compute_time_s(self) -> Reals:
-        return read_only(physics.compute_time_s(self.system.cycles, self.f_hz))
+        return read_only(physics.compute_time_s(self.system.device_cycles, self.f_hz))
 
     @cached_property
     def compute_energy_j(self) -> Reals:
-        return read_only(physics.compute_energy_j(self.system.power_coefficient, self.system.cycles, self.f_hz))
+        return read_only(physics.compute_energy_j(self.system.power_coefficient, self.system.device_cycles, self.f_hz))
 
     @cached_property
     def dissimilarity(self) -> Reals:
@@ -129,6 +129,7 @@ class Policy(Plugin):
     """Base of all policies: give it a `select`, and `init` and `update` if it must remember something."""
 
     tag_field: ClassVar[str] = "name"
+    same_cycles: ClassVar[bool] = False  # whether the rule needs one number of CPU cycles for all devices
 
     size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so)")
 
@@ -163,7 +164,7 @@ class Policy(Plugin):
         By default the scenario's admission rule, with equal shares of the band.
         """
         ids = decision.schedule
-        return admission.transmit(observation.system, observation.f_hz[ids], observation.beta[ids], gain)
+        return admission.transmit(observation.system, ids, observation.f_hz[ids], observation.beta[ids], gain)
 
     def update(self, state: State, outcome: Outcome) -> State:
         return state

@@ -34,6 +34,7 @@ class LyapunovJoint(Policy):
     """Least Σ (Q_k e_k − V I_k) over devices, CPU frequencies, band shares and powers together."""
 
     tag: ClassVar[str] = "lyapunov_joint"
+    same_cycles: ClassVar[bool] = True
 
     V: Annotated[float, Field(strict=True, gt=0)] = Field(
         0.05, description="weight of importance against energy, J²; > 0, inf ignores energy when choosing devices"
@@ -107,7 +108,7 @@ class LyapunovJoint(Policy):
     def _frequencies(self, observation: Observation, schedule: Ids, sending_s: Reals) -> Reals:
         """f = c/(T − τ); rounding must not ask for more than a device has, nor for less than the lowest."""
         system = observation.system
-        f_hz = np.maximum(system.cycles / (system.round_s - sending_s), system.frequency_hz[0])
+        f_hz = np.maximum(system.device_cycles[schedule] / (system.round_s - sending_s), system.frequency_hz[0])
         return np.minimum(f_hz, observation.f_hz[schedule])
 
     def planned_devices(self, observation: Observation, n: int) -> joint.Devices:
@@ -126,8 +127,9 @@ class LyapunovJoint(Policy):
             equal_w = kappa_w / n * np.expm1(airtime_s * n / np.maximum(sending_s, 0.0))
         # A rounding more, so that the share of such a device is an n-th and not a hair above it.
         power_w = np.clip(equal_w * (1 + 1e-12), limit_w / (self.fade_reserve * system.link_margin), limit_w)
-        work = system.power_coefficient * system.cycles**3
-        shortest_s = max(system.round_s - system.cycles / system.frequency_hz[0], 0.0)
+        cycles = float(system.device_cycles[0])  # the same for all: see same_cycles
+        work = system.power_coefficient * cycles**3
+        shortest_s = max(system.round_s - cycles / system.frequency_hz[0], 0.0)
         return joint.Devices.of(weight, kappa_w, sending_s, power_w, system.round_s, work, airtime_s, shortest_s)
 
     def power_limit_w(self, observation: Observation) -> float:

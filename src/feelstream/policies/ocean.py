@@ -122,7 +122,7 @@ class Ocean(Policy):
         ids, system = decision.schedule, observation.system
         if self.power == "control":
             return joint.send(observation, ids, observation.f_hz[ids], power_limit_w(observation), gain)
-        equal = admission.transmit(system, observation.f_hz[ids], observation.beta[ids], gain)
+        equal = admission.transmit(system, ids, observation.f_hz[ids], observation.beta[ids], gain)
         sent = equal.sent
         if not sent.any():
             return equal

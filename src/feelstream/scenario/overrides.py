@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
+from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.errors import ScenarioError
 from feelstream.plugins import Plugin, Registry, did_you_mean
 from feelstream.policies import POLICIES
@@ -22,6 +23,11 @@ NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
     ("data", "partition"): ("kind", PARTITIONS),
     ("data", "arrivals"): ("kind", ARRIVALS),
     ("data", "buffer"): ("kind", BUFFERS),
+    ("world", "frequency"): ("kind", FREQUENCIES),
+    ("world", "channel"): ("kind", CHANNELS),
+    ("world", "mobility"): ("kind", MOBILITIES),
+    ("world", "availability"): ("kind", AVAILABILITIES),
+    ("world", "harvest"): ("kind", HARVESTS),
 }
 
 

@@ -7,6 +7,7 @@ the field when a scenario is printed as TOML.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -17,6 +18,23 @@ from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.data.streaming.arrivals import Arrivals, TruncatedNormal
 from feelstream.data.streaming.buffers import Buffer, Keep
 from feelstream.data.streaming.partition import IID, Partition
+from feelstream.environment import (
+    AVAILABILITIES,
+    CHANNELS,
+    FREQUENCIES,
+    HARVESTS,
+    MOBILITIES,
+    Always,
+    Availability,
+    Channel,
+    Frequency,
+    Harvest,
+    IndependentChannel,
+    Mobility,
+    NoHarvest,
+    Static,
+    UniformFrequency,
+)
 from feelstream.errors import ScenarioError
 from feelstream.model import physics
 from feelstream.model.system import System
@@ -34,9 +52,8 @@ from feelstream.plugins import (
 )
 from feelstream.policies import POLICIES, Lyapunov, Policy
 from feelstream.scenario.overrides import AnyOverride, from_keywords, overridden
+from feelstream.scenario.population import Decibels, DevicesSettings, Population
 from feelstream.scenario.problems import explain
-
-Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 
 
 class SystemSettings(Settings):
@@ -172,6 +189,22 @@ class LearningSettings(Settings):
     eval_every: Count = Field(default=1, description="test after every this many rounds, and after the last; ≥ 1")
 
 
+class WorldSettings(Settings):
+    """[world]"""
+
+    frequency: Annotated[SerializeAsAny[Frequency], _table(FREQUENCIES, UniformFrequency)] = Field(
+        default_factory=UniformFrequency
+    )
+    channel: Annotated[SerializeAsAny[Channel], _table(CHANNELS, IndependentChannel)] = Field(
+        default_factory=IndependentChannel
+    )
+    mobility: Annotated[SerializeAsAny[Mobility], _table(MOBILITIES, Static)] = Field(default_factory=Static)
+    availability: Annotated[SerializeAsAny[Availability], _table(AVAILABILITIES, Always)] = Field(
+        default_factory=Always
+    )
+    harvest: Annotated[SerializeAsAny[Harvest], _table(HARVESTS, NoHarvest)] = Field(default_factory=NoHarvest)
+
+
 class TraceSettings(Settings):
     """[trace]"""
 
@@ -187,6 +220,8 @@ class Scenario(Settings):
     cpu: CpuSettings = Field(default_factory=CpuSettings)
     radio: RadioSettings = Field(default_factory=RadioSettings)
     data: DataSettings = Field(default_factory=DataSettings)
+    devices: DevicesSettings = Field(default_factory=DevicesSettings)
+    world: WorldSettings = Field(default_factory=WorldSettings)
     policy: Annotated[SerializeAsAny[Policy], _table(POLICIES, Lyapunov)] = Field(default_factory=Lyapunov)
     learning: LearningSettings = Field(default_factory=LearningSettings)
     trace: TraceSettings = Field(default_factory=TraceSettings)
@@ -200,9 +235,12 @@ class Scenario(Settings):
             raise ScenarioError(
                 f"policy.size: must be at most system.devices = {self.system.devices}, not {self.policy.size}"
             )
+        self._check_world()
         self._check_magnitudes()
-        system, fastest, n = self.known_system(classes=1), self.cpu.frequency_hz[1], self.policy.smallest_plan
-        needed = self.cpu.cycles / fastest + system.surrogate_time_s(n)
+        system, people, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
+        quickest = int(np.argmin(people.cycles / people.frequency_high_hz))
+        fastest = people.frequency_high_hz[quickest]
+        needed = people.cycles[quickest] / fastest + system.surrogate_time_s(n)
         if not needed <= self.system.round_s:
             raise ScenarioError(
                 f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s, since computing at "
@@ -212,18 +250,21 @@ class Scenario(Settings):
 
     def _check_magnitudes(self) -> None:
         """Keep energies and SNR within what can be squared, summed and divided without overflow."""
-        cpu, radio, least, most = self.cpu, self.radio, 1e-100, 1e100
+        cpu, radio, people, least, most = self.cpu, self.radio, self.population, 1e-100, 1e100
         power_w = physics.watts(radio.received_power_dbm)
-        computing_j = physics.compute_energy_j(cpu.power_coefficient, cpu.cycles, cpu.frequency_hz[1])
+        computing_j = float(
+            physics.compute_energy_j(cpu.power_coefficient, people.cycles, people.frequency_high_hz).max()
+        )
         if computing_j > most:
             raise ScenarioError(
                 f"cpu.power_coefficient: computing for a round must take at most {most:g} J, not {computing_j:g} J"
             )
-        sending_j = power_w / 10 ** (radio.gain_db[0] / 10) * self.system.round_s
+        lowest_db = self.gain_range_db[0]
+        sending_j = power_w / 10 ** (lowest_db / 10) * self.system.round_s
         if sending_j > most:
             raise ScenarioError(
                 f"radio.received_power_dbm: sending for a round must take at most {most:g} J, but takes "
-                f"{sending_j:g} J at a gain of {radio.gain_db[0]:g} dB"
+                f"{sending_j:g} J at a gain of {lowest_db:g} dB"
             )
         snr = power_w / (radio.bandwidth_hz * radio.noise_w_per_hz)
         if not least <= snr <= most:
@@ -268,18 +309,58 @@ class Scenario(Settings):
         tables = {section: dict(getattr(self, section)) for section in type(self).model_fields if section != "policy"}
         return {**tables, "policy": self.policy}
 
+    def _check_world(self) -> None:
+        """What the processes of the world do not go together with."""
+        if self.radio.fading == "none" and not isinstance(self.world.channel, IndependentChannel):
+            raise ScenarioError("world.channel.kind: must be independent where radio.fading = none")
+        cycles = self.population.cycles
+        if self.policy.same_cycles and not (cycles == cycles[0]).all():
+            raise ScenarioError(f"devices: {self.policy.plugin_name()} needs the same cycles for all devices")
+        harvests = not isinstance(self.world.harvest, NoHarvest)
+        if harvests and type(self.policy).transmit is not Policy.transmit:
+            raise ScenarioError(
+                "world.harvest.kind: must be none for a policy that sets band or power itself, since what it may spend "
+                "is not bounded by P0/β for the rest of the round"
+            )
+
+    @cached_property
+    def population(self) -> Population:
+        """The constants of every device."""
+
+        def everyone(value: Any) -> np.ndarray:
+            return np.broadcast_to(np.asarray(value, float), self.system.devices)
+
+        return self.devices.applied_to(
+            Population(
+                cycles=everyone(self.cpu.cycles),
+                energy_budget_j=everyone(self.system.energy_budget_j),
+                frequency_low_hz=everyone(self.cpu.frequency_hz[0]),
+                frequency_high_hz=everyone(self.cpu.frequency_hz[1]),
+                gain_low_db=everyone(self.radio.gain_db[0]),
+                gain_high_db=everyone(self.radio.gain_db[1]),
+                arrivals=everyone(1.0),
+            )
+        )
+
+    @property
+    def gain_range_db(self) -> tuple[float, float]:
+        """The least and the largest mean gain that any device can have."""
+        people = self.population
+        return self.world.mobility.gain_range_db(float(people.gain_low_db.min()), float(people.gain_high_db.max()))
+
     def known_system(self, classes: int) -> System:
         """The constants that a server knows, as plain numbers and arrays."""
-        budget = np.broadcast_to(np.asarray(self.system.energy_budget_j, float), self.system.devices)
+        people = self.population
+        alike = (people.cycles == people.cycles[0]).all()
         return System(
             devices=self.system.devices,
             rounds=self.system.rounds,
             classes=classes,
             round_s=self.system.round_s,
-            energy_budget_j=budget,
-            cycles=self.cpu.cycles,
+            energy_budget_j=people.energy_budget_j,
+            cycles=float(people.cycles[0]) if alike else people.cycles,
             power_coefficient=self.cpu.power_coefficient,
-            frequency_hz=self.cpu.frequency_hz,
+            frequency_hz=(float(people.frequency_low_hz.min()), float(people.frequency_high_hz.max())),
             bandwidth_hz=self.radio.bandwidth_hz,
             noise_w_per_hz=self.radio.noise_w_per_hz,
             received_power_w=physics.watts(self.radio.received_power_dbm),

@@ -39,11 +39,13 @@ class Stream:
         seed: int,
         fresh: Fresh = "since_use",
         recording: Recording | None = None,
+        collected: NDArray[np.float64] | None = None,
     ) -> None:
         """Plan the arrivals; labels (N,) below `classes`, `round_s` in s. Nothing has arrived yet.
 
         fresh: "since_use" (what arrived after the device's last use and is still held) or "per_round" (what
-        arrived in this round and is still held).
+        arrived in this round and is still held). collected: share of the arriving samples that each device keeps,
+        (K,); the others are passed over, and it goes through its shard more slowly.
         """
         setting = Setting(labels, classes, devices, rounds, round_s, seed, partition, recording or Recording())
         plan = schedule_of(arrivals, setting)
@@ -53,6 +55,7 @@ class Stream:
         self._label_at = labels[self._samples]  # uint8, by place in the shards
         self._devices, self._classes, self._rounds, self._seed = devices, classes, rounds, seed
         self._per_round = fresh == "per_round"
+        self._collected = collected
         self._round = 0
 
         endless = plan.events is None
@@ -109,6 +112,9 @@ class Stream:
             raise ValueError(f"round {round} cannot follow round {self._round}")
         self._round = round
         devices, counts = self._arriving(round)
+        if self._collected is not None:
+            counts = generator(self._seed, Purpose.COLLECTION, round).binomial(counts, self._collected[devices])
+            devices, counts = devices[counts > 0], counts[counts > 0]
         if self._per_round:
             stale = np.flatnonzero(self._fresh_from < self._store.hi)
             self._fresh_from[stale] = self._store.hi[stale]

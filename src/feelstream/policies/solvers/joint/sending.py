@@ -30,7 +30,8 @@ def send(observation: Observation, ids: Ids, f_hz: Reals, limit_w: float, gain: 
     `largest` keeps as many as possible, the least shares first. What is spent follows from the true |g|².
     """
     system = observation.system
-    t_cmp_s = physics.compute_time_s(system.cycles, f_hz)
+    cycles = system.device_cycles[ids]
+    t_cmp_s = physics.compute_time_s(cycles, f_hz)
     left_s = system.round_s - t_cmp_s
     airtime_s = system.update_bits * np.log(2) / system.bandwidth_hz
     noise_w, weight = system.bandwidth_hz * system.noise_w_per_hz, weights(observation)[ids]
@@ -50,7 +51,7 @@ def send(observation: Observation, ids: Ids, f_hz: Reals, limit_w: float, gain: 
         power_w=power_w,
         t_cmp_s=t_cmp_s,
         t_tr_s=t_tr_s,
-        e_cmp_j=physics.compute_energy_j(system.power_coefficient, system.cycles, f_hz),
+        e_cmp_j=physics.compute_energy_j(system.power_coefficient, cycles, f_hz),
         e_tr_j=power_w * t_tr_s,
     )
 

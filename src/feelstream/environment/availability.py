@@ -1,0 +1,94 @@
+"""Availability: devices that come and go. One that is away cannot be scheduled; its data keeps arriving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from feelstream.environment.base import Probability, Process, Setting, State
+from feelstream.environment.recorded import values_by_round
+
+
+class Availability(Process):
+    """True for the devices that can be reached in a round."""
+
+
+class Always(Availability):
+    """Everyone can be reached in every round: the paper's."""
+
+    tag: ClassVar[str] = "always"
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        return np.ones(setting.devices, bool), state
+
+
+class ComesAndGoes(Availability):
+    """A two-state Markov chain per device: P(there → away) = p_leave, P(away → there) = p_return.
+
+    Round 1 is in the stationary law, P(there) = p_return / (p_leave + p_return).
+    """
+
+    tag: ClassVar[str] = "markov"
+
+    p_leave: Annotated[Probability, Field(description="probability per round to leave; above 0, at most 1")] = 0.1
+    p_return: Annotated[Probability, Field(description="probability per round to return; above 0, at most 1")] = 0.3
+
+    def init(self, setting: Setting, rng: np.random.Generator) -> State:
+        return {"there": rng.random(setting.devices) < self.p_return / (self.p_leave + self.p_return)}
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        there = state["there"]
+        flips = rng.random(setting.devices) < np.where(there, self.p_leave, self.p_return)
+        return there, {"there": there ^ flips}
+
+
+class Diurnal(Availability):
+    """Day and night: device k is there in round t with probability a(t) = ½ (1 + depth · cos 2π(t/day − φ_k)).
+
+    Draws are independent over rounds; the phases φ_k ~ U(0, spread), in days, are fixed for a run. Over whole days a
+    device is there half of the time.
+    """
+
+    tag: ClassVar[str] = "diurnal"
+
+    day: Annotated[int, Field(strict=True, ge=2, description="rounds of a day; at least 2")] = 24
+    depth: Annotated[
+        float, Field(strict=True, ge=0, le=1, description="0: no difference between day and night, 1: none at night")
+    ] = 1.0
+    spread: Annotated[
+        float, Field(strict=True, ge=0, le=1, description="spread of the devices' time zones, in days; 0 to 1")
+    ] = 1.0
+
+    def init(self, setting: Setting, rng: np.random.Generator) -> State:
+        return {"phase": rng.uniform(0, self.spread, setting.devices)}
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        chance = 0.5 * (1 + self.depth * np.cos(2 * np.pi * (round / self.day - state["phase"])))
+        return rng.random(setting.devices) < chance, state
+
+
+class RecordedAvailability(Availability):
+    """From a file with the columns round, device and available (0 or 1); it holds until the device's next row.
+
+    Before its first row a device is there.
+    """
+
+    tag: ClassVar[str] = "trace"
+
+    path: Annotated[
+        str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, available")
+    ]
+
+    def init(self, setting: Setting, rng: np.random.Generator) -> State:
+        return {"there": np.ones(setting.devices, bool)}
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        there = state["there"].copy()
+        recorded = values_by_round("world.availability.path", Path(self.path), "available", setting.devices)
+        devices, values = recorded.of(round)
+        there[devices] = values != 0
+        return there, {"there": there}

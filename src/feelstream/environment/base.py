@@ -1,0 +1,51 @@
+"""The contract of everything that changes around the devices from round to round.
+
+A process is a frozen settings object picked by name, `[world.NAME] kind = "…"`. It gives one value per device and
+round; all that it remembers is its state, a dictionary of arrays of fixed shape that checkpoints keep:
+
+    state         = process.init(setting, rng)
+    values, state = process.step(round, state, setting, rng)      rounds 1, 2, … one by one
+
+`rng` is keyed by (seed, purpose, round), so two policies with one seed are run in the same world.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from feelstream.arrays import Reals
+from feelstream.plugins import Plugin
+
+State = dict[str, NDArray]
+Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a process is run for: the devices and their constants, the length of a round and of the run."""
+
+    devices: int
+    rounds: int
+    round_s: float
+    frequency_low_hz: Reals  # (K,)
+    frequency_high_hz: Reals  # (K,)
+    gain_low_db: Reals  # (K,)
+    gain_high_db: Reals  # (K,)
+
+
+class Process(Plugin, ABC):
+    """One value per device and round."""
+
+    def init(self, setting: Setting, rng: np.random.Generator) -> State:
+        """The state before the first round; none for a process without memory."""
+        return {}
+
+    @abstractmethod
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        """The values of this round, (K,), and the next state."""

@@ -1,0 +1,72 @@
+"""CPU frequencies f_k(t) that devices have to spare in a round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from feelstream.environment.base import Process, Setting, State
+from feelstream.environment.recorded import values_by_round
+
+
+class Frequency(Process):
+    """Values in Hz, within each device's range."""
+
+
+class UniformFrequency(Frequency):
+    """f_k(t) ~ U(lowest, highest), independent over devices and rounds: the paper's."""
+
+    tag: ClassVar[str] = "uniform"
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        return rng.uniform(setting.frequency_low_hz, setting.frequency_high_hz), state
+
+
+class FrequencyLevels(Frequency):
+    """A Markov chain over equally spaced levels of each device's range, as governors step through them.
+
+    With probability `stay` a device keeps its level, otherwise it moves to one of the others, all equally likely. The
+    chain is symmetric, so its stationary law is uniform over the levels, and round 1 is drawn from it.
+    """
+
+    tag: ClassVar[str] = "levels"
+
+    levels: Annotated[int, Field(strict=True, ge=2, le=1000, description="frequency levels of a device; 2 to 1000")] = 8
+    stay: Annotated[
+        float, Field(strict=True, ge=0, lt=1, description="probability to keep the level; 0 to below 1")
+    ] = 0.8
+
+    def init(self, setting: Setting, rng: np.random.Generator) -> State:
+        return {"level": rng.integers(0, self.levels, setting.devices)}
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        level = state["level"]
+        span = setting.frequency_high_hz - setting.frequency_low_hz
+        f_hz = setting.frequency_low_hz + span * level / (self.levels - 1)
+        moves = rng.random(setting.devices) >= self.stay
+        shift = rng.integers(1, self.levels, setting.devices)
+        return f_hz, {"level": np.where(moves, (level + shift) % self.levels, level)}
+
+
+class RecordedFrequency(Frequency):
+    """Frequencies from a file with the columns round, device and f_hz; a device keeps its last one until the next.
+
+    Before a device's first row it has the lowest frequency of its range; values are clipped to the range.
+    """
+
+    tag: ClassVar[str] = "trace"
+
+    path: Annotated[str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, f_hz")]
+
+    def init(self, setting: Setting, rng: np.random.Generator) -> State:
+        return {"f_hz": setting.frequency_low_hz.copy()}
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        f_hz = state["f_hz"].copy()
+        devices, values = values_by_round("world.frequency.path", Path(self.path), "f_hz", setting.devices).of(round)
+        f_hz[devices] = np.clip(values, setting.frequency_low_hz[devices], setting.frequency_high_hz[devices])
+        return f_hz, {"f_hz": f_hz}

@@ -1,0 +1,67 @@
+"""Energy harvesting: what flows into the devices' batteries in a round, J.
+
+A battery of capacity C starts at `start`·C and follows b(t+1) = min(b(t) − E(t) + H(t), C). A device is available only
+if its charge covers the worst case of the round, λ c f² + P_k (T_rd − c/f): whoever transmits is on time, so no battery
+is ever overdrawn. This comes beside the average budget, which the virtual queues keep.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from feelstream.environment.base import Process, Setting, State
+from feelstream.plugins import NonNegative, Positive
+
+
+class Harvest(Process):
+    """Energy that arrives in a round, J ≥ 0."""
+
+
+class Battery(Harvest):
+    """What every kind of harvest with a battery has."""
+
+    capacity_j: Annotated[Positive, Field(description="C, capacity of a battery, J; > 0")] = 20.0
+    start: Annotated[float, Field(strict=True, ge=0, le=1, description="charge before round 1, share of C; 0 to 1")] = (
+        0.5
+    )
+
+
+class NoHarvest(Harvest):
+    """No batteries: energy is limited by the average budget alone, as in the paper."""
+
+    tag: ClassVar[str] = "none"
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        return np.zeros(setting.devices), state
+
+
+class PacketHarvest(Battery):
+    """Packets of energy: H_k(t) = packet_j · Poisson(rate), independent over devices and rounds."""
+
+    tag: ClassVar[str] = "packets"
+
+    rate: Annotated[float, Field(strict=True, ge=0, le=1e6, description="mean packets per device and round; ≥ 0")] = 0.5
+    packet_j: Annotated[NonNegative, Field(description="energy of a packet, J; ≥ 0")] = 1.0
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        return self.packet_j * rng.poisson(self.rate, setting.devices), state
+
+
+class SolarHarvest(Battery):
+    """The sun: H_k(t) = peak_j · max(0, sin 2π t/day) · U_k(t), with clouds U ~ U(0, 1); nothing at night.
+
+    Its mean over whole days is peak_j / (2π).
+    """
+
+    tag: ClassVar[str] = "solar"
+
+    peak_j: Annotated[NonNegative, Field(description="most energy that a round brings, J; ≥ 0")] = 4.0
+    day: Annotated[int, Field(strict=True, ge=2, description="rounds of a day; at least 2")] = 24
+
+    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+        sun = max(0.0, float(np.sin(2 * np.pi * round / self.day)))
+        return self.peak_j * sun * rng.random(setting.devices), state
