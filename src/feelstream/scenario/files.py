@@ -104,7 +104,12 @@ def _toml_table(settings: BaseModel) -> Table:
             continue
         if value is None:  # TOML has no such thing; a field left out has its default
             continue
-        item = tomlkit.item(list(value) if isinstance(value, tuple) else value)
+        if isinstance(value, tuple):
+            value = [
+                entry.model_dump(mode="python", exclude_none=True) if isinstance(entry, BaseModel) else entry
+                for entry in value
+            ]
+        item = tomlkit.item(value)
         if field.description:
             item.comment(" ".join(field.description.split()))
         table.add(name, item)

@@ -20,7 +20,7 @@ Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Population:
     """The constants of every device, (K,) each."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.formulas import computing_energy_j, computing_time_s
 from feelstream.verification.reading import (
     COUNTS,
     DEVICE_COLUMNS,
@@ -24,8 +25,28 @@ def check_inputs(found: Findings, s: Settings, block: Block) -> None:
     check_present(found, block, DEVICE_COLUMNS)
     _check_radio_and_cpu(found, s, block)
     _check_data(found, s, block)
+    _check_batteries(found, s, block)
     rule = "a queue starts at 0 and enters each round as it left the round before"
     found.compare(IN, "queue_j", block.rounds, block["queue_j"], block.before("queue_next_j"), rule)
+
+
+def _check_batteries(found: Findings, s: Settings, block: Block) -> None:
+    """b(t+1) = min(b − E + H, C), and nobody is available whose charge does not cover the worst case of the round."""
+    if s.around.capacity_j is None:
+        return
+    spent = block["e_cmp_j"] + block["e_tr_j"]
+    after = np.minimum(np.maximum(block["battery_j"] - spent, 0.0) + block["harvest_j"], s.around.capacity_j)
+    before = np.concatenate([block.last["battery_next_j"][None], after[:-1]])
+    block.values["battery_next_j"] = after
+    rule = "a battery loses what was spent and gains what was harvested, up to its capacity"
+    found.compare(IN, "battery_j", block.rounds, block["battery_j"], before, rule, scale=s.around.capacity_j)
+    rule = "what is harvested is not negative"
+    found.flag(IN, "harvest_j", block.rounds, block["harvest_j"] < 0, block["harvest_j"], np.array(0.0), rule)
+    left_s = np.maximum(s.round_s - computing_time_s(s, block["f_hz"]), 0.0)
+    worst = computing_energy_j(s, block["f_hz"]) + s.received_power_w / block["beta"] * left_s
+    bad = block["available"] & (worst > block["battery_j"] * (1 + RELATIVE))
+    rule = "a device is available only if its charge covers λcf² + P(T_rd − c/f)"
+    found.flag(IN, "available", block.rounds, bad, block["battery_j"], worst, rule)
 
 
 def check_round_inputs(found: Findings, table: Table) -> None:
@@ -67,11 +88,12 @@ def _check_radio_and_cpu(found: Findings, s: Settings, block: Block) -> None:
     ):
         value = block[column]
         inside = (value >= low * (1 - RELATIVE)) & (value <= high * (1 + RELATIVE))
-        rule = f"{column} lies in the range that {name} allows, {low:.12g} to {high:.12g}"
+        rule = f"{column} lies in the range that {name} allows, {low.min():.12g} to {high.max():.12g}"
         found.flag(IN, column, block.rounds, ~inside, value, np.clip(value, low, high), rule)
     rule = "a device's mean gain β is fixed for the run"
     known = block.before("report_age") >= 0
-    found.compare(IN, "beta", block.rounds, block["beta"], block.before("beta"), rule, where=known)
+    if not s.around.moves:
+        found.compare(IN, "beta", block.rounds, block["beta"], block.before("beta"), rule, where=known)
     gain = block["gain"]
     found.flag(IN, "gain", block.rounds, ~(gain >= 0), gain, np.array(0.0), "a channel power gain is not negative")
     if s.fading == "none":
@@ -110,7 +132,8 @@ def _check_data(found: Findings, s: Settings, block: Block) -> None:
 
     may = stored >= 1 if s.eligible == "with_data" else np.ones_like(stored, bool)
     # Real devices may be out of reach or not known; nobody else is kept out.
-    wrong = block["available"] & ~may if s.deployed else block["available"] != may
+    inputs_decide = s.deployed or s.around.comes_and_goes or s.around.capacity_j is not None
+    wrong = block["available"] & ~may if inputs_decide else block["available"] != may
     flag("available", wrong, block["available"], may, f"who may be scheduled with eligible = {s.eligible}")
     if s.buffer == "keep" and s.fresh == "since_use":
         grown = used_before + np.where(sent[..., None], block.before("fresh_labels"), 0)

@@ -40,8 +40,9 @@ def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
     top, a = limit_w(s, block), airtime_s(s)
     needed = kappa / n * np.expm1(a * n / np.where(longest > 0, longest, np.nan))
     cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
-    work = s.power_coefficient * s.cycles**3
-    shortest = max(s.round_s - s.cycles / s.frequency_hz[0], 0.0)
+    cycles = float(np.max(s.cycles))  # this policy needs one for all
+    work = s.power_coefficient * cycles**3
+    shortest = max(s.round_s - cycles / float(np.min(s.frequency_hz[0])), 0.0)
     radio = Radio(weights(s, block), kappa, longest, cap, s.round_s, work, a, shortest)
     return radio, least_share(radio) <= (1 + RELATIVE) / n
 

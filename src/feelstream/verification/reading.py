@@ -31,6 +31,7 @@ DEVICE_COLUMNS = {
 # Only a deployment stores these; in a simulation everyone is known, without measurement.
 MEASURED = ("t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
 DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name in MEASURED}}
+BATTERY_COLUMNS = {"battery_j": REAL, "harvest_j": REAL}  # only where devices harvest energy
 MAY_BE_MISSING = {"accuracy", "loss", "amount", "dissimilarity", "importance", "score"}
 
 # Rows held at a time, so that a run of any length needs bounded memory.
@@ -72,6 +73,7 @@ def read_blocks(directory: Path, settings: Settings, phases: Iterable[int] = (1,
     """devices.parquet in blocks of rounds, in order; a block ends where one of the phases begins."""
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
+    columns |= BATTERY_COLUMNS if settings.around.capacity_j is not None else {}
     _check_shape(path, columns, settings.T * K, f"{settings.T} rounds of {K} devices")
     step = max(1, BLOCK_ROWS // K)
     last: dict[str, Array] | None = None
@@ -86,6 +88,7 @@ def read_blocks(directory: Path, settings: Settings, phases: Iterable[int] = (1,
         if last is None:
             last = {name: np.zeros_like(column[0]) for name, column in values.items()}
             last["beta"] = values["beta"][0]
+            last["battery_next_j"] = np.full(K, settings.around.start_j)
             last["report_age"] = np.full(K, -1 if settings.deployed else 0)
         if any(values[name].shape[2:] != last[name].shape[1:] for name in ("fresh_labels", "used_labels")):
             raise RunError(f"{path}: the label lists do not all have one length.")

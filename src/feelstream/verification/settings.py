@@ -12,6 +12,7 @@ import numpy as np
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
 from feelstream.verification.intact import read_sealed
+from feelstream.verification.population import PAPERS_WORLD, Around, around, gain_range_db, resolved
 
 FORMAT = 2
 PLACES = 20.0  # energy of so many places that the fleet's queue starts at, under V = auto
@@ -39,13 +40,13 @@ class Settings:
     T: int
     round_s: float
     budget_j: Array  # [K]
-    cycles: float
+    cycles: float | Array  # one for all, or [K]
     power_coefficient: float
-    frequency_hz: tuple[float, float]
+    frequency_hz: tuple[Array, Array]  # [K] each
     bandwidth_hz: float
     noise_w_per_hz: float
     received_power_w: float  # P0
-    gain: tuple[float, float]  # range of β, linear
+    gain: tuple[Array, Array]  # range of β, linear; [K] each
     fading: str
     rate_discount: float
     link_margin: float
@@ -72,6 +73,7 @@ class Settings:
     eval_every: int
     trace_level: str
     deployed: bool  # real devices: what is not heard of them is not known
+    around: Around = PAPERS_WORLD
     changes: tuple[Change, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
 
@@ -110,12 +112,19 @@ class _Section:
             raise RunError(f"run.json: {self.name} must be a whole number of at least {least}, not {value!r}.")
         return int(value)
 
+    def plain(self, key: str) -> Any:
+        """What stands there, unread; None where nothing does."""
+        return self.tree.get(key) if isinstance(self.tree, dict) else None
+
     def ratio(self) -> float:
         """A number in decibels, as a plain ratio."""
+        return 10.0 ** (self.decibels() / 10.0)
+
+    def decibels(self) -> float:
         value = self.number()
         if abs(value) > 1000:
             raise RunError(f"run.json: {self.name} must lie between -1000 and 1000, not {value!r}.")
-        return 10.0 ** (value / 10.0)
+        return value
 
     def one_of(self, *allowed: str) -> str:
         if self.tree not in allowed:
@@ -164,7 +173,20 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         name = CONTROLLED_OCEAN
     K = system["devices"].whole()
     low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
-    low_gain, high_gain = (item.ratio() for item in radio["gain_db"].items(2))
+    low_db, high_db = (item.decibels() for item in radio["gain_db"].items(2))
+    usual = {
+        "cycles": np.full(K, cpu["cycles"].positive()),
+        "energy_budget_j": _budget(system["energy_budget_j"], K),
+        "frequency_low_hz": np.full(K, low_hz),
+        "frequency_high_hz": np.full(K, high_hz),
+        "gain_low_db": np.full(K, low_db),
+        "gain_high_db": np.full(K, high_db),
+    }
+    people = resolved(scenario.plain("devices"), usual)
+    world = scenario.plain("world")
+    mobility = world.get("mobility") if isinstance(world, dict) else None
+    gain_low_db, gain_high_db = gain_range_db(mobility, people["gain_low_db"], people["gain_high_db"])
+    cycles = people["cycles"]
     classes = data.get("classes") if data else None
     capacity = buffer.get("capacity")
     metric = policy.get("metric")
@@ -175,14 +197,14 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         K=K,
         T=system["rounds"].whole(),
         round_s=system["round_s"].positive(),
-        budget_j=_budget(system["energy_budget_j"], K),
-        cycles=cpu["cycles"].positive(),
+        budget_j=people["energy_budget_j"],
+        cycles=float(cycles[0]) if (cycles == cycles[0]).all() else cycles,
         power_coefficient=cpu["power_coefficient"].number(),
-        frequency_hz=(low_hz, high_hz),
+        frequency_hz=(people["frequency_low_hz"], people["frequency_high_hz"]),
         bandwidth_hz=radio["bandwidth_hz"].positive(),
         noise_w_per_hz=radio["noise_w_per_hz"].positive(),
         received_power_w=radio["received_power_dbm"].ratio() / 1000.0,
-        gain=(low_gain, high_gain),
+        gain=(10.0 ** (gain_low_db / 10), 10.0 ** (gain_high_db / 10)),
         fading=radio["fading"].one_of("rayleigh", "none"),
         rate_discount=radio["rate_discount"].positive(),
         link_margin=radio["link_margin"].positive(),
@@ -209,6 +231,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
+        around=around(world),
     )
 
 

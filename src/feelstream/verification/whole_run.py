@@ -21,7 +21,8 @@ class RunningTotals:
         self.queue_max_round = np.ones(K, dtype=int)
         self.queue_end_j = np.zeros(K)
         self.last_j = 0.0  # of all devices in the last round
-        self.beta = np.ones(K)
+        self.beta = np.ones(K)  # the best mean gain so far
+        self.begun = False
 
     def add(self, block: Block) -> None:
         energy, queue = block["e_cmp_j"] + block["e_tr_j"], block["queue_next_j"]
@@ -32,7 +33,9 @@ class RunningTotals:
         grown = longest > self.queue_max_j
         self.queue_max_round = np.where(grown, block.rounds[queue.argmax(axis=0)], self.queue_max_round)
         self.queue_max_j = np.maximum(self.queue_max_j, longest)
-        self.queue_end_j, self.beta = queue[-1], block["beta"][-1]
+        best = block["beta"].max(axis=0)
+        self.beta = np.maximum(self.beta, best) if self.begun else best
+        self.queue_end_j, self.begun = queue[-1], True
 
 
 def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: Array | None = None) -> None:
@@ -79,8 +82,8 @@ def _check_fleet(found: Findings, s: Settings, run: RunningTotals, growth_j: flo
 def least_planned_energy_j(s: Settings, beta: Array) -> Array:
     """E~_min [K]: at the lowest frequency that is allowed and meets the deadline."""
     left_s = s.round_s - float(surrogate_time_s(s, max(s.size or 0, 1)))
-    slowest_hz = max(s.frequency_hz[0], s.cycles / left_s) if left_s > 0 else math.inf
-    return surrogate_energy_j(s, np.full(s.K, slowest_hz), beta, max(s.size or 0, 1))
+    slowest_hz = np.maximum(s.frequency_hz[0], s.cycles / left_s) if left_s > 0 else np.full(s.K, math.inf)
+    return surrogate_energy_j(s, slowest_hz, beta, max(s.size or 0, 1))
 
 
 def _check_queue_bound(

@@ -1,0 +1,101 @@
+"""The constants of every device, resolved a second time from run.json: classes of devices, then the table of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from feelstream.errors import RunError
+from feelstream.verification.findings import Array
+
+# Columns of the population, and which end of which range a class gives for it.
+COLUMNS: dict[str, tuple[str, int | None]] = {
+    "cycles": ("cycles", None),
+    "energy_budget_j": ("energy_budget_j", None),
+    "frequency_low_hz": ("frequency_hz", 0),
+    "frequency_high_hz": ("frequency_hz", 1),
+    "gain_low_db": ("gain_db", 0),
+    "gain_high_db": ("gain_db", 1),
+}
+
+
+@dataclass(frozen=True)
+class Around:
+    """What the world adds to the paper's: who can be reached, whether devices move, batteries."""
+
+    comes_and_goes: bool = False
+    moves: bool = False
+    capacity_j: float | None = None  # of a battery; None: there are none
+    start_j: float = 0.0
+
+
+PAPERS_WORLD = Around()
+
+
+def around(world: Any) -> Around:
+    """From the table [world] of run.json; a run without one is the paper's."""
+    if not isinstance(world, dict):
+        return PAPERS_WORLD
+    kind = {name: part.get("kind") for name, part in world.items() if isinstance(part, dict)}
+    harvest = world.get("harvest", {})
+    battery = kind.get("harvest", "none") != "none"
+    try:
+        capacity = float(harvest["capacity_j"]) if battery else None
+        start = float(harvest["start"]) * capacity if capacity is not None else 0.0
+    except (KeyError, TypeError, ValueError):
+        raise RunError("run.json: world.harvest must have a capacity_j and a start.") from None
+    return Around(
+        kind.get("availability", "always") != "always", kind.get("mobility", "static") != "static", capacity, start
+    )
+
+
+def gain_range_db(mobility: Any, low_db: Array, high_db: Array) -> tuple[Array, Array]:
+    """The range of β: that of the population, or what path loss makes of the least and the largest distance."""
+    if not isinstance(mobility, dict) or mobility.get("kind", "static") == "static":
+        return low_db, high_db
+    try:
+        far, near = float(mobility["radius_m"]), min(float(mobility["nearest_m"]), float(mobility["radius_m"]))
+        at_1m, exponent = float(mobility["gain_1m_db"]), float(mobility["exponent"])
+    except (KeyError, TypeError, ValueError):  # a process of the user's own: any gain may occur
+        return np.full_like(low_db, -1000.0), np.full_like(high_db, 1000.0)
+    return (np.full_like(low_db, at_1m - 10 * exponent * np.log10(d)) for d in (far, near))  # type: ignore[return-value]
+
+
+def resolved(devices: Any, usual: dict[str, Array]) -> dict[str, Array]:
+    """usual [K] by name, changed by the classes and then by the table of [devices]."""
+    if not isinstance(devices, dict):
+        return usual
+    found = {name: values.copy() for name, values in usual.items()}
+    K = len(found["cycles"])
+    classes = devices.get("classes") or []
+    try:
+        first = 0
+        total = 0.0
+        for each in classes:
+            total += float(each["share"])
+            end = round(total * K)
+            for name, (field, which) in COLUMNS.items():
+                value = each.get(field)
+                if value is not None:
+                    found[name][first:end] = float(value if which is None else value[which])
+            first = end
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise RunError("run.json: devices.classes cannot be read.") from None
+    if devices.get("table"):
+        _apply_table(Path(str(devices["table"])), found)
+    return found
+
+
+def _apply_table(path: Path, found: dict[str, Array]) -> None:
+    try:
+        table = pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else pl.read_csv(path, glob=False)
+        order = table["device"].cast(pl.Int64).to_numpy()
+        for name in COLUMNS:
+            if name in table.columns:
+                found[name][order] = table[name].cast(pl.Float64).to_numpy()
+    except (OSError, pl.exceptions.PolarsError, IndexError):
+        raise RunError(f"{path}, the table of devices that run.json names, is missing or cannot be read.") from None

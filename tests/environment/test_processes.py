@@ -1,0 +1,224 @@
+"""Each process against its stationary law, and all of them together in a run that verifies and resumes."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import small
+from scipy import stats
+from scipy.special import j0
+
+import feelstream as fs
+from feelstream.environment.availability import ComesAndGoes, Diurnal, RecordedAvailability
+from feelstream.environment.base import Process, Setting
+from feelstream.environment.channel import AutoregressiveChannel, JakesChannel
+from feelstream.environment.frequency import FrequencyLevels, RecordedFrequency
+from feelstream.environment.harvest import PacketHarvest, SolarHarvest
+from feelstream.environment.mobility import RandomDirection
+from feelstream.errors import ScenarioError
+from feelstream.run import simulate_in
+from feelstream.simulation import Simulation
+
+K = 4000
+
+
+def setting(devices: int = K, round_s: float = 4.0) -> Setting:
+    low, high = np.full(devices, 1e8), np.full(devices, 1.5e9)
+    return Setting(devices, 200, round_s, low, high, np.full(devices, -5.0), np.full(devices, 3.0))
+
+
+def values(process: Process, rounds: int, of: Setting | None = None) -> np.ndarray:
+    """(rounds, K)."""
+    of = of or setting()
+    state, found = process.init(of, np.random.default_rng(1)), []
+    for t in range(1, rounds + 1):
+        given, state = process.step(t, state, of, np.random.default_rng([2, t]))
+        found.append(np.array(given))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("round", [1, 30])
+def test_levels_are_uniform_at_any_time_and_stay_as_long_as_they_should(round: int) -> None:
+    found = values(FrequencyLevels(levels=5, stay=0.7), 40)
+    counts = np.unique(found[round - 1], return_counts=True)[1]
+    assert len(counts) == 5
+    assert stats.chisquare(counts).pvalue > 1e-4
+    kept = (found[1:] == found[:-1]).mean()
+    assert kept == pytest.approx(0.7, abs=0.005)  # 160,000 draws: a standard error of 0.0012
+
+
+@pytest.mark.parametrize("channel", [AutoregressiveChannel(doppler_hz=0.02), JakesChannel(doppler_hz=0.02, waves=64)])
+def test_correlated_fading_is_rayleigh_with_the_correlation_of_clarke(channel: Process) -> None:
+    found = values(channel, 12)
+    # The power of a complex normal is exponential; the sum of 64 waves comes close to it.
+    assert stats.kstest(found[5], "expon").statistic < 0.03
+    # corr(|h(t)|², |h(t+1)|²) = ρ² for complex normals with correlation ρ = J₀(2π f_D T_rd).
+    rho = float(j0(2 * np.pi * 0.02 * 4.0))
+    assert np.corrcoef(found[4], found[5])[0, 1] == pytest.approx(rho**2, abs=0.05)
+
+
+def test_autoregressive_fading_forgets_geometrically_and_jakes_does_not() -> None:
+    rho = float(j0(2 * np.pi * 0.02 * 4.0))
+    ar, jakes = values(AutoregressiveChannel(doppler_hz=0.02), 9), values(JakesChannel(doppler_hz=0.02, waves=64), 9)
+    assert np.corrcoef(ar[3], ar[7])[0, 1] == pytest.approx(rho**8, abs=0.06)
+    assert np.corrcoef(jakes[3], jakes[7])[0, 1] == pytest.approx(j0(2 * np.pi * 0.02 * 16.0) ** 2, abs=0.06)
+
+
+def test_devices_stay_uniform_in_the_disc() -> None:
+    of, cell = setting(round_s=60.0), RandomDirection(radius_m=100.0, speed_m_s=2.0, nearest_m=1.0, turn=0.2)
+    state = cell.init(of, np.random.default_rng(3))
+    for t in range(1, 31):
+        beta, state = cell.step(t, state, of, np.random.default_rng([4, t]))
+    distance = np.hypot(*state["place"])
+    assert distance.max() <= 100.0 * (1 + 1e-9)
+    # Uniform in the disc: P(d ≤ r) = (r/R)².
+    assert stats.kstest((distance / 100.0) ** 2, "uniform").pvalue > 1e-4
+    low, high = cell.gain_range_db(0, 0)
+    assert 10 * np.log10(beta).min() >= low - 1e-9
+    assert 10 * np.log10(beta).max() <= high + 1e-9
+
+
+def test_reflection_keeps_the_length_of_the_way() -> None:
+    """From the centre straight to the edge and back: after 2R a device is where it began."""
+    from feelstream.environment.mobility import _reflected
+
+    place, heading = _reflected(np.zeros((2, 1)), np.array([0.3]), 200.0, 100.0)
+    assert np.allclose(place, 0.0, atol=1e-9)
+    assert np.cos(heading - 0.3)[0] == pytest.approx(-1.0)
+
+
+def test_availability_has_its_stationary_share_and_sojourns() -> None:
+    found = values(ComesAndGoes(p_leave=0.1, p_return=0.3), 30)
+    for round in (0, 29):
+        assert found[round].mean() == pytest.approx(0.75, abs=0.03)
+    left = (found[:-1] & ~found[1:]).sum() / found[:-1].sum()
+    assert left == pytest.approx(0.1, abs=0.005)
+
+
+def test_diurnal_devices_are_there_half_of_a_day() -> None:
+    found = values(Diurnal(day=24, depth=1.0, spread=0.0), 24)
+    assert found.mean() == pytest.approx(0.5, abs=0.01)
+    assert found[11].mean() < 0.02  # round 12 is midnight for all
+    assert found[23].all()  # and round 24 noon
+
+
+def test_harvests_have_their_means() -> None:
+    assert values(PacketHarvest(rate=0.5, packet_j=2.0), 20).mean() == pytest.approx(1.0, rel=0.02)
+    # ∫ max(0, sin) over a day is 1/π, and clouds take half.
+    assert values(SolarHarvest(peak_j=4.0, day=240), 240).mean() == pytest.approx(4.0 / (2 * np.pi), rel=0.01)
+
+
+def test_recorded_values_hold_until_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "there.csv"
+    path.write_text("round,device,available\n2,0,0\n4,0,1\n1,1,0\n")
+    found = values(RecordedAvailability(path=str(path)), 5, setting(3))
+    assert found[:, 0].tolist() == [True, False, False, True, True]
+    assert not found[:, 1].any()
+    assert found[:, 2].all()
+    path = tmp_path / "f.parquet"
+    pl.DataFrame({"round": [1, 3], "device": [1, 1], "f_hz": [5e8, 9e9]}).write_parquet(path)
+    found = values(RecordedFrequency(path=str(path)), 3, setting(2))
+    assert found[:, 1].tolist() == [5e8, 5e8, 1.5e9]  # clipped to the range
+    assert found[:, 0].tolist() == [1e8] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("round,device\n1,0\n", "lacks the column available"),
+        ("round,device,available\n0,0,1\n", "must have rounds from 1"),
+        ("round,device,available\n1,99,1\n", "devices from 0 to 5"),
+        ("round,device,available\n1,0,\n", "has missing values"),
+        ("round,device,available\n1,0,yes\n", "cannot read"),
+    ],
+)
+def test_a_bad_recording_is_told_in_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(ScenarioError, match=sentence):
+        fs.simulate(small("world.availability.kind=trace", f"world.availability.path={path}"))
+
+
+ALL = [
+    "world.channel.kind=ar1",
+    "world.mobility.kind=random_direction",
+    "world.availability.kind=markov",
+    "world.frequency.kind=levels",
+    "world.harvest.kind=packets",
+]
+
+
+@pytest.mark.parametrize("policy", ["lyapunov", "random", "select_all", "fedcs"])
+def test_a_world_of_its_own_verifies(policy: str, tmp_path: Path) -> None:
+    run = fs.simulate(small(*ALL, f"policy.name={policy}", "system.rounds=25", "data.arrivals.kind=poisson"), 3)
+    report = fs.verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+    assert run.devices is not None
+    assert not run.devices["available"].all()
+    spent = run.devices["e_cmp_j"] + run.devices["e_tr_j"]
+    assert (spent <= run.devices["battery_j"]).all()
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [("battery_j", lambda c: c + 0.5), ("harvest_j", lambda c: c - 50.0), ("available", lambda c: c | True)],
+)
+def test_changed_batteries_are_seen(column: str, change: Any, tmp_path: Path) -> None:
+    """An empty battery keeps everyone out at first, so that calling one of them available is a lie."""
+    run = fs.simulate(small(ALL[-1], "world.harvest.start=0.0", "system.rounds=25", "data.arrivals.kind=poisson"), 3)
+    assert run.devices is not None
+    assert not run.devices["available"][0]
+    wrong = run.devices.with_columns(
+        pl.when((pl.col("round") == 1) & (pl.col("device") == 0)).then(change(pl.col(column))).otherwise(pl.col(column))
+    )
+    found = fs.verify(dataclasses.replace(run, devices=wrong).save(tmp_path / "run")).disagreement
+    assert found is not None
+    assert found.field == column
+
+
+def test_every_process_goes_on_from_a_snapshot() -> None:
+    scenario = small(*ALL, "system.rounds=12", "data.arrivals.kind=poisson")
+    from feelstream.data.datasets import load
+
+    data = load("synthetic", samples=scenario.data.samples)
+
+    def begin() -> Simulation:
+        return Simulation(scenario, 5, data.train_labels, data.classes, None)
+
+    whole, first = begin(), begin()
+    records = [whole.step() for _ in range(12)]
+    for _ in range(5):
+        first.step()
+    second = begin()
+    second.restore({name: array.copy() for name, array in first.snapshot().items()})
+    for record in records[5:]:
+        again = second.step()
+        assert np.array_equal(again.observation.f_hz, record.observation.f_hz)
+        assert np.array_equal(again.gain, record.gain)
+        assert np.array_equal(again.observation.available, record.observation.available)
+        assert np.array_equal(again.more["battery_j"], record.more["battery_j"])
+        assert np.array_equal(again.decision.schedule, record.decision.schedule)
+
+
+def test_policies_share_the_world_that_they_do_not_change(tmp_path: Path) -> None:
+    scenarios = [small(*ALL[:4], f"policy.name={name}", "system.rounds=12") for name in ("random", "lyapunov")]
+    runs = [simulate_in(tmp_path / str(k), scenario, 2) for k, scenario in enumerate(scenarios)]
+    for column in ("f_hz", "beta", "gain", "available"):
+        tables = [run.devices for run in runs]
+        assert tables[0] is not None
+        assert tables[1] is not None
+        assert (tables[0][column] == tables[1][column]).all()
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"world.channel.kind: must be independent"):
+        small("radio.fading=none", "world.channel.kind=ar1")
+    with pytest.raises(ScenarioError, match=r"world.harvest.kind: must be none"):
+        small("policy.name=lyapunov_joint", "world.harvest.kind=solar")
+    with pytest.raises(ScenarioError, match=r"world.mobility.kind: 'walk' is not known"):
+        small("world.mobility.kind=walk")

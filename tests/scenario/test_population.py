@@ -1,0 +1,100 @@
+"""Classes of devices and tables of devices, against what they say."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import small
+
+import feelstream as fs
+from feelstream.errors import ScenarioError
+from feelstream.scenario.files import from_dict, to_toml
+from feelstream.scenario.population import class_sizes
+
+CLASSES = (
+    "devices.classes=[{share=0.5, frequency_hz=[1e9, 1.2e9], energy_budget_j=0.02, cycles=2e8},"
+    " {share=0.5, gain_db=[5, 6], arrivals=0.2}]"
+)
+
+
+def test_sizes_add_up_and_are_within_one_of_their_shares() -> None:
+    for devices in (1, 7, 40, 1001):
+        for shares in ([1.0], [0.5, 0.5], [0.2, 0.3, 0.5], [1 / 3] * 3):
+            sizes = class_sizes(shares, devices)
+            assert sum(sizes) == devices
+            assert all(abs(size - share * devices) <= 1 for size, share in zip(sizes, shares, strict=True))
+
+
+@pytest.mark.parametrize("policy", ["lyapunov", "random", "ocean", "fedcs"])
+def test_classes_differ_as_they_say_and_verify(policy: str, tmp_path: Path) -> None:
+    scenario = small(CLASSES, f"policy.name={policy}", "system.rounds=30", "data.arrivals.kind=poisson")
+    run = fs.simulate(scenario, 1)
+    assert run.devices is not None
+    strong, weak = (run.devices.filter(run.devices["device"].is_in(ids)) for ids in ([0, 1, 2], [3, 4, 5]))
+    assert strong["f_hz"].min() >= 1e9
+    assert strong["f_hz"].max() <= 1.2e9
+    assert weak["beta"].min() >= 10**0.5
+    trained = strong.filter("scheduled")
+    assert len(trained) > 0
+    assert trained["t_cmp_s"].to_numpy() == pytest.approx(2e8 / trained["f_hz"].to_numpy())
+    last = run.devices.filter(run.devices["round"] == 30)["stored"].to_numpy()
+    assert last[3:].sum() / last[:3].sum() == pytest.approx(0.2, abs=0.08)  # about 450 and 90 samples
+    assert fs.verify(run.save(tmp_path / "run")).ok
+    assert from_dict(tomllib.loads(to_toml(scenario))) == scenario
+
+
+def test_a_table_says_what_each_device_is(tmp_path: Path) -> None:
+    path = tmp_path / "devices.csv"
+    rows = "\n".join(f"{k},{(k + 1) * 1e8},{0.001 * k}" for k in (3, 1, 0, 2, 5, 4))
+    path.write_text("device,cycles,energy_budget_j\n" + rows)
+    scenario = small(f"devices.table={path}", "data.arrivals.kind=poisson", "cpu.frequency_hz=[1e9, 1.5e9]")
+    assert scenario.population.cycles.tolist() == [(k + 1) * 1e8 for k in range(6)]
+    assert scenario.known_system(3).energy_budget_j.tolist() == [0.001 * k for k in range(6)]
+    run = fs.simulate(scenario, 0).save(tmp_path / "run")
+    assert fs.verify(run).ok
+    path.write_text(path.read_text().replace("100000000.0", "110000000.0"))
+    assert not fs.verify(run).ok
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("device,cycles\n0,1e8\n", "must have one row for each device from 0 to 5"),
+        ("device,colour\n0,1\n", "has an unknown column 'colour'"),
+        ("device,cycles\n" + "".join(f"{k},-1\n" for k in range(6)), "cycles must lie between"),
+        ("device,gain_low_db\n" + "".join(f"{k},9\n" for k in range(6)), "gain_low_db is above gain_high_db"),
+        ("device,cycles\n0,\n", "has missing values"),
+    ],
+)
+def test_a_bad_table_is_told_in_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(ScenarioError, match=sentence):
+        small(f"devices.table={path}")
+
+
+@pytest.mark.parametrize(
+    ("classes", "sentence"),
+    [
+        ("[{share=0.5}]", r"devices.classes: their shares must add up to 1, not 0.5"),
+        ("[{share=1, frequency_hz=[2, 1]}]", r"frequency_hz: must be \[lowest, highest\]"),
+        ("[{share=1, colour=1}]", "colour"),
+        ("[{share=2}]", "share"),
+    ],
+)
+def test_bad_classes_are_told_in_a_sentence(classes: str, sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        small(f"devices.classes={classes}")
+
+
+def test_different_cycles_are_refused_where_a_policy_cannot_do_them() -> None:
+    with pytest.raises(ScenarioError, match="lyapunov_joint needs the same cycles for all devices"):
+        small(CLASSES, "policy.name=lyapunov_joint")
+
+
+def test_a_million_devices_of_two_classes_are_an_ordinary_scenario() -> None:
+    people = fs.preset("million", [CLASSES]).population
+    assert np.count_nonzero(people.cycles == 2e8) == 500_000
