@@ -42,7 +42,7 @@ def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
     cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
     cycles = float(np.max(s.cycles))  # this policy needs one for all
     work = s.power_coefficient * cycles**3
-    shortest = max(s.round_s - cycles / float(np.min(s.frequency_hz[0])), 0.0)
+    shortest = max(s.round_s - cycles / float(s.frequency_hz[0].min()), 0.0)
     radio = Radio(weights(s, block), kappa, longest, cap, s.round_s, work, a, shortest)
     return radio, least_share(radio) <= (1 + RELATIVE) / n
 
@@ -118,8 +118,8 @@ def check_joint_decision(found: Findings, s: Settings, block: Block, planned: Ar
 
 def least_joint_energy_j(s: Settings, beta: Array) -> Array:
     """Computing through the whole round or at the lowest frequency, sending free: no planned energy is less. [K]"""
-    slowest_hz = max(s.cycles / s.round_s, s.frequency_hz[0])
-    return np.full(beta.shape, s.power_coefficient * s.cycles * slowest_hz**2)
+    slowest_hz = np.maximum(s.cycles / s.round_s, s.frequency_hz[0].min())
+    return np.broadcast_to(s.power_coefficient * s.cycles * slowest_hz**2, beta.shape)
 
 
 def _other_sizes(s: Settings, block: Block, planned: Array, beat: Array, slack: Array) -> Array:

@@ -79,9 +79,10 @@ def check_joint_energy(found: Findings, s: Settings, block: Block, planned: Arra
         s.cycles / block["f_hz"],
         "no device computes faster than it can: c/t_cmp ≤ f",
     )
-    slow = scheduled & ~(frequency >= s.frequency_hz[0] * (1 - RELATIVE))
+    lowest_hz = s.frequency_hz[0].min()
+    slow = scheduled & ~(frequency >= lowest_hz * (1 - RELATIVE))
     rule = "no device computes more slowly than the lowest frequency"
-    found.flag(Stage.ENERGY, "t_cmp_s", block.rounds, slow, computing, s.cycles / np.array(s.frequency_hz[0]), rule)
+    found.flag(Stage.ENERGY, "t_cmp_s", block.rounds, slow, computing, np.asarray(s.cycles / lowest_hz), rule)
     radio = sending_radio(s, block, 1.0)
     left = s.round_s - computing
     power = power_w(radio.kappa_w, radio.airtime_s, np.where(sent, left, 1.0), np.where(sent, share, 1.0))
