@@ -226,13 +226,13 @@ def stressed() -> Run:
 @pytest.mark.parametrize("column", CHANGES)
 def test_a_changed_value_is_seen(column: str, stressed: Run, tmp_path: Path) -> None:
     factor, named = CHANGES[column]
-    path = stressed.save(tmp_path / "run")
-    table = pl.read_parquet(path / "devices.parquet")
+    table = stressed.devices
+    assert table is not None
     row = int(np.flatnonzero(table["transmitted"].to_numpy())[5])
     values = table[column].to_list()
     values[row] *= factor
-    table.with_columns(pl.Series(column, values, pl.Float64)).write_parquet(path / "devices.parquet")
-    found = verify(path).disagreement
+    changed = replace(stressed, devices=table.with_columns(pl.Series(column, values, pl.Float64)))
+    found = verify(changed.save(tmp_path / "run")).disagreement
     assert found is not None
     assert found.field == named
     assert found.round == table["round"][row]
