@@ -19,7 +19,7 @@ COMMANDS = {
     "multiverse": ("multiverse", "Judge every claim of the paper under every combination of its open settings."),
     "report": (
         "reproduce",
-        "Make the report (and the paper's figures, where results are of them) again from stored results.",
+        "Make the report (and the paper's figures, where results are of them) again.",
     ),
     "verify": ("run", "Recompute a stored run from its files alone; exit code 1 if anything disagrees."),
     "studio": ("studio", "Watch schedulers race in the browser, on this machine only."),
