@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -31,5 +32,6 @@ def studio(
     def tell(address: str) -> None:
         print(f"The studio is at {address}\nThe address is for you alone; Ctrl-C ends the studio.", flush=True)
 
-    serve(stored, port, not no_open, tell)
+    with suppress(KeyboardInterrupt):  # how one ends it
+        serve(stored, port, not no_open, tell)
     out.print("The studio has ended.", highlight=False)
