@@ -1,10 +1,11 @@
 """FedCS: ask some devices for their resources, then pack as many as meet the deadline, the fastest first.
 
-    C  = ⌈share·K⌉ available devices, but at least n, drawn uniformly          (the resource request)
+    C  = ⌈share·K⌉ available devices, but at least n if n < K, drawn uniformly  (the resource request)
     Π* = the largest subset of C of at most n devices that meets the deadline together, the fastest first (pack)
 
 Needs: CPU frequencies of the devices asked. Ignores: energy, data. It plans for |Π*| devices, so `size` is the most
-it takes, and a slow round shrinks the schedule instead of emptying it. `size` = K is the original without a cap.
+it takes, and a slow round shrinks the schedule instead of emptying it. `size` = K is the original: no cap, and no more
+devices asked than its share.
 
 Reference: T. Nishio, R. Yonetani, "Client Selection for Federated Learning with Heterogeneous Resources in Mobile
 Edge", ICC 2019, arXiv:1804.08333, Algorithm 3: repeatedly take the device that lengthens the round least,
@@ -32,7 +33,7 @@ class FedCS(Policy):
 
     tag: ClassVar[str] = "fedcs"
 
-    share: Fraction = Field(0.1, description="share of all devices that is asked each round, at least `size`; 0 to 1")
+    share: Fraction = Field(0.1, description="share of all devices that is asked each round, at least `size` < K; 0 to 1")
 
     @property
     def smallest_plan(self) -> int:
@@ -40,7 +41,9 @@ class FedCS(Policy):
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         available = np.flatnonzero(observation.available)
-        asked = min(max(ceil(self.share * observation.system.devices), self.size), len(available))
+        devices = observation.system.devices
+        asked = max(ceil(self.share * devices), self.size if self.size < devices else 1)
+        asked = min(asked, len(available))
         candidates = np.zeros(observation.system.devices, bool)
         candidates[rng.choice(available, asked, replace=False)] = True
         schedule = pack(observation, candidates, self.size)
