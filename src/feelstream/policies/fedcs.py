@@ -33,7 +33,9 @@ class FedCS(Policy):
 
     tag: ClassVar[str] = "fedcs"
 
-    share: Fraction = Field(0.1, description="share of all devices that is asked each round, at least `size` < K; 0 to 1")
+    share: Fraction = Field(
+        0.1, description="share of all devices that is asked each round, at least `size` unless that is K; 0 to 1"
+    )
 
     @property
     def smallest_plan(self) -> int:
