@@ -12,7 +12,7 @@ from feelstream.cli.run import summary
 from feelstream.errors import RunError
 from feelstream.scenario import files as scenario_files
 
-PATIENCE_S = 60.0  # a message takes up to 20 s on two busy cores, and more nodes make it slower
+PATIENCE_S = 60.0  # a message takes a second, and many more on a busy machine
 app = typer.Typer()
 flower_app = typer.Typer(help="Federations of real processes, by Flower.", no_args_is_help=True)
 app.add_typer(flower_app, name="flower")
@@ -30,7 +30,7 @@ def run(
     deadline_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a training reply.")] = PATIENCE_S,
     query_timeout_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a report.")] = PATIENCE_S,
 ) -> None:
-    """Play a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""
+    """Run a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""
     from feelstream.flower.loopback import run_in_federation
 
     changed = [*(overrides or ()), *([f"system.devices={nodes}"] if nodes else [])]
@@ -47,7 +47,13 @@ def run(
                 bar.update(task, completed=rounds, note="")
 
         finished = run_in_federation(
-            settings, seed, out, deadline_s=deadline_s, query_timeout_s=query_timeout_s, progress=show
+            settings,
+            seed,
+            out,
+            deadline_s=deadline_s,
+            query_timeout_s=query_timeout_s,
+            progress=show,
+            lost=lambda sentence: bar.console.print(sentence, markup=False),
         )
         bar.update(task, completed=settings.system.rounds, note="")
     summary(finished, out)

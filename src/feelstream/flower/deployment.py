@@ -46,6 +46,7 @@ class Settings:
     seed: int = 0
     deadline_s: float = 60.0
     query_timeout_s: float = 30.0
+    first_query_timeout_s: float = 120.0
     max_report_age: int = 5
     enough_reports: float = 0.9
     names: Names = None
@@ -105,7 +106,7 @@ class Deployment:
         """A call for training: what the strategy says, and what the device needs to know of the scheduler."""
         device = self.directory.device(node)
         assert device is not None
-        told = self._told(device)
+        told = self._told(self._used_round(device))
         f_hz = self.scheduler.chosen_f_hz(device)
         if f_hz is not None:
             told["chosen-f-hz"] = f_hz
@@ -202,9 +203,16 @@ class Deployment:
             self._accept(node, answers[node], silent, final=True)
 
     def _query(self, nodes: list[int], grid: Grid) -> dict[int, Message]:
-        timeout_s = self.settings.query_timeout_s
-        told = {node: RecordDict({SERVER: self._told(self.directory.device(node))}) for node in nodes}
-        messages = [Message(content, node, QUERY, ttl=timeout_s) for node, content in told.items()]
+        # Clients that have never answered may have to be started first, as by Flower's simulation engine.
+        known = bool((self.scheduler.report_round > 0).any())
+        timeout_s = self.settings.query_timeout_s if known else self.settings.first_query_timeout_s
+        contents: dict[int, RecordDict] = {}  # nearly everyone is told the same
+        messages = []
+        for node in nodes:
+            used_round = self._used_round(self.directory.device(node))
+            if used_round not in contents:
+                contents[used_round] = RecordDict({SERVER: self._told(used_round)})
+            messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
         answers = exchange(grid, messages, timeout_s, self.settings.enough_reports)
         self._errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
         for node, reason in self._errors.items():
@@ -235,13 +243,16 @@ class Deployment:
             raise ReportError(f"it calls itself '{name[:40]}'")
         return content, self.scheduler.bounds.read(content)
 
-    def _told(self, device: int | None) -> MetricRecord:
+    def _used_round(self, device: int | None) -> int:
+        return 0 if device is None else int(self.scheduler.used_round[device])
+
+    def _told(self, used_round: int) -> MetricRecord:
         """What every message tells a device of the scheduler's side."""
         scheduler = self.scheduler
         return MetricRecord(
             {
                 "round": scheduler.round,
-                "used-round": 0 if device is None else int(scheduler.used_round[device]),
+                "used-round": used_round,
                 "deletes": int(not scheduler.bounds.keeps_all),
                 "frequency-hz": list(scheduler.bounds.frequency_hz),
                 "gain-range": list(scheduler.bounds.gain),

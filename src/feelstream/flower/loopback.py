@@ -1,7 +1,7 @@
 """A small federation on this machine: one SuperLink and some SuperNodes on free ports, nothing beyond loopback.
 
-Every process is started here and stopped here, by its own handle. Telemetry, update check and the installation of an
-app's dependencies at run time are off, so no other host is needed.
+All processes belong to one host process (hosting.py), which ends them when this one ends, however it ends. Telemetry,
+update check and the installation of an app's dependencies at run time are off, so no other host is needed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from typing import Any
 
 from feelstream.errors import RunError
 from feelstream.run import Run, read
+from feelstream.run.files import usable_directory
 from feelstream.run.manifest import Manifest, check_same_run
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict, to_toml
@@ -32,12 +32,14 @@ OFFLINE = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.25",
 }
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 # The line that ends a traceback; source lines above it, which may name errors as well, are indented.
 EXCEPTION = re.compile(r"(?:feelstream\.errors\.\w+: (?P<sentence>.+)|[\w.]*(?:Error|Exception)\b.*)$")
 STARTUP_S = 60.0
 NODES_S = 120.0
+LOGS = "logs"  # in the run directory
 
 # Flower wants a value for every key; all are given anew with each run.
 PYPROJECT = """[project]
@@ -69,12 +71,12 @@ query-timeout-s = 0.0
 
 
 class Federation:
-    """SuperLink and SuperNodes under one temporary directory; use it in a `with`."""
+    """SuperLink and SuperNodes on this machine, started by a host process (hosting.py) that ends them all with it."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, logs: Path) -> None:
+        self.directory, self.logs = directory, logs
         self.port = free_port()
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.names: list[str] = []
         home = directory / "flower"
         home.mkdir()
         (home / "config.toml").write_text(
@@ -85,78 +87,120 @@ class Federation:
         here = str(Path(sys.executable).parent)
         path = os.pathsep.join([here, os.environ.get("PATH", "")])
         self.environment = {**os.environ, **OFFLINE, "FLWR_HOME": str(home), "PATH": path, "OMP_NUM_THREADS": "1"}
+        logs.mkdir(parents=True, exist_ok=True)
+        with (logs / "host.log").open("ab") as log:
+            self._host = subprocess.Popen(
+                [sys.executable, "-m", "feelstream.flower.hosting"], text=True, env=self.environment,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            )  # fmt: skip
 
     def start_superlink(self) -> None:
         self._start(
             "superlink", "flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(self.port),
             "--disable-runtime-dependency-installation",
         )  # fmt: skip
+
+    def wait_for_superlink(self) -> None:
         end = monotonic() + STARTUP_S
         while not _listens(self.port):
-            if self.processes["superlink"].poll() is not None or monotonic() > end:
+            if self.has_ended("superlink") or monotonic() > end:
                 raise RunError(f"Flower's SuperLink did not start: {self.last_words('superlink')}")
-            sleep(0.2)
+            sleep(0.1)
+
+    def warm(self, scenario: Path | None = None) -> None:
+        """Import Flower in the host, and load the data of a scenario, before nodes are forked from it."""
+        self._ask(do="warm", scenario=None if scenario is None else str(scenario))
 
     def start_node(self, device: int, devices: int, **config: str | float) -> None:
         """A SuperNode for one device; config: more of its node-config."""
         values = {"partition-id": device, "num-partitions": devices, **config}
         text = " ".join(f"{key}={value!r}" for key, value in values.items())
-        self._start(
-            f"node-{device}", "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{self.port}",
-            "--host", "127.0.0.1", "--port", str(free_port()), "--node-config", text,
-        )  # fmt: skip
+        port, name = free_port(), f"node-{device}"
+        arguments = [
+            "--insecure", "--superlink", f"127.0.0.1:{self.port}", "--isolation", "process",
+            "--host", "127.0.0.1", "--port", str(port), "--node-config", text,
+        ]  # fmt: skip
+        self._ask(do="node", name=name, arguments=arguments, address=f"127.0.0.1:{port}", log=self._log(name))
+        self.names.append(name)
 
     def nodes(self) -> list[str]:
-        return [name for name in self.processes if name.startswith("node-")]
+        return [name for name in self.names if name.startswith("node-")]
 
     def submit(self, app: Path, config: Mapping[str, str | float]) -> None:
         """Start a run of an app; `wait` follows it."""
         text = " ".join(f"{key}={_toml(value)}" for key, value in config.items())
         self._start("run", "flwr", "run", str(app), "loopback", "--stream", "--run-config", text)
 
-    def wait(self, done: Callable[[], bool], timeout_s: float) -> None:
-        """Until the run's files are complete; RunError if it ends or lasts too long without that."""
-        end = monotonic() + timeout_s
+    def wait(self, done: Callable[[], bool], timeout_s: float, lost: Callable[[str], None] = lambda name: None) -> None:
+        """Until the run's files are complete; RunError if it ends or lasts too long without that.
+
+        lost: is told of each SuperNode that ended by itself.
+        """
+        end, gone = monotonic() + timeout_s, set[str]()
         while not done():
-            over = self.processes["run"].poll() is not None
-            if over and not done():
-                raise RunError(f"the federation stopped before the run was complete: {self.last_words('run')}")
+            for name in ("run", "superlink"):
+                if self.has_ended(name) and not done():
+                    raise RunError(f"the federation stopped before the run was complete: {self.last_words(name)}")
+            for name in self.nodes():
+                if name not in gone and self.has_ended(name):
+                    gone.add(name)
+                    lost(name)
             if monotonic() > end:
                 raise RunError(f"the federation did not finish within {timeout_s:g} s: {self.last_words('run')}")
             sleep(0.2)
 
+    def has_ended(self, name: str) -> bool:
+        return self._ask(do="poll", name=name)["ended"] is not None
+
+    def pid(self, name: str) -> int:
+        return self._ask(do="poll", name=name)["pid"]
+
     def kill(self, name: str) -> None:
         """End one process at once, as a crash would, with the helpers it has started."""
-        process = self.processes[name]
-        _signal(process, signal.SIGKILL)
-        process.wait()
+        self._ask(do="kill", name=name)
 
     def stop(self) -> None:
         """End all that was started here; those that do not go when asked are killed."""
-        for process in reversed(self.processes.values()):
-            _signal(process, signal.SIGTERM)
-        for process in self.processes.values():
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                _signal(process, signal.SIGKILL)
-                process.wait()
-            _signal(process, signal.SIGKILL)  # helpers of its own that outlived it
+        with suppress(BrokenPipeError):
+            assert self._host.stdin is not None
+            self._host.stdin.close()
+        try:
+            self._host.wait(30)
+        except subprocess.TimeoutExpired:
+            self._host.kill()
+            self._host.wait()
+        assert self._host.stdout is not None
+        self._host.stdout.close()
 
     def last_words(self, name: str) -> str:
         """Why a process failed, as far as its log tells."""
-        return reason((self.directory / f"{name}.log").read_text(errors="replace"))
+        return reason(Path(self._log(name)).read_text(errors="replace"))
+
+    def _log(self, name: str) -> str:
+        return str(self.logs / f"{name}.log")
 
     def _start(self, name: str, command: str, *arguments: str) -> None:
         program = shutil.which(command, path=self.environment["PATH"])
         if program is None:
             raise RunError(f"'{command}' is not installed; install feelstream[flower]")
-        with (self.directory / f"{name}.log").open("wb") as log:
-            # A session of its own: signals reach it and its helpers, and nothing else.
-            self.processes[name] = subprocess.Popen(
-                [program, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.directory,
-                env=self.environment, start_new_session=True,
-            )  # fmt: skip
+        self._ask(
+            do="start", name=name, command=[program, *arguments], log=self._log(name), cwd=str(self.directory)
+        )  # fmt: skip
+        self.names.append(name)
+
+    def _ask(self, **command: object) -> dict[str, Any]:
+        assert self._host.stdin is not None
+        assert self._host.stdout is not None
+        try:
+            self._host.stdin.write(json.dumps(command) + "\n")
+            self._host.stdin.flush()
+            line = self._host.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        answer = json.loads(line) if line else {"error": "its host process has ended"}
+        if "error" in answer:
+            raise RunError(f"the federation cannot go on: {answer['error']}")
+        return answer
 
 
 def reason(log: str) -> str:
@@ -171,10 +215,13 @@ def reason(log: str) -> str:
 
 
 @contextmanager
-def federation() -> Iterator[Federation]:
-    """A federation with a running SuperLink and no nodes yet; everything is stopped at the end."""
+def federation(logs: Path | None = None) -> Iterator[Federation]:
+    """A federation with a running SuperLink and no nodes yet; everything is stopped at the end.
+
+    logs: where the logs of all processes stay; without it they go with everything else.
+    """
     with TemporaryDirectory(prefix="feelstream-flower-", ignore_cleanup_errors=True) as directory:
-        started = Federation(Path(directory))
+        started = Federation(Path(directory), Path(directory) / "logs" if logs is None else logs)
         try:
             started.start_superlink()
             yield started
@@ -202,14 +249,23 @@ def run_in_federation(
     deadline_s: float,
     query_timeout_s: float,
     progress: Callable[[int], None] = lambda rounds: None,
+    lost: Callable[[str], None] = lambda sentence: None,
 ) -> Run:
-    """Play a scenario through SuperLink and one SuperNode per device, and store the ordinary run directory."""
+    """Run a scenario through SuperLink and one SuperNode per device, and store the ordinary run directory.
+
+    The logs of all processes stay in its `logs`; lost: is told of each node that ended.
+    """
     out, scenario = out.resolve(), with_absolute_paths(scenario)
     if (out / "run.json").exists():
         _check_same_run(out, scenario, seed)
         if is_complete(out):
             return read(out)
-    with federation() as flower:
+    usable_directory(out)
+    with federation(out / LOGS) as flower:
+        file = flower.directory / "scenario.toml"
+        file.write_text(to_toml(scenario), encoding="utf-8")
+        flower.warm(file)
+        flower.wait_for_superlink()
         for device in range(scenario.system.devices):
             flower.start_node(device, scenario.system.devices)
         submit_replay(flower, scenario, seed, out, deadline_s=deadline_s, query_timeout_s=query_timeout_s)
@@ -218,7 +274,8 @@ def run_in_federation(
             progress(rounds_done(out))
             return is_complete(out)
 
-        flower.wait(done, NODES_S + scenario.system.rounds * (deadline_s + 2 * query_timeout_s))
+        limit_s = NODES_S + scenario.system.rounds * (deadline_s + 2 * query_timeout_s)
+        flower.wait(done, limit_s, lambda name: lost(f"{name} has ended: {flower.last_words(name)}"))
     return read(out)
 
 
@@ -263,6 +320,7 @@ def submit_replay(
     """Start a run in which the nodes, as many as there are now, replay the scenario's devices."""
     file = flower.directory / "scenario.toml"
     file.write_text(to_toml(scenario), encoding="utf-8")
+    flower.wait_for_superlink()
     config = {
         "scenario": str(file),
         "seed": seed,
@@ -292,11 +350,6 @@ def free_port() -> int:
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _signal(process: subprocess.Popen[bytes], what: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, what)
 
 
 def _toml(value: str | float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -77,13 +78,18 @@ FIELDS = {_wire(field.name) for field in fields(DeviceReport)} | {"name"}
 
 def device_name(content: RecordDict) -> str:
     """Who sent a message; ReportError if it does not say."""
-    record = content.config_records.get(REPORT)
-    if record is None:
-        raise ReportError(f"it carries no report (a ConfigRecord '{REPORT}')")
-    name = record.get("name")
+    name = fields_of(content).get("name")
     if not isinstance(name, str) or not name:
         raise ReportError("its report carries no device name")
     return name
+
+
+def fields_of(content: RecordDict) -> dict[str, Any]:
+    """The report in a message as it came; ReportError if there is none."""
+    record = content.get(REPORT)
+    if not isinstance(record, ConfigRecord):
+        raise ReportError(f"it carries no report (a ConfigRecord '{REPORT}')")
+    return dict(record.items())
 
 
 @dataclass(frozen=True)
@@ -115,9 +121,7 @@ class Bounds:
 
     def read(self, content: RecordDict) -> DeviceReport:
         """The report in a message, if every number in it is possible; otherwise ReportError says which is not."""
-        record = content.config_records.get(REPORT)
-        if record is None:
-            raise ReportError(f"it carries no report (a ConfigRecord '{REPORT}')")
+        record = fields_of(content)
         if not record.keys() <= FIELDS:
             stranger = next(key for key in record if key not in FIELDS)
             raise ReportError(f"'{stranger[:40]}' is no field of a report")
@@ -151,7 +155,7 @@ class Bounds:
         """
         stored = report.stored_labels
         before = known.stored_labels if known is not None else np.zeros_like(stored)
-        if known is not None and not np.isclose(report.beta, known.beta, rtol=1e-9, atol=0):
+        if known is not None and not isclose(report.beta, known.beta, rel_tol=1e-9):
             raise ReportError(
                 f"its mean gain changed from {known.beta:.6g} to {report.beta:.6g}, and is fixed for a run"
             )

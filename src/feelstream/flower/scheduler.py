@@ -88,7 +88,7 @@ class Scheduler:
 
     def check(self, device: int, report: DeviceReport) -> DeviceReport:
         """The report with its fresh counts; ReportError if it contradicts what is known of the device."""
-        age = int(self.report_age[device])
+        age = int(self.round - self.report_round[device]) if self.report_round[device] else -1
         known = self._last_report(device) if age >= 0 else None
         return self.bounds.completed(report, known, age, self.used_labels[device])
 

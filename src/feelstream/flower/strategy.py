@@ -21,6 +21,7 @@ from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from flwr.serverapp.strategy.strategy_utils import log_strategy_start_info
 
 from feelstream.errors import FeelstreamError
+from feelstream.flower.app_files import from_app, scenario_from_app
 from feelstream.flower.deployment import Deployment, DeploymentError, Settings
 from feelstream.flower.inner import Inner
 from feelstream.flower.names import Names
@@ -68,7 +69,8 @@ class Scheduled(Strategy):
             A name, file or table that does not set data.eligible gets with_data: only devices with data are scheduled.
         policy: a policy or its name, in place of the scenario's.
         classes: length of the label counts that devices report.
-        out: run directory; a server that is started again with the same one goes on where it stopped.
+        out: run directory; a server that is started again with the same one goes on where it stopped. Relative paths,
+            here and in `scenario` and `names`, are meant from the app's directory, the one with its pyproject.toml.
         deadline_s: wall-clock time for a training reply; system.round_s unless clock="model".
         clock: "measured": the times that devices measure count against system.round_s; "model": those of the scenario.
         energy: "measured": the energy that devices measure is charged; "model": that of the scenario.
@@ -79,21 +81,23 @@ class Scheduled(Strategy):
         bind_names: the first node that uses a name keeps it for the run.
         max_examples: the most samples any device may claim for its weight.
         give_up_after: rounds in a row without any training after which the run ends with an error; None: never.
-        min_available_nodes, wait_s: begin when so many nodes are connected, or after so many seconds.
+        min_available_nodes, wait_s: begin when so many nodes are connected, or after so many seconds; the very first
+            reports may take as long, since clients may have to start first.
         about: more to note in run.json.
         """
         self.inner = Inner(inner)
         self.scenario = _resolve(scenario, policy)
-        self.out = Path(out) if out is not None else None
+        self.out = from_app(out) if out is not None else None
         self.min_available_nodes, self.wait_s, self.about = min_available_nodes, wait_s, dict(about or {})
         self.settings = Settings(
             classes=classes,
             seed=seed,
             deadline_s=_deadline_s(self.scenario.system.round_s, deadline_s, clock),
             query_timeout_s=query_timeout_s,
+            first_query_timeout_s=max(query_timeout_s, wait_s),
             max_report_age=max_report_age,
             enough_reports=enough_reports,
-            names=names,
+            names=from_app(names) if isinstance(names, Path) else names,
             bind_names=bind_names,
             give_up_after=give_up_after,
             max_examples=max_examples,
@@ -115,7 +119,8 @@ class Scheduled(Strategy):
         settings, system = self.settings, self.scenario.system
         log.info("\t├──> Scheduling:")
         log.info("\t│\t├── Policy: %s, %d devices", self.scenario.policy.plugin_name(), system.devices)
-        log.info("\t│\t└── Deadline: %g s; reports count for %d rounds", settings.deadline_s, settings.max_report_age)
+        log.info("\t│\t├── Deadline: %g s; reports count for %d rounds", settings.deadline_s, settings.max_report_age)
+        log.info("\t│\t└── Run directory: %s", self.out or "none")
         self.inner.strategy.summary()
 
     def start(  # pyright: ignore[reportIncompatibleMethodOverride]  (num_rounds may come from the scenario)
@@ -249,7 +254,11 @@ def _resolve(given: ScenarioLike, policy: Policy | str | None) -> Scenario:
     if isinstance(given, Scenario):
         scenario = given
     else:
-        scenario = scenario_files.from_dict(given) if isinstance(given, Mapping) else scenario_files.load(given)
+        scenario = (
+            scenario_files.from_dict(given)
+            if isinstance(given, Mapping)
+            else scenario_files.load(scenario_from_app(given))
+        )
         if "eligible" not in scenario.data.model_fields_set:
             # A server that knows the counts asks nobody who holds nothing; the paper's reading must be asked for.
             scenario = scenario_files.from_dict(scenario.as_dict(), ["data.eligible=with_data"])

@@ -194,7 +194,7 @@ def play_in(
         remove_temporaries(path)
         progress_dir, full = path / "progress", scenario.trace.level == "full"
         stored = Manifest.read(path) if (path / "run.json").exists() else None
-        if stored is None and any(entry.name not in (".lock", "progress") for entry in path.iterdir()):
+        if stored is None and any(entry.name not in (".lock", "progress", "logs") for entry in path.iterdir()):
             raise RunError(f"{path} is not empty and not a run directory; choose another")
         if stored is not None and stored.complete:
             settings = scenario.as_dict()

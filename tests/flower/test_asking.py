@@ -1,0 +1,109 @@
+"""Whom the server asks for reports: in turns, with back-off, and without waiting for the last."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
+from federation import FakeGrid
+from flwr.app import Context, Error, Message, RecordDict
+
+import feelstream as fs
+from feelstream.flower import ScheduledFedAvg, exchange
+from feelstream.flower.asking import FEW, LONGEST_PAUSE, Asking
+from feelstream.flower.report import QUERY
+
+
+def asked_in(grid: FakeGrid) -> dict[int, list[int]]:
+    """The rounds in which each node was asked."""
+    found: dict[int, list[int]] = {}
+    for message in grid.sent:
+        if message.metadata.message_type == QUERY:
+            round = message.content.metric_records["feelstream.server"]["round"]
+            assert isinstance(round, int)
+            found.setdefault(message.metadata.dst_node_id, []).append(round)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["silent", "error", "stranger"])
+def test_who_does_not_answer_is_asked_again_after_longer_and_longer(kind: str) -> None:
+    def answer(context: Context, message: Message) -> Message | None:
+        if kind == "stranger":
+            return client(growing)(context, message)
+        return None if kind == "silent" else Message(Error(code=0, reason="no such handler"), reply_to=message)
+
+    grid = grid_of(client(growing))
+    grid.add(99, {"partition-id": 77}, answer)
+    ScheduledFedAvg(fs.preset("tiny", FAST), classes=CLASSES, wait_s=0.0).start(grid, model(), num_rounds=20)
+    assert asked_in(grid)[99] == [1, 2, 4, 8, 16]  # pauses of 1, 2, 4 and 8 rounds
+
+
+def test_no_round_asks_everyone_and_everyone_is_asked_in_time() -> None:
+    devices, age = 6 * FEW, 5
+    asking, reported, asked = Asking(devices, age), np.zeros(devices, int), Counter[int]()
+    for round in range(1, 31):
+        due = np.flatnonzero((reported == 0) | (round - reported > age))
+        chosen = asking.choose(due.tolist(), round)
+        reported[chosen] = round
+        asked[round] = len(chosen)
+        for node in chosen:
+            asking.succeeded(node)
+    assert max(asked.values()) == devices // (age + 1)
+    assert (30 - reported <= age).all()
+
+
+def test_a_pause_has_an_end_and_a_node_that_is_gone_is_forgotten() -> None:
+    asking = Asking(1, 0)
+    rounds = []
+    for round in range(1, 200):
+        if asking.choose([7], round):
+            rounds.append(round)
+            asking.failed(7, round, "no answer")
+    assert max(np.diff(rounds)) == LONGEST_PAUSE
+    assert asking.reasons == {"no answer": 1}
+    asking.forget([])
+    assert asking.choose([7], 200) == [7]
+
+
+def test_pauses_survive_a_restart() -> None:
+    before, after = Asking(3, 0), Asking(3, 0)
+    before.choose([1, 2], 1)
+    before.failed(1, 1, "no answer")
+    before.failed(1, 2, "no answer")
+    after.restore(before.snapshot())
+    assert after.choose([1, 2], 3) == before.choose([1, 2], 3) == [2]
+
+
+class SlowGrid(FakeGrid):
+    """Replies arrive one with each look; the last never does."""
+
+    looks = 0
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        super().push_messages(messages)
+        return [message.metadata.message_id for message in self.sent]
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        self.looks += 1
+        return super().pull_messages(sorted(message_ids)[:1]) if self.looks < 10 else []
+
+
+def test_waiting_ends_when_enough_have_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(exchange, "monotonic", lambda: now)
+    monkeypatch.setattr(exchange, "sleep", sleep)
+    grid = SlowGrid()
+    for node in range(1, 11):
+        grid.add(node, {}, lambda context, message: Message(message.content, reply_to=message))
+    messages = [Message(RecordDict(), node, QUERY) for node in range(1, 11)]
+    replies = exchange.exchange(grid, messages, timeout_s=1000.0, enough=0.9)
+    assert len(replies) == 9
+    assert now < 3.0  # nine looks at 0.1 s or so, and as long again
