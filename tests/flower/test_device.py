@@ -10,6 +10,7 @@ import pytest
 from federation import FakeGrid
 from flwr.app import Context, Message, MetricRecord, RecordDict
 
+from feelstream.errors import FeelstreamError
 from feelstream.flower import Device, meters
 from feelstream.flower.device import DeviceError
 from feelstream.flower.noise import NoisyCounts
@@ -25,7 +26,7 @@ def context(**config: Any) -> Context:
 
 def message(round: int = 1, deletes: bool = False) -> Message:
     told = {
-        "round": round, "used-round": 0, "deletes": int(deletes),
+        "round": round, "used-round": 0, "classes": 3, "deletes": int(deletes),
         "frequency-hz": [1e8, 1e9], "gain-range": [0.25, 4.0],
     }  # fmt: skip
     return Message(RecordDict({SERVER: MetricRecord(told)}), 7, QUERY)
@@ -130,3 +131,38 @@ def test_noise_is_drawn_once_for_each_round() -> None:
     first = Device(node, message(1), HELD, epsilon=0.1).stored_labels
     again = Device(node, message(1), HELD, epsilon=0.1).stored_labels
     assert first.tolist() == again.tolist()
+
+
+def test_stated_power_times_seconds_is_the_energy(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([10.0, 12.5])
+    monkeypatch.setattr(meters, "perf_counter", lambda: next(clock))
+    device = Device(context(**{"power-w": 8.0}), message(), HELD)
+    with device.training():
+        pass
+    assert device.report().e_cmp_j == 8.0 * 2.5
+    with pytest.raises(FeelstreamError, match="power-w must be"):
+        Device(context(**{"power-w": -1}), message(), HELD)
+
+
+def test_labels_may_be_given_in_place_of_counts() -> None:
+    assert Device(context(), message(), labels=[2, 0, 2]).stored_labels.tolist() == [1, 0, 2]
+    for wrong in ({}, {"held": HELD, "labels": [0]}, {"labels": [3]}, {"labels": [-1]}):
+        with pytest.raises(DeviceError, match="labels"):
+            Device(context(), message(), **wrong)
+
+
+def test_the_chosen_frequency_is_applied_while_training(tmp_path: Path) -> None:
+    limits = [tmp_path / f"cpu{number}" / "cpufreq" / "scaling_max_freq" for number in range(2)]
+    for file in limits:
+        file.parent.mkdir(parents=True)
+        file.write_text("3600000\n")
+    asked = message()
+    asked.content.metric_records[SERVER]["chosen-f-hz"] = 5e8
+    device = Device(context(), asked, HELD, set_f_hz=lambda f_hz: meters.at_frequency(f_hz, tmp_path))
+    assert device.chosen_f_hz == 5e8
+    with device.training():
+        assert [file.read_text() for file in limits] == ["500000\n"] * 2
+    assert [file.read_text() for file in limits] == ["3600000\n"] * 2
+    with meters.at_frequency(5e8, tmp_path / "none") as applied:
+        assert not applied
+    assert Device(context(), message(), HELD).chosen_f_hz is None

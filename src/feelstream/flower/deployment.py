@@ -253,6 +253,7 @@ class Deployment:
             {
                 "round": scheduler.round,
                 "used-round": used_round,
+                "classes": self.settings.classes,
                 "deletes": int(not scheduler.bounds.keeps_all),
                 "frequency-hz": list(scheduler.bounds.frequency_hz),
                 "gain-range": list(scheduler.bounds.gain),

@@ -18,7 +18,7 @@ fixes the counts for that round; what arrives later belongs to the next one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import Any, Literal
 
@@ -45,22 +45,27 @@ class Device:
         self,
         context: Context,
         message: Message,
-        held: Sequence[int] | NDArray,
+        held: Sequence[int] | NDArray | None = None,
         *,
+        labels: Sequence[int] | NDArray | None = None,
         fresh: Sequence[int] | NDArray | None = None,
         name: str | None = None,
         f_hz: float | None = None,
         beta: float | None = None,
         meter: meters.Meter | Literal["auto"] | None = "auto",
+        set_f_hz: meters.SetFrequency | Literal["auto"] | None = "auto",
         epsilon: float | None = None,
     ) -> None:
-        """held: label counts of the samples held now, (m,). The rest has a default that a device can find itself:
+        """held: label counts of the samples held now, (m,); or labels: the label of each. The rest has a default:
 
         fresh: counts of those among them that are fresh; needed only where samples are deleted.
         name: stable name; else node-config `device-name`, else `partition-id`.
         f_hz: CPU frequency; else what psutil reads, else the highest that the server expects.
         beta: mean channel gain; else node-config `beta`, else the middle of what the server expects.
-        meter: a callable that gives the joules spent so far; "auto": RAPL where it can be read, else the model.
+        meter: a callable that gives the joules spent so far; "auto": node-config `power-w` times the measured seconds
+            where it is given, else RAPL where it can be read, else the model.
+        set_f_hz: applies the frequency that the policy chose for this round (lyapunov_joint) while the device trains:
+            a context manager; "auto": the kernel's cpufreq where that may be written, else nothing.
         epsilon: tell label counts with Laplace noise, ε-differentially private per sample over the whole run.
         """
         server = message.content.metric_records.get(SERVER) if message.has_content() else None
@@ -68,6 +73,7 @@ class Device:
             raise DeviceError("this message is not from a feelstream strategy: use Scheduled(...) on the server")
         self._server: dict[str, Any] = dict(server)
         self._context, self._message = context, message
+        held = _counts(held, labels, int(self._server["classes"]))
         self.round = int(self._server["round"])
         self.name = name or _configured_name(context)
         saved = context.state.metric_records.get(STATE)
@@ -85,18 +91,23 @@ class Device:
         reading = f_hz or meters.cpu_frequency_hz() or high
         self.f_hz = float(np.clip(reading, low, high))
         self.beta = float(beta or context.node_config.get("beta", 0) or np.sqrt(np.prod(self._server["gain-range"])))
-        self._meter = meters.rapl() if meter == "auto" else meter
+        self._meter = meters.best(context.node_config.get("power-w")) if meter == "auto" else meter
+        chosen = self._server.get("chosen-f-hz")
+        self.chosen_f_hz = None if chosen is None else float(chosen)
+        self._set_f_hz = meters.at_frequency if set_f_hz == "auto" else set_f_hz
         self._t_cmp_s: float | None = None
         self._e_cmp_j: float | None = None
         self._save()
 
     @contextmanager
     def training(self) -> Iterator[None]:
-        """Measure what happens inside: seconds always, joules where there is a meter."""
-        before_j, start = self._meter() if self._meter else 0.0, perf_counter()
-        yield
-        self._t_cmp_s = perf_counter() - start
-        self._e_cmp_j = self._meter() - before_j if self._meter else None
+        """Measure what happens inside: seconds always, joules where there is a meter; at the policy's frequency."""
+        wanted = self._set_f_hz if self.chosen_f_hz is not None else None
+        with wanted(self.chosen_f_hz) if wanted and self.chosen_f_hz is not None else nullcontext():
+            before_j, start = self._meter() if self._meter else 0.0, perf_counter()
+            yield
+            self._t_cmp_s = perf_counter() - start
+            self._e_cmp_j = self._meter() - before_j if self._meter else None
 
     def report(self, **after_training: Any) -> DeviceReport:
         """What the server is told; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
@@ -144,6 +155,17 @@ class Device:
             self._saved["e-cmp-j"] = self._e_cmp_j
             self._saved["e-total-j"] = float(self._saved.get("e-total-j", 0.0)) + self._e_cmp_j
         self._context.state[STATE] = MetricRecord(self._saved)
+
+
+def _counts(held: Sequence[int] | NDArray | None, labels: Sequence[int] | NDArray | None, classes: int) -> NDArray:
+    if (held is None) == (labels is None):
+        raise DeviceError("give either the label counts (held) or the labels of the samples that the device holds")
+    if labels is None:
+        return np.asarray(held)
+    found = np.asarray(labels, np.int64)
+    if found.size and not 0 <= found.min() <= found.max() < classes:
+        raise DeviceError(f"labels must be numbers from 0 to {classes - 1}, as the server has classes={classes}")
+    return np.bincount(found, minlength=classes)
 
 
 def _configured_name(context: Context) -> str:

@@ -1,15 +1,21 @@
-"""What a device can measure of itself: CPU frequency (psutil) and energy (RAPL), where it has them.
+"""What a device can measure of itself: CPU frequency (psutil) and energy (RAPL, or its power times the seconds).
 
 A battery's charge is read in whole per cents, which is far too coarse for one round, so there is no battery meter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from time import perf_counter
+
+from feelstream.errors import FeelstreamError
 
 Meter = Callable[[], float]  # joules spent so far, from any origin
 
+SetFrequency = Callable[[float], AbstractContextManager[object]]
+CPUFREQ = Path("/sys/devices/system/cpu")
 RAPL = Path("/sys/class/powercap/intel-rapl:0")
 
 
@@ -44,3 +50,32 @@ def rapl(directory: Path = RAPL) -> Meter | None:
         return total_j
 
     return read
+
+
+def constant_power(power_w: object) -> Meter:
+    """A meter that takes the device's power for constant: joules are W × seconds."""
+    if isinstance(power_w, bool) or not isinstance(power_w, int | float) or not 0 < power_w < float("inf"):
+        raise FeelstreamError(f"node-config power-w must be the device's power in watts, not {power_w!r}")
+    return lambda: power_w * perf_counter()
+
+
+def best(power_w: object = None) -> Meter | None:
+    """The meter that a device has: its stated power if there is one, else RAPL, else none."""
+    return rapl() if power_w is None else constant_power(power_w)
+
+
+@contextmanager
+def at_frequency(f_hz: float, directory: Path = CPUFREQ) -> Iterator[bool]:
+    """Hold all CPUs at most at f_hz meanwhile, by cpufreq; False where there is none or it may not be written."""
+    before: dict[Path, str] = {}
+    try:
+        with suppress(OSError):
+            for file in sorted(directory.glob("cpu[0-9]*/cpufreq/scaling_max_freq")):
+                old = file.read_text()
+                file.write_text(f"{round(f_hz / 1e3)}\n")  # cpufreq counts in kHz
+                before[file] = old
+        yield bool(before)
+    finally:
+        for file, old in before.items():
+            with suppress(OSError):
+                file.write_text(old)

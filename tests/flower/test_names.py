@@ -1,0 +1,88 @@
+"""Which names a run admits, and which node may use one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from deployed_clients import CLASSES, FAST, K, client, growing, model
+from federation import FakeGrid
+
+import feelstream as fs
+from feelstream.errors import FeelstreamError
+from feelstream.flower import ReportError, ScheduledFedAvg
+from feelstream.flower.directory import Directory
+from feelstream.flower.names import NameRules
+
+
+def test_a_pattern_admits_whoever_fits_it_until_all_places_are_taken(tmp_path: Path) -> None:
+    grid = FakeGrid()
+    for node in range(1, 7):
+        grid.add(node, {"device-name": f"sensor-{node}" if node != 2 else "intruder"}, client(growing))
+    options: dict[str, Any] = {"classes": CLASSES, "names": "sensor-*", "out": tmp_path / "run"}
+    strategy = ScheduledFedAvg(fs.preset("tiny", [*FAST, "policy.size=4"]), **options)
+    strategy.start(grid, model(), num_rounds=2)
+    assert strategy.deployment.directory.names == ["sensor-1", "sensor-3", "sensor-4", "sensor-5"]
+    assert fs.verify(tmp_path / "run").ok
+    again = ScheduledFedAvg(fs.preset("tiny", [*FAST, "policy.size=4"]), **options)
+    again.start(grid, model(), num_rounds=3)  # the places are kept over a restart
+    assert again.deployment.directory.names == strategy.deployment.directory.names
+
+
+def test_a_file_may_be_given_more_names_while_the_run_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "devices.toml"
+    file.write_text('north = 7\n"south pump" = 0\n')
+    rules = NameRules(file, K)
+    directory = Directory(rules)
+    directory.update([7, 8])
+    assert directory.introduce(7, "north") == 0
+    with pytest.raises(ReportError, match="no device 'east'"):
+        directory.introduce(9, "east")
+    file.write_text('north = 7\n"south pump" = 0\neast = 0\n')
+    os.utime(file, ns=(1, 1))  # the clock of a file system may be too coarse to notice
+    directory.update([7, 8, 9])
+    assert directory.introduce(9, "east") == 2
+    file.write_text("north = 7\n")
+    os.utime(file, ns=(2, 2))
+    with pytest.raises(FeelstreamError, match="no longer lists 'south pump'"):
+        directory.update([7])
+
+
+def test_a_name_bound_to_a_node_is_nobody_elses() -> None:
+    directory = Directory(NameRules({"north": 7, "south": 0}, 2))
+    directory.update([1, 7])
+    with pytest.raises(ReportError, match="bound to another node"):
+        directory.introduce(1, "north")
+    assert directory.introduce(1, "south") == 1
+    assert directory.introduce(7, "north") == 0
+    np.testing.assert_array_equal(directory.connected(), [True, True])
+
+
+def test_the_first_node_may_keep_a_name_for_the_run() -> None:
+    loose, bound = (Directory(NameRules(["north"], 1), bind_names=bind) for bind in (False, True))
+    for directory in (loose, bound):
+        directory.update([1, 2])
+        directory.introduce(1, "north")
+        directory.update([2])  # the first one is gone
+    assert loose.introduce(2, "north") == 0
+    with pytest.raises(ReportError, match="used it first"):
+        bound.introduce(2, "north")
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ({"north": -1, "south": 0}, "must be given a node id"),
+        ({"north": True, "south": 0}, "must be given a node id"),
+        ({"a": 1, "b": 2, "c": 3}, "lists 3 names"),
+        ({"a": 1}, "must list system.devices = 2 names"),
+        (["a", "a"], "all be different"),
+        (Path("/nowhere/devices.toml"), "cannot be read"),
+    ],
+)
+def test_bad_names_are_refused(names: Any, reason: str) -> None:
+    with pytest.raises(FeelstreamError, match=reason):
+        NameRules(names, 2)
