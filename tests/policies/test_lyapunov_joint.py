@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from feelstream import preset, simulate
+from feelstream.errors import ScenarioError
 from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.policies.base import Observation
@@ -297,3 +298,18 @@ def test_no_device_computes_more_slowly_than_its_lowest_frequency(tmp_path: Path
         busy = run.devices.filter(run.devices["scheduled"])["t_cmp_s"].to_numpy()
         assert (419328000 / busy >= 4e8 * (1 - 1e-12)).all()
         assert verify(run.save(tmp_path / scenario)).ok
+
+
+def test_rounds_of_which_computing_takes_nothing_are_refused() -> None:
+    quick = ["policy.name=lyapunov_joint", "learning.engine=none", "data.dataset=synthetic", "system.rounds=1"]
+    with pytest.raises(ScenarioError, match="must take at least 1e-07 of a round"):
+        simulate(preset("paper-iid", [*quick, "cpu.cycles=1.0"]))
+
+
+def test_a_flat_optimum_is_compared_by_its_cost(tmp_path: Path) -> None:
+    """A factor of two in the sending time changes the energy by 4e-9: both solvers are right, each at its time."""
+    flat = ["cpu.power_coefficient=7.9e-43", "cpu.frequency_hz=[2e7, 1.39e8]", "radio.bandwidth_hz=5.6e16"]
+    quick = ["policy.name=lyapunov_joint", "learning.engine=none", "data.dataset=synthetic", "system.rounds=3"]
+    run = simulate(preset("paper-iid", [*quick, *flat, "system.devices=6", "radio.gain_db=[-83.0, 93.0]"]), 18)
+    report = verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)

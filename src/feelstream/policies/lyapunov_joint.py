@@ -22,12 +22,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Ids, Reals
+from feelstream.errors import ScenarioError
 from feelstream.model.admission import Transmission
 from feelstream.model.importance import MetricName, importance_of
+from feelstream.model.system import System
 from feelstream.plugins import Positive
 from feelstream.policies.base import Decision, Observation, Policy, State
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.joint.search import scores
+
+LEAST_SHARE_OF_ROUND = 1e-7  # that computing takes: what is left of the round is then known to 1e-9 or better
 
 
 class LyapunovJoint(Policy):
@@ -55,6 +59,16 @@ class LyapunovJoint(Policy):
     @property
     def smallest_plan(self) -> int:
         return 1 if self.cardinality == "free" else self.size
+
+    def init(self, system: System) -> State:
+        """Refuse rounds of which computing takes so little that T_rd − τ would be all rounding."""
+        shortest_s = system.cycles / system.frequency_hz[1]
+        if shortest_s < LEAST_SHARE_OF_ROUND * system.round_s:
+            raise ScenarioError(
+                f"system.round_s: with lyapunov_joint, computing at the highest frequency must take at least "
+                f"{LEAST_SHARE_OF_ROUND:g} of a round; it takes {shortest_s:.3g} s of {system.round_s:g} s"
+            )
+        return {}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         best, least = None, np.inf

@@ -119,6 +119,12 @@ def _share_at(radio: Radio, log_price: Array, tau: Array) -> tuple[Array, Array,
     return np.where(x > 0, radio.airtime_s / (x * tau), np.inf), x, bound
 
 
+def cost_at_time(radio: Radio, log_price: Array, tau: Array) -> Array:
+    """The least w e + μρ of every device if it sends for τ."""
+    share = _share_at(radio, log_price, tau)[0]
+    return radio.weight * energy_j(radio, tau, share) + np.exp(log_price) * share
+
+
 def _slope(radio: Radio, log_price: Array, tau: Array) -> Array:
     """d/dτ of the least w e + μρ at that τ: falling where no share would do."""
     share, x, bound = _share_at(radio, log_price, tau)

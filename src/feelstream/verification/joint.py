@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feelstream.verification.band import Radio, least_share, settle
+from feelstream.verification.band import Radio, cost_at_time, least_share, settle
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import amounts, dissimilarities
 from feelstream.verification.importance import Importance, check_null_outside, feasible_at, importance_at
@@ -66,6 +66,10 @@ def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array
         np.put_along_axis(some, index[rows], np.where(member[rows], s.round_s - tau, 0.0), axis=1)
         computing[rows] = np.where(scheduled[rows] & candidates[rows], some, 0.0)
         bad = scheduled & candidates & ~(np.abs(block["t_cmp_s"] - computing) <= OPTIMAL * s.round_s)
+        # Where the energy hardly depends on the time, any time that costs no more is as good.
+        taken = np.clip(s.round_s - block["t_cmp_s"][rows], part.shortest_s, part.longest_s)
+        extra = cost_at_time(part, log_price, taken) - costs_at(part, log_price)
+        bad[rows] &= ~(extra <= OPTIMAL * costs_at(part, log_price))
         rule = "a scheduled device computes for T_rd − τ, τ of least Σ(w·e) over times and shares of the band"
         found.flag(Stage.SCORE, "t_cmp_s", block.rounds, bad, block["t_cmp_s"], computing, rule)
         if finite:

@@ -135,8 +135,11 @@ def full_power_x(log_ratio: Reals) -> Reals:
 
 
 def energy_j(devices: Devices, sending_s: Reals, share: Reals) -> Reals:
-    """e(τ, ρ), J."""
-    return devices.work_j_s2 / (devices.round_s - sending_s) ** 2 + sending_s * least_power_w(devices, sending_s, share)
+    """e(τ, ρ), J. Where computing is done (C = 0), sending may fill the round to the last rounding."""
+    sending_j = sending_s * least_power_w(devices, sending_s, share)
+    if devices.work_j_s2 == 0:
+        return sending_j
+    return devices.work_j_s2 / (devices.round_s - sending_s) ** 2 + sending_j
 
 
 def least_power_w(devices: Devices, sending_s: Reals, share: Reals) -> Reals:
