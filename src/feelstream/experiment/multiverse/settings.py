@@ -43,7 +43,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("empty_used", "data.empty_used", ("zero", "vector"), "nothing used yet", "reading", _by_random_or_amount),
     Setting("empty_fresh", "data.empty_fresh", ("zero", "vector"), "nothing fresh", "reading", _by_random_or_amount),
     Setting("bounds", "data.arrivals.bounds", ("truncate", "clip"), "arrival times", "reading"),
-    Setting("T", "system.rounds", ("20", "30", "40", "60", "100", "200", "300"), "rounds T", "unstated"),
+    Setting("T", "system.rounds", ("20", "30", "40", "60", "100", "300"), "rounds T", "unstated"),
     Setting("sigma", "data.arrivals.sigma", ("0.01", "0.02", "0.03", "0.05", "0.08", "0.125"), "width σ", "unstated"),
     Setting("steps", "learning.steps", ("5", "20", "50"), "SGD steps", "learning"),
     Setting("lr", "learning.lr", ("0.01", "0.02", "0.05"), "learning rate", "learning"),

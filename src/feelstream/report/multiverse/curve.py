@@ -37,7 +37,9 @@ def curve_figure(claim: Claim, table: pl.DataFrame, settings: Mapping[str, Setti
         _draw_effects(top, claim, rows)
         _draw_matrix(matrix, rows, shown, settings)
         matrix.set_xlabel(f"{len(rows)} specifications, by effect")
-        figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=2, columnspacing=1.2)
+        scale = 4.0 if len(rows) > MANY else 1.3
+        handles = top.get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=2, columnspacing=1.2, markerscale=scale)
     return figure
 
 
