@@ -191,8 +191,8 @@ def _gap() -> Iterable[Claim]:
         statement="minority digits: the gap between amount alone and dissimilarity alone is smaller under uniform "
         "arrivals",
         paper="smaller",
-        measure="mean over the rounds of |loss of amount − loss of dissimilarity|, under truncated-normal minus under "
-        "uniform arrivals",
+        measure="loss, distance between the curves of amount and dissimilarity (absolute difference, mean over the "
+        "rounds), under truncated-normal minus under uniform arrivals",
         unit="nat",
         test=Ahead(),
         arms=(*normal, *uniform),

@@ -77,9 +77,9 @@ def _third(left: Sequence[Finding]) -> str:
     ahead = [finding for finding in leads if finding.verdict is Verdict.REPRODUCED]
     behind = [finding for finding in leads if finding.verdict is Verdict.FAILED]
     if any(finding.ours.low is None or finding.ours.low <= 0 for finding in saved):
-        text = f"What remains then is no certain saving of energy ({savings})"
+        text = f"What remains then is no certain saving of energy, {savings}"
     else:
-        text = f"What remains then is the saving of energy ({savings})"
+        text = f"What remains then is the saving of energy, {savings}"
     if leads:
         sides = f"ahead in {len(ahead)} and behind in {len(behind)} of {len(leads)} tests"
         text += f"; in accuracy the proposed policy is {sides}"
