@@ -85,9 +85,11 @@ def label_points(
         note.set_position((dx / pixel, dy / pixel))
         if line is not None:
             lines.append(line)
+            # To the nearest place of the name's frame, so that no line goes through the name itself.
+            end = (min(max(x, place.x0), place.x1) - x) / pixel, (min(max(y, place.y0), place.y1) - y) / pixel
             axes.annotate(
-                "", point, (dx / pixel, dy / pixel), textcoords="offset points", annotation_clip=False,
-                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777", "shrinkA": 6.0, "shrinkB": 2.5},
+                "", point, end, textcoords="offset points", annotation_clip=False,
+                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777", "shrinkA": 0.0, "shrinkB": 2.5},
             ).set_in_layout(False)  # fmt: skip
         written.append(note)
     return written

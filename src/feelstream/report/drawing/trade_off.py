@@ -43,5 +43,5 @@ def trade_off_figure(field: str, trades: Sequence[Trade], budget_j: float) -> Fi
             axis.set_ylabel("Importance scheduled per round" if what == "importance" else "Test accuracy (%)")
             if energies and min(energies) > 0 and max(energies) > 8 * min(energies):
                 axis.set_xscale("log")
-            axis.legend(loc="best")
+            axis.legend(loc="lower right")
     return figure
