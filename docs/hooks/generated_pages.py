@@ -45,7 +45,7 @@ def prose(paragraph: str) -> str:
     """A paragraph of a docstring: indented formulas as code, anything else as text in which no sign is Markdown's."""
     if paragraph.startswith("    "):
         return f"```text\n{dedent(paragraph).rstrip()}\n```"
-    return re.sub(r"([\\*_~$<\[])", r"\\\1", paragraph)
+    return re.sub(r"([\\*_$<\[])", r"\\\1", paragraph)
 
 
 def commands() -> str:

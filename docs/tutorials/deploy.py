@@ -16,7 +16,12 @@ import feelstream as fs
 from feelstream.flower import Device, Scheduled, ScheduledFedAvg
 
 scenario = fs.preset("tiny").with_(
-    devices=4, rounds=6, size=1, cardinality="cap", energy_budget_j=0.02, eligible="with_data"
+    devices=4,
+    rounds=6,
+    size=1,
+    cardinality="cap",
+    energy_budget_j=0.02,
+    eligible="with_data",
 )
 strategy = ScheduledFedAvg(scenario, policy="lyapunov", classes=10)
 adaptive = Scheduled(inner=FedAdam(fraction_evaluate=0.0), scenario=scenario)
@@ -69,14 +74,18 @@ f_hz = [3e8, 6e8, 9e8, 4e8]
 for _ in range(6):
     round = scheduler.begin()
     connected = np.array([True, True, True, round >= 4])
-    counts = [np.bincount([k, k + 1], minlength=10).astype(np.int32) * 5 * round for k in range(4)]
+    counts = [
+        np.bincount([k, k + 1], minlength=10).astype(np.int32) * 5 * round for k in range(4)
+    ]
     held = [DeviceReport(counts[k], None, f_hz[k], beta=1.0) for k in range(4)]
     for k in np.flatnonzero(connected):
         scheduler.accept(k, held[k])
     chosen = scheduler.schedule(connected)
     scheduler.settle({int(k): held[k] for k in chosen})  # all of them reply in time
     queues_mj = np.round(scheduler.server.queue_j * 1e3, 1)
-    print(f"round {round}: trains {chosen.tolist()}, queues after it in mJ {queues_mj.tolist()}")
+    print(
+        f"round {round}: trains {chosen.tolist()}, queues after it in mJ {queues_mj.tolist()}"
+    )
 
 # %% [markdown]
 # Device 3 has labels that nobody else has. It is scheduled soon after it has come back.

@@ -25,7 +25,9 @@ run
 # `energy_mean_cum_j` is the average over the rounds so far, which the budget is compared with.
 
 # %%
-run.rounds.select("round", "feasible", "scheduled", "transmitted", "energy_mean_cum_j", "queue_mean_j", "accuracy")
+run.rounds.select(
+    "round", "feasible", "scheduled", "transmitted", "energy_mean_cum_j", "accuracy"
+)
 
 # %% [markdown]
 # The energy is far above the budget of 0.5 mJ. That is no bug: with the paper's constants no schedule of exactly two devices a round can keep
@@ -41,11 +43,11 @@ run.rounds.select("round", "feasible", "scheduled", "transmitted", "energy_mean_
 # %%
 import polars as pl
 
-second = run.devices.filter(pl.col("round") == 2).sort("score")
-second.select("device", "f_hz", "fresh", "queue_j", "importance", "score", "scheduled", "transmitted")
+third = run.devices.filter(pl.col("round") == 3).sort("score", nulls_last=True)
+third.select("device", "f_hz", "fresh", "queue_j", "importance", "score", "scheduled")
 
 # %% [markdown]
-# A device without a score was not feasible: its CPU was too slow to compute and transmit within the round.
+# A device without a score (`null`) was not feasible: its CPU was too slow to compute and transmit within the round.
 #
 # Where did the energy go? Almost all of it into computing:
 

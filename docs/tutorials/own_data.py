@@ -76,8 +76,15 @@ run.summary().select("accuracy", "loss")
 
 # %%
 parameters = len(run.model().theta)
-fitting = scenario.with_(model="net.py:waves", update_bits=32.0 * parameters, cycles=600.0 * 32 * parameters)
-print(parameters, "parameters:", fs.simulate(fitting).summary()["energy_j"][0], "J per device and round")
+fitting = scenario.with_(
+    model="net.py:waves", update_bits=32.0 * parameters, cycles=600.0 * 32 * parameters
+)
+print(
+    parameters,
+    "parameters:",
+    fs.simulate(fitting).summary()["energy_j"][0],
+    "J per device and round",
+)
 
 # %% [markdown]
 # ## PyTorch

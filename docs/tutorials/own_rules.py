@@ -28,8 +28,12 @@ class Rested(fs.Policy):
 
     def select(self, state, observation, rng):
         plan = observation.plan(self.size)
-        rested = np.flatnonzero(plan.feasible & (observation.round - state["last"] > self.rest))
-        shuffled = rng.permutation(rested)  # ties are broken at random, never by device number
+        rested = np.flatnonzero(
+            plan.feasible & (observation.round - state["last"] > self.rest)
+        )
+        shuffled = rng.permutation(
+            rested
+        )  # ties are broken at random, never by device number
         most_fresh_first = shuffled[np.argsort(-observation.fresh[shuffled], kind="stable")]
         return fs.Decision(np.sort(most_fresh_first[: self.size]), plan)
 
@@ -49,7 +53,9 @@ run.summary()
 # %%
 import polars as pl
 
-run.devices.filter("scheduled").sort("round").select(pl.col("round").diff().over("device").min())
+run.devices.filter("scheduled").sort("round").select(
+    pl.col("round").diff().over("device").min()
+)
 
 # %% [markdown]
 # `check_policy` tries a policy on awkward rounds and says which promises it keeps. On the command line it is
@@ -103,7 +109,9 @@ from feelstream.data.streaming.arrivals import EndlessArrivals
 class Daily(EndlessArrivals):
     """Poisson(rate) samples a round in the first half of a device's day, none in the second."""
 
-    rate: float = Field(5.0, gt=0, le=1e6, description="mean samples per device and round by day; above 0")
+    rate: float = Field(
+        5.0, gt=0, le=1e6, description="mean samples per device and round by day; above 0"
+    )
     day: int = Field(24, ge=2, description="rounds of a day; ≥ 2")
 
     def init(self, devices, rng):

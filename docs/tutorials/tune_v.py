@@ -11,15 +11,18 @@
 # ## The budget has to be possible
 #
 # With `cardinality="exact"`, as in the paper's figures, two devices train in every round, whatever they cost. `cap` schedules at most two, and
-# nobody if nobody is worth it. Only then can a budget be kept. Scheduling alone shows it; `engine="none"` trains nothing.
+# nobody if nobody is worth it. Only then can a budget be kept. Here it is 5 mJ per device and round, and data keeps arriving for ever.
+# Scheduling alone shows it; `engine="none"` trains nothing.
 
 # %%
 import feelstream as fs
 
-tiny = fs.preset("tiny").with_(engine="none", rounds=400, level="rounds")
+tiny = fs.preset("tiny").with_(
+    engine="none", rounds=600, energy_budget_j=0.005, arrivals="poisson", level="rounds"
+)
 for cardinality in ["exact", "cap"]:
-    run = fs.simulate(tiny.with_(cardinality=cardinality, V=0.001))
-    print(f"{cardinality:6} {run.summary()['energy_over_budget'][0]:8.2f} times the budget")
+    run = fs.simulate(tiny.with_(cardinality=cardinality, V=0.01))
+    print(f"{cardinality:6} {run.summary()['energy_over_budget'][0]:.2f} times the budget")
 
 # %% [markdown]
 # ## V against energy and importance
@@ -27,22 +30,27 @@ for cardinality in ["exact", "cap"]:
 # A sweep over $V$, all with the same seeds:
 
 # %%
-values = [0.0001, 0.001, 0.01, 0.1]
+values = [0.001, 0.01, 0.1, 1.0]
 found = fs.sweep(tiny.with_(cardinality="cap"), {"V": values}, seeds=2)
 found.plot("energy_mean_cum_j")
 
 # %% [markdown]
-# All of them approach the budget, the dashed line, and a small $V$ gets there sooner: queues grow to about $V q^*$ before they hold the
-# spending back, so the overspending is of the order $V/T$. What does the larger $V$ buy? Importance, in total over the run:
+# The mean energy starts high, since queues begin at 0, and falls towards the budget. The larger $V$, the later: queues grow to about $V q^*$ before
+# they hold the spending back, so the overspending after $T$ rounds is of the order $V/T$. What does a larger $V$ buy? Importance:
 
 # %%
 import polars as pl
 
-found.rounds().group_by("arm", maintain_order=True).agg(
-    energy_mj=pl.col("energy_mean_j").mean() * 1e3,
-    importance=pl.col("importance_sum").mean(),
-    queue_mj=pl.col("queue_mean_j").last() * 1e3,
+budget_j = tiny.system.energy_budget_j
+trade = (
+    found.rounds()
+    .group_by("arm", maintain_order=True)
+    .agg(
+        energy_over_budget=pl.col("energy_mean_j").mean() / budget_j,
+        importance=pl.col("importance_sum").mean(),
+    )
 )
+trade
 
 # %% [markdown]
 # [The derivation](../derivation.md) proves both sides of this trade: the importance is within $C/V$ of the best that the budget allows, and
@@ -50,10 +58,13 @@ found.rounds().group_by("arm", maintain_order=True).agg(
 #
 # ## Picking one
 #
-# Decide how far above the budget a run of your length may be, and take the largest $V$ that stays below:
+# Decide how far above the budget a run of your length may be, and take the largest $V$ that stays below. A quarter above, after 600 rounds:
 
 # %%
-tolerated = 1.1
-budget = tiny.system.energy_budget_j
-energy = found.rounds().group_by("arm", maintain_order=True).agg(pl.col("energy_mean_j").mean() / budget)
-energy.filter(pl.col("energy_mean_j") <= tolerated).tail(1)
+trade.filter(pl.col("energy_over_budget") <= 1.25).tail(1)
+
+# %% [markdown]
+# On the command line, `tune` does this for any policy with such a weight. It tries many weights, takes the upper end of the 95 % interval over seeds
+# for what a weight spends, and draws the trade:
+#
+#     feelstream tune tiny --set policy.cardinality=cap --set data.arrivals.kind=poisson --budget 0.006 --horizon 600

@@ -106,3 +106,10 @@ def test_a_policy_of_ones_own_runs_in_threads(threads: ThreadPoolExecutor) -> No
     found = fs.compare([Largest(size=1), "random"], small(), seeds=1, executor=threads)
     assert found.arms == ["Largest(size=1)", "random"]
     assert found.failures == []
+
+
+def test_the_table_and_the_curves_hold_accuracy(threads: ThreadPoolExecutor) -> None:
+    found = fs.compare(["lyapunov", "random"], "tiny", seeds=1, rounds=5, executor=threads)
+    assert found.table().columns == ["arm", "late_accuracy", "accuracy_area", "energy_j"]
+    picture = found.plot()
+    assert picture._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]  # what a notebook asks for

@@ -80,7 +80,7 @@ class Comparison:
 
         return write(self.results, directory or self.directory, summary=self.summary()).report
 
-    def table(self, quantities: Sequence[str] = ("final_accuracy", "accuracy_area", "energy_j")) -> pl.DataFrame:
+    def table(self, quantities: Sequence[str] = ("late_accuracy", "accuracy_area", "energy_j")) -> pl.DataFrame:
         """One row per arm, a column for the mean of each quantity; those that no run has are left out."""
         chosen = self.summary().filter(pl.col("quantity").is_in(list(quantities)))
         return chosen.pivot("quantity", index="arm", values="mean")

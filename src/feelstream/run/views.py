@@ -53,11 +53,12 @@ def summary(scenario: Scenario, seed: int, rounds: pl.DataFrame) -> pl.DataFrame
 def picture(scenario: Scenario, rounds: pl.DataFrame) -> Figure:
     """A panel for each quantity that the run has, by round."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
+    from feelstream.run.picture import Picture
+
     panels = [panel for panel in PANELS if rounds[panel[0]].null_count() < len(rounds)]
-    figure = Figure(figsize=(2.6 * len(panels), 2.2), layout="constrained")
+    figure = Picture(figsize=(2.6 * len(panels), 2.2), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (column, words, factor) in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):
         shown = rounds.drop_nulls(column)

@@ -20,9 +20,10 @@ from feelstream.report.drawing.figures import draw_curves, legend_below, save, s
 from feelstream.report.drawing.quantities import QUANTITIES, spans_decades
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
 from feelstream.report.html.charts import Group
+from feelstream.run.picture import Picture
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
-AGAINST = ("final_accuracy", "energy_j")
+AGAINST = ("late_accuracy", "energy_j")
 
 
 def curve_figure(
@@ -39,7 +40,7 @@ def curve_figure(
     most = max(len(group.arms) for group in groups)
     with styled():
         height = PANEL_HEIGHT_IN * len(groups) + 0.12 * most
-        figure = Figure(figsize=(COLUMN_WIDTH_IN * len(measured), height), layout="constrained")
+        figure = Picture(figsize=(COLUMN_WIDTH_IN * len(measured), height), layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(len(groups), len(measured), squeeze=False)
         for row, group in zip(grid, groups, strict=True):
@@ -97,7 +98,7 @@ def varied_figure(axis: Axis, summary: pl.DataFrame, quantities: Sequence[str] =
     values = [value for points in axis.lines.values() for value, _ in points]
     with styled():
         size = (COLUMN_WIDTH_IN * len(shown), PANEL_HEIGHT_IN + 0.12 * len(axis.lines))
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Picture(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(1, len(shown), squeeze=False)[0]
         for axes, name in zip(grid, shown, strict=True):
