@@ -57,7 +57,8 @@ def commands() -> str:
 
 def described(command: Any, name: str) -> Iterator[str]:
     context = click.Context(command, info_name=name)
-    inner = getattr(command, "commands", {})
+    names = command.list_commands(context) if hasattr(command, "list_commands") else []
+    inner = {child: command.get_command(context, child) for child in names}
     if not inner:
         usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece)
         yield f"## {name}"
@@ -67,9 +68,9 @@ def described(command: Any, name: str) -> Iterator[str]:
     listed = [option(parameter, context) for parameter in command.params if not inner]
     if listed := [row for row in listed if row]:
         yield "| option | meaning |\n|---|---|\n" + "\n".join(listed)
-    for child in inner.values():
-        if not child.hidden:
-            yield from described(child, f"{name} {child.name}")
+    for child, its in inner.items():
+        if not its.hidden:
+            yield from described(its, f"{name} {child}")
 
 
 def option(parameter: Any, context: click.Context) -> str:
