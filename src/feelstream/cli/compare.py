@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,12 +65,32 @@ def compare(
     name = Path(scenario).stem
     where = directory or Path("results") / f"compare-{name}"
     arms = comparison.arms(scenario, policies or (), overrides or (), vary or ())
-    plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)))
+    command = _command(scenario, policies, seeds, seed_start, overrides, vary, directory)
+    plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)), command)
     results = play(plan, where, workers, dask)
     report_comparison(results, where, as_json)
     tell_failures(results)
     if not as_json:
         next_command("feelstream", "studio", where)
+
+
+def _command(
+    scenario: str,
+    policies: list[str] | None,
+    seeds: int,
+    seed_start: int,
+    overrides: list[str] | None,
+    vary: list[str] | None,
+    directory: Path | None,
+) -> str:
+    """The words that make the same comparison again."""
+    words = ["feelstream", "compare", scenario]
+    for option, values in (("--policy", policies), ("--set", overrides), ("--vary", vary)):
+        words += [word for value in values or () for word in (option, value)]
+    words += ["--seeds", str(seeds)]
+    words += ["--seed-start", str(seed_start)] if seed_start else []
+    words += ["--out", str(directory)] if directory is not None and not directory.is_absolute() else []
+    return shlex.join(words)
 
 
 def report_comparison(results: Results, where: Path, as_json: bool = False) -> pl.DataFrame:

@@ -123,7 +123,7 @@ def over_budget(energy_j: float, budget_j: float) -> str:
     if budget_j <= 0 or energy_j <= 1.05 * budget_j:
         return ""
     return (
-        f"{significant(energy_j / budget_j, 2)} × the budget: see docs/model.md, or try "
+        f"{significant(energy_j / budget_j, 3)} × the budget: see docs/model.md, or try "
         "--set policy.cardinality=cap, or --set policy.name=lyapunov_joint"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from feelstream.errors import ScenarioError
 from feelstream.scenario import Scenario
@@ -24,6 +24,7 @@ class Plan:
     name: str
     arms: tuple[Arm, ...]
     seeds: tuple[int, ...]
+    command: str = field(default="", compare=False)  # that makes the same plan again, if it was one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", tuple(self.arms))

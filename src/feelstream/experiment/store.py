@@ -97,7 +97,7 @@ def load(out: str | Path) -> Results:
     stored = _read_plan(file)
     try:
         arms = tuple(Arm(entry["label"], stored_scenario(entry["scenario"], file)) for entry in stored["arms"])
-        plan = Plan(stored["name"], arms, tuple(stored["seeds"]))
+        plan = Plan(stored["name"], arms, tuple(stored["seeds"]), str(stored.get("command", "")))
         runs = Path(out) / stored["runs"]
         directories = {
             (entry["label"], int(seed)): runs / name for entry in stored["arms"] for seed, name in entry["runs"].items()
@@ -133,6 +133,7 @@ def write_plan(
         "format": FORMAT,
         "feelstream": __version__,
         "name": plan.name,
+        "command": plan.command,
         "seeds": list(plan.seeds),
         "runs": os.path.relpath(runs, out),
         "arms": arms,

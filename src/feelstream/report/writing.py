@@ -14,6 +14,8 @@ from feelstream.experiment import paper as reproduce
 from feelstream.experiment.claims import EXPLAINED, Finding, judged
 from feelstream.report.board.table import save_pareto
 from feelstream.report.drawing import figures
+from feelstream.report.drawing.curves import save_curves
+from feelstream.report.html.groups import groups
 from feelstream.report.html.page import page
 from feelstream.report.paper import curves as curve_tables
 from feelstream.report.paper.docs import write_docs
@@ -46,8 +48,8 @@ def results_in(directory: str | Path) -> Results:
 def write(results: Results, out: str | Path, docs: Path | None = None, summary: pl.DataFrame | None = None) -> Written:
     """Write report.html and, for a plan of the paper's figures, figures/, curves.csv and .parquet and claims.json.
 
-    Results of anything else get a leaderboard, and figures/pareto where they have accuracies to compare; summary:
-    `comparison.summarise(results)`, if it is at hand.
+    Results of anything else get a leaderboard, figures of accuracy and energy by round and against what was varied, and
+    figures/pareto where they have accuracies to compare; summary: `comparison.summarise(results)`, if it is at hand.
     """
     if not results.finished:
         raise RunError(f"there is nothing to report: no run of '{results.plan.name}' has finished")
@@ -71,6 +73,7 @@ def write(results: Results, out: str | Path, docs: Path | None = None, summary: 
     else:
         summary = comparison.summarise(results) if summary is None else summary
         drawn = save_pareto(results.plan, summary, out / "figures")
+        drawn += save_curves(results.plan, groups(results.plan), rounds, summary, out / "figures")
     text = page(results, rounds, findings, None if shown else summary)
     report = out / "report.html"
     write_atomically(report, lambda file: file.write_text(text, encoding="utf-8"))

@@ -49,7 +49,7 @@ class Opened:
     def sizes(self) -> dict[str, tuple[float, float]]:
         """Width and height of each chart's drawing, by the chart's id."""
         return self.page.evaluate(
-            """() => Object.fromEntries([...document.querySelectorAll('.plot')].map((plot) => {
+            """() => Object.fromEntries([...document.querySelectorAll('.plot:not([hidden] *)')].map((plot) => {
                 const box = plot.querySelector('svg.main-svg')?.getBoundingClientRect();
                 return [plot.id, box ? [box.width, box.height] : [0, 0]];
             }))"""
@@ -95,7 +95,7 @@ def opened(browser_of, file) -> Iterator[Opened]:
 
 def test_every_chart_is_drawn(opened):
     sizes = opened.sizes()
-    assert set(sizes) == {*(f"chart-{number}" for number in range(6)), "map-schedule", "map-waiting", "map-energy"}
+    assert set(sizes) == {*(f"chart-{number}" for number in range(8)), "map-schedule", "map-waiting", "map-energy"}
     assert all(width > 300 and height > 200 for width, height in sizes.values()), sizes
 
 
@@ -196,3 +196,21 @@ def test_narrow_and_dark_pages_fit_and_draw(browser_of, file, tmp_path, size, sc
 def test_it_prints(opened, tmp_path):
     printed = opened.page.pdf(path=tmp_path / "report.pdf", format="A4")
     assert printed.startswith(b"%PDF")
+
+
+def test_a_slider_tells_what_happened_in_a_round_and_arms_stand_side_by_side(opened):
+    assert opened.page.locator("#map-second").is_hidden()
+    opened.page.select_option("#map-beside", "1")
+    opened.page.wait_for_selector("#map-schedule-2 .heatmaplayer image")
+    opened.page.locator("#map-round").evaluate("s => { s.value = 3; s.dispatchEvent(new Event('input')); }")
+    assert opened.page.locator("#map-at").inner_text().startswith("3: ")
+    lines = "['map-schedule', 'map-schedule-2'].map(id => document.getElementById(id).layout.shapes[0].x0)"
+    assert opened.page.evaluate(lines) == [3, 3]
+    assert opened.problems == []
+
+
+def test_no_button_uploads_a_chart(opened):
+    titles = "[...document.querySelectorAll('.modebar-btn')].map(b => b.getAttribute('data-title') || '')"
+    found = opened.page.evaluate(titles)
+    assert found
+    assert not [title for title in found if "Share" in title or "Cloud" in title]

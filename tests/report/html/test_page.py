@@ -1,22 +1,27 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
+from plotly.offline import get_plotlyjs
 from small_results import NASTY, played
 
 import feelstream as fs
 from feelstream import report
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
+from feelstream.experiment.statistics import per_run
 from feelstream.report.html import charts, device_maps
 from feelstream.report.html.groups import groups
+from feelstream.report.paper.origin import origin
 
 
 class Page(HTMLParser):
@@ -69,7 +74,8 @@ def test_nothing_is_fetched_from_anywhere(paper_output, learned_text):
         assert style is not None
         assert "url(" not in style[1]
         assert "@import" not in style[1]
-        assert len(re.findall("plotly.js v", text)) == 1
+        (packed,) = re.findall(r'<script type="application/octet-stream" id="plotly">(.*?)</script>', text)
+        assert gzip.decompress(base64.b64decode(packed)).decode() == get_plotlyjs()
 
 
 def test_labels_cannot_become_markup(learned_text):
@@ -85,17 +91,19 @@ def test_labels_cannot_become_markup(learned_text):
 def test_charts_are_valid_plotly_and_show_every_quantity(learned_text):
     found = Page(learned_text).data["charts"]
     assert [chart["title"] for chart in found] == [
+        "Test accuracy",  # the opening picture
+        "Energy per device",
         "Test accuracy",
         "Test loss",
         "Energy per device",
         "Mean energy queue",
         "Largest energy queue",
-        "Accuracy after the last round against energy",
+        "Accuracy at the end of the run against energy",
     ]
     for chart in found:
         go.Figure(data=chart["traces"], layout=chart["layout"])  # raises on anything plotly does not know
     units = [chart["layout"]["yaxis"]["title"]["text"] for chart in found]  # the caption says what it is
-    assert units == ["%", "nat", "mJ per round", "mJ", "mJ", "Test accuracy (%)"]
+    assert units == ["%", "mJ per round", "%", "nat", "mJ per round", "mJ", "mJ", "Test accuracy (%)"]
 
 
 def test_lines_are_means_and_seeds_of_the_runs(learned_results, learned_text):
@@ -128,8 +136,9 @@ def test_device_maps_say_what_the_runs_say(learned_results, learned_text):
         assert (status[k, t] == device_maps.SENT) == row["transmitted"]
         assert (status[k, t] == device_maps.INELIGIBLE) == (not row["feasible"])
         assert waiting[k, t] == row["fresh"]  # tiny counts as fresh what came since the last use
-    spent = run.devices.group_by("device").agg((pl.col("e_cmp_j") + pl.col("e_tr_j")).mean().alias("e")).sort("device")
-    np.testing.assert_allclose(entry["energy_mj"], spent["e"] * 1e3, rtol=1e-4)
+    spent = run.devices.group_by("device").agg(pl.col("e_cmp_j", "e_tr_j").mean()).sort("device")
+    np.testing.assert_allclose(entry["computing_mj"], spent["e_cmp_j"] * 1e3, rtol=1e-4)
+    np.testing.assert_allclose(entry["sending_mj"], spent["e_tr_j"] * 1e3, rtol=1e-4)
 
 
 def test_waiting_data_per_round_counts_what_was_never_used(paper_results):
@@ -244,3 +253,51 @@ def test_directories_without_results_are_refused(tmp_path):
 def test_docs_are_about_the_paper_only(learned_results, tmp_path):
     with pytest.raises(RunError, match="about the paper's figures"):
         report.write(learned_results, tmp_path, docs=tmp_path / "docs")
+
+
+def test_the_page_opens_with_what_came_out(learned_results, learned_text):
+    page = Page(learned_text)
+    runs = per_run(learned_results.rounds())
+    arms = [arm.label for arm in learned_results.plan.arms]
+    accuracy = {arm: runs.filter(arm=arm)["final_accuracy"].mean() for arm in arms}
+    energy = {arm: runs.filter(arm=arm)["energy_j"].mean() for arm in arms}
+    best, least = max(arms, key=accuracy.__getitem__), min(arms, key=energy.__getitem__)
+    assert (
+        learned_text.index('id="glance"') < learned_text.index('id="leaderboard"') < learned_text.index('id="curves"')
+    )
+    words = " ".join(" ".join(page.words).split())
+    assert f"{best} is the most accurate, with {accuracy[best] * 100:.1f} %" in words
+    assert f"{least} spends the least, " in words
+    assert f"Against {arms[0]}, seed by seed" in words
+
+
+def test_a_single_run_has_no_leaderboard(learned_results, tmp_path):
+    arm, seed = learned_results.finished[0]
+    results = report.results_in(learned_results.directories[arm, seed])
+    text = report.write(results, tmp_path).report.read_text(encoding="utf-8")
+    assert 'id="leaderboard"' not in text
+    assert f"with seed {seed}." in text
+    assert 'id="devices"' in text
+
+
+def test_the_command_of_a_comparison_is_the_one_that_was_given(learned_results):
+    command = "feelstream compare tiny --policy random --seeds 3"
+    told = replace(learned_results.plan, command=command)
+    assert origin(replace(learned_results, plan=told)).command == command
+
+
+def test_arms_that_differ_by_orders_of_magnitude_get_a_logarithmic_axis():
+    rows = [
+        {"arm": arm, "seed": seed, "round": t, "energy_mean_cum_j": energy * (1 + 0.8 * seed)}
+        for arm, energy in (("a", 1e-3), ("b", 1.0))
+        for seed in (0, 1)
+        for t in (1, 2)
+    ]
+    group = charts.Group("all", (("a", "a"), ("b", "b")))
+    (chart,) = charts.group_charts(group, pl.DataFrame(rows), None, ["energy_mean_cum_j"])
+    assert chart["layout"]["yaxis"]["type"] == "log"
+    bands = [trace for trace in chart["traces"] if trace["meta"]["role"] == "band"]
+    assert min(value for trace in bands for value in trace["y"]) > 0  # an interval that reaches below 0 is cut
+    same = pl.DataFrame([row for row in rows if row["arm"] == "a"])
+    (chart,) = charts.group_charts(group, same, None, ["energy_mean_cum_j"])
+    assert "type" not in chart["layout"]["yaxis"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import log10
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,15 @@ from numpy.typing import NDArray
 
 from feelstream.experiment.claims.series import Series, series
 from feelstream.experiment.statistics import band_by_round
-from feelstream.report.drawing.quantities import QUANTITIES, ROUND_AXIS, Quantity, axis_limits
+from feelstream.report.drawing.quantities import (
+    QUANTITIES,
+    ROUND_AXIS,
+    Quantity,
+    axis_limits,
+    final_values,
+    log_limits,
+    spans_decades,
+)
 from feelstream.report.drawing.style import line_style
 from feelstream.report.numbers import significant
 
@@ -39,10 +48,12 @@ def plain(text: str) -> str:
     return escape(text, quote=False)
 
 
-def group_charts(group: Group, rounds: pl.DataFrame, budget_j: float | None) -> list[dict[str, Any]]:
-    """One chart for each quantity that any arm of the group measured."""
+def group_charts(
+    group: Group, rounds: pl.DataFrame, budget_j: float | None, columns: Sequence[str] = SHOWN
+) -> list[dict[str, Any]]:
+    """One chart for each of the quantities that any arm of the group measured."""
     charts = []
-    for column in SHOWN:
+    for column in columns:
         quantity = QUANTITIES[column]
         bands = band_by_round(rounds, column)
         lines = [
@@ -76,6 +87,13 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
         "xaxis": {"title": {"text": ROUND_AXIS}},
         "yaxis": {"title": {"text": quantity.unit}, "range": [_short(limit) for limit in limits]},
     }
+    ends = [*(final_values(bands) * quantity.scale), *budget]
+    if quantity.may_be_logarithmic and spans_decades(ends):
+        low_end, high_end = log_limits([*mean, *budget])
+        for trace in traces:  # a logarithmic axis has no place for 0 and below, where a wide interval may reach
+            if trace["meta"]["role"] == "band":
+                trace["y"] = [max(value, _short(low_end / 10)) for value in trace["y"]]
+        layout["yaxis"] |= {"type": "log", "range": [_short(log10(low_end)), _short(log10(high_end))], "dtick": 1}
     if budget_j is not None:
         last = max(int(line.seeds.rounds[-1]) for line in lines)
         traces.append(

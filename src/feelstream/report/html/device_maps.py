@@ -44,7 +44,7 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
     status[grid(pl.col("transmitted"))] = SENT
     stored = grid(pl.col("stored"))
     waiting = _waiting(run, grid)
-    energy = grid(pl.col("e_cmp_j") + pl.col("e_tr_j")).mean(axis=1)
+    computing, sending = (grid(pl.col(column)).mean(axis=1) for column in ("e_cmp_j", "e_tr_j"))
     beta = grid(pl.col("beta"))[:, 0]
     budget = run.scenario.known_system(1).energy_budget_j
 
@@ -59,7 +59,8 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
         "step": step,
         "status": _packed(np.maximum.reduceat(status[shown], starts, axis=1)),
         "waiting": _packed(np.maximum.reduceat(waiting[shown], starts, axis=1)),
-        "energy_mj": _short(energy[shown] * 1e3),
+        "computing_mj": _short(computing[shown] * 1e3),
+        "sending_mj": _short(sending[shown] * 1e3),
         "budget_mj": _short(budget[shown] * 1e3),
         "beta_db": _short(10 * np.log10(beta[shown])),
         "arrival_round": _short(_mean_arrival(stored)[shown]),

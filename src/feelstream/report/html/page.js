@@ -1,10 +1,22 @@
 "use strict";
 // Draws the charts from the data block of the page, in the colours of the page's scheme, and again when that changes.
-(() => {
+(async () => {
+  // plotly.js is in the page, compressed; every browser since 2023 can inflate it.
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+  if (typeof DecompressionStream === "undefined") {
+    document.querySelectorAll(".plot").forEach((plot) => { plot.textContent = "This browser is too old to draw the charts; the tables are complete."; });
+    return;
+  }
+  const inflated = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
+  const script = document.createElement("script");
+  script.textContent = await inflated.text();
+  document.head.append(script);
+
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
   const config = {
-    responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+    responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", // nothing is ever uploaded
+    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
     displayModeBar: window.matchMedia("(hover: hover)").matches ? "hover" : false, // without hover it would stay for ever
   };
   let printing = false;
@@ -96,14 +108,41 @@
     return order.map((row) => Array.from(values.subarray(row * width, (row + 1) * width)));
   }
 
+  const mapOf = (arm) =>
+    data.maps.find((entry) => entry.arm === Number(arm) && entry.seed === Number(byId("map-seed").value));
+
   function drawDevices() {
     if (!data.maps.length) return;
-    const arm = Number(byId("map-arm").value);
-    const seed = Number(byId("map-seed").value);
-    const map = data.maps.find((entry) => entry.arm === arm && entry.seed === seed);
-    const missing = byId("map-missing");
-    missing.hidden = Boolean(map);
+    const arm = Number(byId("map-arm").value), map = mapOf(arm);
+    byId("map-missing").hidden = Boolean(map);
+    if (map) drawMap(map, arm, "");
+    const beside = byId("map-beside").value, second = beside === "" ? null : mapOf(beside);
+    byId("map-second").hidden = !second;
+    if (second) drawMap(second, Number(beside), "-2");
+    const slider = byId("map-round");
+    slider.max = map ? data.rounds_of_arm[arm] : 1;
+    markRound();
+  }
+
+  // A line across the maps at the round of the slider, and what happened then.
+  function markRound() {
+    const arm = Number(byId("map-arm").value), map = mapOf(arm), round = Number(byId("map-round").value);
     if (!map) return;
+    const line = { type: "line", xref: "x", yref: "paper", x0: round, x1: round, y0: 0, y1: 1, line: { color: colour("--text"), width: 1, dash: "dot" } };
+    for (const id of ["map-schedule", "map-waiting", "map-schedule-2", "map-waiting-2"]) {
+      if (byId(id).data && !byId(id).closest("[hidden]")) Plotly.relayout(id, { shapes: [line] });
+    }
+    const column = Math.min(Math.floor((round - 1) / map.step), map.rounds.length - 1), width = map.rounds.length;
+    const states = unpack(map.status), waiting = unpack(map.waiting), counts = [0, 0, 0, 0];
+    let samples = 0;
+    map.device.forEach((_, row) => { counts[states[row * width + column]] += 1; samples += waiting[row * width + column]; });
+    const sent = map.device.filter((_, row) => states[row * width + column] === 3);
+    const named = sent.length && sent.length <= 8 ? ` (device${sent.length > 1 ? "s" : ""} ${sent.join(", ")})` : "";
+    byId("map-at").textContent =
+      `${round}: ${counts[3]} transmitted${named}, ${counts[2]} dropped, ${counts[0]} not eligible, ${samples} samples waiting`;
+  }
+
+  function drawMap(map, arm, suffix) {
     const byBeta = byId("map-order").value === "beta";
     const key = byBeta ? map.beta_db : map.arrival_round;
     const order = map.device.map((_, row) => row).sort((a, b) => key[a] - key[b] || a - b);
@@ -127,23 +166,27 @@
     const stops = ["--ineligible", "--idle", "--dropped", "--sent"].flatMap((name, index) => [
       [index / 4, colour(name)], [(index + 1) / 4, colour(name)],
     ]);
-    Plotly.react("map-schedule", [{
+    Plotly.react("map-schedule" + suffix, [{
       type: "heatmap", x: map.rounds, y: names, z: states, zmin: -0.5, zmax: 3.5, colorscale: stops, showscale: false,
       text: words(states, (value) => STATES[value]), hovertemplate: "%{text}<extra></extra>", xgap: width > 80 ? 0 : 1, ygap: names.length > 60 ? 0 : 1,
     }], themed(axes), config);
 
     const waiting = rows(map.waiting, order, width);
-    Plotly.react("map-waiting", [{
+    Plotly.react("map-waiting" + suffix, [{
       type: "heatmap", x: map.rounds, y: names, z: waiting, zmin: 0,
       colorscale: isDark() ? [[0, "#14171a"], [0.5, "#1f6f9f"], [1, "#f5be45"]] : [[0, "#ffffff"], [0.5, "#56b4e9"], [1, "#003a5d"]],
       colorbar: { title: { text: "samples", side: "right" }, thickness: 10, outlinewidth: 0, len: 1 },
       text: words(waiting, (value) => `${value} samples waiting`), hovertemplate: "%{text}<extra></extra>",
     }], themed(axes), config);
 
-    Plotly.react("map-energy", [
+    Plotly.react("map-energy" + suffix, [
       {
-        type: "bar", name: "spent", x: names, y: order.map((row) => map.energy_mj[row]), customdata: about,
+        type: "bar", name: "computing", x: names, y: order.map((row) => map.computing_mj[row]), customdata: about,
         marker: { color: colour("--sent") }, hovertemplate: "%{y:.3~g} mJ per round<br>%{customdata}",
+      },
+      {
+        type: "bar", name: "sending", x: names, y: order.map((row) => map.sending_mj[row]),
+        marker: { color: lineColour(4) }, hovertemplate: "%{y:.3~g} mJ per round",
       },
       {
         type: "scatter", mode: "lines", name: "budget", x: names, y: order.map((row) => map.budget_mj[row]),
@@ -152,7 +195,7 @@
     ], themed({
       xaxis: { title: { text: byBeta ? "Devices, best channel on the right" : "Devices, latest data on the right" }, type: "category", showticklabels: false, showgrid: false },
       yaxis: { title: { text: "Energy (mJ per round)" }, rangemode: "tozero" },
-      bargap: 0.15,
+      bargap: 0.15, barmode: "stack",
     }), config);
 
     const shown = map.device.length;
@@ -165,7 +208,8 @@
 
   drawAll();
   byId("show-seeds")?.addEventListener("change", (event) => showSeeds(event.target.checked));
-  for (const id of ["map-arm", "map-seed", "map-order"]) byId(id)?.addEventListener("change", drawDevices);
+  for (const id of ["map-arm", "map-seed", "map-order", "map-beside"]) byId(id)?.addEventListener("change", drawDevices);
+  byId("map-round")?.addEventListener("input", markRound);
   darkScheme.addEventListener("change", drawAll);
   window.addEventListener("beforeprint", () => { printing = true; drawAll(); });
   window.addEventListener("afterprint", () => { printing = false; drawAll(); });

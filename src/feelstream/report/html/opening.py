@@ -1,0 +1,64 @@
+"""How the page opens: what was played and what came of it, in three sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from feelstream.experiment import Plan
+from feelstream.experiment.statistics import compare_arms, interval, per_run
+from feelstream.report.html.charts import Group
+from feelstream.report.numbers import number, significant, with_interval
+
+
+def sentences(plan: Plan, group: Group, rounds: pl.DataFrame) -> list[str]:
+    """Three sentences on the arms of one group, which met the same worlds; two where nothing was learned."""
+    labels, names = [arm for arm, _ in group.arms], dict(group.arms)
+    runs = per_run(rounds.filter(pl.col("arm").is_in(labels)))
+    found = [arm for arm in labels if not runs.filter(arm=arm).is_empty()]
+    if not found:
+        return []
+    system = plan.arm(found[0]).scenario.system
+    size = f"{system.devices} devices over {system.rounds} rounds"
+    if len(found) == 1:
+        seeds = runs.filter(arm=found[0])["seed"].to_list()
+        who = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+        said = [f"{names[found[0]]} scheduled {size}, with {who}."]
+    else:
+        most = max(runs.filter(arm=arm).height for arm in found)
+        said = [f"{len(found)} arms scheduled {size}, with {most} seed{'s' * (most != 1)} each and in the same worlds."]
+    accuracy = _accuracy(runs, found, names)
+    return [*said, *([accuracy] if accuracy else []), _energy(plan, runs, found, names)]
+
+
+def _accuracy(runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> str:
+    means = {arm: runs.filter(arm=arm)["final_accuracy"].mean() for arm in arms}
+    known = {arm: float(mean) for arm, mean in means.items() if isinstance(mean, float)}
+    if not known:
+        return ""
+    best = max(known, key=lambda arm: known[arm])
+    own = interval(runs.filter(arm=best)["final_accuracy"].drop_nulls() * 100)
+    if len(known) == 1:
+        return f"After the last round it is right on {with_interval(own, 1, '%')} of the test set."
+    text = f"After the last round {names[best]} is the most accurate, with {with_interval(own, 1, '%')}"
+    first = arms[0]
+    if best == first:
+        second = max((arm for arm in known if arm != first), key=lambda arm: known[arm])
+        gap = compare_arms(runs, "final_accuracy", first, second)
+        return f"{text}; its lead over {names[second]} is {number(gap.mean * 100, 1)} points ({gap.verdict})."
+    gap = compare_arms(runs, "final_accuracy", best, first)
+    return f"{text}; its lead over {names[first]} is {number(gap.mean * 100, 1)} points ({gap.verdict})."
+
+
+def _energy(plan: Plan, runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> str:
+    spent = {arm: float(np.mean(runs.filter(arm=arm)["energy_j"].to_numpy())) for arm in arms}
+
+    def words(arm: str) -> str:
+        budget = float(np.mean(plan.arm(arm).scenario.system.energy_budget_j))
+        share = f", {significant(spent[arm] / budget, 3)} × the budget" if budget else ""
+        return f"{significant(spent[arm] * 1e3, 3)} mJ per device and round{share}"
+
+    if len(arms) == 1:
+        return f"It spends {words(arms[0])}."
+    least, most = min(arms, key=lambda arm: spent[arm]), max(arms, key=lambda arm: spent[arm])
+    return f"{names[least]} spends the least, {words(least)}; {names[most]} the most, {words(most)}."
