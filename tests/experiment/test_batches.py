@@ -62,7 +62,7 @@ def test_a_failure_in_a_batch_is_one_answer(tmp_path: Path):
     bad["data"]["dataset"] = "none.npz"
     work = [(bad, 0, str(tmp_path / "bad")), (good, 0, str(tmp_path / "good"))]
     first, second = worker.play_all(work)
-    assert "none.npz" in first["problem"]
-    assert second == {}
+    assert "none.npz" in (first.problem or "")
+    assert second == worker.Answer()
     assert json.loads((tmp_path / "good" / "run.json").read_text())["status"] == "complete"
     assert not (tmp_path / "bad").exists()
