@@ -6,7 +6,7 @@ SEEDS  ?= 4
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test lint docs clean sanitize compilers arm wheels
+.PHONY: run test lint docs clean fuzz soak sanitize compilers arm wheels
 
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
@@ -23,6 +23,14 @@ lint: $(VENV)/.installed-dev
 # The site, in site/index.html; its notebooks are run, and a broken link or formula stops the build.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# What is tried, survived and lost (docs/reliability.md): a minute within one process; as long as you like with real kills.
+SECONDS ?= 60
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m soak --only scenarios,damage,inputs,policies --seconds $(SECONDS)
+
+soak: $(VENV)/.installed-dev
+	$(BIN)/python -m soak --seconds $(SECONDS)
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "feelstream needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'

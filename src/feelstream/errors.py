@@ -6,9 +6,19 @@ import errno
 from pathlib import Path
 from traceback import extract_tb
 
+LONGEST = 1000  # characters of a message; what a user typed may be anything
+
 
 class FeelstreamError(Exception):
-    """Something the user can put right; the message says what and how."""
+    """Something the user can put right; the message says what and how.
+
+    It is one line without control characters, whatever names and values it quotes.
+    """
+
+    def __str__(self) -> str:
+        words = " ".join(super().__str__().split())
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 250]} … {text[-240:]}"
 
 
 class ScenarioError(FeelstreamError, ValueError):

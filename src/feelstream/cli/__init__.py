@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from typing import Annotated, Any
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.main import get_command
 
+from feelstream import signals
 from feelstream.cli.common import err, out
 from feelstream.cli.lazy import LazyGroup
 from feelstream.errors import FeelstreamError
@@ -31,6 +35,9 @@ def main() -> None:
     if not log.handlers:
         log.addHandler(_Log())
     log.setLevel(logging.INFO)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal may know ASCII only, a file's name any bytes
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = get_command(app)(prog_name="feelstream", standalone_mode=False)
     except FeelstreamError as problem:
@@ -45,8 +52,17 @@ def main() -> None:
     except MemoryError:
         _complain("there is not enough memory for this; make the scenario smaller")
         sys.exit(2)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except OSError as problem:  # too many open files, a full disk behind standard output, …
+        _give_up(f"{problem.strerror or problem}{f': {problem.filename}' if problem.filename else ''}")
     if code == INTERRUPTED:
-        _complain("interrupted; with --out the same command goes on where this one stopped")
+        _complain(signals.SENTENCE)
+        code = 128 + signals.received[0] if signals.received else INTERRUPTED
+    try:
+        sys.stdout.flush()
+    except OSError as problem:
+        _give_up(f"cannot write the output: {problem.strerror}")
     sys.exit(code)
 
 
@@ -56,6 +72,13 @@ class _Log(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         style = "yellow" if record.levelno >= logging.WARNING else None
         err.print(record.getMessage(), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def _give_up(sentence: str) -> NoReturn:
+    """Say why and end at once: what is left in the buffers would only fail again."""
+    with suppress(OSError):
+        _complain(sentence)
+    os._exit(2)
 
 
 def _complain(sentence: str) -> None:

@@ -22,7 +22,7 @@ DaskOption = Annotated[
         "--dask", metavar="ADDRESS", help="Play on a Dask cluster: tcp://host:port of its scheduler, or local."
     ),
 ]
-SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")]
+SeedsOption = Annotated[int, typer.Option("--seeds", min=1, max=100_000, help="How many seeds.")]
 SeedStartOption = Annotated[int, typer.Option("--seed-start", min=0, max=2**62, help="The first seed.")]
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
 CURVES = ("accuracy", "loss", "energy_mean_cum_j", "queue_mean_j")
 QUANTITIES = (*leaderboard.MEASURES, *(f"reached_{percent}" for percent in statistics.REACHED))
+
+MOST_ARMS = 10_000  # more take minutes to check, and nobody reads their table
 
 
 def arms(
@@ -48,6 +51,9 @@ def arms(
             last = field.removeprefix("policy.")
             close = did_you_mean(last, sorted(set().union(*fields)))
             raise ScenarioError(f"{field}: there is no such field in {names}{'; ' + close.strip() if close else ''}")
+    size = len(wanted) * prod(len(values) for _, values in grid)
+    if size > MOST_ARMS:
+        raise ScenarioError(f"--vary: {size:,} arms were asked for, and at most {MOST_ARMS:,} are possible")
     found: dict[str, Arm] = {}
     for entry, known in zip(wanted, fields, strict=True):
 

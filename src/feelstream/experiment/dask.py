@@ -11,6 +11,7 @@ from feelstream.errors import RunError, sentence
 from feelstream.learning import cores
 
 CONNECT_SECONDS = 10
+WORKER_SECONDS = 30
 
 
 @contextmanager
@@ -35,4 +36,11 @@ def dask_executor(address: str, workers: int | None = None) -> Iterator[Executor
     except (OSError, ValueError, TypeError) as problem:
         raise RunError(f"there is no Dask scheduler at {address}: {sentence(problem)}") from problem
     with client:
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError as problem:
+            raise RunError(
+                f"the Dask scheduler at {address} has had no worker for {WORKER_SECONDS} s; start some with "
+                f"dask worker {address}"
+            ) from problem
         yield client.get_executor()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from feelstream.errors import ScenarioError
 from feelstream.scenario import Scenario
 
+MOST_RUNS = 1_000_000  # each has a directory of its own
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -27,6 +29,12 @@ class Plan:
     command: str = field(default="", compare=False)  # that makes the same plan again, if it was one
 
     def __post_init__(self) -> None:
+        runs = len(self.arms) * len(self.seeds)  # before a tuple is made of a range
+        if runs > MOST_RUNS:
+            raise ScenarioError(
+                f"the plan '{self.name}' has {len(self.arms):,} arms and {len(self.seeds):,} seeds, which are {runs:,} "
+                f"runs; at most {MOST_RUNS:,} are possible"
+            )
         object.__setattr__(self, "arms", tuple(self.arms))
         object.__setattr__(self, "seeds", tuple(self.seeds))
         if not self.arms or not self.seeds:

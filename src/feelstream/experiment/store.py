@@ -195,12 +195,26 @@ def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> 
     return None
 
 
+def _is_alive(temporary: Path) -> bool:
+    """Whether the process that writes .NAME.PID.tmp is still there."""
+    pid = temporary.name.split(".")[-2]
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def tidy(out: Path, runs: Path) -> None:
     """Remove what a killed call left and nobody will look at again. Only under the lock of the runs directory."""
     for left in runs.glob(".*.tmp"):
         shutil.rmtree(left, ignore_errors=True)
-    for left in out.glob(".plan.json.*.tmp"):
-        left.unlink(missing_ok=True)
+    for folder in (out, out / "figures"):
+        for left in folder.glob(".*.tmp"):
+            if left.is_file() and not _is_alive(left):
+                left.unlink(missing_ok=True)
     for left in runs.glob("*/progress"):
         if why_not(left.parent) is None:
             shutil.rmtree(left, ignore_errors=True)

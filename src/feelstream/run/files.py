@@ -15,15 +15,15 @@ from typing import Any
 import polars as pl
 
 from feelstream.errors import BusyError, RunError
+from feelstream.signals import temporary_files
 
 SEAL = "sha256"  # the field of a sealed JSON file that holds the SHA-256 of all others
-under_way: set[Path] = set()  # temporary files of this process, for whoever must end it at once
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
     """Let `write` fill a temporary file beside `path`, force it to disk, then move it into place; its SHA-256."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    under_way.add(temporary)
+    temporary_files.add(temporary)
     try:
         write(temporary)
         with temporary.open("rb+") as file:
@@ -36,7 +36,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        under_way.discard(temporary)
+        temporary_files.discard(temporary)
     return digest
 
 

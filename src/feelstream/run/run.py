@@ -40,6 +40,7 @@ from feelstream.run.model import MODEL, FinalModel, model_of, read_model, write_
 from feelstream.run.named_files import named_files
 from feelstream.run.pandas_tables import as_pandas
 from feelstream.run.player import Player
+from feelstream.run.size import check_fits
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import stored_scenario
 from feelstream.scheduling import RoundRecord
@@ -312,6 +313,7 @@ def prepare(
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
     if seed < 0:
         raise RunError(f"the seed must be 0 or more, not {seed}")
+    check_fits(scenario)
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording)

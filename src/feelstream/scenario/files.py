@@ -63,6 +63,8 @@ def load(source: str | Path, overrides: Iterable[AnyOverride] = ()) -> Scenario:
         raise ScenarioError(f"cannot read the scenario {path}: {reason}") from problem
     except tomllib.TOMLDecodeError as problem:
         raise ScenarioError(f"{path} is not a TOML file: {problem}") from problem
+    except (ValueError, RecursionError) as problem:  # thousands of digits, or of brackets
+        raise ScenarioError(f"{path} holds a value that is too long or too deep for any field") from problem
     return from_dict(table, overrides)
 
 

@@ -14,6 +14,7 @@ from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, Settin
 from feelstream.data.streaming.order import Shards, offsets_of
 from feelstream.errors import DataError
 from feelstream.randomness import Purpose, generator
+from feelstream.tables import can_be_read
 
 
 class Trace(Arrivals):
@@ -75,8 +76,10 @@ class Trace(Arrivals):
             if path.suffix.lower() == ".csv":
                 return pl.read_csv(path, infer_schema_length=None, glob=False)
             if path.suffix.lower() == ".parquet":
+                if not can_be_read(path):
+                    raise DataError(f"Trace {self.path} cannot be read as parquet: it is damaged.")
                 return pl.read_parquet(path, glob=False)
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = str(error).strip().splitlines()[0]
             raise DataError(f"Trace {self.path} cannot be read as {path.suffix[1:]}: {reason}.") from error
         raise DataError(f"Trace {self.path} must end in .csv or .parquet.")

@@ -1,0 +1,63 @@
+"""What all attacks share: a trial, and how its end is counted."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import traceback
+import warnings
+from pathlib import Path
+from time import monotonic
+
+from feelstream.errors import FeelstreamError
+
+SENTENCE = 2000  # characters; more than that nobody reads
+
+
+class Lost(Exception):  # noqa: N818
+    """Something was silently wrong."""
+
+
+class Attack:
+    """Many trials of one kind. survived: it came out right; refused: one sentence; lost: anything else."""
+
+    name = ""
+
+    def __init__(self, place: Path, draw: random.Random) -> None:
+        self.place, self.draw = place, draw
+        self.tried = self.survived = self.refused = 0
+        self.lost: list[str] = []
+        self.spent_s = 0.0
+        place.mkdir(parents=True)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Once, before the first trial."""
+
+    def trial(self, directory: Path) -> str:
+        """One trial in an empty directory; what was tried, for the report. FeelstreamError: refused; else: lost."""
+        raise NotImplementedError
+
+    def try_once(self) -> None:
+        begin, directory = monotonic(), self.place / "trial"
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        self.tried += 1
+        self.what = ""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.trial(directory)
+            self.survived += 1
+        except FeelstreamError as problem:
+            text = str(problem)
+            if "\n" in text.strip() or len(text) > SENTENCE:
+                self.lost.append(f"{self.what}: not a sentence: {text[:200]!r}")
+            self.refused += 1
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:
+            frame = traceback.extract_tb(problem.__traceback__)[-1]
+            where = f"{Path(frame.filename).name}:{frame.lineno}"
+            self.lost.append(f"{self.what}: {type(problem).__name__}: {str(problem)[:200]} ({where})")
+        self.spent_s += monotonic() - begin

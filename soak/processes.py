@@ -1,0 +1,83 @@
+"""Real processes that are killed or interrupted at any time, and go on to the same bytes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic
+
+import feelstream as fs
+from feelstream.run import simulate_in
+from soak.attack import Attack, Lost
+
+SETTINGS = ["learning.engine=none", "system.rounds=1500"]
+SOURCE = str(Path(fs.__file__ or "").parents[1])
+
+
+class Processes(Attack):
+    """Start `feelstream run` or `compare`, stop it some time later, and again, until it comes to its end."""
+
+    def prepare(self) -> None:
+        self.scenario = fs.preset("tiny", SETTINGS)
+        begin = monotonic()
+        self.right = simulate_in(self.place / "alone", self.scenario, 0).manifest.digests
+        self.alone_s = monotonic() - begin
+
+    def start(self, directory: Path) -> subprocess.Popen[bytes]:
+        words = [word for setting in SETTINGS for word in ("--set", setting)]
+        several = self.draw.random() < 0.3
+        command = ["compare", "--seeds", "1", "--workers", "1"] if several else ["run"]
+        where = directory / command[0]
+        arguments = [sys.executable, "-m", "feelstream", command[0], "tiny", *command[1:], *words, "--out", str(where)]
+        environment = {**os.environ, "PYTHONPATH": SOURCE}
+        return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+
+    def stopped(self, directory: Path, number: int) -> tuple[int, str, float]:
+        """The exit code, what was said, and how long the end took."""
+        process = self.start(directory)
+        try:
+            process.communicate(timeout=self.draw.uniform(0.1, 3 + 2 * self.alone_s))
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+        begin = monotonic()
+        _, said = process.communicate(timeout=120)
+        return process.returncode, said.decode(errors="replace"), monotonic() - begin
+
+    def check(self, directory: Path) -> None:
+        """Let what is there come to its end; the same bytes as without any signal."""
+        runs = [path.parent for path in directory.rglob("run.json")]
+        for run in runs:
+            if simulate_in(run, self.scenario, 0).manifest.digests != self.right:
+                raise Lost(f"{run.name}: other bytes")
+            if left := [file.name for file in run.rglob("*.tmp")]:
+                raise Lost(f"left behind: {left}")
+
+
+class Kills(Processes):
+    name = "kills"
+
+    def trial(self, directory: Path) -> str:
+        self.what = "SIGKILL"
+        self.stopped(directory, signal.SIGKILL)
+        self.check(directory)
+        return self.what
+
+
+class Signals(Processes):
+    name = "signals"
+
+    def trial(self, directory: Path) -> str:
+        number = self.draw.choice([signal.SIGINT, signal.SIGTERM])
+        self.what = signal.Signals(number).name
+        code, said, seconds = self.stopped(directory, number)
+        if code not in (0, 128 + number, -number, 1):
+            raise Lost(f"exit code {code}: {said[-200:]}")
+        if "Traceback" in said and "feelstream" in said:
+            raise Lost(f"a traceback: {said[-300:]}")
+        if seconds > 10:  # two on a machine with nothing else to do
+            raise Lost(f"the end took {seconds:.1f} s")
+        self.check(directory)
+        return self.what

@@ -1,0 +1,101 @@
+"""SIGINT and SIGTERM: every command ends at once with a sentence, leaves nothing behind, and goes on later."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import feelstream as fs
+from feelstream.run import simulate_in
+
+SOURCE = str(Path(fs.__file__ or "").parents[1])
+QUICK = ["--set", "learning.engine=none", "--set", "trace.level=full"]
+LONG = ["--set", "system.rounds=100000"]
+PATIENCE_S = 300  # only a broken program takes so long; what is right ends within two seconds of the signal
+
+
+class Started:
+    """The command, with its standard error on a pseudo-terminal or in a pipe, which is read all the time."""
+
+    def __init__(self, arguments: list[str], cwd: Path, terminal: bool = False) -> None:
+        self.reading, writing = pty.openpty() if terminal else os.pipe()
+        command = [sys.executable, "-m", "feelstream", *arguments]
+        environment = {**os.environ, "PYTHONPATH": SOURCE}
+        self.process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=writing, env=environment)
+        os.close(writing)
+        self.text = b""
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # how a pseudo-terminal says that nobody writes any more
+            while more := os.read(self.reading, 65536):
+                self.text += more
+        os.close(self.reading)
+
+    def ended(self) -> tuple[int, str]:
+        """The exit code and what was said."""
+        try:
+            code = self.process.wait(PATIENCE_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.reader.join()
+        return code, " ".join(self.text.decode(errors="replace").split())
+
+
+def wait_for(command: Started, pattern: str, cwd: Path) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not any(cwd.rglob(pattern)):
+        assert command.process.poll() is None, "it ended before it was interrupted"
+        assert time.monotonic() < end
+        time.sleep(0.01)  # another process is at work; there is nothing else to wait for
+
+
+@pytest.mark.parametrize(
+    ("command", "number", "terminal"),
+    [("run", signal.SIGINT, True), ("compare", signal.SIGINT, True), ("compare", signal.SIGTERM, False)],
+)
+def test_a_command_under_way_ends_with_a_sentence(command: str, number: int, terminal: bool, tmp_path: Path) -> None:
+    more = ["--workers", "2", "--seeds", "2"] if command == "compare" else []
+    under_way = Started([command, "tiny", *QUICK, *LONG, *more, "--out", "out"], tmp_path, terminal)
+    wait_for(under_way, "checkpoint.json", tmp_path)
+    under_way.process.send_signal(number)
+    code, text = under_way.ended()
+    assert code == 128 + number
+    assert "the same command goes on where this one stopped" in text
+    assert "Traceback" not in text
+    assert [file for file in tmp_path.rglob(".*.tmp") if file.parent.name != "progress"] == []
+
+
+@pytest.mark.parametrize("after_s", [0.1, 0.3, 0.9])
+def test_an_interrupt_at_any_time_prints_no_traceback_of_ours(after_s: float, tmp_path: Path) -> None:
+    """While modules are imported, too; the very first moments belong to Python itself."""
+    begun = Started(["run", "tiny", *QUICK, *LONG, "--out", "out"], tmp_path)
+    with pytest.raises(subprocess.TimeoutExpired):
+        begun.process.wait(after_s)
+    begun.process.send_signal(signal.SIGINT)
+    code, text = begun.ended()
+    assert code in (128 + signal.SIGINT, -signal.SIGINT, 1)
+    assert "Traceback" not in text or "feelstream" not in text
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    changes = ["learning.engine=none", "system.rounds=2000"]
+    words = [word for change in changes for word in ("--set", change)]
+    begun = Started(["run", "tiny", *words, "--out", "out"], tmp_path)
+    wait_for(begun, "checkpoint.json", tmp_path)
+    begun.process.send_signal(signal.SIGTERM)
+    begun.ended()
+    scenario = fs.preset("tiny", changes)
+    alone = simulate_in(tmp_path / "alone", scenario).manifest
+    assert simulate_in(tmp_path / "out", scenario).manifest.digests == alone.digests

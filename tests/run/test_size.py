@@ -1,0 +1,38 @@
+"""What cannot fit is refused at once, with an estimate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from builders import small
+
+import feelstream as fs
+from feelstream.errors import ScenarioError
+from feelstream.experiment import Arm, Plan, comparison
+from feelstream.run import size
+
+
+def test_too_many_devices_get_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size, "memory_bytes", lambda: 8 * 10**9)
+    with pytest.raises(ScenarioError, match=r"100,000,000 devices and 8 rounds need about .* GB of memory, and there"):
+        fs.simulate(small("system.devices=100000000"))
+    with pytest.raises(ScenarioError, match=r"or set trace\.level to rounds"):
+        fs.simulate(small("system.devices=100000", "system.rounds=1000"))
+    fs.simulate(small())
+
+
+def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(size, "CGROUPS", (str(limit),))
+    for text, known in (("1000000", True), ("max", False)):
+        limit.write_text(text)
+        assert (size.memory_bytes() == 1000000) == known
+
+
+def test_plans_of_absurd_size_get_a_sentence() -> None:
+    with pytest.raises(ScenarioError, match="10,000,000 runs; at most 1,000,000"):
+        Plan("much", (Arm("a", small()),), range(10**7))  # type: ignore[arg-type]
+    values = ",".join(str(1 + n) for n in range(700))
+    with pytest.raises(ScenarioError, match="490,000 arms were asked for, and at most 10,000"):
+        comparison.arms("tiny", (), (), [f"policy.V={values}", f"system.round_s={values}"])
