@@ -90,7 +90,7 @@ def test_what_a_transmission_costs(
 ) -> None:
     of = system(admission=rule, **changes)
     f_hz, beta, fade = (np.array([device[i] for device in devices], float) for i in range(3))
-    spent = transmit(of, f_hz, beta, gain=beta * fade)
+    spent = transmit(of, np.arange(len(devices)), f_hz, beta, gain=beta * fade)
     n = int(spent.sent.sum())
     assert spent.bandwidth_share.sum() == pytest.approx(1 if n else 0)
     for k, (f, b, r) in enumerate(devices):

@@ -211,7 +211,7 @@ def test_the_stressed_runs_meet_what_they_are_for(stressed: Run) -> None:
 CHANGES = {
     "bandwidth_share": (1.001, "bandwidth_share"),
     "power_w": (1.00001, "power_w"),
-    "t_cmp_s": (0.99, "t_cmp_s"),
+    "t_cmp_s": (0.99, "bandwidth_share"),  # less computing leaves more time, for which other shares are best
     "e_cmp_j": (1.00001, "e_cmp_j"),
     "e_tr_j": (0.99999, "e_tr_j"),
     "t_tr_s": (0.999, "t_tr_s"),

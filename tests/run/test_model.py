@@ -60,7 +60,7 @@ def test_without_a_model_there_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="is damaged"):
         run.model()
     (tmp_path / "run" / "model.npz").unlink()
-    with pytest.raises(RunError, match=r"holds no model\.npz"):
+    with pytest.raises(RunError, match=r"model\.npz is missing"):
         run.model()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -35,7 +36,7 @@ class System:
     empty_used: Literal["zero", "vector"] = "zero"
     empty_fresh: Literal["zero", "vector"] = "zero"
 
-    @property
+    @cached_property
     def device_cycles(self) -> Reals:
         """(K,) c of each device."""
         return np.broadcast_to(np.asarray(self.cycles, float), self.devices)

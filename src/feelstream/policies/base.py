@@ -14,7 +14,7 @@ an oracle (`needs_gain`), which exists in simulations only.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -61,10 +61,10 @@ class Observation:
 
     def __post_init__(self) -> None:
         """Whatever a policy does with it, an observation stays what the server knows."""
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
             if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, read_only(value))
+                object.__setattr__(self, name, read_only(value))
 
     def plan(self, n: int) -> RoundPlan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
