@@ -35,7 +35,8 @@ def _first(findings: Sequence[Finding]) -> str:
     text = f"Of {len(own)} claims of the paper that were not used to choose settings, {len(held)} come out"
     text += f" ({_panels(held)})" if held else ""
     failed = [finding for finding in own if finding.verdict in (Verdict.FAILED, Verdict.DIRECTION)]
-    text += f", {len(failed)} come out otherwise" + (f" ({_panels(failed)})" if failed else "")
+    comes = "comes" if len(failed) == 1 else "come"
+    text += f", {len(failed)} {comes} out otherwise" + (f" ({_panels(failed)})" if failed else "")
     undecided = len(own) - len(held) - len(failed)
     text += f" and {undecided} stay open" if undecided else ""
     savings = _savings(findings)

@@ -65,7 +65,7 @@ def _text(
         f"    {command}\n",
         'The paper is C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming '
         'Data", ICASSP 2023, [arXiv:2305.01238](https://arxiv.org/abs/2305.01238).\n',
-        "Which settings each claim needs, over thousands of readings of the paper: [the multiverse](multiverse.md).\n"
+        "Which settings each claim needs, over hundreds of readings of the paper: [the multiverse](multiverse.md).\n"
         if has_multiverse
         else "",
         "## Figures\n",
