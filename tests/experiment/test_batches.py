@@ -45,6 +45,20 @@ def test_learning_and_device_tables_are_never_batched():
     assert not is_short(arm("long", "system.rounds=100000", *SHORT).scenario.as_dict())
 
 
+def test_runs_that_learn_go_first_and_the_longest_of_them_before_all():
+    learns = ("learning.engine=auto", *SHORT)
+    arms = (
+        arm("short", *SHORT),
+        arm("two", "policy.name=random", "policy.size=2", *learns),
+        arm("rarely tested", "policy.name=random", "policy.size=2", "learning.eval_every=4", *learns),
+        arm("everyone", "policy.name=select_all", *learns),
+        arm("three", "policy.name=random", "policy.size=3", *learns),
+    )
+    made = batches(jobs(Plan("mixed", arms, (0,))), workers=2)
+    order = [str(job.directory).removesuffix("-0") for batch in made for job in batch]
+    assert order == ["everyone", "three", "two", "rarely tested", "short"]
+
+
 def test_batches_leave_the_same_bytes_as_single_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     together = execute(many(), tmp_path / "together", workers=1)
     assert together.failures == []

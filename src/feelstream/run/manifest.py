@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
+from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib import metadata
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -61,7 +62,7 @@ class Manifest(BaseModel):
             files=named_files(settings),
             engine=engine,
             data=data,
-            versions={"python": platform.python_version(), **{name: version(name) for name in packages}},
+            versions={"python": platform.python_version(), **{name: _version(name) for name in packages}},
             **more,
         )
 
@@ -112,6 +113,11 @@ class Manifest(BaseModel):
         fields = self.as_dict()
         decides = _plain({name: fields.get(name) for name in DECIDES})
         return sha256(dumps(decides, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@cache  # parsing a package's metadata takes as long as ten rounds, and a study has thousands of short runs
+def _version(package: str) -> str:
+    return metadata.version(package)
 
 
 def check_same_run(directory: Path, stored: Manifest, wanted: dict[str, Any]) -> None:
