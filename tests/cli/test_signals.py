@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import feelstream as fs
+from feelstream import cli, signals
 from feelstream.run import simulate_in
 
 SOURCE = str(Path(fs.__file__ or "").parents[1])
@@ -99,3 +100,20 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     scenario = fs.preset("tiny", changes)
     alone = simulate_in(tmp_path / "alone", scenario).manifest
     assert simulate_in(tmp_path / "out", scenario).manifest.digests == alone.digests
+
+
+def test_an_interrupt_that_a_library_makes_an_error_of_is_still_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def wrapped(**_: object) -> None:  # as pydantic does with what is raised while it serialises
+        raise RuntimeError("Error calling function: KeyboardInterrupt")
+
+    monkeypatch.setattr(cli, "get_command", lambda app: wrapped)
+    monkeypatch.setattr(signals, "received", [])
+    with pytest.raises(RuntimeError):
+        cli.main()
+    monkeypatch.setattr(signals, "received", [signal.SIGTERM])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert "goes on where this one stopped" in " ".join(capsys.readouterr().err.split())

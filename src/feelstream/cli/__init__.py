@@ -56,6 +56,12 @@ def main() -> None:
         code = INTERRUPTED
     except OSError as problem:  # too many open files, a full disk behind standard output, …
         _give_up(f"{problem.strerror or problem}{f': {problem.filename}' if problem.filename else ''}")
+    except Exception:
+        if not signals.received:
+            raise
+        code = (
+            INTERRUPTED  # a library made an error of its own of the interrupt that it was caught by, as pydantic does
+        )
     if code == INTERRUPTED:
         _complain(signals.SENTENCE)
         code = 128 + signals.received[0] if signals.received else INTERRUPTED

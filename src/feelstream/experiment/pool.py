@@ -60,8 +60,17 @@ def _answers(future: Future[list[Answer]], jobs: int) -> list[Answer]:
         return [Answer(f"the executor could not play it: {sentence(problem)}")] * jobs
 
 
-def play_here(workers: int, batches: Iterable[Batch], done: Done, meanwhile: Callable[[], None] = lambda: None) -> None:
-    """Play in processes of this machine, one batch each at a time. meanwhile: called every now and then.
+def play_here(
+    workers: int,
+    batches: Iterable[Batch],
+    done: Done,
+    *,
+    begun: Callable[[Job], None] = lambda _: None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
+    """Play in processes of this machine, one batch each at a time.
+
+    begun: called for each job that is handed to a worker, again if its worker died. meanwhile: every now and then.
 
     When a worker is killed, Python gives up the whole pool and does not say which run was to blame. So we make a new
     pool and play the runs that were under way one at a time; a run whose worker dies thrice while it is alone fails.
@@ -74,7 +83,7 @@ def play_here(workers: int, batches: Iterable[Batch], done: Done, meanwhile: Cal
         while waiting or suspects:
             alone = bool(suspects)
             source = deque([(suspects.popleft(),)]) if alone else waiting
-            answered, lost = crew.play(source, done, meanwhile)
+            answered, lost = crew.play(source, done, begun, meanwhile)
             if alone:
                 suspects.extend(job for batch in source for job in batch)  # not begun: a worker had died while idle
             if not crew.broken:
@@ -110,7 +119,9 @@ class _Crew:
         theirs, self.lifeline = self.context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(self.workers, self.context, initializer=worker.start, initargs=(theirs,))
 
-    def play(self, batches: deque[Batch], done: Done, meanwhile: Callable[[], None]) -> tuple[int, list[Job]]:
+    def play(
+        self, batches: deque[Batch], done: Done, begun: Callable[[Job], None], meanwhile: Callable[[], None]
+    ) -> tuple[int, list[Job]]:
         """Take batches until none is left or the pool breaks; how many jobs were answered, and those that were lost.
 
         No more batches are handed out than there are workers, so that only runs under way can be lost.
@@ -126,6 +137,8 @@ class _Crew:
                     self.broken = True
                     break
                 running[future] = batches.popleft()
+                for job in running[future]:
+                    begun(job)
             if not running:
                 return answered, lost
             finished, _ = wait(running, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)

@@ -92,24 +92,24 @@ def _execute(
             jobs[path] = Job(arm.scenario.as_dict(), seed, path)
             promised[path], rounds[path] = known[arm.label], arm.scenario.system.rounds
 
-    distinct, played, reasons = len(set(directories.values())), set[Path](), dict[Path, str]()
+    distinct, all_rounds = len(set(directories.values())), sum(rounds.values())
+    under_way, reasons = set[Path](), dict[Path, str]()
+    runs_played = rounds_played = 0
 
     def report() -> None:
+        # A plan may have tens of thousands of runs: only those that a worker has are looked at.
         progress(
             Progress(
                 runs=distinct,
-                runs_done=distinct - len(jobs) + len(played) - len(reasons),
+                runs_done=distinct - len(jobs) + runs_played - len(reasons),
                 runs_failed=len(reasons),
-                rounds=sum(rounds.values()),
-                rounds_done=sum(rounds[path] for path in played) + under_way(),
+                rounds=all_rounds,
+                rounds_done=rounds_played + sum(map(rounds_so_far, under_way)),
             )
         )
 
-    def under_way() -> int:
-        """Rounds of runs that are not finished; those that wait are passed over after a look for their directory."""
-        return sum(rounds_so_far(path) for path in jobs if path not in played and path.is_dir())
-
     def done(job: Job, answer: Answer) -> None:
+        nonlocal runs_played, rounds_played
         problem = answer.problem
         try:
             if answer.files is not None:
@@ -119,7 +119,8 @@ def _execute(
             problem = answer.problem
         if answer.disk_full:
             raise RunError(f"the disk that holds {runs} is full; make room and give the same command again to go on")
-        played.add(job.directory)
+        under_way.discard(job.directory)
+        runs_played, rounds_played = runs_played + 1, rounds_played + rounds[job.directory]
         if problem:
             reasons[job.directory] = problem
         report()
@@ -128,7 +129,13 @@ def _execute(
     if jobs and executor is not None:
         play_on(executor, batches(jobs.values(), workers), done)
     elif jobs:
-        play_here(min(workers, len(jobs)), batches(jobs.values(), workers), done, meanwhile=report)
+        play_here(
+            min(workers, len(jobs)),
+            batches(jobs.values(), workers),
+            done,
+            begun=lambda job: under_way.add(job.directory),
+            meanwhile=report,
+        )
 
     failures = [
         Failure(arm.label, seed, problems.get(arm.label) or reasons.get(path or Path(), reason))
