@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Comparing policies
 #
-# Every random draw is keyed by seed and purpose. Two policies with one seed therefore meet the same arrivals, CPU frequencies and
-# channels, and their difference on that seed is due to the policies alone. `compare` plays policies × seeds and takes
+# Every random draw is keyed by seed and purpose. Two policies with one seed therefore receive the same arrivals, CPU frequencies and
+# channels, and their difference on that seed is due to the policies alone. `compare` runs policies × seeds and takes
 # differences in pairs.
 
 # %%
@@ -43,7 +43,7 @@ found.plot()
 # %% [markdown]
 # ## More seeds
 #
-# `out` keeps the runs. The same call with more seeds plays only the new ones, and a call that was interrupted goes on.
+# `out` keeps the runs. The same call with more seeds runs only the new ones, and a call that was interrupted goes on.
 
 # %%
 more = fs.compare(

@@ -92,7 +92,7 @@ for _ in range(6):
 #
 # ## All of it on one machine
 #
-# One command starts a SuperLink and one SuperNode per device, plays a scenario through them, keeps the run and stops all that it started. Then the
+# One command starts a SuperLink and one SuperNode per device, runs a scenario through them, keeps the run and stops all that it started. Then the
 # run can be checked like any other:
 #
 #     feelstream flower run tiny --nodes 4 --out runs/tiny

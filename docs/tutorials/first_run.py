@@ -12,7 +12,7 @@ print(scenario.policy)
 print(scenario.system)
 
 # %% [markdown]
-# `simulate` plays it. With the same seed it gives the same bytes, on any number of cores.
+# `simulate` runs it. With the same seed it gives the same bytes, on any number of cores.
 
 # %%
 run = fs.simulate(scenario, seed=0)

@@ -96,4 +96,4 @@ print(
 #             super().__init__(nn.Flatten(), nn.Linear(shape[0] * shape[1] * shape[2], 32), nn.ReLU(), nn.Linear(32, classes))
 #
 # and is named in the same way, `model="net.py:Net"`. [Data sets, natural streams and models](../data.md) has the details,
-# and a real recording: `feelstream run har` plays 30 people with a smartphone.
+# and a real recording: `feelstream run har` replays 30 people with a smartphone.

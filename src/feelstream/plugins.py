@@ -86,7 +86,7 @@ def is_stored(info: ValidationInfo) -> bool:
 def _inert_class(base: type[Plugin], name: str) -> type[Plugin]:
     def refuse(self: Any, *arguments: Any, **more: Any) -> Any:
         raise ScenarioError(
-            f"'{name}' was read from a stored run, and reading runs no code; to play it again, load its scenario with "
+            f"'{name}' was read from a stored run, and reading runs no code; to run it again, load its scenario with "
             "feelstream.scenario.files.from_dict(scenario.as_dict())"
         )
 

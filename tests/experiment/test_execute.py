@@ -192,7 +192,7 @@ def test_an_executor_that_breaks_is_reported(tmp_path: Path) -> None:
 
     results = execute(two_arms((0,)), tmp_path, executor=Broken())
     assert [failure.reason for failure in results.failures] == [
-        "the executor could not play it: ConnectionError: the network is gone"
+        "the executor could not run it: ConnectionError: the network is gone"
     ] * 2
 
 
@@ -217,7 +217,7 @@ def test_a_worker_with_another_engine_is_refused(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(worker, "identify", first)
     results = in_process(two_arms((0,)), tmp_path)
-    assert "played it with other engine" in results.failures[0].reason
+    assert "ran it with other engine" in results.failures[0].reason
     assert tables(tmp_path) == {}
 
 

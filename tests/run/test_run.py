@@ -188,7 +188,7 @@ def test_damaged_progress_is_told_and_kept(damage: str, tmp_path: Path) -> None:
         part.write_text("rows")
     else:
         checkpoint.write_bytes({"empty": b"", "cut": whole[: len(whole) // 2], "text": b"state"}[damage])
-    with pytest.raises(RunError, match=r"(is damaged|is missing).*; remove .*progress to play the run from"):
+    with pytest.raises(RunError, match=r"(is damaged|is missing).*; remove .*progress to start the run again"):
         simulate_in(tmp_path, small())
     shutil.rmtree(progress)
     assert simulate_in(tmp_path, small()).rounds.equals(fs.simulate(small()).rounds)
@@ -215,7 +215,7 @@ def test_parts_that_are_not_those_written_are_refused(damage: str, tmp_path: Pat
     else:
         name = {"foreign part": first.name, "foreign state": "state-000005.npz"}.get(damage, "checkpoint.json")
         shutil.copy(theirs / name, ours / name)
-    with pytest.raises(RunError, match=r"(is damaged: |is the checkpoint of another run).*; remove .*progress to play"):
+    with pytest.raises(RunError, match=r"(is damaged: |is the checkpoint of another run).*; remove .*to start"):
         simulate_in(tmp_path / "run", small())
 
 

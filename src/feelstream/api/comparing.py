@@ -1,4 +1,4 @@
-"""Comparisons and sweeps from Python, over the same plans as the command line: played once, resumable."""
+"""Comparisons and sweeps from Python, over the same plans as the command line: stored and resumable."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def compare(
     progress: bool = False,
     **fields: Any,
 ) -> Comparison:
-    """Play policies against each other; with one seed all meet the same world, so they compare in pairs.
+    """Compare policies over seeds; with the same seed all receive the same world, so they compare in pairs.
 
     policies: names (`lyapunov(V=0.1)` sets fields), Policy objects, whole Scenarios, or a mapping that gives each its
-    label. The first is what the others are compared with. scenario: where they are played, by default the paper's.
-    seeds: how many, or which. out: a directory that keeps the runs, so that the same call plays only what is missing;
+    label. The first is what the others are compared with. scenario: what they are run on, by default the paper's.
+    seeds: how many, or which. out: a directory that keeps the runs, so that the same call runs only what is missing;
     without it they are gone with the Comparison. workers: processes; executor: any other `concurrent.futures` one.
     Any other keyword is a field of the scenario, as in `Scenario.with_`.
 
@@ -72,7 +72,7 @@ def sweep(
     progress: bool = False,
     **fields: Any,
 ) -> Comparison:
-    """Play a scenario at every combination of values.
+    """Run a scenario at every combination of values.
 
     over: field → its values, the field alone or with its section. The rest is as in `compare`.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Arms × seeds, played. Tables are read from the files when they are asked for."""
+    """The results of arms × seeds. Tables are read from the files when they are asked for."""
 
     results: Results = field(repr=False)
     directory: Path

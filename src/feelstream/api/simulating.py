@@ -26,7 +26,7 @@ def simulate(
     changes: Iterable[Change] = (),
     **fields: Any,
 ) -> Run:
-    """Play a scenario to its end.
+    """Run a scenario to its end.
 
     scenario: a preset's name, a TOML file or a Scenario. out: a directory to keep the run in; a run that was stopped
     there goes on, and one that is complete is read. progress: True for a bar, or a function that is given the record

@@ -61,7 +61,7 @@ def compare(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare policies in pairs over many seeds; what was played before is not played again."""
+    """Compare policies in pairs over many seeds; runs that are stored are not run again."""
     name = Path(scenario).stem
     where = directory or Path("results") / f"compare-{name}"
     arms = comparison.arms(scenario, policies or (), overrides or (), vary or ())

@@ -11,8 +11,8 @@ from typer.models import ArgumentInfo
 
 # Name → module of feelstream.cli, and the first line of its help.
 COMMANDS = {
-    "run": ("run", "Play one scenario and say how it went."),
-    "compare": ("compare", "Compare policies in pairs over many seeds; what was played before is not played again."),
+    "run": ("run", "Run one scenario and say how it went."),
+    "compare": ("compare", "Compare policies in pairs over many seeds; runs that are stored are not run again."),
     "leaderboard": ("leaderboard", "Compare all policies on several scenarios."),
     "tune": ("tune", "Find the weight (V, or price) that asks for most importance and keeps an energy budget."),
     "reproduce": ("reproduce", "Make the paper's figures again: runs, panels, curves, claims and a report."),

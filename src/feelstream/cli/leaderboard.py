@@ -35,7 +35,7 @@ def leaderboard_command(
         Path | None, typer.Option("--docs", metavar="DIR", help="Also write leaderboard.md and its plots there.")
     ] = None,
 ) -> None:
-    """Compare all policies on several scenarios; what was played before is not played again."""
+    """Compare all policies on several scenarios; runs that are stored are not run again."""
     if eligible not in ("both", *leaderboard.ELIGIBLE):
         raise ScenarioError(f"--eligible: must be any, with_data or both, not {eligible!r}")
     readings = leaderboard.ELIGIBLE if eligible == "both" else (eligible,)
@@ -54,7 +54,7 @@ def leaderboard_command(
             entered = policies or tuning.entries(name, changed)
             arms = comparison.arms(name, entered, changed)
             plans[name, reading] = Plan(f"compare {Path(name).stem} {reading}", arms, tuple(range(seeds)))
-    # Checked before the first is played: a slip in the last should not cost the time of the others.
+    # Checked before the first is run: a slip in the last should not cost the time of the others.
     boards: dict[tuple[str, str], Results] = {}
     for (name, reading), plan in plans.items():
         where = directory / f"{Path(name).stem}-{reading}"

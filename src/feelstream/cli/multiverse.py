@@ -39,7 +39,7 @@ def multiverse(
         Path | None, typer.Option("--docs", metavar="DIR", help="Also write multiverse.md and its figures there.")
     ] = None,
 ) -> None:
-    """Judge every claim of the paper under every reading of it; what was played before is not played again."""
+    """Judge every claim of the paper under every reading of it; runs that are stored are not run again."""
     last: dict[str, Results] = {}
 
     def played(plan: Plan) -> Results:

@@ -1,4 +1,4 @@
-"""What the commands that play many runs share: their options, the progress bar, the end."""
+"""What the commands that make many runs share: their options, the progress bar, the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WorkersOption = Annotated[int | None, typer.Option("--workers", min=1, help="Pro
 DaskOption = Annotated[
     str | None,
     typer.Option(
-        "--dask", metavar="ADDRESS", help="Play on a Dask cluster: tcp://host:port of its scheduler, or local."
+        "--dask", metavar="ADDRESS", help="Run on a Dask cluster: tcp://host:port of its scheduler, or local."
     ),
 ]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, max=100_000, help="How many seeds.")]

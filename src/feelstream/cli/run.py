@@ -1,4 +1,4 @@
-"""Commands on single runs: play one, re-check one."""
+"""Commands on single runs: make one, re-check one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(
     log_dir: Annotated[Path, typer.Option("--log-dir", help="Where the tracker keeps its files.")] = Path("logs"),
     as_json: JsonOption = False,
 ) -> None:
-    """Play one scenario and say how it went."""
+    """Run one scenario and say how it went."""
     settings = scenario_files.load(scenario, overrides or ())
     changed = [Change.parse(text) for text in changes or ()]
     callbacks = [logger(log, log_dir)] if log else []
@@ -78,7 +78,7 @@ def run(
         if bar.live.is_started:
             bar.stop()
     if directory is not None and not played:
-        err.print(f"{directory} holds this run already, complete; nothing was played", markup=False, highlight=False)
+        err.print(f"{directory} holds this run already, complete; nothing was run", markup=False, highlight=False)
     if as_json:
         print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
         return
@@ -135,7 +135,7 @@ def verify_run(
     replay: Annotated[
         bool,
         typer.Option(
-            "--replay", help="Also play the run again and compare the bytes; this runs the code that it names."
+            "--replay", help="Also repeat the run and compare the bytes; this executes the code that it names."
         ),
     ] = False,
 ) -> None:
@@ -148,7 +148,7 @@ def verify_run(
         print_json(report.as_dict() | ({"replay": again.as_dict()} if again else {}))
     else:
         print(report)
-        print(again or "feelstream verify --replay also plays the run again and compares the bytes")
+        print(again or "feelstream verify --replay also repeats the run and compares the bytes")
     if not report.ok or (again and not again.ok):
         raise typer.Exit(1)
 

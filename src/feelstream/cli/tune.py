@@ -45,7 +45,7 @@ def tune(
 ) -> None:
     """Find the weight (V, or price) that asks for most importance and keeps an energy budget over a horizon.
 
-    Every weight meets the same worlds. What was played before is not played again.
+    Every weight is run on the same worlds. Runs that are stored are not run again.
     """
     changes = [*(overrides or ()), *([f"system.rounds={horizon}"] if horizon else [])]
     chosen = load(scenario, changes)

@@ -199,7 +199,7 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan
 
     Args:
         name: `fig1`, `fig2`, `fig3`, `fig1-with-data` or `all`.
-        seeds: seeds of each arm; arms meet the same worlds.
+        seeds: seeds of each arm; arms share their worlds.
         overrides: `section.field=value` for all arms. A policy's field is set on the arms whose policy has it.
     """
     _check_overrides(overrides)

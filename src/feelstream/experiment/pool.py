@@ -57,7 +57,7 @@ def _answers(future: Future[list[Answer]], jobs: int) -> list[Answer]:
     try:
         return future.result()
     except Exception as problem:  # of the executor itself: a lost worker, a broken pool
-        return [Answer(f"the executor could not play it: {sentence(problem)}")] * jobs
+        return [Answer(f"the executor could not run it: {sentence(problem)}")] * jobs
 
 
 def play_here(
@@ -73,7 +73,7 @@ def play_here(
     begun: called for each job that is handed to a worker, again if its worker died. meanwhile: every now and then.
 
     When a worker is killed, Python gives up the whole pool and does not say which run was to blame. So we make a new
-    pool and play the runs that were under way one at a time; a run whose worker dies thrice while it is alone fails.
+    pool and make the runs that were under way one at a time; a run whose worker dies three times while alone fails.
     """
     waiting, suspects = deque(batches), deque[Job]()
     deaths: Counter[Path] = Counter()
@@ -98,7 +98,7 @@ def play_here(
                     done(job, Answer("its worker process was killed again and again (out of memory?)"))
             if fruitless == FRUITLESS_POOLS:
                 for job in (*suspects, *(job for batch in waiting for job in batch)):
-                    done(job, Answer("not played, since worker processes keep dying (out of memory?)"))
+                    done(job, Answer("not run, since worker processes keep dying (out of memory?)"))
                 return
     finally:
         crew.stop()

@@ -46,7 +46,7 @@ def execute(
     progress: Callable[[Progress], None] | None = None,
     runs: str | Path | None = None,
 ) -> Results:
-    """Play what is missing of a plan and give all its results.
+    """Run what is missing of a plan and give all its results.
 
     workers: processes on this machine; default: one per core. executor: any other `concurrent.futures.Executor`
     instead, such as Dask's; its workers need feelstream, and no shared file system. runs: directory of the runs,

@@ -1,8 +1,8 @@
 """Honest comparisons: paired by seed, with intervals, and no verdict without one.
 
-With one seed every arm meets the same world, so arms are compared by their differences seed by seed. The one test
-used throughout is the two-sided paired t-test at 5 %: an arm is called higher or lower where the 95 % interval of the
-mean difference excludes 0, which is the same thing. Intervals assume that the means over seeds are about normal.
+With the same seed every arm receives the same world, so arms are compared by their differences seed by seed. The one
+test used throughout is the two-sided paired t-test at 5 %: an arm is called higher or lower where the 95 % interval of
+the mean difference excludes 0, which is the same thing. Intervals assume that the means over seeds are about normal.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> 
         ("data", about.data.get("digest"), known["data"]),
     ):
         if played != asked:
-            return f"a worker played it with other {what} ({played}) than the first worker has ({asked})"
+            return f"a worker ran it with other {what} ({played}) than the first worker has ({asked})"
     incoming = directory.with_name(f".{directory.name}.tmp")
     shutil.rmtree(incoming, ignore_errors=True)
     incoming.mkdir()

@@ -1,7 +1,7 @@
 """Which V? Energy, importance and queues over a weight, on common random numbers, and the weight that a budget allows.
 
 A policy that weighs energy against learning has one number for it: V (more is dearer) or price (more is cheaper). All
-of its values meet the same worlds, seed by seed, so that their differences are those of the weight alone.
+of its values are run on the same worlds, seed by seed, so that their differences are those of the weight alone.
 """
 
 from __future__ import annotations

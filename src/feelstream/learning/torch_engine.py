@@ -88,7 +88,7 @@ class TorchLearner:
     ) -> Self:
         """A learner for a user's own nn.Module class, made without arguments, or what makes such a module.
 
-        θ is in the order of its parameters(); init(seed) makes the module anew with torch seeded so.
+        θ is in the order of its parameters(); init(seed) makes a new module with torch seeded so.
         """
         if isinstance(make, type) and not issubclass(make, nn.Module):
             raise EngineError(f"learning.model: {make.__qualname__} is not a class of torch.nn.Module")

@@ -8,7 +8,7 @@ take part keeps its claim, and equal ages are drawn by lot.
 Reference: H. H. Yang, A. Arafa, T. Q. S. Quek, H. V. Poor, "Age-Based Scheduling Policy for Federated Learning in
 Mobile Edge Networks", ICASSP 2020, arXiv:1910.14648.
 Choice: the paper weighs the age of a device's last update against this round's channel, which is not known when
-scheduling; the age alone remains. A device that trained and was then refused the channel starts anew as well, so
+scheduling; the age alone remains. A device that trained and was then refused the channel starts again at 0 as well, so
 that one in a lasting fade cannot hold a slot for ever.
 """
 

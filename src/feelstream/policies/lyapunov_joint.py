@@ -6,7 +6,7 @@
     e_k(τ, ρ) = λ c³/(T_rd−τ)² + τ ρ (B N0/h_k) (2^{S/(ρBτ)} − 1),     w_k = max(Q_k, 10⁻³ max(max Q, max E^avg))
 
 The frequency that a device has is its ceiling, and the lowest that cpu.frequency_hz allows its floor. When scheduling
-h_k = γ β_k; after training h_k = |g_k|², and band and power are shared out anew over the time that is left.
+h_k = γ β_k; after training h_k = |g_k|², and band and power are allocated again over the time that is left.
 docs/joint.md derives the solution and states the choices.
 
 Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Energy-Efficient Federated Edge Learning with Streaming Data: A Lyapunov

@@ -6,7 +6,7 @@
     power    "control": a device sends for all the time that its computing left, with the least power that this takes,
              E_tr = τ b (B N0/h) (2^{S/(bBτ)} − 1), τ = T_rd − c/f_k;   "fixed": with P0/β_k for as long as it takes
 
-Once the gains are known, the split is made anew for the devices that are admitted.
+Once the gains are known, the split is made again, for the devices that are admitted.
 
 Needs: queues, CPU frequencies, mean gains; the gains of scheduled devices when it splits the band. Ignores: data.
 

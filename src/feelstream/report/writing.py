@@ -86,7 +86,7 @@ def _claims_file(results: Results, findings: list[Finding]) -> dict[str, object]
         "seeds": list(results.plan.seeds),
         "changed_from_the_paper_presets": reproduce.changes(results.plan),
         "interval": "two-sided 95 % t interval over seeds of a per-seed number",
-        "one_run": "95 % prediction interval of one run; a published number is met if it lies inside",
+        "one_run": "95 % prediction interval of one run; a published number is reproduced if it lies inside",
         "p": "two-sided paired t-test; p_holm: after Holm's correction over all claims; p_sign_flip: permutation test",
         "early_late_end": "first third, last third and last tenth of the rounds",
         "verdicts": {str(verdict): words for verdict, words in EXPLAINED.items()},

@@ -33,7 +33,7 @@ class Callback:
         """Before the first round, and again when a stopped run goes on."""
 
     def on_round(self, row: Row) -> None:
-        """After each round that is played now: a row of rounds.parquet, with its names and units.
+        """After each round that is computed now: a row of rounds.parquet, with its names and units.
 
         None where a value was not measured in this round (accuracy and loss, between tests).
         """

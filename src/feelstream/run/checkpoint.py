@@ -107,7 +107,7 @@ class Checkpoint:
 
     @property
     def _remedy(self) -> str:
-        return f"remove {self.directory} to play the run from its start"
+        return f"remove {self.directory} to start the run again"
 
 
 def _load(path: Path) -> dict[str, NDArray]:

@@ -1,4 +1,4 @@
-"""Play a stored run again and compare: the one check that also covers the draws, the accuracy and a user's policy."""
+"""Repeat a stored run and compare: the one check that also covers the draws, the accuracy and a user's policy."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Replay:
 
     def __str__(self) -> str:
         if self.difference is None:
-            return f"{self.path}: played again, and {' and '.join(self.tables)} are the same bytes"
-        return f"{self.path}: played again, and it DIFFERS: {self.difference}"
+            return f"{self.path}: repeated, and {' and '.join(self.tables)} are the same bytes"
+        return f"{self.path}: repeated, and it DIFFERS: {self.difference}"
 
 
 def replay(
@@ -49,7 +49,7 @@ def replay(
     progress: Progress | None = None,
     begin: Callable[[Scenario], None] | None = None,
 ) -> Replay:
-    """Play the run in `directory` again, elsewhere, and compare the bytes of its tables.
+    """Repeat the run in `directory`, elsewhere, and compare the bytes of its tables.
 
     This runs the code that run.json names: a policy, metric, model or data set of the user's own.
     """
@@ -58,7 +58,7 @@ def replay(
     if not manifest.complete:
         raise RunError(f"{path} holds an unfinished run; give the same command again to finish it")
     if manifest.engine.get("name") == FLOWER:
-        raise RunError(f"{path} holds a run of real devices, which cannot be played again")
+        raise RunError(f"{path} holds a run of real devices, which cannot be repeated")
     stored = {name: read_stored(path, name, manifest) for name in manifest.digests if name.endswith(".parquet")}
     scenario = from_dict(manifest.scenario)
     changes = from_list(manifest.as_dict().get("changes", ()))

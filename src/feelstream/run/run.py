@@ -123,7 +123,7 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Play a scenario to its end and keep the tables in memory.
+    """Run a scenario to its end and keep the tables in memory.
 
     changes: of V, size or budget, each from a given round on.
     """
@@ -158,7 +158,7 @@ def simulate_in(
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float | None = None,
 ) -> Run:
-    """Play a scenario in a directory: from the start, from where an earlier call stopped, or not at all if it is done.
+    """Run a scenario in a directory: from the start, from where an earlier call stopped, or not at all if it is done.
 
     The tables at the end are the same bytes however often the run was interrupted. checkpoint_s: time between
     checkpoints, 0 for one every round; by default a second, or more where writing one takes long.
@@ -222,7 +222,7 @@ def play_in(
         if not trace.is_whole(rounds, devices, scenario.system.rounds, scenario.system.devices):
             raise RunError(
                 f"the rows in {progress_dir} are not those of all rounds from 1 to {scenario.system.rounds}, "
-                "as if two processes had written them; remove it to play the run from its start"
+                "as if two processes had written them; remove it to start the run again"
             )
         rounds = trace.finish(rounds)
         _write_tables(path, rounds, devices)

@@ -75,7 +75,7 @@ def from_dict(table: Mapping[str, Any], overrides: Iterable[AnyOverride] = ()) -
 
 def stored_scenario(table: Mapping[str, Any], where: Path) -> Scenario:
     """The scenario that a stored file holds. Reading runs no code: what is not ours is kept by name and fields alone,
-    as settings that can be shown, compared and stored, and only refuse to be played (`plugins.Inert`).
+    as settings that can be shown, compared and stored, and only refuse to be run (`plugins.Inert`).
     """
     try:
         return Scenario.of(table, STORED)

@@ -229,7 +229,7 @@ class Scenario(Settings):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         """What no single field can tell: the schedule fits the devices and the update fits the round."""
-        if isinstance(self.policy, Inert):  # what it plans for is not known; it was checked before the run was played
+        if isinstance(self.policy, Inert):  # what it plans for is not known; it was checked before the run was made
             return self
         if self.policy.size > self.system.devices:
             raise ScenarioError(

@@ -128,7 +128,7 @@ class LanePanel:
         dark, selected = self.session.dark, self.session.selected
         self.swatch.style(f"border-top-color: {charts.colour(self.index, dark)}")
         if view is None:
-            self.why.set_text("Not played yet." if shown < 1 else "This round is no longer in the history.")
+            self.why.set_text("Not run yet." if shown < 1 else "This round is no longer in the history.")
             return
         self.why.set_text(why(view, scenario_at(self.lane, view.round)))
         self.figures.set_content(_figures(view))

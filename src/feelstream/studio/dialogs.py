@@ -81,7 +81,7 @@ def save_dialog(session: Session) -> None:
         where = Path("studio-runs") / f"{saving.file_name(session.title)}-{datetime.now():%Y%m%d-%H%M%S}"
         if live:
             ui.label(
-                "Each lane is played to its end into a run directory that feelstream verify accepts, with its scenario "
+                "Each lane is run to its end into a run directory that feelstream verify accepts, with its scenario "
                 "file beside it."
             ).classes("caption")
             directory = ui.input("directory", value=str(where)).props("outlined dense").style("width: 100%")

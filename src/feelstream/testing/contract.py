@@ -1,6 +1,6 @@
 """The contract of a policy as a test that anyone can run on their own: `feelstream check-policy my_policy.py:Mine`.
 
-A policy is played through small rounds that are awkward in one way each. Whatever it is handed, the observation and
+A policy is run through small rounds that are awkward in one way each. Whatever it is handed, the observation and
 its own state, is read-only, so that a policy that writes where it must not is caught in the act.
 """
 
@@ -20,7 +20,7 @@ from feelstream.testing.trials import CASES, Case
 
 CHECKS = {
     "settings": "its settings survive being stored and read",
-    "runs": "it plays every case without an error, and writes to nothing that it is handed",
+    "runs": "it gets through every case without an error, and writes to nothing that it is handed",
     "feasible": "it schedules feasible devices only, each once",
     "plan": "its plan is the observation's for the planned size, and not smaller than the schedule",
     "figures": "its importance and scores are one finite number per device",
@@ -54,7 +54,7 @@ class _PromiseError(Exception):
 
 
 def check_policy(policy: Policy) -> list[Result]:
-    """Play a policy through all cases; one result per promise, in the order of CHECKS."""
+    """Run a policy through all cases; one result per promise, in the order of CHECKS."""
     problems: dict[str, str] = {}
     for name, case in CASES.items():
         try:
@@ -78,7 +78,7 @@ def _check_settings(policy: Policy) -> None:
 
 
 def _play(policy: Policy, case: Case) -> None:
-    """Play one case from the first round to the last, and check everything on the way."""
+    """Run one case from the first round to the last, and check everything on the way."""
     with _runs("before the first round"):
         policy = type(policy).model_validate({**dict(policy), "size": case.size})
         state = policy.start(case.system, np.random.default_rng(0))

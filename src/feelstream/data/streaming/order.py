@@ -1,4 +1,4 @@
-"""Orders: in which sequence a device meets the samples of its shard."""
+"""Orders: in which sequence a device receives the samples of its shard."""
 
 from __future__ import annotations
 

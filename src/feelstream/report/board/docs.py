@@ -20,22 +20,22 @@ from feelstream.scenario.overrides import Override
 HOW_TO_READ = """\
 ## How to read it
 
-Every policy meets the same arrivals, CPU frequencies and channels with the same seed, so they are compared in
+With the same seed every policy receives the same arrivals, CPU frequencies and channels, so they are compared in
 pairs, by two-sided paired t-tests at 5 % with Holm's correction over all policies of a table: against the one with
 the best mean, and against `random`. The best is picked by the data, so its own lead is somewhat flattered. Values are
 means over seeds ± half of the 95 % t interval, not corrected; an interval may reach past what is possible. Nothing is
 said of fewer than 5 seeds, nor where all seeds agree to the last digit. The Pareto front is that of the means: near
 neighbours may change places with other seeds.
 
-Each scenario is played twice: with `data.eligible = any`, the paper's reading, a policy may schedule devices that
+Each scenario is run twice: with `data.eligible = any`, the paper's reading, a policy may schedule devices that
 hold no data yet, and pays for them; with `with_data` nobody can.
 
-The policies do not all play the same game. `lyapunov_joint` also sets CPU frequencies, band and power, and `ocean`
+The policies do not all decide the same things. `lyapunov_joint` also sets CPU frequencies, band and power, and `ocean`
 band and power, while the others compute at whatever frequency a device offers and send with P0/β. `gain=oracle` is told
 this round's channel gains, which no server knows. `select_all` and `fedcs` with size = K ignore the number of
 devices per round and bound what participation can bring. `fedcs`, `ocean`, `balanced` and `myopic_energy` may schedule
 fewer devices than that number, down to none. At the paper's constants no policy that schedules exactly 2 or 4 devices a
-round at the frequencies they offer can meet the budget, so an "energy / budget" above 1 is no fault of one policy
+round at the frequencies they offer can keep the budget, so an "energy / budget" above 1 is no fault of one policy
 there. What each rule knows and ignores is in [the catalogue](policies.md).
 
 A policy with a weight between energy and learning (V, price) is entered as it comes, and once more with that weight
@@ -56,7 +56,7 @@ def write_leaderboard(
     """Write leaderboard.md and its plots, figures/pareto-SCENARIO-READING.png.
 
     boards: results by scenario and data.eligible, in the order of the page. changes: `section.field=value` that each
-    was played with, of two for one field the last. options: what the command was given.
+    was run with, of two for one field the last. options: what the command was given.
     """
     pictures = directory / "figures"
     try:

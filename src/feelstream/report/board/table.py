@@ -18,9 +18,9 @@ GROUPS = ("learning", "resources")
 
 
 def worlds(plan: Plan, summary: pl.DataFrame) -> list[tuple[str, list[Point]]]:
-    """Title and points of each set of arms that met the same world, where at least two of them have an accuracy.
+    """Title and points of each set of arms that share a world, where at least two of them have an accuracy.
 
-    Each world has a front of its own: arms that met different devices or data cannot beat each other.
+    Each world has a front of its own: arms with different devices or data cannot beat each other.
     """
     found = []
     for group in groups(plan):
@@ -31,7 +31,7 @@ def worlds(plan: Plan, summary: pl.DataFrame) -> list[tuple[str, list[Point]]]:
 
 
 def save_pareto(plan: Plan, summary: pl.DataFrame, directory: Path) -> list[Path]:
-    """pareto.pdf and .png, or pareto-1, pareto-2, … where arms met several worlds."""
+    """pareto.pdf and .png, or pareto-1, pareto-2, … where there are several worlds."""
     written: list[Path] = []
     shown = worlds(plan, summary)
     for number, (_, points) in enumerate(shown, start=1):

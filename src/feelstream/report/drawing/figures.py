@@ -130,7 +130,7 @@ def draw_curves(
             label=name,
         )
     axes.set_xlabel(ROUND_AXIS)
-    # In two lines, lest it is longer than the axis and meets the panel above.
+    # In two lines, or it would be longer than the axis and reach the panel above.
     axes.set_ylabel(f"{quantity.title}\n({quantity.unit})" if len(quantity.axis) > 24 else quantity.axis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.02)

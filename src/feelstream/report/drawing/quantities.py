@@ -72,7 +72,7 @@ def final_values(curves: pl.DataFrame) -> Reals:
 
 
 def log_limits(values: Iterable[float]) -> tuple[float, float]:
-    """The least and the largest positive value with a little room around; at most six decades, lest one dot rules."""
+    """The least and the largest positive value with some room around; at most six decades, whatever one dot says."""
     positive = [value for value in values if value > 0]
     low, high = min(positive), max(positive)
     room = max(high / low, 1.5) ** 0.05

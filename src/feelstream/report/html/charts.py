@@ -37,7 +37,7 @@ SHOWN = ("accuracy", "loss", "energy_mean_cum_j", "queue_mean_j", "queue_max_j")
 
 @dataclass(frozen=True)
 class Group:
-    """Arms that are shown together, because they met the same world: label of each, and its name in the legend."""
+    """Arms that are shown together, because they share a world: label of each, and its name in the legend."""
 
     title: str
     arms: tuple[tuple[str, str], ...]

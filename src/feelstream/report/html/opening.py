@@ -1,4 +1,4 @@
-"""How the page opens: what was played and what came of it, in three sentences."""
+"""How the page opens: what was run and what came of it, in three sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from feelstream.report.numbers import number, significant, with_interval
 
 
 def sentences(plan: Plan, group: Group, rounds: pl.DataFrame) -> list[str]:
-    """Three sentences on the arms of one group, which met the same worlds; two where nothing was learned."""
+    """Three sentences on the arms of one group, which share their worlds; two where nothing was learned."""
     labels, names = [arm for arm, _ in group.arms], dict(group.arms)
     runs = per_run(rounds.filter(pl.col("arm").is_in(labels)))
     found = [arm for arm in labels if not runs.filter(arm=arm).is_empty()]

@@ -45,7 +45,7 @@ def claims_section(findings: Sequence[Finding]) -> str:
     return (
         '<section id="claims"><h2>The paper’s claims</h2>'
         f'<div class="chips">{chips}</div>'
-        "<p>Each value is a number per seed, compared in pairs (arms with one seed meet the same arrivals, CPU "
+        "<p>Each value is a number per seed, compared in pairs (arms with the same seed receive the same arrivals, CPU "
         f"frequencies and channels), with its two-sided 95 % t interval over {_either(seeds)} seeds. "
         "Verdicts are by paired t-tests at 5 % after Holm’s correction over all claims; a published number is held "
         "against the prediction interval of one run. Early and late are the first and the last third of the rounds, "

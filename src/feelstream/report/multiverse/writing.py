@@ -112,7 +112,7 @@ def _text(study: Study, claims: Sequence[Claim], command: str) -> str:
         ABOUT,
         "## What differs\n",
         settings_table(study.settings),
-        f"Combinations with T · `steps` above {MOST_STEPS} are not played. The presets have "
+        f"Combinations with T · `steps` above {MOST_STEPS} are not run. The presets have "
         f"`{presets(study.settings)}`.\n",
         "## What comes out, and what it needs\n",
         JUDGED,
@@ -132,7 +132,7 @@ def _text(study: Study, claims: Sequence[Claim], command: str) -> str:
         parts += [
             "## Together\n",
             "The search looks only where all savings are the paper's, and there where an additive model of every "
-            "claim's effect, fitted to all that was played before, expects the most claims to come out. The five "
+            "claim's effect, fitted to all runs so far, expects the most claims to come out. The five "
             "specifications under which most claims come out:\n",
             best(whole, len(all_claims())),
             "The paper need not have used the same settings for all of its figures. Each figure alone, energy aside:\n",

@@ -21,13 +21,14 @@ from feelstream.run.files import write_atomically
 OUT = "results/paper"
 DOCS_DPI = 120  # pictures that are kept in the repository stay small
 HOW_JUDGED = """\
-Each value is a number per seed (arms with one seed meet the same arrivals, CPU frequencies and channels, so they are
-compared in pairs), with its two-sided 95 % t interval. A lead is called reproduced, or not reproduced, where its paired
-t-test says so at 5 % after Holm's correction over all claims of this table; where a claim names two rivals, both leads
-must be above 0. Beside it stands the p value of the permutation test over all sign flips, uncorrected, which assumes no
-normal distribution. A published number is met if it lies in the 95 % *prediction* interval of one run of ours, since it
-came from one run, or a few. Early and late are the first and the last third of the rounds, the end is the last tenth;
-pp are percentage points. The paper's statements are paraphrased. No rival is chosen after seeing the data.
+Each value is a number per seed (arms with the same seed receive the same arrivals, CPU frequencies and channels, so
+they are compared in pairs), with its two-sided 95 % t interval. A lead is called reproduced, or not reproduced, where
+its paired t-test says so at 5 % after Holm's correction over all claims of this table; where a claim names two rivals,
+both leads must be above 0. Beside it stands the p value of the permutation test over all sign flips, uncorrected, which
+assumes no normal distribution. A published number is reproduced if it lies in the 95 % *prediction* interval of one run
+of ours, since it came from one run, or a few. Early and late are the first and the last third of the rounds, the end is
+the last tenth; pp are percentage points. The paper's statements are paraphrased. No rival is chosen after seeing the
+data.
 """
 
 

@@ -63,9 +63,9 @@ def _command(plan: Plan, changes: tuple[str, ...]) -> tuple[str, str]:
         words += ["--seeds", str(len(plan.seeds))]
         for change in changes:
             words += ["--set", change]
-        return shlex.join(words), "One command; runs that are there already are not played again."
+        return shlex.join(words), "One command; runs that are there already are not run again."
     if plan.command:
-        return plan.command, "One command; runs that are there already are not played again."
+        return plan.command, "One command; runs that are there already are not run again."
     label = "" if len(plan.arms) == 1 else " of each arm"
     runs = [f"feelstream run arm.toml --seed {seed}" for seed in plan.seeds[:1]]
     more = f", and the same with seeds {_ranges(plan.seeds)}" if len(plan.seeds) > 1 else ""
