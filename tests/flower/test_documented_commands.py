@@ -1,114 +1,108 @@
-"""The commands of docs/deployment.md, as they stand there; only the ports are other ones, since these may be taken."""
+"""Every block of commands of docs/deployment.md, as it stands there, by real processes, in an empty home.
+
+One thing is changed: ports, which may be taken on this machine, are replaced by free ones.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from threading import Event
 
 import pytest
+from processes import MARK, alive, marked, until
 
 from feelstream.flower.loopback import free_port
 
-pytestmark = pytest.mark.slow
-pytest.importorskip("torch", reason="the example app needs PyTorch: install feelstream[torch]")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc to end what was started"),
+]
 ROOT = Path(__file__).parents[2]
-PORT = re.compile(r"(?<=127\.0\.0\.1:)\d{4}|(?<=--port )\d{4}")
+BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8"), re.DOTALL)
+PORT = re.compile(r"(?<=127\.0\.0\.1:)\d{4}|(?<=--port )\d{4}|(?<='127\.0\.0\.1', )\d{4}")
+LOOPBACK, SIMULATION, SUPERLINK, SECURE = "flower run tiny", "num-supernodes", "--insecure", "--enable-supernode-auth"
 
 
-def block(holding: str) -> list[str]:
-    """The lines of the one block of commands that holds this text."""
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8"), re.S)
-    (found,) = [lines for lines in blocks if holding in lines]
+def block(holding: str) -> str:
+    """The one block that holds this text, on free ports."""
+    (found,) = [lines for lines in BLOCKS if holding in lines]
     ports = {port: str(free_port()) for port in sorted(set(PORT.findall(found)))}
-    return PORT.sub(lambda port: ports[port[0]], found).splitlines()
+    return PORT.sub(lambda port: ports[port[0]], found)
 
 
 class Terminal:
-    """A directory with the examples in it, a home, and commands that are run one after the other."""
+    """A directory with the examples in it, which is also the home, and a shell that gives up at the first failure."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory, self.running = directory, list[subprocess.Popen[bytes]]()
+    def __init__(self, directory: Path, mark: str) -> None:
+        self.directory, self.mark = directory, mark
         shutil.copytree(ROOT / "examples", directory / "examples", ignore=shutil.ignore_patterns("__pycache__"))
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = {**os.environ, "HOME": str(directory), "PATH": path, "OMP_NUM_THREADS": "1"}
+        # Flower's local SuperLink and Ray are told nothing by the commands, so their ports and places come from here.
+        ports = {f"FLWR_LOCAL_{name}_PORT": str(free_port()) for name in ("SUPERLINK_HTTP_API", "CONTROL_API")}
+        quiet = {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1"}
+        self.environment = {**os.environ, "HOME": str(directory), "PATH": path, MARK: mark, **ports, **quiet}
         self.environment.pop("FLWR_HOME", None)
 
-    def run(self, lines: list[str]) -> str:
-        """All lines; what the last one said."""
-        said = ""
-        for line in lines:
-            if line.startswith("export "):
-                self.environment |= dict(pair.split("=", 1) for pair in line.split()[1:])
-            elif line.endswith(" &"):
-                self._start(line.removesuffix(" &"))
-            else:
-                done = subprocess.run(
-                    ["bash", "-c", line],
-                    cwd=self.directory,
-                    env=self.environment,
-                    capture_output=True,
-                    text=True,
-                    timeout=400,
-                    check=False,
-                )
-                said = done.stdout + done.stderr
-                assert done.returncode == 0, f"{line}\n{said}"
+    def paste(self, commands: str) -> str:
+        """What the commands said, those in the background included."""
+        log = self.directory / "terminal.log"
+        with log.open("wb") as file:
+            shell = subprocess.Popen(
+                ["bash", "-e", "-c", commands],
+                cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                start_new_session=True,
+            )  # fmt: skip
+        until(lambda: shell.poll() is not None)
+        said = log.read_text(errors="replace")
+        assert shell.returncode == 0, said[-6000:]
         return said
-
-    def _start(self, line: str) -> None:
-        log = (self.directory / f"{len(self.running)}.log").open("wb")
-        with log:
-            self.running.append(
-                subprocess.Popen(
-                    ["bash", "-c", f"exec {line}"],
-                    cwd=self.directory,
-                    env=self.environment,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            )
-        port = re.search(r"--port (\d+)", line)
-        assert port is not None
-        while "superlink --" in line and not _listens(int(port[1])):
-            assert self.running[-1].poll() is None, (self.directory / "0.log").read_text()
-            Event().wait(0.1)
-
-    def close(self) -> None:
-        for process in reversed(self.running):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-        for process in self.running:
-            try:
-                process.wait(15)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    opened = Terminal(tmp_path)
-    yield opened
-    opened.close()
+    with marked() as mark:
+        yield Terminal(tmp_path, mark)
+
+
+def check_both_rounds(said: str) -> None:
+    """Nobody was lost in either, the first included."""
+    assert re.search(r"round 2: \{'loss': [\d.]+, 'accuracy': [\d.]+\}", said)
+    assert said.count("aggregate_train: Received 2 results and 0 failures") == 2
+
+
+def test_no_block_is_left_out() -> None:
+    assert len(BLOCKS) == len([LOOPBACK, SIMULATION, SUPERLINK, SECURE])
+
+
+def test_loopback(terminal: Terminal) -> None:
+    terminal.paste(block(LOOPBACK))
+    assert (terminal.directory / "runs" / "tiny" / "run.json").exists()
+    assert not alive(terminal.mark)
+
+
+def test_simulation(terminal: Terminal) -> None:
+    pytest.importorskip("ray", reason="needs Ray: install flwr[simulation]")
+    pytest.importorskip("torch", reason="the example app needs PyTorch: install feelstream[torch]")
+    check_both_rounds(terminal.paste(block(SIMULATION)))
+
+
+def test_superlink_and_supernodes(terminal: Terminal) -> None:
+    pytest.importorskip("torch", reason="the example app needs PyTorch: install feelstream[torch]")
+    said = terminal.paste(block(SUPERLINK))
+    check_both_rounds(said)
+    stored = terminal.directory / ".flwr" / "runs" / "feelstream.flower-mnist" / "first"
+    assert f"Run directory: {stored}" in said  # at the start
+    assert f"feelstream verify {stored}" in said  # at the end
+    until(lambda: not alive(terminal.mark))  # the block's last line ends everything
 
 
 @pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("ssh-keygen")), reason="needs openssl and ssh-keygen")
 def test_tls_and_authentication(terminal: Terminal) -> None:
-    said = terminal.run(block("--enable-supernode-auth"))
-    assert re.search(r"round 2: \{'loss': [\d.]+, 'accuracy': [\d.]+\}", said)
-    assert said.count("aggregate_train: Received 2 results and 0 failures") == 2
+    pytest.importorskip("torch", reason="the example app needs PyTorch: install feelstream[torch]")
+    check_both_rounds(terminal.paste(block(SECURE)))
+    until(lambda: not alive(terminal.mark))

@@ -8,10 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Event
-from uuid import uuid4
 
 import pytest
+from processes import MARK, alive, marked, until
 
 import feelstream as fs
 from feelstream.flower.loopback import rounds_done
@@ -21,38 +20,12 @@ CHANGES = [
     "system.devices=2", "system.rounds=4", "policy.size=1", "learning.engine=none", "data.samples=200",
     "cpu.frequency_hz=[1e9, 1.5e9]",
 ]  # fmt: skip
-MARK = "FEELSTREAM_TEST_MARK"  # in the environment of everything that comes of the command
-PATIENCE_S = 300
-
-
-def until(condition: Callable[[], bool], started: subprocess.Popen[bytes] | None = None) -> None:
-    pause = Event()
-    for _ in range(PATIENCE_S * 20):
-        if condition():
-            return
-        assert started is None or started.poll() is None, (started.communicate()[1] or b"").decode()
-        pause.wait(0.05)
-    pytest.fail("it takes too long")
 
 
 @pytest.fixture
 def mark() -> Iterator[str]:
-    mark = uuid4().hex
-    yield mark
-    for pid in alive(mark):
-        os.kill(pid, signal.SIGKILL)
-
-
-def alive(mark: str) -> list[int]:
-    """The processes with the mark in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
+    with marked() as mark:
+        yield mark
 
 
 def superlink(mark: str) -> int:
@@ -62,6 +35,15 @@ def superlink(mark: str) -> int:
         if any(word.endswith(b"flower-superlink") for word in words):
             return pid
     raise AssertionError("there is no SuperLink")
+
+
+def still(running: subprocess.Popen[bytes]) -> Callable[[], None]:
+    """A check that it has not ended by itself."""
+
+    def check() -> None:
+        assert running.poll() is None, (running.communicate()[1] or b"").decode()
+
+    return check
 
 
 def command(out: Path, mark: str) -> subprocess.Popen[bytes]:
@@ -78,13 +60,16 @@ def test_killed_anywhere_it_leaves_no_process_and_goes_on(tmp_path: Path, mark: 
     out = tmp_path / "run"
     for rounds, number in enumerate((signal.SIGKILL, signal.SIGTERM, signal.SIGINT), start=1):
         running = command(out, mark)
-        until(lambda rounds=rounds: rounds_done(out) >= rounds, running)
+        until(lambda rounds=rounds: rounds_done(out) >= rounds, still(running))
         running.send_signal(number)
         running.communicate()
         assert running.returncode != 0
         until(lambda: not alive(mark))
     running = command(out, mark)
-    until(lambda: rounds_done(out) == 3 and (out / "logs" / "superlink.log").exists() and len(alive(mark)) > 6, running)
+    until(
+        lambda: rounds_done(out) == 3 and (out / "logs" / "superlink.log").exists() and len(alive(mark)) > 6,
+        still(running),
+    )
     os.kill(superlink(mark), signal.SIGKILL)
     said = running.communicate()[1].decode()
     if running.returncode:  # unless it was quicker than we

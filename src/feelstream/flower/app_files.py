@@ -1,11 +1,20 @@
-"""Relative paths of a Flower app: they are meant from the app, not from where the SuperLink was started."""
+"""Relative paths of a Flower app, wherever the SuperLink was started.
+
+What an app brings with it (`scenario`, a file of `names`) is found in the app's directory, the one with its
+pyproject.toml. What it leaves behind (`out`) is put there too, unless Flower has unpacked the app: that copy has a name
+with a hash of the code, so nobody would find it, and a change of the code would begin the run anew. The runs of such an
+app are in `runs/PUBLISHER.APP` of Flower's home.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
+import tomllib
 from pathlib import Path
 
 OURS = Path(__file__).parent
+RUNS = "runs"  # beside Flower's own `apps`
 
 
 def app_directory() -> Path | None:
@@ -22,10 +31,24 @@ def app_directory() -> Path | None:
 
 
 def from_app(path: str | Path) -> Path:
-    """The path as the app means it."""
+    """A file of the app's as the app means it."""
     given = Path(path).expanduser()
     directory = None if given.is_absolute() else app_directory()
     return given if directory is None else directory / given
+
+
+def run_directory(out: str | Path) -> Path:
+    """Where the app's run is kept; absolute, so that what is told of it can be found."""
+    given = Path(out).expanduser()
+    directory = None if given.is_absolute() else app_directory()
+    if directory is None:
+        return given.absolute()
+    home = Path(os.environ.get("FLWR_HOME") or "~/.flwr").expanduser().resolve()
+    if directory.parent != home / "apps":
+        return directory / given
+    about = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))
+    name = f"{about['tool']['flwr']['app']['publisher']}.{about['project']['name']}"  # Flower has checked them
+    return home / RUNS / name / given
 
 
 def scenario_from_app(name: str | Path) -> str | Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import isfinite
@@ -172,6 +173,7 @@ def run_all(rounds: Rounds, out: Path | None) -> Result:
         )  # fmt: skip
         if not rounds.round:  # the run was done before; nothing was run now
             _read_complete(rounds, out)
+            _tell(out)
             return rounds.result
     log.info("")
     log.info("Strategy execution finished in %.2fs", perf_counter() - begin)
@@ -181,7 +183,15 @@ def run_all(rounds: Rounds, out: Path | None) -> Result:
     for line in io.StringIO(str(rounds.result)):
         log.info("\t%s", line.rstrip("\n"))
     log.info("")
+    if out is not None:
+        _tell(out)
     return rounds.result
+
+
+def _tell(out: Path) -> None:
+    log.info("The run is stored in %s", out)
+    log.info("To check it on this machine: feelstream verify %s", shlex.quote(str(out)))
+    log.info("")
 
 
 def _read_complete(rounds: Rounds, out: Path) -> None:

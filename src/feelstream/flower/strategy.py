@@ -21,7 +21,7 @@ from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from flwr.serverapp.strategy.strategy_utils import log_strategy_start_info
 
 from feelstream.errors import FeelstreamError
-from feelstream.flower.app_files import from_app, scenario_from_app
+from feelstream.flower.app_files import from_app, run_directory, scenario_from_app
 from feelstream.flower.deployment import Deployment, DeploymentError, Settings
 from feelstream.flower.inner import Inner
 from feelstream.flower.names import Names
@@ -69,8 +69,9 @@ class Scheduled(Strategy):
             A name, file or table that does not set data.eligible gets with_data: only devices with data are scheduled.
         policy: a policy or its name, in place of the scenario's.
         classes: length of the label counts that devices report.
-        out: run directory; a server that is started again with the same one goes on where it stopped. Relative paths,
-            here and in `scenario` and `names`, are meant from the app's directory, the one with its pyproject.toml.
+        out: run directory; a server that is started again with the same one goes on where it stopped. Relative paths
+            are meant from the app's directory, the one with its pyproject.toml, as are those of `scenario` and `names`;
+            of an app that Flower has unpacked, from `runs/PUBLISHER.APP` in Flower's home. The log tells the path.
         deadline_s: wall-clock time for a training reply; system.round_s unless clock="model".
         clock: "measured": the times that devices measure count against system.round_s; "model": those of the scenario.
         energy: "measured": the energy that devices measure is charged; "model": that of the scenario.
@@ -87,7 +88,7 @@ class Scheduled(Strategy):
         """
         self.inner = Inner(inner)
         self.scenario = _resolve(scenario, policy)
-        self.out = from_app(out) if out is not None else None
+        self.out = run_directory(out) if out is not None else None
         self.min_available_nodes, self.wait_s, self.about = min_available_nodes, wait_s, dict(about or {})
         self.settings = Settings(
             classes=classes,

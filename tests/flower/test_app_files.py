@@ -1,0 +1,59 @@
+"""Where the relative paths of an app lead: from the app, and never from where the server happens to run."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+APP = """
+from pathlib import Path
+
+from feelstream.flower import ScheduledFedAvg
+
+strategy = ScheduledFedAvg("devices.toml", names=Path("names.toml"), out={out!r})
+"""
+PYPROJECT = '[project]\nname = "cameras"\n\n[tool.flwr.app]\npublisher = "somebody"\n'
+
+
+def run_app(directory: Path, out: str, devices: int = 2) -> Path:
+    """Write and run an app that makes a strategy: the strategy's run directory."""
+    code = directory / "cameras"
+    code.mkdir(parents=True)
+    (directory / "pyproject.toml").write_text(PYPROJECT)
+    (directory / "devices.toml").write_text(f"[system]\ndevices = {devices}\nround_s = 30.0\n")
+    (directory / "names.toml").write_text("north = 0\nsouth = 0\n")
+    (code / "server_app.py").write_text(APP.format(out=out))
+    strategy = runpy.run_path(str(code / "server_app.py"))["strategy"]
+    assert strategy.scenario.system.devices == devices
+    assert strategy.deployment.directory.names == ["north", "south"]
+    return strategy.out
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "flower"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return tmp_path / "flower"
+
+
+def test_from_an_apps_own_directory(home: Path, tmp_path: Path) -> None:
+    assert run_app(tmp_path / "cameras", "runs/monday") == tmp_path / "cameras" / "runs" / "monday"
+
+
+def test_an_unpacked_app_has_its_runs_where_another_version_of_it_finds_them(home: Path) -> None:
+    found = {run_app(home / "apps" / f"somebody.cameras.1.0.{n}.ab{n}", "monday", 2 + n) for n in range(2)}
+    assert found == {home / "runs" / "somebody.cameras" / "monday"}
+
+
+def test_flowers_home_is_in_the_users_home_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLWR_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = run_app(tmp_path / ".flwr" / "apps" / "somebody.cameras.1.0.0.ab", "monday")
+    assert found == tmp_path / ".flwr" / "runs" / "somebody.cameras" / "monday"
+
+
+def test_an_absolute_path_stays_as_it_is(home: Path, tmp_path: Path) -> None:
+    assert run_app(home / "apps" / "somebody.cameras.1.0.0.ab", str(tmp_path / "out")) == tmp_path / "out"
