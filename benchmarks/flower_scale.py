@@ -10,51 +10,42 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import platform
 from collections.abc import Iterable
-from itertools import count
 from statistics import median
 from time import process_time
-from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
-from flwr.serverapp import Grid
-from flwr.supercore.task_identity import TaskIdentity
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 
-from feelstream.flower import ScheduledFedAvg
+from feelstream.flower import LocalGrid, ScheduledFedAvg
 from feelstream.flower.exchange import exchange
-from feelstream.flower.report import REPORT
+from feelstream.flower.report import REPORT, SERVER
 
 CLASSES, SCHEDULED = 10, 20
 MODEL = ArrayRecord({"w": Array(np.zeros(21840, np.float32))})
 
 
-class InstantGrid(Grid):
+class TimedGrid(LocalGrid):
     """Nodes that answer at once and correctly; the time they take is counted, and not the server's."""
 
     def __init__(self, nodes: int) -> None:
-        TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
-        self.nodes, self.seconds = nodes, 0.0
-        self._numbers, self._replies = count(1), dict[str, Message]()
-        self.asked = 0
-
-    def get_node_ids(self) -> Iterable[int]:
-        return range(1, self.nodes + 1)
+        super().__init__()
+        self.seconds, self.asked = 0.0, 0
+        for node in range(1, nodes + 1):
+            self.add(node, {}, self._answer)
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        begin, numbers = process_time(), []
-        for message in messages:
-            number = f"m{next(self._numbers)}"
-            message.metadata.__dict__["_message_id"] = number
-            numbers.append(number)
-            self._replies[number] = self._answer(message)
+        begin = process_time()
+        numbers = super().push_messages(messages)
+        self.sent.clear()
         self.seconds += process_time() - begin
         return numbers
 
-    def _answer(self, message: Message) -> Message:
-        device, told = message.metadata.dst_node_id - 1, message.content.metric_records["feelstream.server"]
+    def _answer(self, context: Context, message: Message) -> Message:
+        device, told = context.node_id - 1, message.content.metric_records[SERVER]
         held = [int(told["round"]) * (1 + (device + label) % 3) for label in range(CLASSES)]  # type: ignore[arg-type]
         report = {"name": str(device), "stored-labels": held, "f-hz": 2e9, "beta": 1.0}
         content = RecordDict({REPORT: ConfigRecord(report)})
@@ -63,21 +54,6 @@ class InstantGrid(Grid):
         else:
             self.asked += 1
         return Message(content, reply_to=message)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        return [self._replies.pop(number) for number in list(message_ids) if number in self._replies]
-
-    def set_run(self, run: Any) -> None: ...
-
-    @property
-    def run(self) -> Any:
-        raise NotImplementedError
-
-    def create_message(self, *args: Any, **kwargs: Any) -> Message:
-        raise NotImplementedError
-
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        raise NotImplementedError
 
 
 def seconds_per_round(nodes: int, max_report_age: int, rounds: int) -> tuple[list[float], list[int]]:
@@ -88,7 +64,7 @@ def seconds_per_round(nodes: int, max_report_age: int, rounds: int) -> tuple[lis
         "cpu": {"frequency_hz": [1e9, 5e9]},
         "policy": {"name": "lyapunov", "size": min(SCHEDULED, nodes)},
     }
-    grid, spent, asked = InstantGrid(nodes), [], []
+    grid, spent, asked = TimedGrid(nodes), [], []
     strategy = ScheduledFedAvg(scenario, classes=CLASSES, max_report_age=max_report_age)
     for t in range(1, rounds + 1):
         begin, clients, before = process_time(), grid.seconds, grid.asked
@@ -104,6 +80,7 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--rounds", type=int, default=12)
     options = parser.parse_args()
+    logging.getLogger("flwr").setLevel(logging.WARNING)  # not a line per round
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
     for nodes in (100,) if options.smoke else (1_000, 10_000, 100_000):
         for name, age in {"asks its share": 5, "asks everyone": 0}.items():

@@ -8,16 +8,16 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
-from federation import FakeGrid
 from flwr.app import Context, Error, Message, RecordDict
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg, exchange
 from feelstream.flower.asking import FEW, LONGEST_PAUSE, Asking
+from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.report import QUERY
 
 
-def asked_in(grid: FakeGrid) -> dict[int, list[int]]:
+def asked_in(grid: LocalGrid) -> dict[int, list[int]]:
     """The rounds in which each node was asked."""
     found: dict[int, list[int]] = {}
     for message in grid.sent:
@@ -77,7 +77,7 @@ def test_pauses_survive_a_restart() -> None:
     assert after.choose([1, 2], 3) == before.choose([1, 2], 3) == [2]
 
 
-class SlowGrid(FakeGrid):
+class SlowGrid(LocalGrid):
     """Replies arrive one with each look; the last never does."""
 
     looks = 0

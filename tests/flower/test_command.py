@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federation import FakeGrid
 from sealing import seal
 from typer.testing import CliRunner
 
 import feelstream as fs
 from feelstream.cli import app
 from feelstream.errors import FeelstreamError, RunError
+from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.loopback import reason, run_in_federation, with_absolute_paths
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
 from feelstream.run import dataset_of
@@ -40,7 +40,7 @@ def test_a_run_that_is_done_is_not_played_again(tmp_path: Path) -> None:
 
 
 def play_on_fake_grid(scenario: Scenario, out: Path) -> None:
-    dataset, grid = dataset_of(scenario), FakeGrid()
+    dataset, grid = dataset_of(scenario), LocalGrid()
     for device in range(scenario.system.devices):
         grid.add(device + 1, {"partition-id": device}, ReplayedDevice(scenario, 0, device, dataset, None).answer)
     serve(strategy_for(scenario, dataset, 0, out=out, min_available_nodes=2), grid, None)

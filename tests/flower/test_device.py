@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from federation import FakeGrid
 from flwr.app import Context, Message, MetricRecord, RecordDict
 
 from feelstream.errors import FeelstreamError
 from feelstream.flower import Device, meters
 from feelstream.flower.device import DeviceError
+from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.noise import NoisyCounts
 from feelstream.flower.report import QUERY, SERVER
 
@@ -20,7 +20,7 @@ HELD = [4, 0, 6]
 
 
 def context(**config: Any) -> Context:
-    FakeGrid()  # fills in who we are
+    LocalGrid()  # fills in who we are
     return Context(1, 7, {"partition-id": 2, **config}, RecordDict(), {})
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federation import FakeGrid
 from flwr.app import Context, Message, RecordDict
 
 import feelstream as fs
+from feelstream.flower.local_grid import LocalGrid
 
 pytest.importorskip("torch", reason="needs PyTorch: install feelstream[torch]")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower-mnist"
@@ -27,11 +27,11 @@ def apps(monkeypatch: pytest.MonkeyPatch) -> Any:
         del sys.modules[name]
 
 
-def play(apps: Any, **changes: Any) -> FakeGrid:
+def play(apps: Any, **changes: Any) -> LocalGrid:
     server_app, client_app = apps
     settings = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
     config = settings | {"dataset": "synthetic", "num-rounds": 4, "local-steps": 2, "devices": DEVICES} | changes
-    grid = FakeGrid()
+    grid = LocalGrid()
 
     def answer(context: Context, message: Message) -> Message:
         context.run_config = config

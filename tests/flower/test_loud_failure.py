@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, silent_in_training
-from federation import Answer, FakeGrid
 from flwr.app import Context, Error, Message
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower import ScheduledFedAvg
 from feelstream.flower.deployment import DeploymentError
+from feelstream.flower.local_grid import Answer, LocalGrid
 
 
 def strategy(**options: Any) -> ScheduledFedAvg:
@@ -117,5 +117,5 @@ def test_a_complete_directory_says_so(tmp_path: Path, caplog: pytest.LogCaptureF
     strategy(out=tmp_path / "run").start(grid_of(client(growing)), model(), num_rounds=1)
     logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.INFO, logger="flwr"):
-        strategy(out=tmp_path / "run").start(FakeGrid(), model(), num_rounds=1)
+        strategy(out=tmp_path / "run").start(LocalGrid(), model(), num_rounds=1)
     assert "complete after 1 rounds; more are run if num_rounds is raised" in caplog.text

@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
-from federation import Answer
 from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord
 from flwr.serverapp import strategy as flower
 from malicious_replies import BAD, Change, metrics
 
 import feelstream as fs
 from feelstream.flower import Scheduled
+from feelstream.flower.local_grid import Answer
 
 INNER: dict[str, Callable[[], flower.Strategy]] = {
     "FedAvg": lambda: flower.FedAvg(fraction_evaluate=0.0),

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 from deployed_clients import CLASSES, FAST, K, client, growing, model
-from federation import FakeGrid
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError
 from feelstream.flower import ReportError, ScheduledFedAvg
 from feelstream.flower.directory import Directory
+from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.names import NameRules
 
 
 def test_a_pattern_admits_whoever_fits_it_until_all_places_are_taken(tmp_path: Path) -> None:
-    grid = FakeGrid()
+    grid = LocalGrid()
     for node in range(1, 7):
         grid.add(node, {"device-name": f"sensor-{node}" if node != 2 else "intruder"}, client(growing))
     options: dict[str, Any] = {"classes": CLASSES, "names": "sensor-*", "out": tmp_path / "run"}

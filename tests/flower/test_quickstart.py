@@ -12,8 +12,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from federation import FakeGrid
 from flwr.app import Context, Message, RecordDict
+
+from feelstream.flower.local_grid import LocalGrid
 
 ROOT = Path(__file__).parents[2]
 STOCK = ROOT / "tests" / "support" / "stock_app"
@@ -55,7 +56,7 @@ def load(app: Path, name: str) -> ModuleType:
     return module
 
 
-class LoopGrid(FakeGrid):
+class LoopGrid(LocalGrid):
     """Flower's own loop needs send_and_receive."""
 
     def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from federation import FakeGrid
 
 import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
+from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
 from feelstream.learning.contract import Evaluation, Training
 from feelstream.policies import POLICIES
@@ -57,7 +57,7 @@ def test_a_federation_does_what_the_simulator_does(world: str, tmp_path: Path) -
     simulation = Simulation(scenario, SEED, dataset.train_labels, dataset.classes, learner)
     records = [simulation.step() for _ in range(scenario.system.rounds)]
 
-    grid = FakeGrid()
+    grid = LocalGrid()
     for device in range(DEVICES):  # node ids in no order that means anything
         answer = ReplayedDevice(scenario, SEED, device, dataset, learner).answer
         grid.add(1000 + device * 7919 % 13, {"partition-id": device}, answer)

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 from deployed_clients import CLASSES, FAST, START, K, client, grid_of, growing, model, silent_in_training
-from federation import Answer, FakeGrid
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower import ScheduledFedAvg
+from feelstream.flower.local_grid import Answer, LocalGrid
 from feelstream.flower.report import QUERY, REPORT
 from feelstream.policies import POLICIES
 from feelstream.run.files import write_atomically
@@ -33,7 +33,7 @@ def rows(out: Path, device: int) -> pl.DataFrame:
     return devices.filter(pl.col("device") == device)
 
 
-def queries(grid: FakeGrid) -> int:
+def queries(grid: LocalGrid) -> int:
     return sum(message.metadata.message_type == QUERY for message in grid.sent)
 
 
@@ -232,7 +232,7 @@ def test_everyone_is_asked_when_no_report_may_be_old() -> None:
 def test_node_ids_decide_nothing(tmp_path: Path) -> None:
     tables = []
     for name, ids in {"a": [5, 6, 7, 8], "b": [902, 13, 411, 2]}.items():
-        grid = FakeGrid()
+        grid = LocalGrid()
         for device, node in enumerate(ids):
             grid.add(node, {"partition-id": device}, client(growing))  # all alike: ties everywhere
         strategy(out=tmp_path / name, seed=4).start(grid, model(), num_rounds=4)
@@ -285,7 +285,7 @@ def test_a_restarted_server_goes_on_with_queues_and_model(tmp_path: Path) -> Non
         np.testing.assert_array_equal(twice.arrays[name].numpy(), once.arrays[name].numpy())
     assert fs.read(whole).rounds.equals(fs.read(broken).rounds)
     assert fs.verify(broken).ok
-    done = strategy("policy.size=2", out=broken).start(FakeGrid(), model(), num_rounds=5)  # nothing left to do
+    done = strategy("policy.size=2", out=broken).start(LocalGrid(), model(), num_rounds=5)  # nothing left to do
     np.testing.assert_array_equal(done.arrays["w"].numpy(), once.arrays["w"].numpy())
 
 
@@ -308,7 +308,7 @@ def test_a_server_killed_while_it_writes_its_last_files_loses_nothing(
     with pytest.raises(RunError, match="unfinished"):
         fs.read(out)
     for _ in range(2):  # finishes the run, then only reads it
-        again = strategy(out=out).start(FakeGrid(), model(), num_rounds=3)
+        again = strategy(out=out).start(LocalGrid(), model(), num_rounds=3)
         np.testing.assert_array_equal(again.arrays["w"].numpy(), once.arrays["w"].numpy())
     assert fs.verify(out).ok
 
@@ -317,7 +317,7 @@ def test_a_run_without_its_model_is_not_taken_for_a_trained_one(tmp_path: Path) 
     strategy(out=tmp_path / "run").start(grid_of(client(growing)), model(), num_rounds=1)
     (tmp_path / "run" / "model.npz").unlink()
     with pytest.raises(RunError, match=r"not its model\.npz"):
-        strategy(out=tmp_path / "run").start(FakeGrid(), model(), num_rounds=1)
+        strategy(out=tmp_path / "run").start(LocalGrid(), model(), num_rounds=1)
 
 
 def test_accuracy_is_stored_where_the_server_evaluates(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_clients_evaluate_as_flower_lets_them() -> None:
 
 def test_policy_and_names_can_be_given(tmp_path: Path) -> None:
     names = ["north", "south", "east", "west"]
-    grid = FakeGrid()
+    grid = LocalGrid()
     grid.add(3, {"device-name": "east"}, client(growing))
     chosen = strategy(policy="random", names=names, out=tmp_path / "run")
     chosen.start(grid, model(), num_rounds=1)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from federation import Answer, FakeGrid
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord
 
 from feelstream.flower import Device
+from feelstream.flower.local_grid import Answer, LocalGrid
 
 K, CLASSES = 4, 3
 FAST = [
@@ -55,8 +55,8 @@ def silent_in_training(answer: Answer) -> Answer:
     return quiet
 
 
-def grid_of(*answers: Answer, first: int = 10) -> FakeGrid:
-    grid = FakeGrid()
+def grid_of(*answers: Answer, first: int = 10) -> LocalGrid:
+    grid = LocalGrid()
     for device, answer in enumerate(answers):
         grid.add(first + device, {"partition-id": device}, answer)
     return grid

@@ -3,6 +3,7 @@
     from feelstream.flower import ScheduledFedAvg      # in the ServerApp, in place of FedAvg
     from feelstream.flower import Scheduled            # the same around any other strategy
     from feelstream.flower import Device               # in the ClientApp: reports what the device knows
+    from feelstream.flower import LocalGrid            # in tests of both: a federation within one process
 
 docs/deployment.md tells the whole story.
 """
@@ -16,8 +17,9 @@ except ImportError as error:
 del _flwr
 
 from feelstream.flower.device import Device  # noqa: E402
+from feelstream.flower.local_grid import LocalGrid  # noqa: E402
 from feelstream.flower.report import DeviceReport, ReportError  # noqa: E402
 from feelstream.flower.scheduler import Scheduler  # noqa: E402
 from feelstream.flower.strategy import Scheduled, ScheduledFedAvg  # noqa: E402
 
-__all__ = ["Device", "DeviceReport", "ReportError", "Scheduled", "ScheduledFedAvg", "Scheduler"]
+__all__ = ["Device", "DeviceReport", "LocalGrid", "ReportError", "Scheduled", "ScheduledFedAvg", "Scheduler"]

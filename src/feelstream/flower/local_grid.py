@@ -1,4 +1,12 @@
-"""A federation in this process: a Grid whose nodes are functions, with faults on demand."""
+"""A federation in this process, for tests and measurements of an app: a Grid whose nodes are functions.
+
+    grid = LocalGrid()
+    for device in range(4):
+        grid.add(100 + device, {"partition-id": device}, lambda context, message: client_app(message, context))
+    strategy.start(grid, arrays, num_rounds=3)
+
+There is no network, no process and no waiting: a message is answered when it is pushed.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +21,8 @@ from flwr.supercore.task_identity import TaskIdentity
 Answer = Callable[[Context, Message], Message | None]
 
 
-class FakeGrid(Grid):
-    """Nodes by id; each has a context of its own and a function that answers, or None for silence."""
+class LocalGrid(Grid):
+    """Nodes by id; each has a context of its own and a function that answers, with None for silence."""
 
     def __init__(self) -> None:
         # Flower sets these in the process of a ServerApp, and no message can be made without them.
@@ -26,10 +34,12 @@ class FakeGrid(Grid):
         self._replies: dict[str, Message] = {}
 
     def add(self, node: int, config: dict[str, Any], answer: Answer) -> None:
+        """Connect a node; config: its --node-config."""
         self.contexts[node] = Context(1, node, config, RecordDict(), {})
         self.answers[node] = answer
 
     def remove(self, node: int) -> None:
+        """It is gone; added again, it has forgotten everything."""
         del self.answers[node]
 
     def get_node_ids(self) -> Iterable[int]:
