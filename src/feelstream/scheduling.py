@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Reals, read_only
 from feelstream.learning.contract import Evaluation
 from feelstream.model.admission import Transmission
-from feelstream.model.importance import combined
 from feelstream.model.queues import next_queue_j
 from feelstream.model.system import System
 from feelstream.policies import guard
@@ -114,7 +113,7 @@ def settle(
     )
     importance = decision.importance
     if importance is None:  # the trace shows the paper's metric for policies that have none of their own
-        importance = combined(decision.plan.amount, observation.dissimilarity)
+        importance = observation.importance("combined", decision.plan)
     return after, RoundRecord(observation, used_labels, decision, importance, gain, transmission, after.queue_j)
 
 

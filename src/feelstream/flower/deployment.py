@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class Settings:
     bind_names: bool = False
     give_up_after: int | None = 5
     max_examples: float | None = None
+    max_priority: float = 1.0
     measured: tuple[str, ...] = MEASURED
 
 
@@ -241,7 +242,11 @@ class Deployment:
         name = device_name(content)
         if name != self.directory.names[device]:
             raise ReportError(f"it calls itself '{name[:40]}'")
-        return content, self.scheduler.bounds.read(content)
+        report = self.scheduler.bounds.read(content)
+        priority = self.directory.rules.priority(name)  # the operator's word counts before the node's
+        if priority is None and report.priority is not None:
+            priority = min(report.priority, self.settings.max_priority)
+        return content, replace(report, priority=priority)
 
     def _used_round(self, device: int | None) -> int:
         return 0 if device is None else int(self.scheduler.used_round[device])

@@ -55,6 +55,7 @@ class Device:
         meter: meters.Meter | Literal["auto"] | None = "auto",
         set_f_hz: meters.SetFrequency | Literal["auto"] | None = "auto",
         epsilon: float | None = None,
+        priority: float | None = None,
     ) -> None:
         """held: label counts of the samples held now, (m,); or labels: the label of each. The rest has a default:
 
@@ -67,6 +68,7 @@ class Device:
         set_f_hz: applies the frequency that the policy chose for this round (lyapunov_joint) while the device trains:
             a context manager; "auto": the kernel's cpufreq where that may be written, else nothing.
         epsilon: tell label counts with Laplace noise, ε-differentially private per sample over the whole run.
+        priority: factor on the importance of its data; else node-config `priority`. The server may limit it.
         """
         server = message.content.metric_records.get(SERVER) if message.has_content() else None
         if server is None:
@@ -91,6 +93,8 @@ class Device:
         reading = f_hz or meters.cpu_frequency_hz() or high
         self.f_hz = float(np.clip(reading, low, high))
         self.beta = float(beta or context.node_config.get("beta", 0) or np.sqrt(np.prod(self._server["gain-range"])))
+        stated = context.node_config.get("priority") if priority is None else priority
+        self.priority = None if stated is None else float(stated)
         self._meter = meters.best(context.node_config.get("power-w")) if meter == "auto" else meter
         chosen = self._server.get("chosen-f-hz")
         self.chosen_f_hz = None if chosen is None else float(chosen)
@@ -113,7 +117,8 @@ class Device:
         """What the server is told; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
         measured: dict[str, Any] = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
         fresh = None if self.fresh_labels is None else self.fresh_labels.astype(np.int32)
-        return DeviceReport(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **measured)
+        known = {"priority": self.priority, **measured}
+        return DeviceReport(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **known)
 
     def answer(
         self, arrays: ArrayRecord | None = None, metrics: MetricRecord | None = None, **after_training: Any

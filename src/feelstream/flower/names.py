@@ -4,6 +4,7 @@
     names=["north", "south"]            exactly these
     names="sensor-*"                    whoever's name fits the pattern, in the order of joining, up to K devices
     names={"north": 1234, "south": 0}   these, "north" only for the node that is registered as 1234
+    names={"north": {"node": 1234, "priority": 2}}    the same, and the importance of its data counts twice
     names=Path("devices.toml")          the same table in a file, which is read again when it changes
 
 With Flower's node authentication a node id belongs to one public key (`flwr supernode register` prints it), so a name
@@ -19,15 +20,18 @@ from pathlib import Path
 from typing import Any
 
 from feelstream.errors import FeelstreamError
+from feelstream.flower.report import PRIORITIES
 
-Names = Sequence[str] | Mapping[str, int] | Path | str | None
+Names = Sequence[str] | Mapping[str, int | Mapping[str, float]] | Path | str | None
 
 
 class NameRules:
     """The names that may join, up to so many devices."""
 
     def __init__(self, names: Names, devices: int) -> None:
-        self.devices, self.pattern, self.file, self.owners = devices, None, None, {}
+        self.devices, self.pattern, self.file = devices, None, None
+        self.owners: dict[str, int] = {}
+        self.priorities: dict[str, float] = {}
         self.listed: list[str] = []
         self._changed_ns = 0
         if isinstance(names, Path):
@@ -66,14 +70,34 @@ class NameRules:
         """The only node that may use the name; None: any."""
         return self.owners.get(name)
 
+    def priority(self, name: str) -> float | None:
+        """What the table says of the device's priority; None: nothing."""
+        return self.priorities.get(name)
+
     def _take(self, table: Mapping[str, Any], where: str) -> None:
-        for name, node in table.items():
-            if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < 2**64:
-                raise FeelstreamError(f"{where}: '{name}' must be given a node id, or 0 for any node, not {node!r:.40}")
+        entries = {name: _entry(name, given, where) for name, given in table.items()}
         if len(table) > self.devices:
             raise FeelstreamError(f"{where} lists {len(table)} names, and system.devices = {self.devices}")
         missing = next((name for name in self.listed if name not in table), None)
         if missing is not None:
             raise FeelstreamError(f"{where} no longer lists '{missing}', and a run keeps its devices")
         self.listed += [name for name in table if name not in self.listed]
-        self.owners = {name: node for name, node in table.items() if node}
+        self.owners = {name: entry["node"] for name, entry in entries.items() if entry["node"]}
+        self.priorities = {name: float(entry["priority"]) for name, entry in entries.items() if "priority" in entry}
+
+
+def _entry(name: str, given: Any, where: str) -> dict[str, Any]:
+    """What a table says of one device, checked: its node id, and what more is stated."""
+    entry = {"node": 0, **given} if isinstance(given, Mapping) else {"node": given}
+    stranger = next((key for key in entry if key not in ("node", "priority")), None)
+    if stranger is not None:
+        raise FeelstreamError(f"{where}: '{name}' may state node and priority, not {stranger!r:.40}")
+    node, priority = entry["node"], entry.get("priority", 1.0)
+    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < 2**64:
+        raise FeelstreamError(f"{where}: '{name}' must be given a node id, or 0 for any node, not {node!r:.40}")
+    low, high = PRIORITIES
+    if isinstance(priority, bool) or not isinstance(priority, int | float) or not low <= priority <= high:
+        raise FeelstreamError(
+            f"{where}: the priority of '{name}' must be above 0 and at most {high:g}, not {priority!r:.40}"
+        )
+    return entry

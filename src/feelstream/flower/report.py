@@ -25,6 +25,7 @@ QUERY = "query.feelstream"  # the message type; a ClientApp answers it with @app
 MOST_SAMPLES = 2**31 - 1  # label counts are kept in 32 bits
 MOST_JOULES = 1e6  # no device spends a megajoule on one round
 MOST_FADING = 1e3  # times the best mean gain; under Rayleigh fading the chance of that is exp(−1000)
+PRIORITIES = (1e-9, 1000.0)  # as in a scenario
 MOST_LOSSES = 1_000_000  # of the samples that a device draws in one round
 
 Counts = NDArray[np.int32]
@@ -54,6 +55,7 @@ class DeviceReport:
     t_tr_s: float | None = None
     e_tr_j: float | None = None
     losses: NDArray[np.float32] | None = None  # training losses of the drawn samples, in order
+    priority: float | None = None  # factor on the importance of its data, as the node states it
 
     def to_record(self, name: str) -> ConfigRecord:
         """The report of the device `name` as it travels."""
@@ -144,6 +146,7 @@ class Bounds:
             t_tr_s=_number(record, "t_tr_s", (0.0, np.finfo(float).max)),
             e_tr_j=_number(record, "e_tr_j", (0.0, MOST_JOULES)),
             losses=_losses(record),
+            priority=_number(record, "priority", PRIORITIES),
         )
 
     def completed(

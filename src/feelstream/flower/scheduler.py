@@ -24,6 +24,7 @@ from feelstream.arrays import Ids
 from feelstream.errors import ScenarioError
 from feelstream.flower.report import MEASURED, Bounds, DeviceReport
 from feelstream.model.admission import Transmission
+from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation
 from feelstream.scenario import Scenario
@@ -65,6 +66,7 @@ class Scheduler:
         # Until a device has reported it is never scheduled; these only have to be possible values.
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
+        self.stated_priority = np.ones(devices)  # comes on top of the scenario's
         self._excluded = np.zeros(devices, bool)
         self._open: tuple[Observation, Decision, NDArray[np.int32]] | None = None
 
@@ -99,6 +101,7 @@ class Scheduler:
         self.report_round[device] = self.round
         self.stored_labels[device], self.fresh_labels[device] = report.stored_labels, report.fresh_labels
         self.f_hz[device], self.beta[device] = report.f_hz, report.beta
+        self.stated_priority[device] = 1.0 if report.priority is None else report.priority
 
     def exclude(self, device: int, reason: str) -> None:
         """Keep a device out of this round's schedule, and say why."""
@@ -109,7 +112,7 @@ class Scheduler:
         """Whom to train this round; connected: (K,) who can be reached."""
         stored = self.stored_labels.sum(axis=1, dtype=np.int64)
         observation = Observation(
-            system=self.system,
+            system=self._system_now(),
             round=self.round,
             f_hz=self.f_hz.copy(),
             beta=self.beta.copy(),
@@ -124,6 +127,11 @@ class Scheduler:
         decision = decide(self.policy, self.server, observation, self.seed)
         self._open = observation, decision, self.report_age
         return decision.schedule
+
+    def _system_now(self) -> System:
+        if (self.stated_priority == 1.0).all():
+            return self.system
+        return replace(self.system, priority=self.system.device_priority * self.stated_priority)
 
     @property
     def open(self) -> bool:
@@ -176,7 +184,7 @@ class Scheduler:
             self.accept(device, report)
         self._use(schedule[transmission.sent])
         self._open = None
-        return replace(record, more={"report_age": report_age, **measured})
+        return replace(record, more={"report_age": report_age, "priority": np.array(observation.priority), **measured})
 
     def _measured(
         self, schedule: Ids, modelled: Transmission, replies: Mapping[int, DeviceReport]
@@ -223,6 +231,7 @@ class Scheduler:
 
     _SAVED = (
         "round", "used_round", "used_labels", "report_round", "stored_labels", "fresh_labels", "f_hz", "beta",
+        "stated_priority",
     )  # fmt: skip
 
     def snapshot(self) -> dict[str, NDArray]:

@@ -57,6 +57,7 @@ class Scheduled(Strategy):
         names: Names = None,
         bind_names: bool = False,
         max_examples: float | None = None,
+        max_priority: float = 1.0,
         give_up_after: int | None = 5,
         min_available_nodes: int = 1,
         wait_s: float = 120.0,
@@ -81,6 +82,7 @@ class Scheduled(Strategy):
         names: the devices' names, a pattern for them, or a file (names.py); default "0", "1", …: the partition-ids.
         bind_names: the first node that uses a name keeps it for the run.
         max_examples: the most samples any device may claim for its weight.
+        max_priority: the most that a node may state as its own priority; by default it can only lower it.
         give_up_after: rounds in a row without any training after which the run ends with an error; None: never.
         min_available_nodes, wait_s: begin when so many nodes are connected, or after so many seconds; the very first
             reports may take as long, since clients may have to start first.
@@ -102,6 +104,7 @@ class Scheduled(Strategy):
             bind_names=bind_names,
             give_up_after=give_up_after,
             max_examples=max_examples,
+            max_priority=max_priority,
             measured=tuple(
                 name for name in MEASURED if {"t": clock, "e": energy}[name[0]] == "measured"
             ),

@@ -35,11 +35,17 @@ class System:
     eligible: Literal["any", "with_data"] = "any"
     empty_used: Literal["zero", "vector"] = "zero"
     empty_fresh: Literal["zero", "vector"] = "zero"
+    priority: float | Reals = 1.0  # factor on a device's importance, one for all or (K,)
 
     @cached_property
     def device_cycles(self) -> Reals:
         """(K,) c of each device."""
         return np.broadcast_to(np.asarray(self.cycles, float), self.devices)
+
+    @cached_property
+    def device_priority(self) -> Reals:
+        """(K,) priority of each device."""
+        return np.broadcast_to(np.asarray(self.priority, float), self.devices)
 
     def surrogate_time_s(self, n: int) -> float:
         """T~(n): the planned transmission time when n devices share the band."""

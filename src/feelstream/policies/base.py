@@ -78,6 +78,17 @@ class Observation:
         amount = importance.amount(self.fresh, feasible)
         return RoundPlan(n, transmit_time_s, read_only(feasible), read_only(energy_j), read_only(amount))
 
+    @property
+    def priority(self) -> Reals:
+        """(K,) factor on the importance of each device; 1 unless the scenario, or a deployment, says otherwise."""
+        return self.system.device_priority
+
+    def importance(self, metric: str, plan: RoundPlan) -> Reals:
+        """(K,) I_k by a metric's name, times the priority of the device."""
+        found = importance.importance_of(metric, plan.amount, self.dissimilarity)
+        everyone_alike = isinstance(self.system.priority, float) and self.system.priority == 1.0
+        return found if everyone_alike else self.priority * found
+
     @cached_property
     def compute_time_s(self) -> Reals:
         return read_only(physics.compute_time_s(self.system.device_cycles, self.f_hz))

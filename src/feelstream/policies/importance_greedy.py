@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from feelstream.model.importance import MetricName, importance_of
+from feelstream.model.importance import MetricName
 from feelstream.policies.base import Decision, Observation, Policy, State, lowest
 
 
@@ -27,5 +27,5 @@ class ImportanceGreedy(Policy):
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
-        importance = importance_of(self.metric, plan.amount, observation.dissimilarity)
+        importance = observation.importance(self.metric, plan)
         return Decision(lowest(-importance, plan.feasible, self.size, rng), plan, importance, -importance)

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Reals
-from feelstream.model.importance import MetricName, importance_of
+from feelstream.model.importance import MetricName
 from feelstream.model.system import System
 from feelstream.policies.backlog import Weight, backlog_j, first_backlog_j, next_backlog_j, weight_j2
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State, lowest
@@ -44,7 +44,7 @@ class Lyapunov(Policy):
 
     def score(self, observation: Observation, plan: RoundPlan, state: State | None = None) -> tuple[Reals, Reals]:
         """(importance, score) of every device when plan.n devices share the band; the state matters to auto only."""
-        importance = importance_of(self.metric, plan.amount, observation.dissimilarity)
+        importance = observation.importance(self.metric, plan)
         queue_j, V = observation.queue_j, self.V
         if V == "auto":
             queue_j = queue_j + backlog_j(state or {}, observation.system, self.size)

@@ -24,7 +24,7 @@ from pydantic import Field
 from feelstream.arrays import Ids, Reals
 from feelstream.errors import ScenarioError
 from feelstream.model.admission import Transmission
-from feelstream.model.importance import MetricName, importance_of
+from feelstream.model.importance import MetricName
 from feelstream.model.system import System
 from feelstream.plugins import Positive
 from feelstream.policies.base import Decision, Observation, Policy, State
@@ -75,7 +75,7 @@ class LyapunovJoint(Policy):
         order = rng.permutation(len(observation.beta))  # equals by lot
         for n in range(self.size + 1) if self.cardinality == "free" else [self.size]:
             plan = observation.plan(n)
-            importance = importance_of(self.metric, plan.amount, observation.dissimilarity)
+            importance = observation.importance(self.metric, plan)
             devices = self.planned_devices(observation, max(n, 1))
             candidates = plan.feasible & (devices.share_min <= 1 / max(n, 1))
             if self.cardinality == "free" and np.count_nonzero(candidates) < n:

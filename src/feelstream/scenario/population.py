@@ -18,6 +18,7 @@ from feelstream.plugins import NonNegative, Positive, Settings
 
 Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
+Priority = Annotated[float, Field(strict=True, gt=0, le=1000)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Population:
     gain_low_db: Reals
     gain_high_db: Reals
     arrivals: Reals  # share of the arriving samples that the device collects
+    priority: Reals  # factor on the importance of its data
 
 
 class DeviceClass(Settings):
@@ -48,6 +50,7 @@ class DeviceClass(Settings):
         default=None, description="range of the mean gain, dB; default: radio.gain_db"
     )
     arrivals: Share = Field(default=1.0, description="share of the arriving samples that it collects; above 0 to 1")
+    priority: Priority = Field(default=1.0, description="factor on the importance of its data; above 0 to 1000")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -64,12 +67,12 @@ class DevicesSettings(Settings):
     classes: tuple[DeviceClass, ...] = Field(
         default=(),
         description="classes of devices, each a table with share and any of cycles, energy_budget_j, frequency_hz, "
-        "gain_db, arrivals; devices are numbered class by class",
+        "gain_db, arrivals, priority; devices are numbered class by class",
     )
     table: str = Field(
         default="",
         description="a .csv or .parquet file with the column device and any of cycles, energy_budget_j, "
-        "frequency_low_hz, frequency_high_hz, gain_low_db, gain_high_db, arrivals; applied after the classes",
+        "frequency_low_hz, frequency_high_hz, gain_low_db, gain_high_db, arrivals, priority; applied after the classes",
     )
 
     @model_validator(mode="after")
@@ -111,6 +114,7 @@ def _by_class(classes: tuple[DeviceClass, ...], alike: Population) -> Population
         gain_low_db=column(alike.gain_low_db, end("gain_db", 0)),
         gain_high_db=column(alike.gain_high_db, end("gain_db", 1)),
         arrivals=column(alike.arrivals, [each.arrivals for each in classes]),
+        priority=column(alike.priority, [each.priority for each in classes]),
     )
 
 
@@ -123,6 +127,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "gain_low_db": (-1000, 1000),
     "gain_high_db": (-1000, 1000),
     "arrivals": (1e-9, 1.0),
+    "priority": (1e-9, 1000.0),
 }
 
 

@@ -339,6 +339,7 @@ class Scenario(Settings):
                 gain_low_db=everyone(self.radio.gain_db[0]),
                 gain_high_db=everyone(self.radio.gain_db[1]),
                 arrivals=everyone(1.0),
+                priority=everyone(1.0),
             )
         )
 
@@ -371,6 +372,7 @@ class Scenario(Settings):
             eligible=self.data.eligible,
             empty_used=self.data.empty_used,
             empty_fresh=self.data.empty_fresh,
+            priority=float(people.priority[0]) if (people.priority == people.priority[0]).all() else people.priority,
         )
 
     def as_dict(self) -> dict[str, Any]:

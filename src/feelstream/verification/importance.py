@@ -41,7 +41,7 @@ def check_importance(found: Findings, s: Settings, block: Block) -> Importance:
     feasible = block["feasible"]
     amount = amounts(block["fresh"], feasible)
     dissimilarity, fixed = dissimilarities(s, block.rounds, block["used_labels"], block["fresh_labels"])
-    importance = importance_at(s, amount, dissimilarity, fixed, feasible)
+    importance = importance_at(s, block, amount, dissimilarity, fixed, feasible)
     if s.metric == "own":
         given = np.where(feasible, block["importance"], 0.0)
         importance = Importance(feasible, given, np.abs(given))
@@ -50,7 +50,7 @@ def check_importance(found: Findings, s: Settings, block: Block) -> Importance:
         "dissimilarity": "dissimilarity = ‖x−y‖²/(‖x‖²+‖y‖²) of centred label counts, with the rules for empty sets",
         "importance": "importance is stored for every feasible device"
         if s.metric == "own"
-        else f"importance by the metric {s.metric}",
+        else f"importance by the metric {s.metric}, times the device's priority",
     }
     recomputed = {"amount": amount, "dissimilarity": dissimilarity, "importance": importance.importance}
     scales = {"amount": 0.0, "dissimilarity": np.where(fixed, 0.0, 1.0), "importance": importance.scale}
@@ -70,14 +70,17 @@ def check_importance(found: Findings, s: Settings, block: Block) -> Importance:
     return importance
 
 
-def importance_at(s: Settings, amount: Array, dissimilarity: Array, fixed: Array, feasible: Array) -> Importance:
-    """I = amount + dissimilarity, or one of them, by the metric."""
+def importance_at(
+    s: Settings, block: Block, amount: Array, dissimilarity: Array, fixed: Array, feasible: Array
+) -> Importance:
+    """I = amount + dissimilarity, or one of them, by the metric; times the device's priority."""
     zero = np.zeros_like(amount)
     by_amount = amount if s.metric in ("combined", "amount") else zero
     by_kind = dissimilarity if s.metric in ("combined", "dissimilarity") else zero
     # Nearly equal label proportions cancel, so what no edge rule fixes is known only to a rounding error of 1.
     kind_scale = np.where(fixed, 0.0, 1.0) if s.metric in ("combined", "dissimilarity") else zero
-    return Importance(feasible, by_amount + by_kind, by_amount + kind_scale)
+    priority = block["priority"]
+    return Importance(feasible, priority * (by_amount + by_kind), priority * (by_amount + kind_scale))
 
 
 def check_null_outside(found: Findings, stage: Stage, block: Block, name: str) -> None:

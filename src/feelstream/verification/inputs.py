@@ -82,6 +82,9 @@ def _check_rows(found: Findings, s: Settings, block: Block) -> None:
 
 
 def _check_radio_and_cpu(found: Findings, s: Settings, block: Block) -> None:
+    if s.deployed:  # elsewhere it is not stored
+        value, rule = block["priority"], "a priority is greater than 0"
+        found.flag(IN, "priority", block.rounds, ~(value > 0), value, np.array("above 0"), rule)
     for name, column, (low, high) in (
         ("frequency_hz", "f_hz", s.frequency_hz),
         ("gain_db", "beta", s.gain),

@@ -137,7 +137,7 @@ def _other_sizes(s: Settings, block: Block, planned: Array, beat: Array, slack: 
         rows = np.flatnonzero((planned != n) & ~unsure.any(axis=1) & (candidates.sum(axis=1) >= n))
         if rows.size == 0:
             continue
-        importance = importance_at(s, amounts(block["fresh"], feasible), dissimilarity, fixed, feasible)
+        importance = importance_at(s, block, amounts(block["fresh"], feasible), dissimilarity, fixed, feasible)
         worth = (s.V or 0.0) * importance.importance
         own = Sets(radio, worth, candidates, np.full(len(planned), n), True).rows(rows)
         first = own.lowest(alone_j(own.radio) - own.worth)

@@ -88,7 +88,7 @@ def _check_free_size(
     least, least_scale, least_n = (np.zeros_like(planned_total) for _ in range(3))
     for n in range(1, (s.size or 0) + 1):
         feasible, unsure = feasible_at(s, block, n)
-        importance = importance_at(s, amounts(block["fresh"], feasible), dissimilarity, fixed, feasible)
+        importance = importance_at(s, block, amounts(block["fresh"], feasible), dissimilarity, fixed, feasible)
         score, scale = scores_at(s, block, n, importance)
         total, total_scale = _total(score, scale, _lowest(score, np.array(n), feasible))
         # A set whose members rounding decides proves nothing against the stored choice.

@@ -20,6 +20,7 @@ COLUMNS: dict[str, tuple[str, int | None]] = {
     "frequency_high_hz": ("frequency_hz", 1),
     "gain_low_db": ("gain_db", 0),
     "gain_high_db": ("gain_db", 1),
+    "priority": ("priority", None),
 }
 
 

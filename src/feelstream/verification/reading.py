@@ -31,6 +31,7 @@ DEVICE_COLUMNS = {
 # Only a deployment stores these; in a simulation everyone is known, without measurement.
 MEASURED = ("t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
 DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name in MEASURED}}
+PRIORITY = "priority"  # stored by a deployment, where devices may state one; elsewhere it is the scenario's
 BATTERY_COLUMNS = {"battery_j": REAL, "harvest_j": REAL}  # only where devices harvest energy
 MAY_BE_MISSING = {"accuracy", "loss", "amount", "dissimilarity", "importance", "score"}
 
@@ -74,6 +75,7 @@ def read_blocks(directory: Path, settings: Settings, phases: Iterable[int] = (1,
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
     columns |= BATTERY_COLUMNS if settings.around.capacity_j is not None else {}
+    columns |= {PRIORITY: REAL} if settings.deployed and _has(path, PRIORITY) else {}
     _check_shape(path, columns, settings.T * K, f"{settings.T} rounds of {K} devices")
     step = max(1, BLOCK_ROWS // K)
     last: dict[str, Array] | None = None
@@ -85,6 +87,7 @@ def read_blocks(directory: Path, settings: Settings, phases: Iterable[int] = (1,
         if not settings.deployed:
             values["report_age"] = np.zeros((R, K), int)
             values |= {f"{name}_measured": np.zeros((R, K), bool) for name in MEASURED}
+        values.setdefault(PRIORITY, np.broadcast_to(settings.priority, (R, K)))
         if last is None:
             last = {name: np.zeros_like(column[0]) for name, column in values.items()}
             last["beta"] = values["beta"][0]
@@ -94,6 +97,13 @@ def read_blocks(directory: Path, settings: Settings, phases: Iterable[int] = (1,
             raise RunError(f"{path}: the label lists do not all have one length.")
         yield Block(np.arange(start + 1, start + R + 1), values, nulls, last)
         last = {name: column[-1] for name, column in values.items()}
+
+
+def _has(path: Path, column: str) -> bool:
+    try:
+        return column in pl.scan_parquet(path, glob=False).collect_schema()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return False  # what is wrong with the file is said where it is read
 
 
 def _check_shape(path: Path, columns: dict[str, str], rows: int, meaning: str) -> None:

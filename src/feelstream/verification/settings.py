@@ -73,6 +73,7 @@ class Settings:
     eval_every: int
     trace_level: str
     deployed: bool  # real devices: what is not heard of them is not known
+    priority: Array  # [K], factor on importance, as the scenario gives it
     around: Around = PAPERS_WORLD
     changes: tuple[Change, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
@@ -181,6 +182,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         "frequency_high_hz": np.full(K, high_hz),
         "gain_low_db": np.full(K, low_db),
         "gain_high_db": np.full(K, high_db),
+        "priority": np.ones(K),
     }
     people = resolved(scenario.plain("devices"), usual)
     world = scenario.plain("world")
@@ -231,6 +233,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
+        priority=people["priority"],
         around=around(world),
     )
 

@@ -22,6 +22,7 @@ class RunningTotals:
         self.queue_end_j = np.zeros(K)
         self.last_j = 0.0  # of all devices in the last round
         self.beta = np.ones(K)  # the best mean gain so far
+        self.priority_max = np.zeros(K)
         self.begun = False
 
     def add(self, block: Block) -> None:
@@ -33,6 +34,7 @@ class RunningTotals:
         grown = longest > self.queue_max_j
         self.queue_max_round = np.where(grown, block.rounds[queue.argmax(axis=0)], self.queue_max_round)
         self.queue_max_j = np.maximum(self.queue_max_j, longest)
+        self.priority_max = np.maximum(self.priority_max, block["priority"].max(axis=0))
         best = block["beta"].max(axis=0)
         self.beta = np.maximum(self.beta, best) if self.begun else best
         self.queue_end_j, self.begun = queue[-1], True
@@ -89,16 +91,16 @@ def least_planned_energy_j(s: Settings, beta: Array) -> Array:
 def _check_queue_bound(
     found: Findings, s: Settings, run: RunningTotals, V: float, least_j: Array, budget_j: Array
 ) -> None:
-    """Q_k ≤ V·I_max/E~_min + max(E_max − E^avg, 0) with I_max = K + 2.
+    """Q_k ≤ V·I_max/E~_min + max(E_max − E^avg, 0) with I_max = (K + 2)·priority.
 
     A device is scheduled only while Q·E~ < V·I ≤ V·I_max, and then its queue grows by at most E_max − E^avg.
     V is the largest and E^avg [K] the least that was ever in force.
     E_max is the device's greatest energy in this run, which the argument above permits on every path.
     """
-    bound = V * (s.K + 2) / least_j + np.maximum(run.energy_max_j - budget_j, 0.0)
+    bound = V * (s.K + 2) * run.priority_max / least_j + np.maximum(run.energy_max_j - budget_j, 0.0)
     for k in np.flatnonzero(~(run.queue_max_j <= bound * (1 + RELATIVE))):
         over = np.arange(s.K) == k
-        rule = "under cap, a queue is at most V·(K+2)/E~_min + max(E_max − budget, 0)"
+        rule = "under cap, a queue is at most V·(K+2)·priority/E~_min + max(E_max − budget, 0)"
         when = run.queue_max_round[k : k + 1]
         found.flag(Stage.WHOLE_RUN, "queue_next_j", when, over[None], run.queue_max_j, bound, rule)
     found.counts[Stage.WHOLE_RUN] += s.K

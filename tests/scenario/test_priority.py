@@ -1,0 +1,72 @@
+"""Priorities: the importance of a device's data counts as many times, and 1 changes nothing at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import small
+
+import feelstream as fs
+from feelstream.errors import ScenarioError
+
+PRIORITIES = "devices.classes=[{share=0.5, priority=0.5}, {share=0.5, priority=4.0}]"
+EVERYONE = np.repeat([0.5, 4.0], 3)
+POLICIES = [
+    ["policy.name=lyapunov", "policy.V=inf"],
+    ["policy.name=lyapunov", "policy.cardinality=cap"],
+    ["policy.name=lyapunov", "policy.cardinality=free", "policy.V=0.001"],
+    ["policy.name=lyapunov", "policy.V=auto"],
+    ["policy.name=lyapunov_joint"],
+    ["policy.name=importance_greedy", "policy.metric=dissimilarity"],
+    ["policy.name=random"],
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: " ".join(policy))
+def test_importance_counts_so_many_times_and_verify_knows(policy: list[str], tmp_path: Path) -> None:
+    run = fs.simulate(small(PRIORITIES, *policy, "system.rounds=12", "data.arrivals.kind=poisson"), 2)
+    assert run.devices is not None
+    found = run.devices.filter("feasible")
+    amount = 0 if "policy.metric=dissimilarity" in policy else found["amount"]
+    metric = found["dissimilarity"] + amount
+    assert found["importance"].to_numpy() == pytest.approx(EVERYONE[found["device"]] * metric.to_numpy())
+    assert fs.verify(run.save(tmp_path / "run")).ok
+
+
+def test_who_comes_first_is_chosen_more_often() -> None:
+    changes = ["policy.name=lyapunov", "policy.V=inf", "system.rounds=30", "data.arrivals.kind=poisson"]
+    run = fs.simulate(small(PRIORITIES, *changes, "cpu.frequency_hz=[1e9, 1.2e9]"), 3)
+    assert run.devices is not None
+    times = run.devices.group_by("device", maintain_order=True).agg(pl.col("scheduled").sum())["scheduled"].to_numpy()
+    assert times[3:].min() > times[:3].max()
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: " ".join(policy))
+def test_a_priority_of_1_changes_no_byte(policy: list[str]) -> None:
+    changes = [*policy, "system.rounds=8", "data.arrivals.kind=poisson"]
+    with_it = fs.simulate(small("devices.classes=[{share=1.0, priority=1.0}]", *changes), 1)
+    without = fs.simulate(small(*changes), 1)
+    assert with_it.devices is not None
+    assert without.devices is not None
+    assert with_it.devices.equals(without.devices, null_equal=True)
+    assert with_it.rounds.equals(without.rounds, null_equal=True)
+
+
+def test_a_table_may_state_it_and_verify_reads_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "devices.csv"
+    path.write_text("device,priority\n" + "\n".join(f"{k},{k + 1}" for k in range(6)))
+    scenario = small(f"devices.table={path}", "data.arrivals.kind=poisson")
+    assert np.asarray(scenario.known_system(3).priority).tolist() == [1, 2, 3, 4, 5, 6]
+    run = fs.simulate(scenario, 0).save(tmp_path / "run")
+    assert fs.verify(run).ok
+    path.write_text(path.read_text().replace("5,6", "5,7"))
+    assert not fs.verify(run).ok
+
+
+@pytest.mark.parametrize("value", ["0.0", "-1.0", "1001.0", "nan", "'high'"])
+def test_only_positive_numbers_are_priorities(value: str) -> None:
+    with pytest.raises(ScenarioError, match="priority"):
+        small(f"devices.classes=[{{share=1.0, priority={value}}}]")
