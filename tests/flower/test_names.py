@@ -77,6 +77,9 @@ def test_the_first_node_may_keep_a_name_for_the_run() -> None:
     [
         ({"north": -1, "south": 0}, "must be given a node id"),
         ({"north": True, "south": 0}, "must be given a node id"),
+        ({"north": {"node": -1}, "south": 0}, "must be given a node id"),
+        ({"north": {"priority": 0}, "south": 0}, "must be above 0 and at most 1000"),
+        ({"north": {"rank": 1}, "south": 0}, "may state node and priority, not 'rank'"),
         ({"a": 1, "b": 2, "c": 3}, "lists 3 names"),
         ({"a": 1}, "must list system.devices = 2 names"),
         (["a", "a"], "all be different"),

@@ -46,6 +46,8 @@ def change(run: Path, round: int, device: int, **values: Any) -> None:
         (2, PLAIN, {"available": False}, "feasible"),
         (2, PLAIN, {"beta": 1.25}, "beta"),
         (2, PLAIN, {"gain": 0.0}, "gain"),
+        (1, PLAIN, {"priority": 2.0}, "importance"),
+        (2, PLAIN, {"priority": -1.0}, "priority"),
         (2, PLAIN, {"e_cmp_j": 0.125}, "e_cmp_j"),
         (2, METERED, {"t_cmp_s_measured": False}, "t_cmp_s"),
         (2, METERED, {"e_cmp_j_measured": False}, "e_cmp_j"),

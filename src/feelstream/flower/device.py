@@ -94,7 +94,9 @@ class Device:
         self.f_hz = float(np.clip(reading, low, high))
         self.beta = float(beta or context.node_config.get("beta", 0) or np.sqrt(np.prod(self._server["gain-range"])))
         stated = context.node_config.get("priority") if priority is None else priority
-        self.priority = None if stated is None else float(stated)
+        if isinstance(stated, bool) or not isinstance(stated, int | float | None):
+            raise DeviceError(f"priority must be a number, not {stated!r:.40}")
+        self.priority = stated
         self._meter = meters.best(context.node_config.get("power-w")) if meter == "auto" else meter
         chosen = self._server.get("chosen-f-hz")
         self.chosen_f_hz = None if chosen is None else float(chosen)
