@@ -37,17 +37,19 @@ def strategies(nodes: int, trained: int) -> dict[str, Strategy]:
 
 @server_app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Rounds in turn, so that whatever else the machine does falls on both alike."""
+    """Rounds in turn, and in either order in turn, so that whatever else the machine does falls on both alike."""
     config, arrays = context.run_config, ArrayRecord({"w": Array(np.zeros(21840, np.float32))})
     chosen = strategies(int(config["nodes"]), int(config["trained"]))
     seconds: dict[str, list[dict[str, float]]] = {name: [] for name in chosen}
     while len(list(grid.get_node_ids())) < int(config["nodes"]):
         time.sleep(0.5)
+    trained = int(config["trained"])
     for round in range(1, int(config["rounds"]) + 2):
-        for name, strategy in chosen.items():
-            start = time.perf_counter()
+        for name, strategy in list(chosen.items())[:: 1 if round % 2 else -1]:
+            start, cpu = time.perf_counter(), time.process_time()
             messages = list(strategy.configure_train(round, arrays, ConfigRecord(), grid))
             ready = time.perf_counter()
+            assert len(messages) == trained, f"{name} trains {len(messages)} nodes in round {round}, not {trained}"
             # Each waits for replies in its own way: FedAvg as Strategy.start does, ours as its own start does.
             if name == "fedavg":
                 replies = list(grid.send_and_receive(messages, timeout=PATIENCE_S))
@@ -57,7 +59,9 @@ def main(grid: Grid, context: Context) -> None:
             averaged, _ = strategy.aggregate_train(round, replies)
             done = time.perf_counter()
             assert averaged is not None, f"{name}: nobody replied in round {round}"
-            seconds[name].append({"round": done - start, "before": ready - start, "after": done - back})
+            assert len(replies) == trained, f"{name}: {len(replies)} of {trained} replied in round {round}"
+            own = {"before": ready - start, "after": done - back, "cpu": time.process_time() - cpu}
+            seconds[name].append({"round": done - start, **own})
     Path(str(config["out"])).write_text(json.dumps(seconds))
 
 

@@ -246,7 +246,7 @@ class Deployment:
         priority = self.directory.rules.priority(name)  # the operator's word counts before the node's
         if priority is None and report.priority is not None:
             priority = min(report.priority, self.settings.max_priority)
-        return content, replace(report, priority=priority)
+        return content, report if priority == report.priority else replace(report, priority=priority)
 
     def _used_round(self, device: int | None) -> int:
         return 0 if device is None else int(self.scheduler.used_round[device])

@@ -32,7 +32,7 @@ class NameRules:
         self.devices, self.pattern, self.file = devices, None, None
         self.owners: dict[str, int] = {}
         self.priorities: dict[str, float] = {}
-        self.listed: list[str] = []
+        self._places: dict[str, None] = {}  # the listed names, in order; found at once among 100,000
         self._changed_ns = 0
         if isinstance(names, Path):
             self.file = names
@@ -42,12 +42,18 @@ class NameRules:
         elif isinstance(names, Mapping):
             self._take(names, "names")
         else:
-            self.listed = [str(number) for number in range(devices)] if names is None else list(names)
-            if len(set(self.listed)) != len(self.listed):
+            given = [str(number) for number in range(devices)] if names is None else list(names)
+            self._places = dict.fromkeys(given)
+            if len(self._places) != len(given):
                 raise FeelstreamError("device names must all be different")
         # A list is complete from the start; a table in a file, or a pattern, may be filled later.
-        if self.pattern is None and self.file is None and len(self.listed) != devices:
-            raise FeelstreamError(f"names must list system.devices = {devices} names, not {len(self.listed)}")
+        if self.pattern is None and self.file is None and len(self._places) != devices:
+            raise FeelstreamError(f"names must list system.devices = {devices} names, not {len(self._places)}")
+
+    @property
+    def listed(self) -> list[str]:
+        """The names that were given one by one, in order."""
+        return list(self._places)
 
     def refresh(self) -> None:
         """Read the file again if it has changed; names may be added to it, and none is taken away."""
@@ -64,7 +70,7 @@ class NameRules:
         self._changed_ns = changed_ns
 
     def admits(self, name: str) -> bool:
-        return name in self.listed if self.pattern is None else fnmatchcase(name, self.pattern)
+        return name in self._places if self.pattern is None else fnmatchcase(name, self.pattern)
 
     def owner(self, name: str) -> int | None:
         """The only node that may use the name; None: any."""
@@ -78,10 +84,10 @@ class NameRules:
         entries = {name: _entry(name, given, where) for name, given in table.items()}
         if len(table) > self.devices:
             raise FeelstreamError(f"{where} lists {len(table)} names, and system.devices = {self.devices}")
-        missing = next((name for name in self.listed if name not in table), None)
+        missing = next((name for name in self._places if name not in table), None)
         if missing is not None:
             raise FeelstreamError(f"{where} no longer lists '{missing}', and a run keeps its devices")
-        self.listed += [name for name in table if name not in self.listed]
+        self._places |= dict.fromkeys(table)
         self.owners = {name: entry["node"] for name, entry in entries.items() if entry["node"]}
         self.priorities = {name: float(entry["priority"]) for name, entry in entries.items() if "priority" in entry}
 

@@ -80,7 +80,7 @@ FIELDS = {_wire(field.name) for field in fields(DeviceReport)} | {"name"}
 
 def device_name(content: RecordDict) -> str:
     """Who sent a message; ReportError if it does not say."""
-    name = fields_of(content).get("name")
+    name = _record(content).get("name")
     if not isinstance(name, str) or not name:
         raise ReportError("its report carries no device name")
     return name
@@ -88,10 +88,14 @@ def device_name(content: RecordDict) -> str:
 
 def fields_of(content: RecordDict) -> dict[str, Any]:
     """The report in a message as it came; ReportError if there is none."""
+    return dict(_record(content).items())
+
+
+def _record(content: RecordDict) -> ConfigRecord:
     record = content.get(REPORT)
     if not isinstance(record, ConfigRecord):
         raise ReportError(f"it carries no report (a ConfigRecord '{REPORT}')")
-    return dict(record.items())
+    return record
 
 
 @dataclass(frozen=True)
