@@ -7,6 +7,9 @@ Both send the same number of messages per round, to nodes that answer with the s
 or the benchmark fails. The CPU time is that of the server's process, all threads, over the whole round: deciding,
 sending, polling, averaging, settling; what else the machine does hardly touches it. The scheduler asks every node once
 before its first round; that round is left out and shown apart, as it is paid once and not per round.
+
+Flower looks for replies every 3 s, the scheduler sooner and then ever less often: "polling" is FedAvg with the
+scheduler's way of waiting, so that what scheduling itself costs can be seen apart.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ from feelstream.flower.loopback import federation
 APP = Path(__file__).with_name("flower_overhead")
 
 
-def own_work(laps: list[dict[str, float]]) -> list[float]:
-    return [lap["before"] + lap["after"] for lap in laps]
+def total(laps: list[dict[str, float]], what: str) -> float:
+    """Over all rounds but the first."""
+    return sum(lap[what] for lap in laps[1:])
 
 
 def main() -> None:
@@ -46,19 +50,17 @@ def main() -> None:
         seconds = json.loads(out.read_text())
     for name, found in seconds.items():
         later = found[1:]
-        spent = [lap["round"] for lap in later]
-        own_ms, cpu_ms = (1e3 * mean(values) for values in (own_work(later), [lap["cpu"] for lap in later]))
+        spent, cpu_ms = [lap["round"] for lap in later], 1e3 * mean(lap["cpu"] for lap in later)
+        own_ms = 1e3 * mean(lap["before"] + lap["after"] for lap in later)
         print(f"{name:<10} median {median(spent):6.2f} s, mean {mean(spent):6.2f} s per round; ", end="")
-        print(
-            f"before and after the waiting {own_ms:.1f} ms of it; CPU of the server's process {cpu_ms:.1f} ms; ", end=""
-        )
+        print(f"before and after the waiting {own_ms:.1f} ms; CPU of the server's process {cpu_ms:.1f} ms; ", end="")
         print(f"the first round took {found[0]['round']:.2f} s and {1e3 * found[0]['cpu']:.0f} ms of CPU")
-    for quantity, name in {"round": "time", "cpu": "CPU time of the server"}.items():
-        total = {who: sum(lap[quantity] for lap in found[1:]) for who, found in seconds.items()}
-        print(f"{name}, ratio scheduled / fedavg, all rounds: {total['scheduled'] / total['fedavg']:.3f}")
-    extra = sum(lap["cpu"] for lap in seconds["scheduled"][1:]) - sum(lap["cpu"] for lap in seconds["fedavg"][1:])
-    share = extra / sum(lap["round"] for lap in seconds["fedavg"][1:])
-    print(f"CPU time that the scheduler adds, as a share of FedAvg's round: {100 * share:+.2f} %")
+    time_s, cpu_s = ({name: total(laps, what) for name, laps in seconds.items()} for what in ("round", "cpu"))
+    for other in ("fedavg", "polling"):
+        print(f"scheduled / {other}: time {time_s['scheduled'] / time_s[other]:.3f}, ", end="")
+        extra_s = cpu_s["scheduled"] - cpu_s[other]
+        print(f"CPU time of the server {cpu_s['scheduled'] / cpu_s[other]:.3f}; ", end="")
+        print(f"what CPU time it adds is {100 * extra_s / time_s[other]:+.2f} % of the other's rounds")
 
 
 if __name__ == "__main__":

@@ -31,13 +31,14 @@ def strategies(nodes: int, trained: int) -> dict[str, Strategy]:
     share = {"fraction_train": trained / nodes, "min_train_nodes": trained, "min_available_nodes": nodes}
     return {
         "fedavg": FedAvg(fraction_evaluate=0.0, **share),
+        "polling": FedAvg(fraction_evaluate=0.0, **share),
         "scheduled": ScheduledFedAvg(scenario, query_timeout_s=PATIENCE_S, max_report_age=1000),
     }
 
 
 @server_app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Rounds in turn, and in either order in turn, so that whatever else the machine does falls on both alike."""
+    """Rounds in turn, and who begins in turn too, so that whatever else the machine does falls on both alike."""
     config, arrays = context.run_config, ArrayRecord({"w": Array(np.zeros(21840, np.float32))})
     chosen = strategies(int(config["nodes"]), int(config["trained"]))
     seconds: dict[str, list[dict[str, float]]] = {name: [] for name in chosen}
@@ -45,12 +46,13 @@ def main(grid: Grid, context: Context) -> None:
         time.sleep(0.5)
     trained = int(config["trained"])
     for round in range(1, int(config["rounds"]) + 2):
-        for name, strategy in list(chosen.items())[:: 1 if round % 2 else -1]:
+        first = round % len(chosen)
+        for name, strategy in [*chosen.items()][first:] + [*chosen.items()][:first]:
             start, cpu = time.perf_counter(), time.process_time()
             messages = list(strategy.configure_train(round, arrays, ConfigRecord(), grid))
             ready = time.perf_counter()
             assert len(messages) == trained, f"{name} trains {len(messages)} nodes in round {round}, not {trained}"
-            # Each waits for replies in its own way: FedAvg as Strategy.start does, ours as its own start does.
+            # FedAvg waits for replies as Strategy.start does, ours as its own start does; "polling": FedAvg with ours.
             if name == "fedavg":
                 replies = list(grid.send_and_receive(messages, timeout=PATIENCE_S))
             else:

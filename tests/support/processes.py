@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 MARK = "FEELSTREAM_TEST_MARK"
-PATIENCE_S = 300
+PATIENCE_S = 600
 
 
 @contextmanager
