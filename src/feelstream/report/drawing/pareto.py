@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import floor, log10, sqrt
+from math import log10, sqrt
 from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import NullFormatter, NullLocator
 
 from feelstream.experiment.leaderboard import Point
+from feelstream.report.drawing.energy_axis import EnergyAxis, energy_axis
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES, line_style
@@ -20,21 +21,11 @@ from feelstream.report.numbers import significant
 
 X_AXIS, Y_AXIS = "Energy per device (mJ per round)", "Test accuracy (%)"
 TITLE = "Accuracy at the end of the run against energy"
-WIDE = 8.0  # energies that differ by more than this factor get a logarithmic axis
-ROOM = 0.08  # beside the outermost points, as a part of the axis
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 
 
-def is_wide(points: Sequence[Point]) -> bool:
-    energies = [point.energy_mj for point in points]
-    return min(energies) > 0 and max(energies) > WIDE * min(energies)
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis between two positive values: 1, 2, 5 of each decade, or decades if they are many."""
-    steps = (1, 2, 5) if high < 100 * low else (1,)
-    decades = range(floor(log10(low)), floor(log10(high)) + 1)
-    return [tick for power in decades for step in steps if low <= (tick := step * 10.0**power) <= high]
+def axis_of(points: Sequence[Point]) -> EnergyAxis:
+    return energy_axis([point.energy_mj for point in points], [point.energy_half for point in points])
 
 
 def front_of(points: Sequence[Point]) -> list[Point]:
@@ -49,86 +40,75 @@ def pareto_figure(points: Sequence[Point]) -> Figure:
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         best, other = line_style(0).light, "#5C6670"
-        front = front_of(points)
+        front, x_axis = front_of(points), axis_of(points)
         if len(front) > 1:
             axes.plot(
-                [point.energy_mj for point in front], [point.accuracy for point in front],
+                [x_axis.place(point.energy_mj) for point in front], [point.accuracy for point in front],
                 color=best, linewidth=0.9, drawstyle="steps-post", alpha=0.6, label="Pareto front", zorder=1.5,
             )  # fmt: skip
         for chosen, colour, face, name in ((True, best, best, "on the front"), (False, other, "white", "beaten")):
             shown = [point for point in points if point.on_front is chosen]
             if shown:
                 axes.errorbar(
-                    [point.energy_mj for point in shown], [point.accuracy for point in shown],
+                    [x_axis.place(point.energy_mj) for point in shown], [point.accuracy for point in shown],
                     xerr=[point.energy_half or 0.0 for point in shown],
                     yerr=[point.accuracy_half or 0.0 for point in shown],
                     fmt="o", color=colour, markerfacecolor=face, markersize=4.2, markeredgewidth=0.9,
                     elinewidth=0.6, ecolor=(*to_rgb(colour), 0.55), label=name,
                 )  # fmt: skip
-        if is_wide(points):
+        if x_axis.logarithmic:
             axes.set_xscale("log")
         axes.set_xlabel(X_AXIS)
         axes.set_ylabel(Y_AXIS)
         axes.margins(y=0.08)
         # An interval may reach past what is possible; the axes do not.
         axes.set_ylim(max(axes.get_ylim()[0], 0.0), min(axes.get_ylim()[1], 100.0))
-        axes.set_xlim(_x_limits(points))
-        if is_wide(points):
-            ticks = log_ticks(*axes.get_xlim())
-            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xlim(x_axis.low, x_axis.high)
+        if x_axis.logarithmic:
+            axes.set_xticks([at for at, _ in x_axis.ticks], [text for _, text in x_axis.ticks])
             axes.xaxis.set_minor_formatter(NullFormatter())
+        if x_axis.break_at is not None:
+            axes.axvline(x_axis.break_at, color="#AAAAAA", linewidth=0.7, linestyle=(0, (2, 3)), zorder=0.5)
+            axes.xaxis.set_minor_locator(NullLocator())
         figure.legend(loc="outside lower center", ncols=3)
         ordered = [*front, *(point for point in points if not point.on_front)]
         label_points(
-            figure, axes, [(p.energy_mj, p.accuracy) for p in ordered], [p.arm for p in ordered], size_pt=6.5,
-            bars=[bar for p in points for bar in _bars(p)],
+            figure, axes, [(x_axis.place(p.energy_mj), p.accuracy) for p in ordered], [p.arm for p in ordered],
+            size_pt=6.5, bars=[bar for p in points for bar in _bars(p, x_axis)],
         )  # fmt: skip
     return figure
 
 
-def _bars(point: Point) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+def _bars(point: Point, x_axis: EnergyAxis) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
     """Both error bars from end to end."""
-    x, y, dx, dy = point.energy_mj, point.accuracy, point.energy_half, point.accuracy_half
+    x, y, dx, dy = x_axis.place(point.energy_mj), point.accuracy, point.energy_half, point.accuracy_half
     if dx:
         yield (max(x - dx, x / 1e3), y), (x + dx, y)  # a logarithmic axis has no place for 0
     if dy:
         yield (x, y - dy), (x, y + dy)
 
 
-def _x_limits(points: Sequence[Point]) -> tuple[float, float]:
-    """All points and bars with some room beside; on a logarithmic axis, bars that reach far down run out of it."""
-    ends = [(p.energy_mj - (p.energy_half or 0), p.energy_mj + (p.energy_half or 0)) for p in points]
-    energies = [p.energy_mj for p in points]
-    if is_wide(points):
-        room = (max(energies) / min(energies)) ** ROOM
-        lows = [low for low, _ in ends if low > min(energies) / room**2]
-        return min([*lows, *energies]) / room, max(high for _, high in ends) * room
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    room = ROOM * (high - low) or ROOM * high or 1.0
-    return max(low - room, 0.0), high + room
-
-
 def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
-    """The same as a plotly specification; names of beaten arms are in the legend, lest they cover each other."""
-    front = front_of(points)
+    """The same as a plotly specification; names of beaten arms are in the legend, or they would cover each other."""
+    front, axis = front_of(points), axis_of(points)
     line = {
         "type": "scatter",
         "mode": "lines",
         "name": "Pareto front",
-        "x": [_short(point.energy_mj) for point in front],
+        "x": [_short(axis.place(point.energy_mj)) for point in front],
         "y": [_short(point.accuracy) for point in front],
         "line": {"width": 1, "shape": "hv", "dash": "dot"},
         "hoverinfo": "skip",
         "meta": {"role": "budget"},  # drawn in the colour of the text
     }
     traces: list[dict[str, Any]] = [line] if len(front) > 1 else []
-    low, high = _x_limits(points)
+    low, high = axis.low, axis.high
     x_axis: dict[str, Any] = {"title": {"text": X_AXIS}, "range": [_short(low), _short(high)]}
     middle = (low + high) / 2
-    if is_wide(points):
-        ticks, middle = log_ticks(low, high), sqrt(low * high)
+    if axis.logarithmic:
+        middle = sqrt(low * high)
         x_axis |= {"type": "log", "range": [_short(log10(low)), _short(log10(high))]}
-        x_axis |= {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+        x_axis |= {"tickvals": [at for at, _ in axis.ticks], "ticktext": [text for _, text in axis.ticks]}
     for index, point in enumerate(points):
         # Colours come again after seven arms; the symbol then is another one.
         symbol = SYMBOLS[(index + index // len(LINE_STYLES)) % len(SYMBOLS)]
@@ -139,9 +119,9 @@ def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
                 "name": plain(point.arm),
                 "text": [plain(point.arm)],
                 # Towards the middle: a phone's screen is hardly wider than two names.
-                "textposition": "top right" if point.energy_mj < middle else "top left",
+                "textposition": "top right" if axis.place(point.energy_mj) < middle else "top left",
                 "cliponaxis": False,
-                "x": [_short(point.energy_mj)],
+                "x": [_short(axis.place(point.energy_mj))],
                 "y": [_short(point.accuracy)],
                 "error_x": _bar(point.energy_half),
                 "error_y": _bar(point.accuracy_half),
@@ -151,8 +131,8 @@ def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
                     "line": {"width": 1.5},
                 },
                 "line": {"width": 1},
-                "customdata": [[_margin(point.energy_half), _margin(point.accuracy_half)]],
-                "hovertemplate": "%{y:.4~g}%{customdata[1]} %<br>%{x:.4~g}%{customdata[0]} mJ",
+                "customdata": [[_margin(point.energy_half), _margin(point.accuracy_half), _short(point.energy_mj)]],
+                "hovertemplate": "%{y:.4~g}%{customdata[1]} %<br>%{customdata[2]:.4~g}%{customdata[0]} mJ",
                 "meta": {"role": "point", "style": index},
             }
         )
