@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -93,3 +94,16 @@ def test_a_wrong_level_is_refused_before_anything_is_played(tmp_path):
     assert isinstance(done.exception, ScenarioError)
     assert "there is no such setting" in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_as_json_every_claim_has_its_shares(made):
+    out, _ = made
+    done = CliRunner().invoke(cli.app, words(out / "results", "--json"))
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)  # what is told on the way is on standard error
+    assert {row["claim"] for row in told["claims"]} == {claim.key for claim in all_claims()}
+    for row in told["claims"]:
+        assert 0 <= row["clear"] <= row["comes_out"] <= 1
+        assert row["low"] <= row["median"] <= row["high"]
+    assert told["failures"] == []
+    assert Path(told["outcomes"]).is_file()

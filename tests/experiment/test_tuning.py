@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +74,11 @@ def test_the_command_recommends_and_draws(
     assert table["V"].to_list() == [1e-8, 4.64e-6, 2.15e-3, 1.0]
     assert (table["energy_j"].diff().drop_nulls() >= 0).all()
     assert (out / "figures" / "trade-off.png").stat().st_size > 5000
+    assert feelstream("tune", "tiny", *quick, "--budget", "1.0", "--horizon", "10", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["field"], told["weight"], told["budget_j"], told["rounds"]) == ("policy.V", 1.0, 1.0, 10)
+    assert [row["energy_j"] for row in told["weights"]] == pytest.approx(table["energy_j"].to_list())
+    assert told["failures"] == []
 
 
 @pytest.mark.parametrize(

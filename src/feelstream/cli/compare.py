@@ -21,7 +21,15 @@ from feelstream.cli.common import (
     out,
     print_json,
 )
-from feelstream.cli.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
+from feelstream.cli.playing import (
+    DaskOption,
+    SeedsOption,
+    SeedStartOption,
+    WorkersOption,
+    failures,
+    play,
+    tell_failures,
+)
 from feelstream.experiment import Plan, Results, comparison, leaderboard, statistics
 from feelstream.experiment.leaderboard import MEASURES, Measure
 from feelstream.report.numbers import number
@@ -68,7 +76,9 @@ def compare(
     command = _command(scenario, policies, seeds, seed_start, overrides, vary, directory)
     plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)), command)
     results = play(plan, where, workers, dask)
-    report_comparison(results, where, as_json)
+    found = report_comparison(results, where, quiet=as_json)
+    if as_json:
+        print_json(found)
     tell_failures(results)
     if not as_json:
         next_command("feelstream", "studio", where)
@@ -93,8 +103,11 @@ def _command(
     return shlex.join(words)
 
 
-def report_comparison(results: Results, where: Path, as_json: bool = False) -> pl.DataFrame:
-    """Write summary.csv, curves.parquet, figures and report.html; show the leaderboard; give the summary."""
+def report_comparison(results: Results, where: Path, quiet: bool = False) -> dict[str, Any]:
+    """Write summary.csv, curves.parquet, figures and report.html; show the leaderboard, unless quiet.
+
+    What comes back is the comparison as JSON has it.
+    """
     from feelstream.report import write
 
     with err.status("drawing the report"):
@@ -102,17 +115,16 @@ def report_comparison(results: Results, where: Path, as_json: bool = False) -> p
         write_atomically(where / "summary.csv", summary.write_csv)
         write_atomically(where / "curves.parquet", comparison.curves(results).write_parquet)
         written = write(results, where, summary=summary)
-    if as_json:
-        failures = [vars(failure) for failure in results.failures]
-        print_json({"summary": summary.rows(named=True), "failures": failures, "report": str(written.report)})
-        return summary
+    found = {"summary": summary.rows(named=True), "failures": failures(results), "report": str(written.report)}
+    if quiet:
+        return found
     show(summary, results.plan)
     paths = [where / "summary.csv", where / "curves.parquet"]
     if written.figures:
         paths.append(where / "figures")
     for path in (*paths, written.report):
         out.print(str(path), markup=False, highlight=False, soft_wrap=True)
-    return summary
+    return found
 
 
 def show(summary: pl.DataFrame, plan: Plan) -> None:

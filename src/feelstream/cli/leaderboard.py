@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from feelstream.cli.common import SetOption, err, out
+from feelstream.cli.common import JsonOption, SetOption, err, out, print_json
 from feelstream.cli.compare import policy_option, report_comparison
 from feelstream.cli.playing import DaskOption, SeedsOption, WorkersOption, play, tell_failures
 from feelstream.errors import ScenarioError
@@ -34,6 +34,7 @@ def leaderboard_command(
     docs: Annotated[
         Path | None, typer.Option("--docs", metavar="DIR", help="Also write leaderboard.md and its plots there.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare all policies on several scenarios; runs that are stored are not run again."""
     if eligible not in ("both", *leaderboard.ELIGIBLE):
@@ -56,17 +57,25 @@ def leaderboard_command(
             plans[name, reading] = Plan(f"compare {Path(name).stem} {reading}", arms, tuple(range(seeds)))
     # Checked before the first is run: a slip in the last should not cost the time of the others.
     boards: dict[tuple[str, str], Results] = {}
+    found: list[dict[str, Any]] = []
     for (name, reading), plan in plans.items():
         where = directory / f"{Path(name).stem}-{reading}"
-        out.print(f"{name}, data.eligible = {reading}\n", style="bold", markup=False, highlight=False)
+        if not as_json:
+            out.print(f"{name}, data.eligible = {reading}\n", style="bold", markup=False, highlight=False)
         boards[name, reading] = play(plan, where, workers, dask)
-        report_comparison(boards[name, reading], where)
-        out.print()
+        board = report_comparison(boards[name, reading], where, quiet=as_json)
+        found.append({"scenario": name, "eligible": reading, **board})
+        if not as_json:
+            out.print()
+    page: Path | None = None
     if docs is not None:
         from feelstream.report.board.docs import write_leaderboard
 
         with err.status("writing the docs page"):
             page = write_leaderboard(docs, boards, changes, _options(scenarios, policies, seeds, eligible, overrides))
+    if as_json:
+        print_json({"boards": found, "docs": page})
+    elif page is not None:
         out.print(str(page), markup=False, highlight=False, soft_wrap=True)
     for results in boards.values():
         tell_failures(results)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from feelstream.cli.common import SetOption, err, out
-from feelstream.cli.playing import DaskOption, WorkersOption, play, tell_failures
+from feelstream.cli.common import JsonOption, SetOption, err, out, print_json
+from feelstream.cli.playing import DaskOption, WorkersOption, failures, play, tell_failures
 from feelstream.experiment import Plan, Results
 from feelstream.experiment.multiverse.settings import chosen
 from feelstream.experiment.multiverse.study import Sizes, study
@@ -38,6 +38,7 @@ def multiverse(
     docs: Annotated[
         Path | None, typer.Option("--docs", metavar="DIR", help="Also write multiverse.md and its figures there.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Judge every claim of the paper under every reading of it; runs that are stored are not run again."""
     last: dict[str, Results] = {}
@@ -49,7 +50,7 @@ def multiverse(
         return last[plan.name]
 
     def tell(sentence: str) -> None:
-        out.print(sentence, markup=False, highlight=False)
+        (err if as_json else out).print(sentence, markup=False, highlight=False)
 
     sizes = Sizes(seeds, learning, search, learning_seeds)
     found = study(chosen(levels or ()), sizes, played, overrides or (), tell)
@@ -59,11 +60,16 @@ def multiverse(
         writing.write(found, directory)
         if docs is not None:
             writing.write_docs(found, docs, shlex.join(_words(sizes, levels, overrides)))
-    out.print(f"\n{writing.summary(found)}\n", markup=False, highlight=False)
-    for name, path in (("figures", directory / "figures"), ("docs", docs and docs / "multiverse.md")):
-        if path is not None:
-            out.print(f"{name:8} {path}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"outcomes {directory / 'outcomes.csv'}", markup=False, highlight=False, soft_wrap=True)
+    written = {"figures": directory / "figures", "docs": docs and docs / "multiverse.md"}
+    written["outcomes"] = directory / "outcomes.csv"
+    if as_json:
+        told = {"summary": writing.summary(found), "claims": writing.at_a_glance(found)}
+        print_json({**told, "failures": failures(*last.values()), **written})
+    else:
+        out.print(f"\n{writing.summary(found)}\n", markup=False, highlight=False)
+        for name, path in written.items():
+            if path is not None:
+                out.print(f"{name:8} {path}", markup=False, highlight=False, soft_wrap=True)
     for results in last.values():
         tell_failures(results)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -32,6 +32,11 @@ def play(
     """Execute a plan with a progress bar, on this machine or on a Dask cluster."""
     with dask_executor(dask, workers) if dask else nullcontext() as executor, run_bar(plan.name) as progress:
         return execute(plan, where, workers=workers, executor=executor, progress=progress, runs=runs)
+
+
+def failures(*all_results: Results) -> list[dict[str, Any]]:
+    """What failed, as JSON has it."""
+    return [vars(failure) for results in all_results for failure in results.failures]
 
 
 def tell_failures(results: Results) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from feelstream.cli.common import JsonOption, SetOption, err, next_command, out, print_json
-from feelstream.cli.playing import DaskOption, WorkersOption, play, tell_failures
+from feelstream.cli.playing import DaskOption, WorkersOption, failures, play, tell_failures
 from feelstream.experiment import Results, paper
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def _report(results: Results, directory: Path, docs: Path | None, as_json: bool 
         written = write(results, directory, docs)
     if as_json:
         claims = [finding.as_dict() for finding in written.findings]
-        failures = [vars(failure) for failure in results.failures]
-        print_json({"claims": claims, "failures": failures, "report": str(written.report)})
+        print_json({"claims": claims, "failures": failures(results), "report": str(written.report)})
         return
     if written.findings:
         out.print(claims_table(written.findings))

@@ -9,8 +9,16 @@ import numpy as np
 import polars as pl
 import typer
 
-from feelstream.cli.common import ScenarioArgument, SetOption, out
-from feelstream.cli.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
+from feelstream.cli.common import JsonOption, ScenarioArgument, SetOption, out, print_json
+from feelstream.cli.playing import (
+    DaskOption,
+    SeedsOption,
+    SeedStartOption,
+    WorkersOption,
+    failures,
+    play,
+    tell_failures,
+)
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
 from feelstream.experiment.statistics import Interval
@@ -42,6 +50,7 @@ def tune(
     directory: Annotated[
         Path | None, typer.Option("--out", help="Directory of the results; default: results/tune-SCENARIO.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Find the weight (V, or price) that asks for most importance and keeps an energy budget over a horizon.
 
@@ -59,8 +68,8 @@ def tune(
     plan = tuning.tuning_plan(chosen, _weights(weights), tuple(range(seed_start, seed_start + seeds)), learn)
     results = play(plan, where, workers, dask)
     found = tuning.trades(results)
-    _show(str(field), found, allowed)
-    write_atomically(where / "trade-off.csv", _table(str(field), found).write_csv)
+    table = _table(str(field), found)
+    write_atomically(where / "trade-off.csv", table.write_csv)
     from feelstream.report.drawing.figures import save
     from feelstream.report.drawing.trade_off import trade_off_figure
 
@@ -68,13 +77,29 @@ def tune(
     pictures.mkdir(parents=True, exist_ok=True)
     written = save(trade_off_figure(str(field), found, allowed), pictures, "trade-off")
     best = tuning.recommended(found, allowed, more_is_cheaper=field == "price")
-    rounds, n = chosen.system.rounds, len(plan.seeds)
+    if as_json:
+        weight = None if best is None else best.weight
+        told = {"field": f"policy.{field}", "weight": weight, "budget_j": allowed, "rounds": chosen.system.rounds}
+        told |= {"weights": table.rows(named=True), "failures": failures(results)}
+        print_json(told | {"table": where / "trade-off.csv", "figures": written})
+    else:
+        _show(str(field), found, allowed)
+        _recommend(str(field), found, best, allowed, chosen.system.rounds, seeds)
+        for path in (where / "trade-off.csv", *written):
+            out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+    tell_failures(results)
+
+
+def _recommend(
+    field: str, found: list[tuning.Trade], best: tuning.Trade | None, allowed: float, rounds: int, seeds: int
+) -> None:
     if best is not None:
         low, high = best.energy_j.low, best.energy_j.high
         sure = "" if low is None or high is None else f", 95 % interval {low * 1e3:.3g} to {high * 1e3:.3g}"
         out.print(
             f"policy.{field} = {best.weight:g}: the weight that asks for most importance and keeps {allowed * 1e3:g} "
-            f"mJ per device and round over {rounds} rounds; spent: {best.energy_j.mean * 1e3:.3g} mJ{sure}, {n} seeds",
+            f"mJ per device and round over {rounds} rounds; spent: {best.energy_j.mean * 1e3:.3g} mJ{sure}, "
+            f"{seeds} seeds",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
     elif found:
@@ -85,9 +110,6 @@ def tune(
             "may schedule fewer devices)",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
-    for path in (where / "trade-off.csv", *written):
-        out.print(str(path), markup=False, highlight=False, soft_wrap=True)
-    tell_failures(results)
 
 
 def _weights(text: str) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import combinations
 from pathlib import Path
@@ -22,8 +23,9 @@ from feelstream.experiment import Arm, Plan, Results, comparison, leaderboard, s
 from feelstream.experiment.leaderboard import Point, pareto_points
 from feelstream.report.board import table as board
 from feelstream.report.board import words as board_words
+from feelstream.report.drawing.energy_axis import energy_axis, log_ticks
 from feelstream.report.drawing.labels import label_points
-from feelstream.report.drawing.pareto import TITLE, log_ticks, pareto_chart, pareto_figure
+from feelstream.report.drawing.pareto import TITLE, axis_of, pareto_chart, pareto_figure
 from feelstream.scenario.files import preset
 
 FEW = ("--policy", "lyapunov", "--policy", "random", "--policy", "select_all")
@@ -182,6 +184,36 @@ def test_ticks_of_a_logarithmic_axis():
     assert log_ticks(0.5, 400) == [1, 10, 100]
 
 
+def test_an_arm_that_spends_nothing_has_a_place_on_a_logarithmic_axis():
+    """Seventeen names, energies over four decades, and one arm without any."""
+    energies = [0.0, *np.geomspace(0.02, 700.0, 16)]
+    points = [Point(f"policy_number_{n}", e, 0.1 * e, 60.0 + n, 1.0, True) for n, e in enumerate(energies)]
+    axis = axis_of(points)
+    assert axis.logarithmic
+    assert axis.low < axis.place(0.0) < axis.break_at < 0.02 < 700 < axis.high
+    assert [text for _, text in axis.ticks] == ["0", "0.1", "1", "10", "100"]
+    chart = pareto_chart(points)
+    ours = [trace for trace in chart["traces"] if trace["name"].startswith("policy")]
+    places = [trace["x"][0] for trace in ours]
+    assert places == sorted(set(places))
+    assert min(places) > 0
+    assert ours[0]["customdata"][0][2] == 0  # what is told on hovering
+    figure = pareto_figure(points)
+    figure.draw_without_rendering()
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in figure.axes[0].texts if text.get_text()]
+    assert len(boxes) == 17
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize("energies", [[0.0], [0.0, 0.0], [0.0, 5.0], [0.0, 1.0, 2.0]])
+def test_without_a_wide_span_the_axis_is_linear_and_begins_at_zero(energies: list[float]):
+    axis = energy_axis(energies, [None] * len(energies))
+    assert not axis.logarithmic
+    assert axis.low == 0 == axis.place(0.0)
+    assert axis.high > max(energies)
+
+
 def test_a_front_of_one_point_is_no_line():
     alone = [Point("best", 1.0, 0.1, 90.0, 1.0, True), Point("worse", 20.0, 30.0, 80.0, 1.0, False)]
     chart = pareto_chart(alone)
@@ -238,6 +270,20 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert 'id="leaderboard"' in page
     assert TITLE in page
+
+
+def test_the_leaderboard_as_json_is_all_that_is_printed(tmp_path: Path):
+    words = ["leaderboard", "tiny", "--policy", "lyapunov", "--policy", "random", "--set", "learning.engine=none"]
+    words += [*SHORT, "--seeds", "2", "--workers", "2", "--out", str(tmp_path), "--json"]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert [each["eligible"] for each in told["boards"]] == ["any", "with_data"]
+    for each in told["boards"]:
+        assert {row["arm"] for row in each["summary"]} == {"lyapunov", "random"}
+        assert each["failures"] == []
+        assert Path(each["report"]).is_file()
+    assert told["docs"] is None
 
 
 def test_the_board_is_of_scenarios_that_exist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -33,6 +34,25 @@ def needs(claim: str, by_value: pl.DataFrame, most: int = 3) -> str:
     return ", ".join(text for _, text in parts[:most]) or "no single one"
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A claim over all its specifications: shares under which it comes out, and quantiles of its effect."""
+
+    specifications: int
+    comes_out: float
+    clear: float
+    median: float
+    low: float  # 5 %
+    high: float  # 95 %
+
+
+def shown(rows: pl.DataFrame) -> Shown:
+    """rows: the outcomes of one claim, one at least."""
+    out, clear = (float(rows[column].cast(pl.Float64).sum()) / len(rows) for column in ("comes_out", "clear"))
+    middle, low, high = (rows["effect"].quantile(q, "linear") or 0.0 for q in (0.5, 0.05, 0.95))
+    return Shown(len(rows), out, clear, middle, low, high)
+
+
 def glance(table: pl.DataFrame, claims: Sequence[Claim], settings: Mapping[str, Setting]) -> str:
     """A row for each claim that a table of outcomes has."""
     by_value = shares(table, settings)
@@ -44,15 +64,13 @@ def glance(table: pl.DataFrame, claims: Sequence[Claim], settings: Mapping[str, 
         rows = table.filter(claim=claim.key)
         if rows.is_empty():
             continue
-        digits = DIGITS[claim.unit]
-        middle, low, high = (rows["effect"].quantile(q, "linear") or 0.0 for q in (0.5, 0.05, 0.95))
+        digits, found = DIGITS[claim.unit], shown(rows)
         signed = claim.unit != "%"
-        effect = f"{number(middle, digits, signed)} {claim.unit} [{number(low, digits, signed)}, "
-        effect += f"{number(high, digits, signed)}]"
-        out, clear = (float(rows[column].cast(pl.Float64).sum()) / len(rows) for column in ("comes_out", "clear"))
+        effect = f"{number(found.median, digits, signed)} {claim.unit} [{number(found.low, digits, signed)}, "
+        effect += f"{number(found.high, digits, signed)}]"
         lines.append(
-            f"| {claim.panel} | {claim.statement}{' †' if claim.fitted else ''} | {len(rows)} | {percent(out)} | "
-            f"{percent(clear)} | {effect} | {needs(claim.key, by_value)} |"
+            f"| {claim.panel} | {claim.statement}{' †' if claim.fitted else ''} | {found.specifications} | "
+            f"{percent(found.comes_out)} | {percent(found.clear)} | {effect} | {needs(claim.key, by_value)} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -12,7 +13,7 @@ from feelstream.experiment.multiverse.settings import LEARNING, MOST_STEPS
 from feelstream.experiment.multiverse.study import Study, presets
 from feelstream.report.drawing.figures import save
 from feelstream.report.multiverse.curve import curve_figure
-from feelstream.report.multiverse.tables import best, by_figure, glance, percent, settings_table
+from feelstream.report.multiverse.tables import best, by_figure, glance, percent, settings_table, shown
 from feelstream.report.paper.origin import origin
 from feelstream.report.paper.words import FITTED
 from feelstream.run.files import usable_directory, write_atomically
@@ -60,6 +61,21 @@ def judged_claims(study: Study) -> list[tuple[Claim, pl.DataFrame]]:
         if len(table.filter(claim=claim.key)):
             found.append((claim, table))
     return found
+
+
+def at_a_glance(study: Study) -> list[dict[str, Any]]:
+    """A row for each claim that was judged: how often it comes out, and its effects."""
+    return [
+        {
+            "claim": claim.key,
+            "figure": claim.panel,
+            "statement": claim.statement,
+            "unit": claim.unit,
+            "fitted": claim.fitted,
+        }
+        | vars(shown(table.filter(claim=claim.key)))
+        for claim, table in judged_claims(study)
+    ]
 
 
 def write_docs(study: Study, directory: Path, command: str) -> Path:
