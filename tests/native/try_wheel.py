@@ -1,4 +1,4 @@
-"""Try an installed wheel as a newcomer would: `feelstream run tiny`, then the README's Python example.
+"""Try an installed wheel as a newcomer would: all of docs/getting-started.md as it stands, then the README's example.
 
     python tests/native/try_wheel.py ENVIRONMENT
 
@@ -7,27 +7,49 @@ Runs in a directory of its own, so that nothing of the source tree can be import
 
 from __future__ import annotations
 
-import re
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from pages import DOCS, ROOT, Block, blocks
+
 
 def readme_example() -> str:
     """The first Python block of the README, on the small scenario that needs no download."""
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    if block is None or "paper-iid" not in block[1]:
-        raise SystemExit("the README has no Python example with the preset paper-iid")
-    return block[1].replace("paper-iid", "tiny")
+    example = next(block.text for block in blocks(ROOT / "README.md") if block.language == "python")
+    if "paper-iid" not in example:
+        raise SystemExit("the first Python example of the README has no preset paper-iid")
+    return example.replace("paper-iid", "tiny")
+
+
+def follow(page: Path, commands: Path, directory: str) -> None:
+    """Do what a page says, from top to bottom: save its files, run its Python and its commands."""
+    done = [try_block(block, commands, directory) for block in blocks(page)]
+    if not done:
+        raise SystemExit(f"{page.name} has no block to run")
+    print(f"all {len(done)} blocks of {page.name} ran")
+
+
+def try_block(block: Block, commands: Path, directory: str) -> None:
+    if block.file:
+        (Path(directory) / block.file).write_text(block.text, encoding="utf-8")
+        return
+    print(block.text, flush=True)
+    words = [commands / "python", "-I", "-W", "error", "-c"] if block.language == "python" else ["bash", "-euc"]
+    # Neither an environment that happens to be active nor a source tree may help.
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    path = f"{commands}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run([*words, block.text], cwd=directory, env=own | {"PATH": path}, check=True)
 
 
 def main() -> None:
     commands = Path(sys.argv[1]).resolve() / "bin"
     with tempfile.TemporaryDirectory() as empty:
-        subprocess.run([commands / "feelstream", "run", "tiny", "--out", "runs/tiny"], cwd=empty, check=True)
-        subprocess.run([commands / "feelstream", "verify", "runs/tiny"], cwd=empty, check=True)
+        follow(DOCS / "getting-started.md", commands, empty)
         example = readme_example() + "\nprint(f'the README example ran; engine: {run.about[\"engine\"]}')\n"
         subprocess.run([commands / "python", "-I", "-W", "error", "-c", example], cwd=empty, check=True)
 
