@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
-
-import numpy as np
 
 from feelstream import learning
 from feelstream.run import dataset_of
@@ -27,13 +24,7 @@ from feelstream.version import __version__
 def identity(scenario: Scenario) -> dict[str, Any]:
     """What this machine would play the scenario with. Loads the data set; the images stay where they are."""
     dataset = dataset_of(scenario)
-    one = np.zeros((1, *dataset.shape), np.uint8)
-    # A learner with one image answers which engine it is, at no cost; the data set's own may take seconds to build.
-    probe = replace(
-        dataset, train_labels=dataset.train_labels[:1], test_labels=dataset.test_labels[:1],
-        train_source=one, test_source=one, normalisation=(0.0, 1.0),
-    )  # fmt: skip
-    learner = learning.make(scenario.learning, probe, threads=1)
+    learner = learning.make(scenario.learning, learning.probe(dataset), threads=1)
     return {
         "feelstream": __version__,
         "format": FORMAT,

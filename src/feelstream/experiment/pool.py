@@ -65,7 +65,7 @@ def play_here(
     batches: Iterable[Batch],
     done: Done,
     *,
-    begun: Callable[[Job], None] = lambda _: None,
+    begun: Callable[[Job], object] = lambda _: None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> None:
     """Play in processes of this machine, one batch each at a time.
@@ -120,7 +120,7 @@ class _Crew:
         self.pool = ProcessPoolExecutor(self.workers, self.context, initializer=worker.start, initargs=(theirs,))
 
     def play(
-        self, batches: deque[Batch], done: Done, begun: Callable[[Job], None], meanwhile: Callable[[], None]
+        self, batches: deque[Batch], done: Done, begun: Callable[[Job], object], meanwhile: Callable[[], None]
     ) -> tuple[int, list[Job]]:
         """Take batches until none is left or the pool breaks; how many jobs were answered, and those that were lost.
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from feelstream.errors import RunError, sentence
+from feelstream.errors import RunError, ScenarioError, sentence
 from feelstream.experiment import store, worker
 from feelstream.experiment.batches import batches
 from feelstream.experiment.identity import run_name, same_identity
-from feelstream.experiment.plan import Plan
+from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.pool import Job, play_here, play_on
 from feelstream.experiment.store import Failure, Key, Results
 from feelstream.experiment.worker import Answer
-from feelstream.learning import cores
+from feelstream.learning import cores, cost
 from feelstream.run.checkpoint import rounds_so_far
 from feelstream.run.files import sole_writer, usable_directory
 from feelstream.run.manifest import FORMAT
@@ -72,7 +72,7 @@ def _execute(
     progress: Callable[[Progress], None],
 ) -> Results:
     store.tidy(out, runs)
-    known, problems = _identities(plan, executor)
+    plan, known, problems = _identities(plan, executor)
     directories: dict[Key, Path] = {
         (arm.label, seed): runs / run_name(arm.scenario, seed, known[arm.label])
         for arm in plan.arms
@@ -93,20 +93,25 @@ def _execute(
             promised[path], rounds[path] = known[arm.label], arm.scenario.system.rounds
 
     distinct, all_rounds = len(set(directories.values())), sum(rounds.values())
-    under_way, reasons = set[Path](), dict[Path, str]()
+    under_way, reasons = dict[Path, int](), dict[Path, str]()  # rounds stored so far; why a run failed
     runs_played = rounds_played = 0
 
     def report() -> None:
-        # A plan may have tens of thousands of runs: only those that a worker has are looked at.
         progress(
             Progress(
                 runs=distinct,
                 runs_done=distinct - len(jobs) + runs_played - len(reasons),
                 runs_failed=len(reasons),
                 rounds=all_rounds,
-                rounds_done=rounds_played + sum(map(rounds_so_far, under_way)),
+                rounds_done=rounds_played + rounds_under_way(),
             )
         )
+
+    def rounds_under_way() -> int:
+        """Of the runs that a worker has; a plan may have tens of thousands of others, which are not looked at."""
+        for path, stored in under_way.items():  # a run that is just ending has no checkpoint any more
+            under_way[path] = max(stored, rounds_so_far(path))
+        return sum(under_way.values())
 
     def done(job: Job, answer: Answer) -> None:
         nonlocal runs_played, rounds_played
@@ -119,7 +124,7 @@ def _execute(
             problem = answer.problem
         if answer.disk_full:
             raise RunError(f"the disk that holds {runs} is full; make room and give the same command again to go on")
-        under_way.discard(job.directory)
+        under_way.pop(job.directory, None)
         runs_played, rounds_played = runs_played + 1, rounds_played + rounds[job.directory]
         if problem:
             reasons[job.directory] = problem
@@ -133,7 +138,7 @@ def _execute(
             min(workers, len(jobs)),
             batches(jobs.values(), workers),
             done,
-            begun=lambda job: under_way.add(job.directory),
+            begun=lambda job: under_way.setdefault(job.directory, 0),
             meanwhile=report,
         )
 
@@ -146,11 +151,14 @@ def _execute(
     return Results(plan, directories, failures)
 
 
-def _identities(plan: Plan, executor: Executor | None) -> tuple[dict[str, dict[str, Any]], dict[str, str | None]]:
-    """What each arm will be played with, asked where it will be played, or the problem with it."""
-    answers: dict[str, Answer] = {}
+def _identities(plan: Plan, executor: Executor | None) -> tuple[Plan, dict[str, dict[str, Any]], dict[str, str | None]]:
+    """What each arm will be run with, asked where it will be run, or the problem with it.
+
+    The plan comes back with numbers where its scenarios say auto: they follow from the model and the data there.
+    """
+    answers: dict[tuple[str, bool], Answer] = {}
     for arm in plan.arms:
-        key = same_identity(arm.scenario)
+        key = same_identity(arm.scenario), bool(arm.scenario.autos)
         if key in answers:
             continue
         table = arm.scenario.as_dict()
@@ -161,10 +169,12 @@ def _identities(plan: Plan, executor: Executor | None) -> tuple[dict[str, dict[s
             answers[key] = executor.submit(worker.identify, table).result()
         except Exception as problem:
             raise RunError(f"the executor does not work: {sentence(problem)}") from problem
+    arms: list[Arm] = []
     known: dict[str, dict[str, Any]] = {}
     problems: dict[str, str | None] = {}
     for arm in plan.arms:
-        answer = answers[same_identity(arm.scenario)]
+        arms.append(arm)
+        answer = answers[same_identity(arm.scenario), bool(arm.scenario.autos)]
         if answer.identity is None:
             problems[arm.label] = answer.problem
             continue
@@ -173,5 +183,13 @@ def _identities(plan: Plan, executor: Executor | None) -> tuple[dict[str, dict[s
             raise RunError(
                 f"the workers have feelstream {theirs['feelstream']} and this is {__version__}; install the same there"
             )
+        try:
+            if answer.cost is not None:
+                arms[-1] = Arm(arm.label, cost.resolved(arm.scenario, answer.cost))
+        except ScenarioError as problem:
+            problems[arm.label] = str(problem)
+            continue
+        if answer.parameters is not None:
+            cost.tell_contradiction(arms[-1].scenario, answer.parameters)
         known[arm.label] = theirs
-    return known, problems
+    return replace(plan, arms=tuple(arms)), known, problems

@@ -21,9 +21,12 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+from feelstream import learning
 from feelstream.errors import BusyError, explain, is_disk_full
 from feelstream.experiment.identity import identity
-from feelstream.run import simulate, simulate_in
+from feelstream.learning import cost
+from feelstream.learning.cost import Cost
+from feelstream.run import dataset_of, simulate, simulate_in
 from feelstream.scenario.files import from_dict
 
 BUSY_SECONDS = 20.0
@@ -37,6 +40,8 @@ class Answer:
     disk_full: bool = False
     files: dict[str, bytes] | None = None  # of a run that was played elsewhere than in the results
     identity: dict[str, Any] | None = None
+    parameters: int | None = None  # with the identity: of the model, where one is trained
+    cost: Cost | None = None  # with the identity: of a round of the model, where the scenario asks for it
 
     @classmethod
     def of(cls, problem: BaseException) -> Answer:
@@ -62,7 +67,13 @@ def start(lifeline: Connection) -> None:
 def identify(scenario: dict[str, Any]) -> Answer:
     """`identity` of a scenario on this worker, or the problem."""
     try:
-        return Answer(identity=identity(from_dict(scenario)))
+        settings = from_dict(scenario)
+        learner = learning.make(settings.learning, learning.probe(dataset_of(settings)), threads=1)
+        return Answer(
+            identity=identity(settings),
+            parameters=learner.parameters if learner else None,
+            cost=cost.of(settings.learning, dataset_of(settings)) if settings.autos else None,
+        )
     except KeyboardInterrupt:  # this may be the runner's own process
         raise
     except BaseException as problem:

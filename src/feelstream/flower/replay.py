@@ -23,7 +23,7 @@ from feelstream.flower.faults import with_fault
 from feelstream.flower.report import SERVER
 from feelstream.flower.strategy import ScheduledFedAvg
 from feelstream.learning.contract import Learner
-from feelstream.run import dataset_of
+from feelstream.run import dataset_of, resolved
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
 from feelstream.world import World
@@ -90,7 +90,7 @@ def from_record(record: ArrayRecord) -> Theta:
 @lru_cache(maxsize=1)
 def prepare(scenario_file: str) -> tuple[Scenario, Dataset, Learner | None]:
     """Scenario, data and learner of a scenario file."""
-    scenario = load(scenario_file)
+    scenario = resolved(load(scenario_file))
     dataset = dataset_of(scenario)
     return scenario, dataset, learning.make(scenario.learning, dataset, threads=1)
 

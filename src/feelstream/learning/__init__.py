@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from typing import Any
+
+import numpy as np
 
 from feelstream.data.datasets import Dataset
 from feelstream.errors import EngineError, ScenarioError
@@ -42,6 +45,15 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
     if isinstance(model, Model):
         return TorchLearner(model, *arrays, threads=threads or cores())
     return TorchLearner.from_class(model, *arrays, threads=threads or cores())
+
+
+def probe(dataset: Dataset) -> Dataset:
+    """The same with one blank sample: a learner made with it answers questions about itself at no cost."""
+    one = np.zeros((1, *dataset.shape), np.uint8)
+    return replace(
+        dataset, train_labels=dataset.train_labels[:1], test_labels=dataset.test_labels[:1],
+        train_source=one, test_source=one, normalisation=(0.0, 1.0),
+    )  # fmt: skip
 
 
 def describe(name: str, dataset: Dataset) -> Any:

@@ -28,6 +28,7 @@ try:
     import torch
     from torch import nn
     from torch.nn.functional import cross_entropy
+    from torch.utils.flop_counter import FlopCounterMode
 except ImportError as error:
     raise EngineError(
         "the torch engine needs PyTorch; install feelstream[torch] or choose another learning.engine"
@@ -100,6 +101,16 @@ class TorchLearner:
     @property
     def parameters(self) -> int:
         return sum(parameter.numel() for parameter in self._module.parameters())
+
+    @property
+    def multiply_adds(self) -> float:
+        """Multiply-adds of training on one sample, in what PyTorch counts: matrix products and convolutions."""
+        module = copy.deepcopy(self._module).train()
+        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        with _one_thread(), torch.random.fork_rng(devices=[]), FlopCounterMode(display=False) as counted:
+            logits = module(self._normalised(self._images[:1]))
+            torch.autograd.grad(logits.sum(), trained, allow_unused=True)
+        return counted.get_total_flops() / 2  # a multiply-add is two of its operations
 
     def init(self, seed: int) -> NDArray[np.float32]:
         return self._init(seed)

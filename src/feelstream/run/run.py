@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from multiprocessing import parent_process
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from feelstream import learning
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
+from feelstream.learning import cost
 from feelstream.run import trace, views
 from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
 from feelstream.run.checkpoint import Checkpoint
@@ -127,6 +129,7 @@ def simulate(
 
     changes: of V, size or budget, each from a given round on.
     """
+    scenario = resolved(scenario)
     simulation, manifest = prepare(scenario, seed, threads, changes)
     start = perf_counter()
     rows = trace.Rows(full=scenario.trace.level == "full")
@@ -166,6 +169,7 @@ def simulate_in(
     A directory that holds another run (seed, scenario, data, engine), or anything else, is refused and left alone. So
     is a run whose checkpoint or rows are damaged, which no kill can do: nothing is thrown away unasked.
     """
+    scenario = resolved(scenario)
     changes = in_order(scenario, changes)
     return play_in(
         directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes),
@@ -305,10 +309,16 @@ def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dat
     return load_dataset(name, samples=samples)
 
 
+def resolved(scenario: Scenario) -> Scenario:
+    """The scenario with a number where it says auto and the model is to tell; that needs the data set."""
+    return cost.resolved(scenario, cost.of(scenario.learning, dataset_of(scenario))) if scenario.autos else scenario
+
+
 def prepare(
     scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change] = ()
 ) -> tuple[ChangingSimulation, Manifest]:
     """A simulation before its first round, and what run.json is to say of it."""
+    scenario = resolved(scenario)
     changes = in_order(scenario, changes)
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
     if seed < 0:
@@ -316,6 +326,8 @@ def prepare(
     check_fits(scenario)
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
+    if learner and parent_process() is None:  # of many runs, the process that started them has told
+        cost.tell_contradiction(scenario, learner.parameters)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording)
     engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
     data = {

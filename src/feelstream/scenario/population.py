@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -17,8 +17,18 @@ from feelstream.errors import ScenarioError
 from feelstream.plugins import NonNegative, Positive, Settings
 
 Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
+FromModel = Positive | Literal["auto"]  # auto: what learning.model asks for; a number by the time that it is run
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 Priority = Annotated[float, Field(strict=True, gt=0, le=1000)]
+
+
+def known_number(field: str, value: float | str) -> float:
+    """The number, or ScenarioError where it is still auto."""
+    if isinstance(value, str):
+        raise ScenarioError(
+            f"{field}: auto takes its number from learning.model when a scenario is simulated; give the number here"
+        )
+    return value
 
 
 @dataclass(frozen=True, eq=False)

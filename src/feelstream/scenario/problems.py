@@ -30,7 +30,9 @@ def explain(problem: ValidationError, prefix: str = "", model: type[BaseModel] |
     field += "".join(f"[{part}]" for part in error["loc"] if isinstance(part, int))
     if error["type"] == "missing":
         return f"{field} is missing"
-    return f"{field}: must be {_allowed(error)}, not {_shown(error['input'])}"
+    words = [each for each in same if each["type"] == "literal_error"] if isinstance(error["input"], str) else []
+    allowed = " or ".join(dict.fromkeys(map(_allowed, [error, *words])))
+    return f"{field}: must be {allowed}, not {_shown(error['input'])}"
 
 
 def _field(error: ErrorDetails) -> str:

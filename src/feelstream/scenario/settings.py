@@ -52,7 +52,7 @@ from feelstream.plugins import (
 )
 from feelstream.policies import POLICIES, Lyapunov, Policy
 from feelstream.scenario.overrides import AnyOverride, from_keywords, overridden
-from feelstream.scenario.population import Decibels, DevicesSettings, Population
+from feelstream.scenario.population import Decibels, DevicesSettings, FromModel, Population, known_number
 from feelstream.scenario.problems import explain
 
 
@@ -79,7 +79,10 @@ class SystemSettings(Settings):
 class CpuSettings(Settings):
     """[cpu]"""
 
-    cycles: Positive = Field(default=419328000.0, description="c, CPU cycles of one round of local training; > 0")
+    cycles: FromModel = Field(
+        default=419328000.0,
+        description="c, CPU cycles of one round of local training; > 0, or auto: by model, steps and batch",
+    )
     power_coefficient: Positive = Field(default=1e-27, description="λ in the energy λ c f², J s² per cycle³; > 0")
     frequency_hz: tuple[Positive, Positive] = Field(
         default=(2e7, 1.52e9),
@@ -115,7 +118,9 @@ class RadioSettings(Settings):
         default="paper",
         description="paper: drop late devices one by one; largest: keep the largest set that is on time",
     )
-    update_bits: Positive = Field(default=698880.0, description="S, size of a model update, bit; > 0")
+    update_bits: FromModel = Field(
+        default=698880.0, description="S, size of a model update, bit; > 0, or auto: 32 per parameter of the model"
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -235,6 +240,8 @@ class Scenario(Settings):
             raise ScenarioError(
                 f"policy.size: must be at most system.devices = {self.system.devices}, not {self.policy.size}"
             )
+        if self.autos:  # checked with the numbers, when they are known
+            return self
         self._check_world()
         self._check_magnitudes()
         system, people, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
@@ -323,6 +330,12 @@ class Scenario(Settings):
                 "is not bounded by P0/β for the rest of the round"
             )
 
+    @property
+    def autos(self) -> tuple[str, ...]:
+        """Fields that wait for the model to give them a number."""
+        found = {"cpu.cycles": self.cpu.cycles, "radio.update_bits": self.radio.update_bits}
+        return tuple(field for field, value in found.items() if value == "auto")
+
     @cached_property
     def population(self) -> Population:
         """The constants of every device."""
@@ -332,7 +345,7 @@ class Scenario(Settings):
 
         return self.devices.applied_to(
             Population(
-                cycles=everyone(self.cpu.cycles),
+                cycles=everyone(known_number("cpu.cycles", self.cpu.cycles)),
                 energy_budget_j=everyone(self.system.energy_budget_j),
                 frequency_low_hz=everyone(self.cpu.frequency_hz[0]),
                 frequency_high_hz=everyone(self.cpu.frequency_hz[1]),
@@ -368,7 +381,7 @@ class Scenario(Settings):
             rate_discount=self.radio.rate_discount,
             link_margin=self.radio.link_margin,
             admission=self.radio.admission,
-            update_bits=self.radio.update_bits,
+            update_bits=known_number("radio.update_bits", self.radio.update_bits),
             eligible=self.data.eligible,
             empty_used=self.data.empty_used,
             empty_fresh=self.data.empty_fresh,

@@ -13,7 +13,7 @@ from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
 from feelstream.run import Run, read
 from feelstream.run.changes import Change, from_list, in_order, scenario_in
-from feelstream.run.run import prepare
+from feelstream.run.run import prepare, resolved
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView, of_record, of_tables
 
@@ -60,9 +60,10 @@ class LiveLane:
     live = True
 
     def __init__(self, label: str, scenario: Scenario, seed: int, changes: Sequence[Change] = ()) -> None:
-        self.label, self.scenario, self.seed = label, scenario, seed
-        self.changes = in_order(scenario, changes)
         with LOADING:
+            scenario = resolved(scenario)
+            self.label, self.scenario, self.seed = label, scenario, seed
+            self.changes = in_order(scenario, changes)
             self._player, _ = prepare(scenario, seed, None, self.changes)
         self.rows: list[dict[str, Any]] = []
         self.schedule: list[tuple[int, int, bool]] = []

@@ -1,0 +1,189 @@
+"""What a model costs: the paper's numbers for its CNN, multiply-adds that PyTorch counts too, and what auto becomes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import small
+from small_plans import in_process
+
+import feelstream as fs
+from feelstream.data.datasets import load
+from feelstream.errors import ScenarioError
+from feelstream.experiment import Arm, Plan
+from feelstream.learning import cost, models
+from feelstream.scenario import Scenario
+
+AUTO = ("cpu.cycles=auto", "radio.update_bits=auto")
+DATA = load("synthetic", samples=60, test_samples=30)
+SHAPES = {"cifar-cnn": (3, 32, 32), "har-cnn": (6, 1, 128)}
+
+OWN = """
+import torch
+from torch import nn
+
+class Net(nn.Sequential):
+    def __init__(self):
+        super().__init__(
+            nn.Conv2d(1, 10, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(10, 20, 5), nn.MaxPool2d(2), nn.ReLU(),
+            nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Linear(50, 10),
+        )
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = nn.Parameter(torch.ones(10))
+
+    def forward(self, x):
+        return x.flatten(1)[:, :10] * self.by
+"""
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    cost._warn_once.cache_clear()
+    caplog.set_level(logging.WARNING, "feelstream")
+    return caplog
+
+
+def test_the_papers_cnn_costs_what_the_paper_says():
+    found = cost.of(Scenario().learning, DATA)
+    assert (found.update_bits, found.cycles) == (Scenario().radio.update_bits, Scenario().cpu.cycles)
+    assert found.cycles == 600 * 32 * 21840
+
+
+def test_cycles_grow_with_steps_and_batch():
+    learning = Scenario().with_(steps=5, batch=64).learning
+    assert cost.of(learning, DATA).cycles == 419328000 / 2
+
+
+@pytest.mark.parametrize("name", models.STACKS)
+def test_multiply_adds_are_those_that_pytorch_counts(name: str):
+    pytest.importorskip("torch")
+    from feelstream.learning.torch_engine import TorchLearner
+
+    model = models.build(name, SHAPES.get(name, (1, 28, 28)), 6)
+    one, label = np.zeros((1, *model.input), np.uint8), np.zeros(1, np.uint8)
+    assert TorchLearner(model, one, label, one, label, 0.0, 1.0).multiply_adds == model.multiply_adds
+
+
+def test_a_module_of_the_users_costs_what_the_same_stack_costs(tmp_path: Path):
+    pytest.importorskip("torch")
+    (tmp_path / "nets.py").write_text(OWN)
+    learning = Scenario().with_(model=f"{tmp_path / 'nets.py'}:Net").learning
+    assert cost.of(learning, DATA) == cost.of(Scenario().learning, DATA)
+
+
+def test_a_module_whose_work_cannot_be_counted_needs_its_cycles(tmp_path: Path):
+    pytest.importorskip("torch")
+    (tmp_path / "nets.py").write_text(OWN)
+    model = f"{tmp_path / 'nets.py'}:Scale"
+    with pytest.raises(ScenarioError, match=r"^cpu\.cycles: auto counts .*nets.py:Scale' has none; give the number"):
+        fs.simulate(small(f"learning.model={model}", *AUTO))
+    run = fs.simulate(small(f"learning.model={model}", "radio.update_bits=auto"))
+    assert run.scenario.radio.update_bits == 320
+
+
+@pytest.mark.parametrize("engine", ["native", "none"])
+def test_a_run_holds_the_numbers_and_verifies(tmp_path: Path, engine: str):
+    run = fs.simulate(small(f"learning.engine={engine}", *AUTO), out=tmp_path / "run")
+    bits, cycles = 32 * 7850, cost.cycles(7840 * 2, 20, 32)  # no gradient of the input
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())["scenario"]
+    assert (stored["radio"]["update_bits"], stored["cpu"]["cycles"]) == (bits, cycles)
+    assert run.devices is not None
+    computed = run.devices.filter(run.devices["scheduled"])
+    assert computed["t_cmp_s"].to_list() == pytest.approx((cycles / computed["f_hz"]).to_list())
+    assert fs.verify(tmp_path / "run").ok
+    given = fs.simulate(small(f"learning.engine={engine}", f"cpu.cycles={cycles!r}", f"radio.update_bits={bits}"))
+    assert given.rounds.equals(run.rounds)
+    assert fs.simulate(small(f"learning.engine={engine}", *AUTO), out=tmp_path / "run").rounds.equals(run.rounds)
+
+
+def test_a_class_of_devices_may_set_its_own_cycles():
+    classes = ({"share": 0.5, "cycles": 1e8}, {"share": 0.5})
+    run = fs.simulate(small(*AUTO).with_(**{"devices.classes": classes}))
+    assert set(run.scenario.population.cycles) == {1e8, cost.cycles(7840 * 2, 20, 32)}
+
+
+def test_a_plan_shares_its_runs_with_one_that_gives_the_numbers(tmp_path: Path):
+    cycles = cost.cycles(7840 * 2, 20, 32)
+    auto = in_process(Plan("auto", (Arm("a", small(*AUTO)),), (0,)), tmp_path)
+    given = Arm("a", small(f"cpu.cycles={cycles!r}", "radio.update_bits=251200"))
+    assert auto.failures == []
+    assert auto.plan.arms == (given,)
+    assert in_process(Plan("given", (given,), (0,)), tmp_path).directories == auto.directories
+
+
+def test_a_plan_tells_the_problem_of_one_arm(tmp_path: Path):
+    slow = Arm("slow", small(*AUTO, "cpu.frequency_hz=[1.0, 2.0]"))
+    results = in_process(Plan("p", (slow, Arm("fine", small(*AUTO))), (0,)), tmp_path)
+    assert [failure.arm for failure in results.failures] == ["slow"]
+    assert "no update can ever fit a round" in results.failures[0].reason
+
+
+def test_a_deployment_asks_for_the_number():
+    with pytest.raises(ScenarioError, match=r"^radio\.update_bits: auto takes its number from learning\.model when"):
+        small("radio.update_bits=auto").known_system(10)
+
+
+def test_another_word_than_auto_is_refused():
+    with pytest.raises(ScenarioError, match=r"^radio\.update_bits: must be a number or 'auto', not 'autoo'$"):
+        small("radio.update_bits=autoo")
+
+
+def test_a_model_with_the_papers_numbers_is_told_of_once(told: pytest.LogCaptureFixture):
+    for _ in range(2):
+        fs.simulate("tiny", model="mlp", rounds=1)
+    (record,) = told.records
+    assert record.getMessage() == (
+        "learning.model = mlp has 50,890 parameters, 1,628,480 bits at 32 each, but radio.update_bits = 698,880 and "
+        "cpu.cycles = 419,328,000 belong to another model; set them to auto to follow the model"
+    )
+
+
+def test_a_plan_is_told_of_too(tmp_path: Path, told: pytest.LogCaptureFixture):
+    fs.compare(["random"], "tiny", seeds=1, model="mlp", rounds=1, update_bits="auto", out=tmp_path, workers=1)
+    (record,) = told.records
+    assert "but cpu.cycles = 419,328,000 belongs to another model; set it to auto" in record.getMessage()
+
+
+def test_the_command_line_tells_it_and_goes_on(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    from feelstream.cli import main
+
+    cost._warn_once.cache_clear()
+    command = "feelstream run tiny --set learning.model=mlp --set system.rounds=1 --json"
+    monkeypatch.setattr(sys, "argv", command.split())
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capfd.readouterr()
+    assert not ended.value.code
+    assert json.loads(told.out)["rounds"] == 1
+    assert told.err.count("belong to another model") == 1
+
+
+def test_no_preset_contradicts_its_model():
+    for name in fs.presets():
+        scenario = fs.preset(name)
+        model = scenario.learning.model
+        parameters = models.build(model, SHAPES.get(model, (1, 28, 28)), 6 if model == "har-cnn" else 10).parameters
+        assert cost.contradiction(scenario, parameters) is None, name
+
+
+@pytest.mark.parametrize(
+    ("bits", "cycles", "complains"),
+    [
+        (1628480.0, 1e9, False),
+        (407120.0, 1e9, False),  # 8 bits a parameter
+        (1628481.0, 1e9, True),
+        (698880.0, 1e9, True),
+        (1628480.0, 419328000.0, True),
+    ],
+)
+def test_what_contradicts(bits: float, cycles: float, complains: bool):
+    scenario = small("learning.model=mlp").with_(update_bits=bits, **{"cpu.cycles": cycles})
+    assert (cost.contradiction(scenario, 50_890) is not None) == complains
