@@ -1,13 +1,14 @@
 """Attack feelstream for a given time and print what was tried, survived and lost.
 
-python -m soak --seconds 60                    all attacks, in turns
+python -m soak --seconds 60                                    all attacks, in turns
 python -m soak --only damage,kills --seconds 600 --seed 7
+python -m soak --only scenarios --tries 10000 --seconds inf --json one.json
+python -m soak --add one.json two.json --markdown table.md     several together, as the table of docs/reliability.md
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 from time import monotonic
 
 from soak.attack import Attack
+from soak.counts import Counts, added, as_markdown, as_text, read, write
 from soak.damage import Damage
 from soak.inputs import Inputs
 from soak.policies import Policies
@@ -27,28 +29,41 @@ SOAK: tuple[type[Attack], ...] = (*FUZZ, Kills, Signals)
 
 def main() -> None:
     known = {attack.name: attack for attack in SOAK}
-    options = argparse.ArgumentParser(prog="python -m soak", description=__doc__)
+    options = argparse.ArgumentParser(
+        prog="python -m soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--seconds", type=float, default=60.0, help="how long, all attacks together")
+    options.add_argument("--tries", type=int, default=sys.maxsize, help="the most trials of each attack")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--only", default=",".join(known), help=f"some of {','.join(known)}")
     options.add_argument("--json", type=Path, help="write the counts to this file too")
+    options.add_argument("--markdown", type=Path, help="write the table to this file too")
+    options.add_argument("--add", type=Path, nargs="+", help="attack nothing; add up the counts of these files")
     given = options.parse_args()
-    with tempfile.TemporaryDirectory(prefix="feelstream-soak-") as place:
-        attacks = [known[name](Path(place) / name, random.Random(given.seed)) for name in given.only.split(",")]
-        end = monotonic() + given.seconds
-        while monotonic() < end:
-            attack = min(attacks, key=lambda each: each.spent_s)  # each gets the same share of the time
-            attack.try_once()
-    print(f"{'attack':<12}{'tried':>9}{'survived':>10}{'refused':>9}{'lost':>6}")
-    for attack in attacks:
-        print(f"{attack.name:<12}{attack.tried:>9}{attack.survived:>10}{attack.refused:>9}{len(attack.lost):>6}")
-    for attack in attacks:
-        for loss in attack.lost[:20]:
-            print(f"lost, {attack.name}: {loss}")
+    if unknown := set(given.only.split(",")) - known.keys():
+        options.error(f"there is no attack {sorted(unknown)[0]}; allowed: {', '.join(known)}")
+    if given.add:
+        counts = added([read(file) for file in given.add], list(known))
+    else:
+        counts = attacked([known[name] for name in given.only.split(",")], given.seed, given.seconds, given.tries)
+    print(as_text(counts))
     if given.json:
-        counts = {each.name: [each.tried, each.survived, each.refused, each.lost] for each in attacks}
-        given.json.write_text(json.dumps(counts, indent=2) + "\n")
-    sys.exit(any(attack.lost for attack in attacks))
+        write(given.json, counts)
+    if given.markdown:
+        given.markdown.write_text(as_markdown(counts), encoding="utf-8")
+    sys.exit(any(count.lost for count in counts))
+
+
+def attacked(kinds: list[type[Attack]], seed: int, seconds: float, tries: int) -> list[Counts]:
+    """Attack by turns, each kind for the same share of the time."""
+    with tempfile.TemporaryDirectory(prefix="feelstream-soak-") as place:
+        end = monotonic() + seconds
+        attacks = [kind(Path(place) / kind.name, random.Random(seed)) for kind in kinds]
+        while (left := [each for each in attacks if each.tried < tries]) and monotonic() < end:
+            min(left, key=lambda each: each.spent_s).try_once()
+    return [
+        Counts(each.name, each.tried, each.survived, each.refused, each.lost, each.slowest_s) for each in attacks
+    ]
 
 
 if __name__ == "__main__":

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import traceback
 import warnings
 from pathlib import Path
 from time import monotonic
+from types import FrameType
 
 from feelstream.errors import FeelstreamError
 
 SENTENCE = 2000  # characters; more than that nobody reads
+PATIENCE_S = 300.0  # a trial that takes longer hangs
 
 
 class Lost(Exception):  # noqa: N818
@@ -28,6 +31,7 @@ class Attack:
         self.tried = self.survived = self.refused = 0
         self.lost: list[str] = []
         self.spent_s = 0.0
+        self.slowest_s: float | None = None  # that a signal took to end a process, where this attack measures it
         place.mkdir(parents=True)
         self.prepare()
 
@@ -44,6 +48,8 @@ class Attack:
         directory.mkdir()
         self.tried += 1
         self.what = ""
+        before = signal.signal(signal.SIGALRM, _hangs)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -53,11 +59,19 @@ class Attack:
             text = str(problem)
             if "\n" in text.strip() or len(text) > SENTENCE:
                 self.lost.append(f"{self.what}: not a sentence: {text[:200]!r}")
-            self.refused += 1
+            else:
+                self.refused += 1
         except KeyboardInterrupt:
             raise
         except BaseException as problem:
             frame = traceback.extract_tb(problem.__traceback__)[-1]
             where = f"{Path(frame.filename).name}:{frame.lineno}"
-            self.lost.append(f"{self.what}: {type(problem).__name__}: {str(problem)[:200]} ({where})")
+            self.lost.append(f"{self.what}: {type(problem).__name__}: {str(problem)[:300]} ({where})")
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
         self.spent_s += monotonic() - begin
+
+
+def _hangs(number: int, frame: FrameType | None) -> None:
+    raise Lost(f"no end within {PATIENCE_S:g} s")

@@ -1,27 +1,49 @@
-"""Scenarios of any legal and of many an illegal kind: refused in a sentence, or played and verified."""
+"""Scenarios of any legal kind, at the ends of their ranges too: refused in a sentence, or played and verified."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel
 
 import feelstream as fs
+from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
+from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.policies import POLICIES
+from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
+from soak import fields
 from soak.attack import Attack, Lost
 
-# Field: lowest and highest decimal exponent, and the usual value. Wide, but what somebody might mean.
-FIELDS = {
-    "system.round_s": (-2, 4, 4.0),
-    "system.energy_budget_j": (-7, 2, 5e-4),
-    "cpu.cycles": (5, 11, 4.2e8),
-    "cpu.power_coefficient": (-30, -24, 1e-27),
-    "radio.bandwidth_hz": (4, 9, 2e7),
-    "radio.noise_w_per_hz": (-21, -10, 1e-13),
-    "radio.update_bits": (2, 8, 7e5),
-    "radio.rate_discount": (-1, 0.3, 1.0),
-    "policy.V": (-4, 3, 0.05),
+# Field: lowest and highest decimal exponent of what somebody might mean.
+REAL: dict[tuple[str, str], tuple[float, float]] = {
+    ("system", "round_s"): (-2, 4),
+    ("system", "energy_budget_j"): (-7, 2),
+    ("cpu", "cycles"): (5, 11),
+    ("cpu", "power_coefficient"): (-30, -24),
+    ("radio", "bandwidth_hz"): (4, 9),
+    ("radio", "noise_w_per_hz"): (-21, -10),
+    ("radio", "update_bits"): (2, 8),
+    ("radio", "rate_discount"): (-1, 0.3),
+    ("policy", "V"): (-4, 3),
 }
+KINDS = {
+    ("data", "partition"): PARTITIONS,
+    ("data", "arrivals"): ARRIVALS,
+    ("data", "buffer"): BUFFERS,
+    ("world", "frequency"): FREQUENCIES,
+    ("world", "channel"): CHANNELS,
+    ("world", "mobility"): MOBILITIES,
+    ("world", "availability"): AVAILABILITIES,
+    ("world", "harvest"): HARVESTS,
+}
+NEED_FILES = {"trace", "recorded", "natural"}
+SIZES = {"devices", "rounds", "samples", "size", "engine", "model", "dataset"}  # what the attack decides by itself
+Tables = dict[str, dict[str, Any]]
 
 
 class Scenarios(Attack):
@@ -29,32 +51,81 @@ class Scenarios(Attack):
 
     def trial(self, directory: Path) -> str:
         draw = self.draw
-        devices = draw.randint(1, 8)
-        policy = draw.choice(list(POLICIES.ours))
-        chosen = [f"policy.name={policy}", f"policy.size={draw.randint(1, devices)}"]
-        for field, (low, high, usual) in FIELDS.items():
-            if field == "policy.V" and "lyapunov" not in policy:
-                continue
-            value = usual if draw.random() < 0.6 else 10 ** draw.uniform(low, high)
-            chosen.append(f"{field}={value!r}")
-        low, high = sorted(draw.uniform(-30, 20) for _ in range(2))
-        fastest = 10 ** draw.uniform(7, 10)
-        slowest = fastest * draw.uniform(0.01, 1)
-        chosen += [f"radio.gain_db=[{low!r}, {high!r}]", f"cpu.frequency_hz=[{slowest!r}, {fastest!r}]"]
-        chosen += [f"radio.admission={draw.choice(['paper', 'largest'])}"]
-        chosen += [f"radio.fading={draw.choice(['rayleigh', 'none'])}"]
-        chosen += [f"data.eligible={draw.choice(['any', 'with_data'])}"]
-        chosen += [f"data.fresh={draw.choice(['since_use', 'per_round'])}"]
-        self.what = " ".join(chosen)
-        table = {
-            "system": {"devices": devices, "rounds": draw.randint(1, 6)},
-            "data": {"dataset": "synthetic", "samples": 60, "arrivals": {"kind": "uniform"}},
-            "learning": {"engine": "none", "model": "softmax"},
-        }
-        run = fs.simulate(from_dict(table, chosen), draw.randrange(2**32))
-        if not all(math.isfinite(value) for value in run.rounds["queue_max_j"]):
-            raise Lost("a queue is not finite")
+        tables, seed = self._ordinary(), draw.randrange(2**32)
+        for _ in range(draw.choice([0, 0, 1, 1, 2, 4])):
+            self._extreme(tables)
+        self.what = f"seed {seed}, {json.dumps(tables)}"
+        run = fs.simulate(from_dict(tables), seed)
+        for table in (run.rounds, run.devices):
+            for column in [] if table is None else table.select(pl.col(pl.Float64)).iter_columns():
+                if not column.drop_nulls().is_finite().all() and column.name != "loss":
+                    raise Lost(f"{column.name} is not finite")
         report = fs.verify(run.save(directory / "run"))
         if not report.ok:
             raise Lost(f"verify disagrees: {' '.join(str(report.disagreement).split())}")
         return self.what
+
+    def _ordinary(self) -> Tables:
+        """A small scenario of any kind, each number the usual one or what somebody might mean."""
+        draw = self.draw
+        devices = draw.randint(1, 8)
+        learns = draw.random() < 0.02
+        tables: Tables = {
+            "system": {"devices": devices, "rounds": draw.randint(1, 5)},
+            "cpu": {},
+            "radio": {name: fields.drawn(draw, _section("radio"), name) for name in ("fading", "admission")},
+            "data": {"dataset": "synthetic", "samples": 60},
+            "world": {},
+            "policy": {"name": draw.choice(list(POLICIES.ours)), "size": draw.randint(1, devices)},
+            "learning": {"engine": "native" if learns else "none", "model": "softmax", "steps": 1},
+            "trace": {"level": "rounds" if draw.random() < 0.05 else "full"},
+        }
+        for name in ("eligible", "fresh", "empty_used", "empty_fresh"):
+            tables["data"][name] = fields.drawn(draw, _section("data"), name)
+        for (section, name), registry in KINDS.items():
+            kinds = [kind for kind in registry.ours if kind not in NEED_FILES]
+            tables[section][name] = {"kind": draw.choice(kinds) if draw.random() < 0.3 else kinds[0]}
+        for name in ("cardinality", "metric", "order"):
+            if name in self._policy(tables).model_fields and draw.random() < 0.5:
+                tables["policy"][name] = fields.drawn(draw, self._policy(tables), name)
+        for (section, name), (low, high) in REAL.items():
+            known = section != "policy" or name in self._policy(tables).model_fields
+            if known and draw.random() < 0.4:
+                tables[section][name] = 10 ** draw.uniform(low, high)
+        if draw.random() < 0.2:
+            tables["radio"]["gain_db"] = sorted(draw.uniform(-30, 20) for _ in range(2))
+        if draw.random() < 0.4:
+            fastest = 10 ** draw.uniform(7, 10)
+            tables["cpu"]["frequency_hz"] = [fastest * draw.uniform(0.01, 1), fastest]
+        if draw.random() < 0.1:
+            share = draw.uniform(0.1, 0.9)
+            classes = [{"share": share}, {"share": 1 - share, "energy_budget_j": 10 ** draw.uniform(-7, 2)}]
+            if draw.random() < 0.5:
+                classes[0]["cycles"] = 10 ** draw.uniform(6, 10)
+            tables["devices"] = {"classes": classes}  # type: ignore[assignment]
+        return tables
+
+    def _extreme(self, tables: Tables) -> None:
+        """One field somewhere in all of its range."""
+        draw = self.draw
+        section = draw.choice(["system", "cpu", "radio", "data", "world", "policy", "learning"])
+        place, model = tables[section], self._policy(tables) if section == "policy" else _section(section)
+        if section in ("data", "world") and draw.random() < 0.9:
+            name = draw.choice([name for where, name in KINDS if where == section])
+            place, model = place[name], KINDS[section, name].ours[place[name]["kind"]]
+        known = [name for name in fields.names(model) if name not in SIZES and (section, name) not in KINDS]
+        if section == "cpu" and draw.random() < 0.3:
+            place["frequency_hz"] = sorted(10 ** draw.uniform(-100, 100) for _ in range(2))
+        elif section == "radio" and draw.random() < 0.1:
+            place["gain_db"] = sorted(draw.uniform(-1000, 1000) for _ in range(2))
+        elif known:
+            name = draw.choice(known)
+            place[name] = math.inf if name == "V" and draw.random() < 0.2 else fields.drawn(draw, model, name)
+
+    def _policy(self, tables: Tables) -> type[BaseModel]:
+        return POLICIES.ours[tables["policy"]["name"]]
+
+
+def _section(name: str) -> type[BaseModel]:
+    model: Any = Scenario.model_fields[name].annotation
+    return model

@@ -6,14 +6,18 @@ from math import prod
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 from feelstream.errors import EngineError
 from feelstream.learning.models import STACKS, WINDOWS, Conv, Dense, Layer, MaxPool, Model, ReLU, build
 from feelstream.learning.native import ISA_VARIABLE, NativeLearner, chosen_instruction_set, instruction_sets
+
+try:
+    import torch
+    from torch import nn
+except ImportError:  # the tests against it skip; those of the engine alone do not need it
+    torch = nn = None
 
 MEAN, STD = 0.3, 0.4
 TOLERANCE = 1e-4  # of the update's norm: float32 arithmetic over 20 steps against float64
@@ -29,7 +33,12 @@ def learner_of(model: Model, samples: int = 80, tests: int = 50, threads: int = 
     return NativeLearner(model, *data(model, samples), *data(model, tests, 1), MEAN, STD, threads)
 
 
+def needs_torch() -> None:
+    pytest.importorskip("torch", reason="needs PyTorch: install feelstream[torch]")
+
+
 def torch_module(model: Model, theta: np.ndarray) -> nn.Sequential:
+    needs_torch()
     modules: list[nn.Module] = []
     shape = model.input
     for layer, after in zip(model.layers, model.shapes(), strict=True):
@@ -151,6 +160,7 @@ def test_evaluation_is_torchs(name: str):
 
 
 def assert_evaluates_like_torch(model: Model, rel: float):
+    needs_torch()
     learner = learner_of(model, tests=101)
     images, labels = data(model, 101, 1)
     theta = learner.init(3)

@@ -9,6 +9,10 @@ from feelstream.verification.formulas import computing_time_s, sending_time_s
 from feelstream.verification.reading import Block
 from feelstream.verification.settings import Settings
 
+# Both sides compute a sending time by some ten operations, each right to half an ulp: 64 ulps of the round's length are
+# above what rounding can do, and far below any difference that means something.
+EDGE = 64 * np.finfo(float).eps
+
 RULES = {
     "paper": "while a device would be late, the late one with the least |g|²/β is dropped",
     "largest": "the largest set that is on time transmits, the greatest |g|²/β first",
@@ -16,7 +20,7 @@ RULES = {
 
 
 def check_admission(found: Findings, s: Settings, block: Block) -> None:
-    """Repeat the rule in each round in which anyone would be late; otherwise all scheduled ones transmit.
+    """Repeat the rule in each round in which anyone might be late; otherwise all scheduled ones transmit.
 
     Where rounding alone decides whether a device is late, or which of two is worse, the stored choice stands.
     """
@@ -25,10 +29,11 @@ def check_admission(found: Findings, s: Settings, block: Block) -> None:
     ratio = np.maximum(np.nan_to_num(block["gain"] / block["beta"]), 0.0)
     computing = np.maximum(np.nan_to_num(computing_time_s(s, block["f_hz"]), nan=np.inf), 0.0)
     n = scheduled.sum(axis=1, keepdims=True)
-    late = scheduled & is_late(s, np.maximum(n, 1), ratio, computing, sent)
+    late, edge = lateness(s, np.maximum(n, 1), ratio, computing)
+    doubtful = scheduled & (late | edge)
     expected = scheduled.copy()
     admit = {"paper": _admit_by_dropping, "largest": _admit_largest}[s.admission]
-    for r in np.flatnonzero(late.any(axis=1)):
+    for r in np.flatnonzero(doubtful.any(axis=1)):
         k = np.flatnonzero(scheduled[r])
         expected[r, k] = admit(s, ratio[r, k], computing[r, k], sent[r, k])
     bad = sent != expected
@@ -36,11 +41,17 @@ def check_admission(found: Findings, s: Settings, block: Block) -> None:
 
 
 def is_late(s: Settings, n: Array | int, ratio: Array, computing_s: Array, sent: Array) -> Array:
-    """S_bits/R(n, |g|²/margin) > T_rd − T_cmp, and always without time left; a tie goes by what is stored."""
+    """S_bits/R(n, |g|²/margin) > T_rd − T_cmp, and always without time left; at the edge by what is stored."""
+    late, edge = lateness(s, n, ratio, computing_s)
+    return np.where(edge, ~sent, late)
+
+
+def lateness(s: Settings, n: Array | int, ratio: Array, computing_s: Array) -> tuple[Array, Array]:
+    """Whether a device is late among n, and where rounding alone decides that."""
     needed, left = sending_time_s(s, n, ratio / s.link_margin), s.round_s - computing_s
     # The remaining time is a difference, so its rounding error is that of the round's length.
-    unsure = np.abs(needed - left) <= RELATIVE * s.round_s
-    return (left <= 0) | np.where(unsure, ~sent, ~(needed <= left))
+    edge = (left > 0) & (np.abs(needed - left) <= EDGE * s.round_s)
+    return (left <= 0) | ~(needed <= left), edge
 
 
 def _admit_by_dropping(s: Settings, ratio: Array, computing_s: Array, sent: Array) -> Array:
@@ -59,11 +70,17 @@ def _admit_by_dropping(s: Settings, ratio: Array, computing_s: Array, sent: Arra
 
 
 def _admit_largest(s: Settings, ratio: Array, computing_s: Array, sent: Array) -> Array:
-    """The largest n at which at least n devices are on time, and of those the n with the greatest |g|²/β."""
+    """The largest n at which at least n devices are on time, and of those the n with the greatest |g|²/β.
+
+    Where it takes devices at the edge to reach n, n is the size of the stored set or none at all: a device may be
+    late at n by a rounding, and still be in a smaller set.
+    """
     kept = np.zeros(ratio.size, dtype=bool)
     for n in range(ratio.size, 0, -1):
-        on_time = ~is_late(s, n, ratio, computing_s, sent)
-        if on_time.sum() >= n:
+        late, edge = lateness(s, n, ratio, computing_s)
+        on_time = np.where(edge, sent, ~late)
+        certain = ~late & ~edge
+        if on_time.sum() >= n and (certain.sum() >= n or sent.sum() == n):
             threshold = np.sort(ratio[on_time])[-n]
             tied = close(ratio, threshold)
             order = np.lexsort((~sent, np.where(tied, -threshold, -ratio), ~on_time))
