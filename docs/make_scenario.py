@@ -36,6 +36,10 @@ with one sentence that names the field.
 `--set` takes the value as the field's type: text needs no quotes, lists are written `[1, 2]`, infinity is `inf`.
 Switching a table to another name (`--set policy.name=random`) keeps the fields that both know and drops the others.
 Paths are relative to the directory in which the command is given.
+
+The last column is what a field accepts by itself, to the last digit. The far ends are where numbers stop meaning
+anything; `V` may be `inf` besides. What fields must keep together (energies of at most 1e100 J, a mean SNR between 1e-100
+and 1e100, …) is told when a scenario is read.
 """
 
 TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
@@ -80,16 +84,39 @@ def _named_table(name: str) -> str:
 
 
 def rows(model: type[BaseModel]) -> str:
+    schema = model.model_json_schema()["properties"] if model.model_fields else {}
     rows = [
-        f"| `{name}` | {_default(field.default)} | {(field.description or '').replace('|', chr(92) + '|')} |"
+        f"| `{name}` | {_default(field.default)} | {(field.description or '').replace('|', chr(92) + '|')} "
+        f"| {accepted(schema[name])} |"
         for name, field in model.model_fields.items()
         if field.default_factory is None
     ]
-    return (
-        "| field | default | meaning, unit, range |\n|---|---|---|\n" + "\n".join(rows) + "\n"
-        if rows
-        else "No fields.\n"
-    )
+    head = "| field | default | meaning, unit, range | numbers accepted |\n|---|---|---|---|\n"
+    return head + "\n".join(rows) + "\n" if rows else "No fields.\n"
+
+
+def accepted(field: dict[str, Any]) -> str:
+    """The exact range of a number, or of each number of a list; empty for what is none."""
+    kinds = [kind.get("items", kind) for kind in field.get("anyOf", [field])]
+    kinds = [kind.get("prefixItems", [kind])[0] for kind in kinds]
+    ranges = [_range(kind) for kind in kinds if kind.get("type") in ("number", "integer")]
+    return ranges[0] if ranges else ""
+
+
+def _range(kind: dict[str, Any]) -> str:
+    least, most = kind.get("magnitude", (None, None))
+    low, high = kind.get("minimum", least), kind.get("maximum", most)
+    below = f"at most {_number(high)}" if high is not None else f"below {_number(kind['exclusiveMaximum'])}"
+    if low is None:
+        return f"above {_number(kind['exclusiveMinimum'])}, {below}"
+    if least is not None and low < least:
+        return f"{_number(low)}, or {_number(least)} to {_number(high)}"
+    return f"{_number(low)} to {_number(high)}" if high is not None else f"at least {_number(low)}, {below}"
+
+
+def _number(value: float) -> str:
+    """As it is written in a file: 1e-100, 0.001, 2147483647."""
+    return f"{value:.12g}".replace("e+", "e").replace("e-0", "e-").replace("e0", "e")
 
 
 def _default(value: Any) -> str:

@@ -22,26 +22,41 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     ValidationInfo,
     model_serializer,
 )
+from pydantic_core.core_schema import CoreSchema, no_info_after_validator_function
 
 from feelstream.errors import ScenarioError, explain
 
 
-def _of_a_magnitude(value: float) -> float:
-    """Beyond these bounds nothing is meant, and products of a few fields would overflow."""
-    if value != 0 and not 1e-100 <= abs(value) <= 1e100 and not math.isinf(value):
-        raise ValueError(f"must be of a magnitude between 1e-100 and 1e+100, not {value!r}")
-    return value
+LEAST, MOST = 1e-100, 1e100
 
 
-Magnitude = AfterValidator(_of_a_magnitude)
+class Magnitude:
+    """Annotates a number: beyond these bounds nothing is meant, and products of a few fields would overflow."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(cls.checked, handler(source))
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "magnitude": [LEAST, MOST]}
+
+    @staticmethod
+    def checked(value: float) -> float:
+        if value != 0 and not LEAST <= abs(value) <= MOST and not math.isinf(value):
+            raise ValueError(f"must be of a magnitude between {LEAST:g} and {MOST:g}, not {value!r}")
+        return value
+
+
 Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False), Magnitude]
 Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False), Magnitude]

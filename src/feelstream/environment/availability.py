@@ -55,9 +55,10 @@ class Diurnal(Availability):
 
     tag: ClassVar[str] = "diurnal"
 
-    day: Annotated[int, Field(strict=True, ge=2, description="rounds of a day; at least 2")] = 24
+    day: Annotated[int, Field(strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")] = 24
     depth: Annotated[
-        float, Field(strict=True, ge=0, le=1, description="0: no difference between day and night, 1: none at night")
+        float,
+        Field(strict=True, ge=0, le=1, description="0: no difference between day and night, 1: none at night; 0 to 1"),
     ] = 1.0
     spread: Annotated[
         float, Field(strict=True, ge=0, le=1, description="spread of the devices' time zones, in days; 0 to 1")

@@ -11,7 +11,9 @@ from scipy.special import j0
 
 from feelstream.environment.base import Process, Setting, State
 
-Doppler = Annotated[float, Field(strict=True, ge=0, le=1e6, description="Doppler frequency f_D = v f_c / c, Hz; ≥ 0")]
+Doppler = Annotated[
+    float, Field(strict=True, ge=0, le=1e6, description="Doppler frequency f_D = v f_c / c, Hz; 0 to 1e6")
+]
 
 
 class Channel(Process):

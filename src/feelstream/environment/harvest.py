@@ -44,7 +44,9 @@ class PacketHarvest(Battery):
 
     tag: ClassVar[str] = "packets"
 
-    rate: Annotated[float, Field(strict=True, ge=0, le=1e6, description="mean packets per device and round; ≥ 0")] = 0.5
+    rate: Annotated[
+        float, Field(strict=True, ge=0, le=1e6, description="mean packets per device and round; 0 to 1e6")
+    ] = 0.5
     packet_j: Annotated[NonNegative, Field(description="energy of a packet, J; ≥ 0")] = 1.0
 
     def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
@@ -60,7 +62,7 @@ class SolarHarvest(Battery):
     tag: ClassVar[str] = "solar"
 
     peak_j: Annotated[NonNegative, Field(description="most energy that a round brings, J; ≥ 0")] = 4.0
-    day: Annotated[int, Field(strict=True, ge=2, description="rounds of a day; at least 2")] = 24
+    day: Annotated[int, Field(strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")] = 24
 
     def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
         sun = max(0.0, float(np.sin(2 * np.pi * round / self.day)))

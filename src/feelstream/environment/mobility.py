@@ -49,7 +49,9 @@ class RandomDirection(Mobility):
 
     radius_m: Annotated[Positive, Field(description="R, radius of the cell, m; > 0")] = 100.0
     nearest_m: Annotated[Positive, Field(description="d_min, within which the gain no longer grows, m; > 0")] = 10.0
-    speed_m_s: Annotated[float, Field(strict=True, ge=0, le=1e6, description="speed of every device, m/s; ≥ 0")] = 1.0
+    speed_m_s: Annotated[
+        float, Field(strict=True, ge=0, le=1e6, description="speed of every device, m/s; 0 to 1e6")
+    ] = 1.0
     turn: Annotated[
         float, Field(strict=True, ge=0, le=1, description="probability of a new heading per round; 0 to 1")
     ] = 0.1
@@ -57,7 +59,7 @@ class RandomDirection(Mobility):
         float, Field(strict=True, gt=0, le=10, description="α, path-loss exponent; above 0, at most 10")
     ] = 3.0
     gain_1m_db: Annotated[
-        float, Field(strict=True, ge=-1000, le=1000, description="β_1, gain at a distance of 1 m, dB")
+        float, Field(strict=True, ge=-1000, le=1000, description="β_1, gain at a distance of 1 m, dB; -1000 to 1000")
     ] = 55.0
 
     def gain_range_db(self, low_db: float, high_db: float) -> tuple[float, float]:

@@ -142,7 +142,7 @@ class Policy(Plugin):
     tag_field: ClassVar[str] = "name"
     same_cycles: ClassVar[bool] = False  # whether the rule needs one number of CPU cycles for all devices
 
-    size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so)")
+    size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so); ≥ 1")
 
     @property
     def smallest_plan(self) -> int:

@@ -26,7 +26,7 @@ from feelstream.errors import ScenarioError
 from feelstream.model.admission import Transmission
 from feelstream.model.importance import MetricName
 from feelstream.model.system import System
-from feelstream.plugins import Positive
+from feelstream.plugins import Magnitude, Positive
 from feelstream.policies.base import Decision, Observation, Policy, State
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.joint.search import scores
@@ -40,7 +40,7 @@ class LyapunovJoint(Policy):
     tag: ClassVar[str] = "lyapunov_joint"
     same_cycles: ClassVar[bool] = True
 
-    V: Annotated[float, Field(strict=True, gt=0)] = Field(
+    V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         0.05, description="weight of importance against energy, J²; > 0, inf ignores energy when choosing devices"
     )
     cardinality: Literal["exact", "cap", "free"] = Field(
@@ -51,7 +51,7 @@ class LyapunovJoint(Policy):
     power_max_w: Positive | None = Field(
         None, description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need"
     )
-    fade_reserve: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = Field(
+    fade_reserve: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
         3.0,
         description="frequencies leave time to meet the deadline at a gain this many times below the planned one; ≥ 1",
     )

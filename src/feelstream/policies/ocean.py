@@ -35,6 +35,7 @@ from feelstream.arrays import Ids, Reals
 from feelstream.model import admission
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
+from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Policy, RoundPlan, State
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.bandwidth import least_share, sending_time_s, split
@@ -45,7 +46,7 @@ class Ocean(Policy):
 
     tag: ClassVar[str] = "ocean"
 
-    V: Annotated[float, Field(strict=True, gt=0)] = Field(
+    V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"
     )
     eta: Literal["ascending", "uniform", "descending"] = Field(

@@ -21,14 +21,14 @@ exploration. Without learning (engine none) all utilities are 1 and the rule is 
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
-from feelstream.plugins import Fraction
+from feelstream.plugins import Fraction, NonNegative
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State, lowest
 
 CLIP, CUT_OFF = 0.95, 0.95
@@ -43,9 +43,7 @@ class Oort(Policy):
     decay: Fraction = Field(0.98, description="factor on that share per round; 0 to 1")
     exploration_min: Fraction = Field(0.3, description="ε_min, below which that share never falls; 0 to 1")
     prefer: Fraction = Field(0.3, description="quantile of the devices' times that counts as fast enough; 0 to 1")
-    alpha: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = Field(
-        2.0, description="α, how hard slower devices are penalised; ≥ 0"
-    )
+    alpha: NonNegative = Field(2.0, description="α, how hard slower devices are penalised; ≥ 0")
 
     def init(self, system: System) -> State:
         zeros = np.zeros(system.devices)

@@ -48,19 +48,21 @@ class Population:
 class DeviceClass(Settings):
     """One class of devices; a field left out is that of the scenario."""
 
-    share: Share = Field(description="share of all devices; the shares of all classes add up to 1")
+    share: Share = Field(description="share of all devices, above 0, at most 1; the shares of all classes add up to 1")
     cycles: Positive | None = Field(default=None, description="CPU cycles of a round; > 0; default: cpu.cycles")
     energy_budget_j: NonNegative | None = Field(
         default=None, description="energy budget per round, J; ≥ 0; default: system.energy_budget_j"
     )
     frequency_hz: tuple[Positive, Positive] | None = Field(
-        default=None, description="range of CPU frequencies, Hz; default: cpu.frequency_hz"
+        default=None, description="range of CPU frequencies, Hz; > 0; default: cpu.frequency_hz"
     )
     gain_db: tuple[Decibels, Decibels] | None = Field(
-        default=None, description="range of the mean gain, dB; default: radio.gain_db"
+        default=None, description="range of the mean gain, dB; -1000 to 1000; default: radio.gain_db"
     )
-    arrivals: Share = Field(default=1.0, description="share of the arriving samples that it collects; above 0 to 1")
-    priority: Priority = Field(default=1.0, description="factor on the importance of its data; above 0 to 1000")
+    arrivals: Share = Field(
+        default=1.0, description="share of the arriving samples that it collects; above 0, at most 1"
+    )
+    priority: Priority = Field(default=1.0, description="factor on the importance of its data; above 0, at most 1000")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -100,9 +100,12 @@ class RadioSettings(Settings):
 
     bandwidth_hz: Positive = Field(default=20e6, description="B, shared by all that transmit in a round, Hz; > 0")
     noise_w_per_hz: Positive = Field(default=1e-13, description="N0, noise power density, W/Hz; > 0")
-    received_power_dbm: Decibels = Field(default=28.0, description="P0, mean power that arrives from a device, dBm")
+    received_power_dbm: Decibels = Field(
+        default=28.0, description="P0, mean power that arrives from a device, dBm; -1000 to 1000"
+    )
     gain_db: tuple[Decibels, Decibels] = Field(
-        default=(-5.0, 3.0), description="range of the mean channel gain β of a device, dB; [lowest, highest]"
+        default=(-5.0, 3.0),
+        description="range of the mean channel gain β of a device, dB; [lowest, highest], -1000 to 1000",
     )
     fading: Literal["rayleigh", "none"] = Field(
         default="rayleigh", description="rayleigh: the gain of a round is β·Exp(1); none: it is β"

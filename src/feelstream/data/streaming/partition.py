@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from feelstream.errors import ScenarioError
-from feelstream.plugins import Plugin
+from feelstream.plugins import Count, Plugin
 
 Owner = NDArray[np.int32]
 Labels = NDArray[np.uint8]
@@ -56,10 +56,8 @@ class Digits(Partition):
     tag: ClassVar[str] = "digits"
 
     per_device: Annotated[
-        int,
-        Field(
-            strict=True, ge=1, description="m, most labels on a device, one for each of its shards; integer, at least 1"
-        ),
+        Count,
+        Field(description="m, most labels on a device, one for each of its shards; integer, at least 1"),
     ] = 3
 
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
@@ -109,7 +107,7 @@ class Minority(Partition):
             strict=True,
             gt=0,
             lt=1,
-            description="fraction of the devices that hold the minority labels; 0 to 1",
+            description="fraction of the devices that hold the minority labels; above 0, below 1",
         ),
     ] = 0.2
     labels: Annotated[
