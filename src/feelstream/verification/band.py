@@ -15,6 +15,7 @@ from scipy.special import lambertw
 from feelstream.verification.findings import Array
 
 STEPS = 50  # bisections: a bracket of width 300 down to 3e-13
+WIDEST = 5000.0  # of a bracket of log μ: no price is so many orders above that at which one device asks for all
 
 
 @dataclass(frozen=True)
@@ -137,12 +138,28 @@ def _slope(radio: Radio, log_price: Array, tau: Array) -> Array:
 
 def settle(radio: Radio, member: Array) -> tuple[Array, Array, Array]:
     """(log μ [R, 1], τ, ρ) at which the members [R, n] of each round ask for the whole band; every round has one."""
-    count = member.shape[0]
-    low, high = np.full((count, 1), -250.0), np.full((count, 1), 100.0)
+
+    def over(log_price: Array) -> Array:
+        return np.where(member, answer(radio, log_price)[1], 0.0).sum(axis=1, keepdims=True) > 1
+
+    low = np.where(member, _log_price_of_all(radio), np.inf).min(axis=1, keepdims=True) - 1.0
+    high, step = low + 1.0, 1.0
+    while step < WIDEST and (more := over(high)).any():
+        step *= 4
+        low, high = np.where(more, high, low), np.where(more, high + step, high)
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
-        _, share = answer(radio, middle)
-        over = np.where(member, share, 0.0).sum(axis=1, keepdims=True) > 1
-        low, high = np.where(over, middle, low), np.where(over, high, middle)
+        asked = over(middle)
+        low, high = np.where(asked, middle, low), np.where(asked, high, middle)
     log_price = 0.5 * (low + high)
     return log_price, *answer(radio, log_price)
+
+
+def _log_price_of_all(radio: Radio) -> Array:
+    """log of wκτ (e^x (x−1) + 1) at x = a/τ, τ the longest: below it a device asks for more than the whole band."""
+    x = radio.airtime_s / radio.longest_s
+    small = np.log(np.square(np.minimum(x, 1e-4)) / 2)
+    some = np.log(np.exp(np.clip(x, 1e-4, 50.0)) * (np.clip(x, 1e-4, 50.0) - 1) + 1)
+    large = x + np.log(np.maximum(x, 50.0))
+    marginal = np.where(x < 1e-4, small, np.where(x <= 50.0, some, large))
+    return np.log(radio.weight) + np.log(radio.kappa_w) + np.log(radio.longest_s) + marginal
