@@ -36,3 +36,10 @@ def test_plans_of_absurd_size_get_a_sentence() -> None:
     values = ",".join(str(1 + n) for n in range(700))
     with pytest.raises(ScenarioError, match="490,000 arms were asked for, and at most 10,000"):
         comparison.arms("tiny", (), (), [f"policy.V={values}", f"system.round_s={values}"])
+
+
+def test_mini_batches_that_cannot_fit_are_told_before_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(size, "memory_bytes", lambda: 8 * 10**9)
+    with pytest.raises(ScenarioError, match=r"learning\.batch: 2 steps of 2,147,483,647 samples need about 51\.5 GB"):
+        fs.simulate(fs.preset("tiny", ["learning.steps=2", "learning.batch=2147483647"]))
+    fs.simulate(small("learning.batch=2147483647"))  # without learning nothing is drawn

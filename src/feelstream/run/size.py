@@ -14,6 +14,7 @@ from feelstream.scenario import Scenario
 DEVICE_BYTES, CLASS_BYTES = 1000, 24
 ROW_BYTES = 400  # of a device and round in memory, when the tables of a whole run are put together
 ROUND_BYTES = 500
+DRAW_BYTES = 12  # of a sample of a mini-batch: its number and its loss, which a round's training holds all at once
 CLASSES = 10
 CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -41,9 +42,21 @@ def run_bytes(scenario: Scenario) -> int:
     return present + rows + rounds * ROUND_BYTES
 
 
+def training_bytes(scenario: Scenario) -> int:
+    """Of the mini-batches of one round, from below."""
+    learning = scenario.learning
+    return 0 if learning.engine == "none" else DRAW_BYTES * learning.steps * learning.batch
+
+
 def check_fits(scenario: Scenario) -> None:
     """Refuse what cannot fit into the memory, with the estimate, instead of trying."""
-    needed, there = run_bytes(scenario), memory_bytes()
+    needed, there = training_bytes(scenario), memory_bytes()
+    if needed > there:
+        raise ScenarioError(
+            f"learning.batch: {scenario.learning.steps:,} steps of {scenario.learning.batch:,} samples need about "
+            f"{_shown(needed)} of memory, and there are {_shown(there)}; take fewer"
+        )
+    needed = run_bytes(scenario)
     if needed > there:
         full = scenario.trace.level == "full"
         hint = ", or set trace.level to rounds" if full and needed > 2 * run_bytes(_rounds_only(scenario)) else ""
