@@ -61,9 +61,7 @@ def attacked(kinds: list[type[Attack]], seed: int, seconds: float, tries: int) -
         attacks = [kind(Path(place) / kind.name, random.Random(seed)) for kind in kinds]
         while (left := [each for each in attacks if each.tried < tries]) and monotonic() < end:
             min(left, key=lambda each: each.spent_s).try_once()
-    return [
-        Counts(each.name, each.tried, each.survived, each.refused, each.lost, each.slowest_s) for each in attacks
-    ]
+    return [Counts(each.name, each.tried, each.survived, each.refused, each.lost, each.slowest_s) for each in attacks]
 
 
 if __name__ == "__main__":

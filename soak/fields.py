@@ -29,7 +29,7 @@ def _known(field: dict[str, Any]) -> bool:
 
 
 def _of(draw: random.Random, field: dict[str, Any]) -> Any:
-    kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") not in ("null", "array")]
+    kinds = [kind for kind in field.get("anyOf", [field]) if _known(kind)]
     kind = draw.choice(kinds)
     if "const" in kind:
         return kind["const"]

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 import feelstream as fs
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.model.importance import METRICS
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
@@ -42,7 +43,8 @@ KINDS = {
     ("world", "harvest"): HARVESTS,
 }
 NEED_FILES = {"trace", "recorded", "natural"}
-SIZES = {"devices", "rounds", "samples", "size", "engine", "model", "dataset"}  # what the attack decides by itself
+# What the attack decides by itself, so that a trial takes milliseconds.
+SIZES = {"devices", "rounds", "samples", "size", "engine", "model", "dataset", "steps", "batch"}
 Tables = dict[str, dict[str, Any]]
 
 
@@ -51,11 +53,11 @@ class Scenarios(Attack):
 
     def trial(self, directory: Path) -> str:
         draw = self.draw
-        tables, seed = self._ordinary(), draw.randrange(2**32)
+        tables, self.seed = self._ordinary(), draw.randrange(2**32)
         for _ in range(draw.choice([0, 0, 1, 1, 2, 4])):
             self._extreme(tables)
-        self.what = f"seed {seed}, {json.dumps(tables)}"
-        run = fs.simulate(from_dict(tables), seed)
+        self.what = f"seed {self.seed}, {json.dumps(tables)}"
+        run = fs.simulate(self._fitting(tables), self.seed)
         for table in (run.rounds, run.devices):
             for column in [] if table is None else table.select(pl.col(pl.Float64)).iter_columns():
                 if not column.drop_nulls().is_finite().all() and column.name != "loss":
@@ -85,12 +87,15 @@ class Scenarios(Attack):
         for (section, name), registry in KINDS.items():
             kinds = [kind for kind in registry.ours if kind not in NEED_FILES]
             tables[section][name] = {"kind": draw.choice(kinds) if draw.random() < 0.3 else kinds[0]}
-        for name in ("cardinality", "metric", "order"):
-            if name in self._policy(tables).model_fields and draw.random() < 0.5:
-                tables["policy"][name] = fields.drawn(draw, self._policy(tables), name)
+        if tables["radio"]["fading"] == "none" and draw.random() < 0.9:
+            tables["world"]["channel"] = {"kind": "independent"}  # no other goes with it
+        known = self._policy(tables).model_fields
+        if "metric" in known:
+            tables["policy"]["metric"] = draw.choice(list(METRICS.ours))
+        if "cardinality" in known:
+            tables["policy"]["cardinality"] = fields.drawn(draw, self._policy(tables), "cardinality")
         for (section, name), (low, high) in REAL.items():
-            known = section != "policy" or name in self._policy(tables).model_fields
-            if known and draw.random() < 0.4:
+            if (section != "policy" or name in known) and draw.random() < 0.4:
                 tables[section][name] = 10 ** draw.uniform(low, high)
         if draw.random() < 0.2:
             tables["radio"]["gain_db"] = sorted(draw.uniform(-30, 20) for _ in range(2))
@@ -104,6 +109,19 @@ class Scenarios(Attack):
                 classes[0]["cycles"] = 10 ** draw.uniform(6, 10)
             tables["devices"] = {"classes": classes}  # type: ignore[assignment]
         return tables
+
+    def _fitting(self, tables: Tables) -> Scenario:
+        """The scenario; where no update ever fits a round, mostly one with longer rounds, for more to be played."""
+        draw = self.draw
+        for _ in range(draw.choice([0, 10, 20, 20, 100])):
+            try:
+                return from_dict(tables)
+            except fs.FeelstreamError as problem:
+                if "can ever fit" not in str(problem):
+                    raise
+            tables["system"]["round_s"] = tables["system"].get("round_s", 4.0) * draw.uniform(2, 10)
+            self.what = f"seed {self.seed}, {json.dumps(tables)}"
+        return from_dict(tables)
 
     def _extreme(self, tables: Tables) -> None:
         """One field somewhere in all of its range."""

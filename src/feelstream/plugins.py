@@ -35,7 +35,6 @@ from pydantic_core.core_schema import CoreSchema, no_info_after_validator_functi
 
 from feelstream.errors import ScenarioError, explain
 
-
 LEAST, MOST = 1e-100, 1e100
 
 

@@ -45,9 +45,8 @@ def stated() -> Iterator[tuple[str, str, str]]:
             table, kind = heading[1], ""
         elif heading := re.fullmatch(r"### `(.+)`", line):
             kind = heading[1]
-        elif line.startswith("| `") and (accepted := line.split(" |")[-2].strip(" |")):
-            if line.count(" |") >= 4:
-                yield f"{table}/{kind}" if kind else table, line.split("`")[1], accepted
+        elif line.startswith("| `") and line.count(" |") >= 4 and (accepted := line.split(" |")[-2].strip()):
+            yield f"{table}/{kind}" if kind else table, line.split("`")[1], accepted
 
 
 def model_of(table: str) -> type[BaseModel]:

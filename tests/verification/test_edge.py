@@ -36,7 +36,7 @@ def three(round_s: float, admission: str) -> Scenario:
 
 
 def edge_s(seed: int, admission: str) -> float:
-    """The length of a round in which device 0 is on time among three to within rounding; the gains do not hang on it."""
+    """The length of a round in which device 0 is on time among three to within rounding; gains do not hang on it."""
     scenario = three(100.0, admission)
     devices = fs.simulate(scenario, seed).devices
     assert devices is not None

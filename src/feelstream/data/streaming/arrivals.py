@@ -174,7 +174,8 @@ class TruncatedNormal(FiniteArrivals):
             strict=True,
             gt=0,
             le=1000,
-            description="standard deviation of a device's arrival times, as a fraction of the run; above 0, at most 1000",
+            description="standard deviation of a device's arrival times, as a fraction of the run; "
+            "above 0, at most 1000",
         ),
     ] = 0.03
     bounds: Annotated[

@@ -28,7 +28,8 @@ class Recorded(Arrivals):
     speed: Annotated[
         Literal["fit"] | Annotated[float, Field(strict=True, ge=1e-6, le=1e6)],
         Field(
-            description="seconds of the recording per second of the run, 1 is true speed; 1e-6 to 1e6; fit: all of it in the run"
+            description="seconds of the recording per second of the run, 1 is true speed; 1e-6 to 1e6; "
+            "fit: all of it in the run"
         ),
     ] = 1.0
     start: Annotated[
