@@ -6,7 +6,7 @@ SEEDS  ?= 4
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test lint docs clean fuzz soak sanitize compilers arm wheels
+.PHONY: run test test-lowest constraints lint docs clean fuzz soak sanitize compilers arm wheels
 
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
@@ -19,6 +19,21 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
+
+# Once with the lowest versions of the run-time dependencies that pyproject.toml admits, without any extra; what needs one
+# is skipped. Old releases use what newer ones of their own dependencies have deprecated, so that is no error here.
+LOWEST = build/lowest
+test-lowest:
+	mkdir -p $(LOWEST) && $(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
+	[ -x $(LOWEST)/venv/bin/python ] || $(PYTHON) -m venv $(LOWEST)/venv
+	$(LOWEST)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt \
+		. pytest pytest-xdist hypothesis psutil
+	$(LOWEST)/venv/bin/python -m pytest -n 2 -W ignore::DeprecationWarning
+
+# The versions that the tests passed with, to install from: pip install -c constraints.txt feelstream
+constraints: $(VENV)/.installed-dev
+	{ echo "# The versions that feelstream was last tested with, on Linux; made by make constraints."; \
+		$(BIN)/python -m pip freeze --exclude feelstream | sed 's/+[a-z0-9.]*$$//' | grep -v '@'; } > constraints.txt
 
 # The site, in site/index.html; its notebooks are run, and a broken link or formula stops the build.
 docs: $(VENV)/.installed-docs
