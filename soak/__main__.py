@@ -60,7 +60,11 @@ def attacked(kinds: list[type[Attack]], seed: int, seconds: float, tries: int) -
         end = monotonic() + seconds
         attacks = [kind(Path(place) / kind.name, random.Random(seed)) for kind in kinds]
         while (left := [each for each in attacks if each.tried < tries]) and monotonic() < end:
-            min(left, key=lambda each: each.spent_s).try_once()
+            attack = min(left, key=lambda each: each.spent_s)
+            before = len(attack.lost)
+            attack.try_once()
+            for loss in attack.lost[before:]:
+                print(f"lost, {attack.name}: {loss}", file=sys.stderr, flush=True)
     return [Counts(each.name, each.tried, each.survived, each.refused, each.lost, each.slowest_s) for each in attacks]
 
 

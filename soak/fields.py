@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,14 +14,17 @@ WHOLE = 2**31 - 1
 
 def drawn(draw: random.Random, model: type[BaseModel], name: str) -> Any:
     """Any legal value of the field, the ends of its range as often as what lies between."""
-    schema = model.model_json_schema()
-    return _of(draw, schema["properties"][name])
+    return _of(draw, _schema(model)[name])
 
 
 def names(model: type[BaseModel]) -> list[str]:
     """The fields that `drawn` can draw: all but texts that name files."""
-    schema = model.model_json_schema()
-    return [name for name, field in schema.get("properties", {}).items() if _known(field)]
+    return [name for name, field in _schema(model).items() if _known(field)]
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema().get("properties", {})
 
 
 def _known(field: dict[str, Any]) -> bool:
