@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
@@ -59,12 +61,15 @@ def attacked(kinds: list[type[Attack]], seed: int, seconds: float, tries: int) -
     with tempfile.TemporaryDirectory(prefix="feelstream-soak-") as place:
         end = monotonic() + seconds
         attacks = [kind(Path(place) / kind.name, random.Random(seed)) for kind in kinds]
-        while (left := [each for each in attacks if each.tried < tries]) and monotonic() < end:
-            attack = min(left, key=lambda each: each.spent_s)
-            before = len(attack.lost)
-            attack.try_once()
-            for loss in attack.lost[before:]:
-                print(f"lost, {attack.name}: {loss}", file=sys.stderr, flush=True)
+        for number in (signal.SIGINT, signal.SIGTERM):  # in the background, too: what came out so far
+            signal.signal(number, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            while (left := [each for each in attacks if each.tried < tries]) and monotonic() < end:
+                attack = min(left, key=lambda each: each.spent_s)
+                before = len(attack.lost)
+                attack.try_once()
+                for loss in attack.lost[before:]:
+                    print(f"lost, {attack.name}: {loss}", file=sys.stderr, flush=True)
     return [Counts(each.name, each.tried, each.survived, each.refused, each.lost, each.slowest_s) for each in attacks]
 
 

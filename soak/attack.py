@@ -62,6 +62,7 @@ class Attack:
             else:
                 self.refused += 1
         except KeyboardInterrupt:
+            self.tried -= 1  # it came to no end
             raise
         except BaseException as problem:
             frame = traceback.extract_tb(problem.__traceback__)[-1]

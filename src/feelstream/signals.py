@@ -7,9 +7,12 @@ listen), a watching thread ends the process. A run directory survives that, as i
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
+import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -30,10 +33,30 @@ def interrupt(watched: bool) -> None:
     for each in SIGNALS:
         signal.signal(each, _interrupt)
     if watched:
+        sys.unraisablehook = _ignored
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         threading.Thread(target=_watch, args=(reading,), name="signals", daemon=True).start()
+
+
+def exit_with(code: int) -> None:
+    """End as Python would, but with this exit code.
+
+    If an interrupt came while text was executed, as when a module makes a dataclass, Python remembers that and ends by
+    SIGINT, whatever exit code was asked for.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _ignored(problem: sys.UnraisableHookArgs) -> None:
+    """An interrupt may come where Python cannot raise it, as in a weak reference's callback: the watcher ends us."""
+    if not (received and problem.exc_type is KeyboardInterrupt):
+        sys.__unraisablehook__(problem)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

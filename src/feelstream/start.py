@@ -15,4 +15,9 @@ def main() -> None:
     from feelstream.cli import main as command_line
 
     signals.interrupt(watched=not OWN_WAYS & set(sys.argv[1:2]))
-    command_line()
+    try:
+        command_line()
+    except SystemExit as end:
+        if signals.received and isinstance(end.code, int):
+            signals.exit_with(end.code)
+        raise

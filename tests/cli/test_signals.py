@@ -117,3 +117,40 @@ def test_an_interrupt_that_a_library_makes_an_error_of_is_still_one(
         cli.main()
     assert ended.value.code == 128 + signal.SIGTERM
     assert "goes on where this one stopped" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_exit_code_is_ours_wherever_the_interrupt_came() -> None:
+    """Python ends by SIGINT once an interrupt came while text was executed, as by the making of a dataclass."""
+    lines = [
+        "from feelstream import signals",
+        "try:",
+        "    exec('raise KeyboardInterrupt')",
+        "except KeyboardInterrupt:",
+        "    print('tidied', flush=False)",
+        "signals.exit_with(143)",
+    ]
+    environment = {**os.environ, "PYTHONPATH": SOURCE}
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (143, b"tidied\n"), done.stderr
+
+
+def test_an_interrupt_that_python_cannot_raise_prints_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in the callback of a weak reference, where the watching thread has to end the process."""
+    monkeypatch.setattr(sys, "unraisablehook", signals._ignored)
+
+    def unraisable(problem: type[BaseException]) -> str:
+        class Gone:
+            def __del__(self) -> None:
+                raise problem
+
+        gone = Gone()
+        del gone
+        return capsys.readouterr().err
+
+    monkeypatch.setattr(signals, "received", [])
+    assert "KeyboardInterrupt" in unraisable(KeyboardInterrupt)  # nobody sent a signal: that is told as ever
+    monkeypatch.setattr(signals, "received", [signal.SIGINT])
+    assert unraisable(KeyboardInterrupt) == ""
+    assert "ValueError" in unraisable(ValueError)

@@ -50,20 +50,17 @@ def told(started: subprocess.Popen[str], what: str) -> str:
 
 
 @contextmanager
+def scheduler(folder: Path) -> Iterator[str]:
+    """The address of a scheduler that nobody works for yet."""
+    arguments = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    with process(folder / "scheduler", "distributed.cli.dask_scheduler", *arguments) as started:
+        yield told(started, "Scheduler at:")
+
+
+@contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     with ExitStack() as stack:
-        scheduler = stack.enter_context(
-            process(
-                folder / "scheduler",
-                "distributed.cli.dask_scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--no-dashboard",
-            )
-        )
-        address = told(scheduler, "Scheduler at:")
+        address = stack.enter_context(scheduler(folder))
         arguments = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
         workers = [
             stack.enter_context(process(folder / f"worker{n}", "distributed.cli.dask_worker", address, *arguments))
@@ -103,3 +100,12 @@ def test_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     address = f"tcp://127.0.0.1:{asyncio.run(unused_port())}"
     with pytest.raises(RunError, match=f"there is no Dask scheduler at {address}"), dask_executor(address):
         pass
+
+
+def test_a_scheduler_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("feelstream.experiment.dask.CONNECT_SECONDS", 300)  # the machine may be busy
+    monkeypatch.setattr("feelstream.experiment.dask.WORKER_SECONDS", 0.1)
+    with scheduler(tmp_path) as address:
+        told_so = f"the Dask scheduler at {address} has had no worker for 0.1 s; start some with dask worker {address}"
+        with pytest.raises(RunError, match=told_so), dask_executor(address):
+            pass

@@ -1,0 +1,68 @@
+"""No room on the disk, few file descriptors: a sentence and exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import feelstream as fs
+
+SOURCE = str(Path(fs.__file__ or "").parents[1])
+SMALL = ["tiny", "--set", "learning.engine=none", "--set", "system.rounds=3"]
+FULL = Path("/dev/full")
+pytestmark = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, where every write finds the disk full")
+
+
+def feelstream(*arguments: str, cwd: Path, stdout: str = os.devnull, files: int | None = None) -> tuple[int, str]:
+    """The exit code and standard error of a real process with at most so many file descriptors."""
+
+    def limited() -> None:
+        if files is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    with open(stdout, "wb") as sink:
+        done = subprocess.run(
+            [sys.executable, "-m", "feelstream", *arguments],
+            stdout=sink,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": SOURCE},
+            preexec_fn=limited,
+            check=False,
+        )
+    return done.returncode, done.stderr.decode(errors="replace")
+
+
+@pytest.mark.parametrize("arguments", [["presets"], ["run", *SMALL, "--json"]], ids=["presets", "run"])
+def test_a_full_disk_behind_standard_output(arguments: list[str], tmp_path: Path) -> None:
+    code, said = feelstream(*arguments, cwd=tmp_path, stdout=str(FULL))
+    assert code == 2
+    assert said.strip().splitlines()[-1].startswith("feelstream: ")
+    assert "No space left on device" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("command", [["run"], ["compare", "--seeds", "1", "--workers", "1"]], ids=["run", "compare"])
+def test_a_full_device_as_the_place_for_results(command: list[str], tmp_path: Path) -> None:
+    code, said = feelstream(command[0], *SMALL, *command[1:], "--out", str(FULL), cwd=tmp_path)
+    assert code == 2
+    assert str(FULL) in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("files", [8, 14, 24])
+def test_few_file_descriptors(files: int, tmp_path: Path) -> None:
+    """Enough to begin with, not for a pool of workers: whatever comes of it is told, and a later try succeeds."""
+    words = [*SMALL, "--policy", "random", "--seeds", "2", "--workers", "2", "--out", "out"]
+    code, said = feelstream("compare", *words, cwd=tmp_path, files=files)
+    assert code in (0, 1, 2)
+    assert "Traceback" not in said, said
+    if code:
+        assert said.strip().splitlines()[-1].startswith("feelstream: "), said
+        code, said = feelstream("compare", *words, cwd=tmp_path)
+        assert code == 0, said
