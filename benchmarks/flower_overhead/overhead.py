@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def strategies(nodes: int, trained: int) -> dict[str, Strategy]:
 
 @server_app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Rounds in turn, and who begins in turn too, so that whatever else the machine does falls on both alike."""
+    """Rounds in turn, in a random order, so that whatever else the machine does falls on both alike."""
     config, arrays = context.run_config, ArrayRecord({"w": Array(np.zeros(21840, np.float32))})
     chosen = strategies(int(config["nodes"]), int(config["trained"]))
     seconds: dict[str, list[dict[str, float]]] = {name: [] for name in chosen}
@@ -46,8 +47,8 @@ def main(grid: Grid, context: Context) -> None:
         time.sleep(0.5)
     trained = int(config["trained"])
     for round in range(1, int(config["rounds"]) + 2):
-        first = round % len(chosen)
-        for name, strategy in [*chosen.items()][first:] + [*chosen.items()][:first]:
+        # Whoever comes after one that waits for long finds the nodes idle, so nobody has a fixed place in the order.
+        for name, strategy in random.Random(round).sample(list(chosen.items()), len(chosen)):
             start, cpu = time.perf_counter(), time.process_time()
             messages = list(strategy.configure_train(round, arrays, ConfigRecord(), grid))
             ready = time.perf_counter()

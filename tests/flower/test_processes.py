@@ -74,7 +74,8 @@ def test_killed_anywhere_it_leaves_no_process_and_goes_on(tmp_path: Path, mark: 
     said = running.communicate()[1].decode()
     if running.returncode:  # unless it was quicker than we
         assert running.returncode == 2
-        assert "the federation stopped before the run was complete" in " ".join(said.split())
+        sentence = "the federation stopped before the run was complete: 'superlink' was ended by signal 9"
+        assert sentence in " ".join(said.split())
         assert "Traceback" not in said
     until(lambda: not alive(mark))
     running = command(out, mark)

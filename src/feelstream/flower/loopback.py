@@ -138,9 +138,10 @@ class Federation:
         """
         end, gone = monotonic() + timeout_s, set[str]()
         while not done():
-            for name in ("run", "superlink"):
+            for name in ("superlink", "run"):  # without the first, the second only says that it lost its connection
                 if self.has_ended(name) and not done():
-                    raise RunError(f"the federation stopped before the run was complete: {self.last_words(name)}")
+                    why = f"{self._why(name)}; the same command goes on"
+                    raise RunError(f"the federation stopped before the run was complete: {why}")
             for name in self.nodes():
                 if name not in gone and self.has_ended(name):
                     gone.add(name)
@@ -175,6 +176,11 @@ class Federation:
     def last_words(self, name: str) -> str:
         """Why a process failed, as far as its log tells."""
         return reason(Path(self._log(name)).read_text(errors="replace"))
+
+    def _why(self, name: str) -> str:
+        """Why a process has ended; one that was killed had no last words."""
+        code = self._ask(do="poll", name=name)["ended"]
+        return f"'{name}' was ended by signal {-code}" if code < 0 else self.last_words(name).rstrip(".")
 
     def _log(self, name: str) -> str:
         return str(self.logs / f"{name}.log")
