@@ -78,7 +78,7 @@ class Simulation:
         clock = self._lap("transmit", clock)
 
         self.round = t
-        record = replace(record, evaluation=self._evaluate(t), more=self.world.spend(record.energy_j))
+        record = replace(record, evaluation=self._evaluate(t), more=self.world.spend(record.energy_j, policy))
         self._lap("evaluate", clock)
         return record
 
@@ -100,7 +100,7 @@ class Simulation:
             fresh_labels=stream.fresh_labels,
             used_labels=stream.used_total.copy(),
             queue_j=self.server.queue_j,
-            available=self.world.available(self.system),
+            available=self.world.available(self.system, self.policy),
             stored_labels=stream.stored_labels if self.policy.needs_stored_labels else None,
             oracle_gain=self.world.gain(t) if self.policy.needs_gain else None,
         )

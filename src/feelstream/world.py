@@ -13,6 +13,8 @@ from feelstream.environment.harvest import Battery
 from feelstream.errors import ScenarioError
 from feelstream.learning.contract import Learner, Training
 from feelstream.model.system import System
+from feelstream.policies import guard
+from feelstream.policies.base import Policy
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
 from feelstream.scheduling import available
@@ -117,23 +119,38 @@ class World:
         """|g_k(t)|²: β_k times the fading where the channel is Rayleigh, β_k where it does not fade."""
         return self.beta if self.scenario.radio.fading == "none" else self.beta * self._value("channel", round)
 
-    def available(self, system: System) -> Flags:
+    def available(self, system: System, policy: Policy) -> Flags:
         """(K,) who may be scheduled: in reach, with data where data.eligible asks for it, and with enough charge."""
         able = self._values["availability"] & available(system, self.stream.stored)
-        return able if self.battery_j is None else able & (self.worst_case_j(system) <= self.battery_j)
+        return able if self.battery_j is None else able & (self.worst_case_j(system, policy) <= self.battery_j)
 
-    def worst_case_j(self, system: System) -> Reals:
-        """(K,) λ c f² + P_k (T_rd − c/f): no device that is on time spends more in this round."""
+    def worst_case_j(self, system: System, policy: Policy) -> Reals:
+        """(K,) λ c f² + P_max,k (T_rd − c/f): no device that is on time spends more in this round.
+
+        Nor does one that computes more slowly: both terms rise with f.
+        """
         cycles, f_hz = system.device_cycles, self._values["frequency"]
         left_s = np.maximum(system.round_s - cycles / f_hz, 0.0)
-        return system.power_coefficient * cycles * f_hz * f_hz + system.received_power_w / self.beta * left_s
+        power_w = guard.most_power_w(policy, system, self.beta)
+        return system.power_coefficient * cycles * f_hz * f_hz + power_w * left_s
 
-    def spend(self, energy_j: Reals) -> dict[str, NDArray]:
-        """Take what this round cost from the batteries and add what was harvested; columns for the trace."""
+    def spend(self, energy_j: Reals, policy: Policy) -> dict[str, NDArray]:
+        """Take what this round cost from the batteries and add what was harvested; columns for the trace.
+
+        PolicyError where a device spent more than it had: then the policy sent with more than its most_power_w.
+        """
         harvest = self.scenario.world.harvest
         if self.battery_j is None or not isinstance(harvest, Battery):
             return {}
         before, harvested = self.battery_j, self._values["harvest"]
+        over = energy_j > before * (1 + 1e-9)
+        if over.any():
+            k = int(np.argmax(over))
+            raise guard.broken(
+                policy,
+                f"let device {k} spend {energy_j[k]:g} J of a charge of {before[k]:g} J in round {self.round}: no "
+                "device may send with more than most_power_w, nor beyond the end of the round",
+            )
         left_j = np.maximum(before - energy_j, 0.0)  # never below by more than a rounding
         self.battery_j = np.minimum(left_j + harvested, harvest.capacity_j)
         return {"battery_j": before, "harvest_j": harvested}

@@ -153,7 +153,7 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("policy", ["lyapunov", "random", "select_all", "fedcs"])
+@pytest.mark.parametrize("policy", ["lyapunov", "random", "select_all", "fedcs", "ocean", "lyapunov_joint"])
 def test_a_world_of_its_own_verifies(policy: str, tmp_path: Path) -> None:
     run = fs.simulate(small(*ALL, f"policy.name={policy}", "system.rounds=25", "data.arrivals.kind=poisson"), 3)
     report = fs.verify(run.save(tmp_path / "run"))
@@ -218,7 +218,5 @@ def test_policies_share_the_world_that_they_do_not_change(tmp_path: Path) -> Non
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(ScenarioError, match=r"world.channel.kind: must be independent"):
         small("radio.fading=none", "world.channel.kind=ar1")
-    with pytest.raises(ScenarioError, match=r"world.harvest.kind: must be none"):
-        small("policy.name=lyapunov_joint", "world.harvest.kind=solar")
     with pytest.raises(ScenarioError, match=r"world.mobility.kind: 'walk' is not known"):
         small("world.mobility.kind=walk")

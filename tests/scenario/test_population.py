@@ -90,11 +90,6 @@ def test_bad_classes_are_told_in_a_sentence(classes: str, sentence: str) -> None
         small(f"devices.classes={classes}")
 
 
-def test_different_cycles_are_refused_where_a_policy_cannot_do_them() -> None:
-    with pytest.raises(ScenarioError, match="lyapunov_joint needs the same cycles for all devices"):
-        small(CLASSES, "policy.name=lyapunov_joint")
-
-
 def test_a_million_devices_of_two_classes_are_an_ordinary_scenario() -> None:
     people = fs.preset("million", [CLASSES]).population
     assert np.count_nonzero(people.cycles == 2e8) == 500_000

@@ -7,15 +7,16 @@ import numpy as np
 from feelstream.policies.solvers.joint import Devices
 
 CYCLES, LAMBDA, BITS, ROUND_S = 419328000.0, 1e-27, 698880.0, 4.0
-KINDS = ("paper", "stress", "wide", "late", "noisy", "power")
+KINDS = ("paper", "stress", "wide", "late", "noisy", "power", "cycles")
 
 
 def problem(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Devices:
     """Devices of the paper's table, of its radio-bound variant, or with one thing at its extreme.
 
     wide: weights over nine orders; late: hardly any time beside computing; noisy: SNR far below 1; power: a limit
-    that binds.
+    that binds; cycles: every device has its own, over a factor of twenty.
     """
+    cycles = CYCLES * 10 ** rng.uniform(-1.2, 0.1, shape) if kind == "cycles" else CYCLES
     f_hz = rng.uniform(0.15e9, 1.52e9, shape)
     beta = 10 ** (rng.uniform(-5, 3, shape) / 10)
     weight = rng.uniform(0.1, 1.0, shape)
@@ -34,9 +35,9 @@ def problem(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Devi
     return Devices.of(
         weight,
         band_hz * noise / beta,
-        ROUND_S - CYCLES / f_hz,
+        ROUND_S - cycles / f_hz,
         np.array(power_w),
         ROUND_S,
-        LAMBDA * CYCLES**3,
+        LAMBDA * cycles**3,
         BITS * np.log(2) / band_hz,
     )

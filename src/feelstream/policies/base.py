@@ -140,7 +140,6 @@ class Policy(Plugin):
     """Base of all policies: give it a `select`, and `init` and `update` if it must remember something."""
 
     tag_field: ClassVar[str] = "name"
-    same_cycles: ClassVar[bool] = False  # whether the rule needs one number of CPU cycles for all devices
 
     size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so); ≥ 1")
 
@@ -176,6 +175,14 @@ class Policy(Plugin):
         """
         ids = decision.schedule
         return admission.transmit(observation.system, ids, observation.f_hz[ids], observation.beta[ids], gain)
+
+    def most_power_w(self, system: System, beta: Reals) -> Reals:
+        """(K,) the power, W, that no device exceeds in a round with these mean gains; by default P0/β_k, as sent with.
+
+        Where devices have batteries, only those are available whose charge covers λ c f² + this for all that computing
+        at full frequency leaves of the round. A policy with a `transmit` of its own must say it to be used there.
+        """
+        return system.received_power_w / beta
 
     def update(self, state: State, outcome: Outcome) -> State:
         return state

@@ -79,6 +79,15 @@ def transmit(policy: Policy, observation: Observation, decision: Decision, gain:
     return spent
 
 
+def most_power_w(policy: Policy, system: System, beta: Reals) -> Reals:
+    """(K,) the power that no device exceeds in a round with these mean gains."""
+    with _told(policy, "when asked for its greatest power"):
+        power_w = policy.most_power_w(system, beta)
+    if not _are_reals(power_w, system.devices) or not (power_w >= 0).all():
+        raise broken(policy, "must give one finite, non-negative power per device from most_power_w")
+    return power_w
+
+
 def update(policy: Policy, state: State, outcome: Outcome) -> State:
     """The policy's state after a round."""
     with _told(policy, f"in round {outcome.round}"):

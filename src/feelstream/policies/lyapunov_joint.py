@@ -38,7 +38,6 @@ class LyapunovJoint(Policy):
     """Least Σ (Q_k e_k − V I_k) over devices, CPU frequencies, band shares and powers together."""
 
     tag: ClassVar[str] = "lyapunov_joint"
-    same_cycles: ClassVar[bool] = True
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         0.05, description="weight of importance against energy, J²; > 0, inf ignores energy when choosing devices"
@@ -62,7 +61,7 @@ class LyapunovJoint(Policy):
 
     def init(self, system: System) -> State:
         """Refuse rounds of which computing takes so little that T_rd − τ would be all rounding."""
-        shortest_s = system.cycles / system.frequency_hz[1]
+        shortest_s = float(system.device_cycles.min()) / system.frequency_hz[1]
         if shortest_s < LEAST_SHARE_OF_ROUND * system.round_s:
             raise ScenarioError(
                 f"system.round_s: with lyapunov_joint, computing at the highest frequency must take at least "
@@ -135,22 +134,23 @@ class LyapunovJoint(Policy):
         sending_s = system.round_s - observation.compute_time_s
         weight = joint.weights(observation)
         kappa_w = system.bandwidth_hz * system.noise_w_per_hz / (system.rate_discount * observation.beta)
-        limit_w = self.power_limit_w(observation)
+        limit_w = self.power_limit_w(system, observation.beta)
         airtime_s = system.update_bits * np.log(2) / system.bandwidth_hz
         with np.errstate(over="ignore", divide="ignore"):
             equal_w = kappa_w / n * np.expm1(airtime_s * n / np.maximum(sending_s, 0.0))
         # A rounding more, so that the share of such a device is an n-th and not a hair above it.
         power_w = np.clip(equal_w * (1 + 1e-12), limit_w / (self.fade_reserve * system.link_margin), limit_w)
-        cycles = float(system.device_cycles[0])  # the same for all: see same_cycles
-        work = system.power_coefficient * cycles**3
-        shortest_s = max(system.round_s - cycles / system.frequency_hz[0], 0.0)
+        work = system.power_coefficient * system.cycles**3
+        shortest_s = np.maximum(system.round_s - system.cycles / system.frequency_hz[0], 0.0)
         return joint.Devices.of(weight, kappa_w, sending_s, power_w, system.round_s, work, airtime_s, shortest_s)
 
-    def power_limit_w(self, observation: Observation) -> float:
-        if self.power_max_w is not None:
-            return self.power_max_w
-        return observation.system.received_power_w / float(observation.beta.min())
+    def power_limit_w(self, system: System, beta: Reals) -> float:
+        return joint.power_limit_w(system, beta) if self.power_max_w is None else self.power_max_w
+
+    def most_power_w(self, system: System, beta: Reals) -> Reals:
+        return np.full(len(beta), self.power_limit_w(system, beta))
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         assert decision.f_hz is not None
-        return joint.send(observation, decision.schedule, decision.f_hz, self.power_limit_w(observation), gain)
+        limit_w = self.power_limit_w(observation.system, observation.beta)
+        return joint.send(observation, decision.schedule, decision.f_hz, limit_w, gain)

@@ -90,7 +90,7 @@ class Ocean(Policy):
         system, n = observation.system, self.size
         kappa_w = system.bandwidth_hz * system.noise_w_per_hz / (system.rate_discount * observation.beta)
         sending_s = system.round_s - observation.compute_time_s
-        limit_w = np.full(system.devices, power_limit_w(observation))
+        limit_w = self.most_power_w(system, observation.beta)
         weight, airtime_s = joint.weights(observation), system.update_bits * np.log(2) / system.bandwidth_hz
         devices = joint.Devices.of(weight, kappa_w, sending_s, limit_w, system.round_s, 0.0, airtime_s)
         ids = ids[devices.share_min[ids] <= (1 + 1e-9) / n]
@@ -119,10 +119,16 @@ class Ocean(Policy):
         least = least_share(tested_snr, left_s, unit_s, self.least_share * equal, equal)
         return split(weight, snr, least, unit_s)
 
+    def most_power_w(self, system: System, beta: Reals) -> Reals:
+        if self.power == "fixed":
+            return super().most_power_w(system, beta)
+        return np.full(len(beta), joint.power_limit_w(system, beta))
+
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         ids, system = decision.schedule, observation.system
         if self.power == "control":
-            return joint.send(observation, ids, observation.f_hz[ids], power_limit_w(observation), gain)
+            limit_w = joint.power_limit_w(system, observation.beta)
+            return joint.send(observation, ids, observation.f_hz[ids], limit_w, gain)
         equal = admission.transmit(system, ids, observation.f_hz[ids], observation.beta[ids], gain)
         sent = equal.sent
         if not sent.any():
@@ -133,11 +139,6 @@ class Ocean(Policy):
         shares[sent] = self._shares(weight, snr, snr / system.link_margin, left_s, unit_s)
         t_tr_s[sent] = sending_time_s(shares[sent], snr, unit_s)
         return replace(equal, bandwidth_share=shares, t_tr_s=t_tr_s, e_tr_j=equal.power_w * t_tr_s)
-
-
-def power_limit_w(observation: Observation) -> float:
-    """P0/min β: no device ever uses more than fixed power asks of the worst placed one."""
-    return observation.system.received_power_w / float(observation.beta.min())
 
 
 def _unit_s(system: System) -> float:

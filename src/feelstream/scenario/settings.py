@@ -323,14 +323,11 @@ class Scenario(Settings):
         """What the processes of the world do not go together with."""
         if self.radio.fading == "none" and not isinstance(self.world.channel, IndependentChannel):
             raise ScenarioError("world.channel.kind: must be independent where radio.fading = none")
-        cycles = self.population.cycles
-        if self.policy.same_cycles and not (cycles == cycles[0]).all():
-            raise ScenarioError(f"devices: {self.policy.plugin_name()} needs the same cycles for all devices")
-        harvests = not isinstance(self.world.harvest, NoHarvest)
-        if harvests and type(self.policy).transmit is not Policy.transmit:
+        harvests, policy = not isinstance(self.world.harvest, NoHarvest), type(self.policy)
+        if harvests and policy.transmit is not Policy.transmit and policy.most_power_w is Policy.most_power_w:
             raise ScenarioError(
-                "world.harvest.kind: must be none for a policy that sets band or power itself, since what it may spend "
-                "is not bounded by P0/β for the rest of the round"
+                "world.harvest.kind: must be none for a policy with its own transmit, unless its most_power_w says "
+                "what power no device exceeds; otherwise nothing bounds what a round takes from a battery"
             )
 
     @property

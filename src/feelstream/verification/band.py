@@ -20,16 +20,16 @@ WIDEST = 5000.0  # of a bracket of log μ: no price is so many orders above that
 
 @dataclass(frozen=True)
 class Radio:
-    """Devices of some rounds [R, n]; `work` = λc³, or 0 where computing is done and τ is what it left."""
+    """Devices of some rounds [R, n]; `work` = λc³, or 0 for all where computing is done and τ is what it left."""
 
     weight: Array
     kappa_w: Array
     longest_s: Array
     limit_w: Array
     round_s: float
-    work: float
+    work: Array
     airtime_s: float
-    shortest_s: float = 0.0  # what the lowest frequency leaves of the round
+    shortest_s: Array  # what the lowest frequency leaves of the round
 
     def of(self, index: Array) -> Radio:
         """[R, K] → the devices of each round with the numbers index [R, n]."""
@@ -43,9 +43,9 @@ class Radio:
             pick(self.longest_s),
             pick(self.limit_w),
             self.round_s,
-            self.work,
+            pick(self.work),
             self.airtime_s,
-            self.shortest_s,
+            pick(self.shortest_s),
         )
 
     def rows(self, which: Array) -> Radio:
@@ -55,9 +55,9 @@ class Radio:
             self.longest_s[which],
             self.limit_w[which],
             self.round_s,
-            self.work,
+            self.work[which],
             self.airtime_s,
-            self.shortest_s,
+            self.shortest_s[which],
         )
 
 
@@ -99,7 +99,7 @@ def energy_j(radio: Radio, tau: Array, share: Array) -> Array:
 def answer(radio: Radio, log_price: Array) -> tuple[Array, Array]:
     """(τ, ρ) of least w e + μρ for every device, at log μ [R, 1]; bisection on log τ by the sign of the slope."""
     high = np.log(radio.longest_s)
-    if radio.work == 0:
+    if not radio.work.any():
         return radio.longest_s, _share_at(radio, log_price, radio.longest_s)[0]
     low = np.maximum(high - 100.0, np.log(np.minimum(radio.shortest_s, radio.longest_s)))
     rising_at_end = _slope(radio, log_price, radio.longest_s) > 0

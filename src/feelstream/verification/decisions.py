@@ -17,6 +17,7 @@ from feelstream.verification.joint import (
     check_joint_planned,
     check_joint_score,
     least_joint_energy_j,
+    limit_w,
 )
 from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
@@ -27,12 +28,17 @@ from feelstream.verification.whole_run import least_planned_energy_j
 ScoreRule = Callable[[Findings, Settings, Block, Array, Importance], None]
 
 
+def equal_power_w(s: Settings, block: Block) -> Array:
+    """P0/β: all are received with the same power. [R, K]"""
+    return s.received_power_w / block["beta"]
+
+
 @dataclass(frozen=True)
 class PolicyRules:
     """How a policy's planned size, scores and schedule are re-checked, and what the report says of it.
 
-    Where it does not share the band equally at full frequency, also who was admitted and what that cost, and the
-    least energy per device (of mean gains β) with which it can have scheduled.
+    Where it does not share the band equally at full frequency, also who was admitted and what that cost, the least
+    energy per device (of mean gains β) with which it can have scheduled, and the power that no device exceeds.
     """
 
     planned: Callable[[Findings, Settings, Table, Array], None]
@@ -42,6 +48,7 @@ class PolicyRules:
     admission: Callable[[Findings, Settings, Block], None] = check_admission
     energy: Callable[[Findings, Settings, Block, Array], None] = check_energy
     least_energy: Callable[[Settings, Array], Array] = least_planned_energy_j
+    most_power: Callable[[Settings, Block], Array] = equal_power_w
 
 
 def rules_for(policy: str) -> PolicyRules:
@@ -205,6 +212,7 @@ POLICY_RULES = {
         check_joint_admission,
         check_joint_energy,
         least_joint_energy_j,
+        limit_w,
     ),
     "random": PolicyRules(
         _random_planned, _no_score, _random_decision, "random: size and feasibility, the draw is not repeated"
@@ -240,6 +248,7 @@ POLICY_RULES = {
         "feasibility and largest size only",
         check_joint_admission,
         check_joint_energy,
+        most_power=limit_w,
     ),
     **dict.fromkeys(
         ("ocean", "myopic_energy"),

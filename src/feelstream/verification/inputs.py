@@ -20,18 +20,19 @@ from feelstream.verification.settings import Settings
 IN = Stage.INPUTS
 
 
-def check_inputs(found: Findings, s: Settings, block: Block) -> None:
+def check_inputs(found: Findings, s: Settings, block: Block, most_power_w: Array) -> None:
+    """most_power_w: what no device sends with more than; broadcasts against [R, K]."""
     _check_rows(found, s, block)
     check_present(found, block, DEVICE_COLUMNS)
     _check_radio_and_cpu(found, s, block)
     _check_data(found, s, block)
-    _check_batteries(found, s, block)
+    _check_batteries(found, s, block, most_power_w)
     rule = "a queue starts at 0 and enters each round as it left the round before"
     found.compare(IN, "queue_j", block.rounds, block["queue_j"], block.before("queue_next_j"), rule)
 
 
-def _check_batteries(found: Findings, s: Settings, block: Block) -> None:
-    """b(t+1) = min(b − E + H, C), and nobody is available whose charge does not cover the worst case of the round."""
+def _check_batteries(found: Findings, s: Settings, block: Block, most_power_w: Array) -> None:
+    """b(t+1) = min(b − E + H, C), E ≤ b, and nobody is available whose charge does not cover the round's worst case."""
     if s.around.capacity_j is None:
         return
     spent = block["e_cmp_j"] + block["e_tr_j"]
@@ -43,10 +44,13 @@ def _check_batteries(found: Findings, s: Settings, block: Block) -> None:
     rule = "what is harvested is not negative"
     found.flag(IN, "harvest_j", block.rounds, block["harvest_j"] < 0, block["harvest_j"], np.array(0.0), rule)
     left_s = np.maximum(s.round_s - computing_time_s(s, block["f_hz"]), 0.0)
-    worst = computing_energy_j(s, block["f_hz"]) + s.received_power_w / block["beta"] * left_s
+    worst = computing_energy_j(s, block["f_hz"]) + most_power_w * left_s
     bad = block["available"] & (worst > block["battery_j"] * (1 + RELATIVE))
-    rule = "a device is available only if its charge covers λcf² + P(T_rd − c/f)"
+    rule = "a device is available only if its charge covers λcf² + P_max(T_rd − c/f)"
     found.flag(IN, "available", block.rounds, bad, block["battery_j"], worst, rule)
+    rule = "no device spends more than its battery holds"
+    overdrawn = spent > block["battery_j"] * (1 + RELATIVE)
+    found.flag(IN, "battery_j", block.rounds, overdrawn, block["battery_j"], spent, rule)
 
 
 def check_round_inputs(found: Findings, table: Table) -> None:

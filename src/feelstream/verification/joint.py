@@ -25,8 +25,10 @@ def weights(s: Settings, block: Block) -> Array:
     return np.maximum(block["queue_j"], np.maximum(1e-3 * largest, 1e-30))
 
 
-def limit_w(s: Settings, block: Block) -> float:
-    return s.power_max_w if s.power_max_w is not None else float(s.received_power_w / block["beta"][0].min())
+def limit_w(s: Settings, block: Block) -> Array:
+    """The power that no device exceeds, W: power_max_w, or P0 over the least β of the round. [R, 1]"""
+    least_beta = block["beta"].min(axis=1, keepdims=True)
+    return s.received_power_w / least_beta if s.power_max_w is None else np.full_like(least_beta, s.power_max_w)
 
 
 def airtime_s(s: Settings) -> float:
@@ -40,9 +42,8 @@ def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
     top, a = limit_w(s, block), airtime_s(s)
     needed = kappa / n * np.expm1(a * n / np.where(longest > 0, longest, np.nan))
     cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
-    cycles = float(np.max(s.cycles))  # this policy needs one for all
-    work = s.power_coefficient * cycles**3
-    shortest = max(s.round_s - cycles / float(s.frequency_hz[0].min()), 0.0)
+    work = np.broadcast_to(s.power_coefficient * s.cycles**3, kappa.shape)
+    shortest = np.broadcast_to(np.maximum(s.round_s - s.cycles / s.frequency_hz[0].min(), 0.0), kappa.shape)
     radio = Radio(weights(s, block), kappa, longest, cap, s.round_s, work, a, shortest)
     return radio, least_share(radio) <= (1 + RELATIVE) / n
 

@@ -23,9 +23,10 @@ def sending_radio(s: Settings, block: Block, margin: float) -> Radio:
     """All devices over the time that their computing left, at |g|²/margin. [R, K]"""
     gain = np.maximum(block["gain"], np.finfo(float).tiny) / margin
     left = np.where(block["scheduled"], s.round_s - block["t_cmp_s"], 0.0)
-    limit = np.full(left.shape, limit_w(s, block))
+    limit = np.broadcast_to(limit_w(s, block), left.shape)
     kappa = s.bandwidth_hz * s.noise_w_per_hz / gain
-    return Radio(weights(s, block), kappa, left, limit, s.round_s, 0.0, airtime_s(s))
+    nothing = np.zeros_like(left)
+    return Radio(weights(s, block), kappa, left, limit, s.round_s, nothing, airtime_s(s), nothing)
 
 
 def check_joint_admission(found: Findings, s: Settings, block: Block) -> None:

@@ -85,7 +85,7 @@ def _check_devices(found: Findings, s: Settings, directory: Path, rounds: Table)
 def _check_block(found: Findings, s: Settings, block: Block, rounds: Table) -> None:
     """One block of rounds through the stages of a round, in order."""
     rules, planned = rules_for(s.policy), np.clip(rounds["planned"], 0, s.K)
-    check_inputs(found, s, block)
+    check_inputs(found, s, block, rules.most_power(s, block))
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))
     check_feasible(found, s, block, np.maximum(planned, 1)[:, None])
     importance = check_importance(found, s, block)

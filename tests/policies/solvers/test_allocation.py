@@ -14,7 +14,7 @@ from feelstream.policies.solvers.joint.roots import falling_root
 def plain_energy_j(d: Devices, k: int, tau: float, rho: float) -> float:
     """e(τ, ρ) as it is written, for one device."""
     sending = tau * rho * d.kappa_w[k] * (np.exp(d.airtime_s / (rho * tau)) - 1)
-    return d.work_j_s2 / (d.round_s - tau) ** 2 + sending
+    return d.work_j_s2[k] / (d.round_s - tau) ** 2 + sending
 
 
 def least_at_share(d: Devices, k: int, rho: float) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def by_search(d: Devices) -> float:
 
 def by_slsqp(d: Devices) -> float:
     """The least Σ w e by SLSQP in (log τ, log ρ) with every constraint written out."""
-    n = len(d.weight)
+    n, floor = len(d.weight), d.shortest_s > 0
     tau0, rho0 = d.sending_s * 0.999, d.share_min + (1 - d.share_min.sum()) / n
     unit = float(sum(d.weight[k] * plain_energy_j(d, k, tau0[k], rho0[k]) for k in range(n)))
 
@@ -67,11 +67,12 @@ def by_slsqp(d: Devices) -> float:
     def slack(z: np.ndarray) -> np.ndarray:
         tau, rho = parts(z)
         power = np.log(d.power_w / d.kappa_w / rho) - np.log(np.expm1(d.airtime_s / (rho * tau)))
-        return np.concatenate([[1 - rho.sum()], power, np.log(d.sending_s / tau)])
+        slowest = np.log(tau[floor] / d.shortest_s[floor])
+        return np.concatenate([[1 - rho.sum()], power, np.log(d.sending_s / tau), slowest])
 
     best = np.inf
     for shrink in (1.0, 0.3, 0.1):
-        tau = np.maximum(tau0 * shrink, tau0 * 0.05)
+        tau = np.maximum(tau0 * shrink, np.maximum(tau0 * 0.05, d.shortest_s))
         with np.errstate(all="ignore"):
             found = minimize(
                 total,
@@ -102,6 +103,26 @@ def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
         if n == 2:
             assert total == pytest.approx(by_search(d), rel=1e-6)
     assert tested >= 2
+
+
+@pytest.mark.parametrize("kind", ["paper", "power", "cycles"])
+def test_every_device_has_its_own_lowest_frequency(kind: str) -> None:
+    """Sending times with a floor for some devices and none for others; SciPy agrees, and the floors bind."""
+    rng = np.random.default_rng(31 + KINDS.index(kind))
+    tested = bound = 0
+    for _ in range(8):
+        d = problem(kind, (4,), rng)
+        floor = d.sending_s * np.array([0.0, 0.5, 0.9, 1.0])
+        d = Devices.of(d.weight, d.kappa_w, d.sending_s, d.power_w, d.round_s, d.work_j_s2, d.airtime_s, floor)
+        ours = allocate(d)
+        if not ours.feasible:
+            continue
+        tested += 1
+        assert (ours.sending_s >= floor * (1 - 1e-12)).all()
+        bound += int((ours.sending_s <= floor * (1 + 1e-12)).sum())
+        assert float((d.weight * ours.energy_j).sum()) == pytest.approx(by_slsqp(d), rel=1e-6)
+    assert tested >= 3
+    assert bound >= 3
 
 
 def least_at_share_slopes(d: Devices, tau: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from feelstream.policies.solvers.joint.allocation import Allocation, allocate, a
 from feelstream.policies.solvers.joint.devices import Devices, energy_j, least_power_w
 from feelstream.policies.solvers.joint.response import Response, respond
 from feelstream.policies.solvers.joint.search import Choice, choose
-from feelstream.policies.solvers.joint.sending import send, weights
+from feelstream.policies.solvers.joint.sending import power_limit_w, send, weights
 
 __all__ = [
     "Allocation",
@@ -19,6 +19,7 @@ __all__ = [
     "choose",
     "energy_j",
     "least_power_w",
+    "power_limit_w",
     "respond",
     "send",
     "weights",

@@ -88,7 +88,7 @@ def alone_j(d: Devices) -> Reals:
     shortest = np.maximum(d.airtime_s / np.log1p(d.power_w / d.kappa_w), d.shortest_s)
     low, high = np.log(np.minimum(shortest, longest)), np.log(longest)
     u = high
-    if d.work_j_s2 > 0:
+    if d.computes:
         level = np.log(2 * d.work_j_s2) - np.log(d.kappa_w)
 
         def missing(u: Reals) -> tuple[Reals, Reals]:

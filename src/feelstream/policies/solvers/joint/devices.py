@@ -54,8 +54,8 @@ class Devices:
     """A joint problem. All arrays broadcast against one another; the last axis is the devices of one set.
 
     weight: w > 0, per J; kappa_w: B N0/h, W; sending_s: T − c/f_max > 0; power_w: P_max, W; round_s: T;
-    work_j_s2: λ c³, 0 if computing is done and the sending time is what it left; airtime_s: a = S ln 2 / B;
-    shortest_s: max(T − c/f_min, 0), the sending time that is left at the lowest frequency, the same for all.
+    work_j_s2: λ c³, 0 for all if computing is done and the sending time is what it left; airtime_s: a = S ln 2 / B;
+    shortest_s: max(T − c/f_min, 0), the sending time that is left at the lowest frequency.
     x_max and share_min follow: the spectral efficiency at full power and full time, and the share that it needs
     (infinite where no share would do).
     """
@@ -65,11 +65,16 @@ class Devices:
     sending_s: Reals
     power_w: Reals
     round_s: float
-    work_j_s2: float
+    work_j_s2: Reals
     airtime_s: float
     x_max: Reals
     share_min: Reals
-    shortest_s: float = 0.0
+    shortest_s: Reals
+
+    @property
+    def computes(self) -> bool:
+        """Whether computing still costs something, and the sending time is to be chosen."""
+        return bool(np.any(self.work_j_s2 > 0))
 
     @staticmethod
     def of(
@@ -78,13 +83,14 @@ class Devices:
         sending_s: Reals,
         power_w: Reals,
         round_s: float,
-        work_j_s2: float,
+        work_j_s2: Reals | float,
         airtime_s: float,
-        shortest_s: float = 0.0,
+        shortest_s: Reals | float = 0.0,
     ) -> Devices:
         """At full power and time κ a (e^x − 1)/x = P_max τ. No time left: x_max 0, share_min infinite."""
-        weight, kappa_w, sending_s, power_w = (
-            np.array(column, float) for column in np.broadcast_arrays(weight, kappa_w, sending_s, power_w)
+        weight, kappa_w, sending_s, power_w, work, shortest = (
+            np.array(column, float)
+            for column in np.broadcast_arrays(weight, kappa_w, sending_s, power_w, work_j_s2, shortest_s)
         )
         able = sending_s > 0
         x = full_power_x(np.log(power_w) + np.log(np.where(able, sending_s, 1.0)) - np.log(kappa_w) - np.log(airtime_s))
@@ -97,11 +103,11 @@ class Devices:
             np.where(sending_s > 0, sending_s, np.nan),
             power_w,
             round_s,
-            work_j_s2,
+            work,
             airtime_s,
             x_max=np.where(able, x, 0.0),
             share_min=np.where(able, share, np.inf),
-            shortest_s=shortest_s,
+            shortest_s=shortest,
         )
 
     def take(self, index: NDArray[np.int64]) -> Devices:
@@ -112,11 +118,11 @@ class Devices:
             self.sending_s[index],
             self.power_w[index],
             self.round_s,
-            self.work_j_s2,
+            self.work_j_s2[index],
             self.airtime_s,
             self.x_max[index],
             self.share_min[index],
-            self.shortest_s,
+            self.shortest_s[index],
         )
 
 
@@ -137,7 +143,7 @@ def full_power_x(log_ratio: Reals) -> Reals:
 def energy_j(devices: Devices, sending_s: Reals, share: Reals) -> Reals:
     """e(τ, ρ), J. Where computing is done (C = 0), sending may fill the round to the last rounding."""
     sending_j = sending_s * least_power_w(devices, sending_s, share)
-    if devices.work_j_s2 == 0:
+    if not devices.computes:
         return sending_j
     return devices.work_j_s2 / (devices.round_s - sending_s) ** 2 + sending_j
 

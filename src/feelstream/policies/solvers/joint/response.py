@@ -72,11 +72,11 @@ def _part(devices: Devices, where: NDArray[np.bool_]) -> Devices:
         cut(devices.sending_s),
         cut(devices.power_w),
         devices.round_s,
-        devices.work_j_s2,
+        cut(devices.work_j_s2),
         devices.airtime_s,
         cut(devices.x_max),
         cut(devices.share_min),
-        devices.shortest_s,
+        cut(devices.shortest_s),
     )
 
 
@@ -92,7 +92,7 @@ def _unlimited(d: Devices, price: Reals) -> Response:
     tau, v = np.broadcast_to(d.sending_s, price.shape).copy(), np.zeros(price.shape)
     elasticity = np.zeros(price.shape)
     at_end = np.ones(price.shape, bool)
-    if d.work_j_s2 > 0:
+    if d.computes:
         level = log_a - np.log(2 * d.work_j_s2) - np.log(d.weight) + price
         aim = _bent(target)[0]
 
@@ -107,8 +107,10 @@ def _unlimited(d: Devices, price: Reals) -> Response:
 
         last = np.broadcast_to(np.log(d.sending_s / (d.round_s - d.sending_s)), price.shape)
         first = np.minimum(last, log_a - log_t) - 100.0
-        if d.shortest_s > 0:
-            first = np.maximum(first, np.minimum(np.log(d.shortest_s) - np.log(d.round_s - d.shortest_s), last))
+        if (d.shortest_s > 0).any():
+            with np.errstate(divide="ignore"):  # where the lowest frequency fills the round, it does not bind
+                slowest = np.log(d.shortest_s) - np.log(d.round_s - d.shortest_s)
+            first = np.maximum(first, np.minimum(slowest, last))
         u = falling_root(excess, first, last)
         longest, shortest = (u >= last) & (excess(last)[0] >= 0), excess(first)[0] <= 0
         at_end, u = longest | shortest, np.where(shortest, first, u)
@@ -166,8 +168,9 @@ def _full_power(d: Devices, price: Reals) -> Response:
 
     highest = np.log(d.x_max)
     lowest = highest - 100.0
-    if d.shortest_s > 0:
-        least = full_power_x(log_m + np.log(d.shortest_s) - log_a)
+    if (d.shortest_s > 0).any():
+        with np.errstate(divide="ignore"):  # as above
+            least = full_power_x(log_m + np.log(d.shortest_s) - log_a)
         lowest = np.where(least > 0, np.minimum(np.log(np.where(least > 0, least, 1.0)), highest), lowest)
     v = falling_root(missing, lowest, highest)
     at_end = missing(highest)[0] >= 0

@@ -9,6 +9,7 @@ import numpy as np
 from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model import physics
 from feelstream.model.admission import Transmission
+from feelstream.model.system import System
 from feelstream.policies.base import Observation
 from feelstream.policies.solvers.joint.allocation import allocate
 from feelstream.policies.solvers.joint.devices import Devices
@@ -20,6 +21,11 @@ def weights(observation: Observation) -> Reals:
     """w_k = Q_k, but at least a thousandth of the largest queue or budget: (K,), > 0."""
     largest = max(float(observation.queue_j.max()), float(observation.system.energy_budget_j.max()))
     return np.maximum(observation.queue_j, max(WEIGHT_FLOOR * largest, 1e-30))
+
+
+def power_limit_w(system: System, beta: Reals) -> float:
+    """P0/min β: no device ever uses more than equal powers at the receiver ask of the worst placed one."""
+    return system.received_power_w / float(beta.min())
 
 
 def send(observation: Observation, ids: Ids, f_hz: Reals, limit_w: float, gain: Reals) -> Transmission:

@@ -1,0 +1,118 @@
+"""No battery is ever overdrawn, whatever the world and whoever schedules; who cannot promise that is refused."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import small
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import feelstream as fs
+from feelstream.errors import FeelstreamError, ScenarioError
+from feelstream.model.admission import Transmission
+from feelstream.policies import POLICIES
+from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.lyapunov_joint import LyapunovJoint
+
+OWN_BAND = ["lyapunov_joint", "lyapunov_joint policy.power_max_w=0.3", "ocean", "ocean policy.power=fixed"]
+EVERY_POLICY = sorted({*POLICIES.names(), *OWN_BAND})
+
+CLASSES = "devices.classes=[{share=0.5, cycles=8e7}, {share=0.5, cycles=9e8, gain_db=[-9.0, -4.0]}]"
+WORLDS = st.fixed_dictionaries(
+    {
+        "world.harvest.kind": st.sampled_from(["packets", "solar"]),
+        # From less than a round of computing takes to more than a run can spend.
+        "world.harvest.capacity_j": st.sampled_from([0.05, 0.5, 2.0, 8.0, 30.0]),
+        "world.harvest.start": st.sampled_from([0.0, 0.3, 1.0]),
+        "world.mobility.kind": st.sampled_from(["static", "random_direction"]),
+        "world.channel.kind": st.sampled_from(["independent", "ar1"]),
+        "world.availability.kind": st.sampled_from(["always", "markov"]),
+        "radio.link_margin": st.sampled_from([1.0, 3.0]),
+        "radio.admission": st.sampled_from(["paper", "largest"]),
+        # Radio-bound: with 0.2 MHz sending takes most of a round, at nearly full power.
+        "radio.bandwidth_hz": st.sampled_from([2e5, 2e7]),
+        "policy.size": st.sampled_from([1, 3]),
+    }
+)
+
+
+def play(policy: str, world: dict[str, Any], mixed: bool, seed: int) -> fs.Run:
+    name, *own = policy.split()
+    overrides = [f"policy.name={name}", *own, *(f"{field}={value}" for field, value in world.items())]
+    return fs.simulate(small(*overrides, *([CLASSES] if mixed else []), "data.arrivals.kind=poisson"), seed)
+
+
+@pytest.mark.parametrize("policy", EVERY_POLICY)
+@settings(max_examples=5)
+@given(world=WORLDS, mixed=st.booleans(), seed=st.integers(0, 99))
+def test_no_battery_is_overdrawn(policy: str, world: dict[str, Any], mixed: bool, seed: int) -> None:
+    run = play(policy, world, mixed, seed)
+    assert run.devices is not None
+    spent = (run.devices["e_cmp_j"] + run.devices["e_tr_j"]).to_numpy()
+    charge = run.devices["battery_j"].to_numpy()
+    assert (charge >= 0).all()
+    assert (spent <= charge * (1 + 1e-12)).all()
+    with tempfile.TemporaryDirectory() as directory:
+        report = fs.verify(run.save(Path(directory) / "run"))
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize(("policy", "charge_j"), list(zip(OWN_BAND, (6.0, 0.8, 6.0, 4.0), strict=True)))
+def test_batteries_hold_some_devices_back_and_not_all(policy: str, charge_j: float) -> None:
+    world = {"world.harvest.kind": "packets", "world.harvest.capacity_j": charge_j, "world.harvest.start": 1.0}
+    run = play(policy, world, False, 1)
+    assert run.devices is not None
+    assert run.devices["scheduled"].any()
+    assert not run.devices["available"].all()
+
+
+def test_the_bound_is_the_policys_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulator that asks for less charge than lyapunov_joint can spend is seen, though nothing was overdrawn."""
+    with monkeypatch.context() as patch:
+        patch.setattr(LyapunovJoint, "most_power_w", lambda self, system, beta: np.zeros(len(beta)))
+        world = {"world.harvest.kind": "packets", "world.harvest.capacity_j": 3.0}
+        path = play("lyapunov_joint", world, False, 1).save(tmp_path / "run")
+    found = fs.verify(path).disagreement
+    assert found is not None
+    assert found.field == "available"
+
+
+class Loud(Policy):
+    """Everyone sends with a kilowatt, and does not say so."""
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan = observation.plan(self.size)
+        return Decision(np.flatnonzero(plan.feasible)[: self.size], plan)
+
+    def transmit(self, observation: Observation, decision: Decision, gain: np.ndarray) -> Transmission:
+        plain = super().transmit(observation, decision, gain)
+        return replace(plain, power_w=1e3 * plain.sent, e_tr_j=1e3 * plain.t_tr_s)
+
+
+class Liar(Loud):
+    """The same, and promises a watt."""
+
+    def most_power_w(self, system: Any, beta: np.ndarray) -> np.ndarray:
+        return np.ones(len(beta))
+
+
+class Wordless(Loud):
+    def most_power_w(self, system: Any, beta: np.ndarray) -> np.ndarray:
+        return np.full(len(beta), np.nan)
+
+
+def test_a_policy_that_does_not_say_its_power_is_refused() -> None:
+    harvest = "world.harvest.kind=packets"
+    with pytest.raises(ScenarioError, match=r"world.harvest.kind: must be none for a policy with its own transmit"):
+        small(harvest).with_(policy=Loud())
+    assert small().with_(policy=Loud()).policy == Loud()
+    with pytest.raises(FeelstreamError, match=r"let device \d spend .* J of a charge of .* J in round 1"):
+        fs.simulate(small(harvest, "radio.bandwidth_hz=2e6").with_(policy=Liar()))
+    with pytest.raises(FeelstreamError, match=r"must give one finite, non-negative power per device"):
+        fs.simulate(small(harvest).with_(policy=Wordless()))
