@@ -59,9 +59,7 @@ def main() -> None:
     except Exception:
         if not signals.received:
             raise
-        code = (
-            INTERRUPTED  # a library made an error of its own of the interrupt that it was caught by, as pydantic does
-        )
+        code = INTERRUPTED  # pydantic, for one, makes an error of its own of an interrupt that comes while it works
     if code == INTERRUPTED:
         _complain(signals.SENTENCE)
         code = 128 + signals.received[0] if signals.received else INTERRUPTED
