@@ -191,7 +191,7 @@ def test_an_arm_that_spends_nothing_has_a_place_on_a_logarithmic_axis():
     axis = axis_of(points)
     assert axis.logarithmic
     assert axis.low < axis.place(0.0) < axis.break_at < 0.02 < 700 < axis.high
-    assert [text for _, text in axis.ticks] == ["0", "0.1", "1", "10", "100"]
+    assert [text for _, text in axis.ticks] == ["0", "0.1", "1", "10", "100", "1000"]
     chart = pareto_chart(points)
     ours = [trace for trace in chart["traces"] if trace["name"].startswith("policy")]
     places = [trace["x"][0] for trace in ours]

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
 from feelstream.experiment.leaderboard import Point
-from feelstream.report.drawing.energy_axis import EnergyAxis, energy_axis
+from feelstream.report.drawing.energy_axis import ROOM, EnergyAxis, energy_axis
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES, line_style
@@ -60,9 +60,7 @@ def pareto_figure(points: Sequence[Point]) -> Figure:
             axes.set_xscale("log")
         axes.set_xlabel(X_AXIS)
         axes.set_ylabel(Y_AXIS)
-        axes.margins(y=0.08)
-        # An interval may reach past what is possible; the axes do not.
-        axes.set_ylim(max(axes.get_ylim()[0], 0.0), min(axes.get_ylim()[1], 100.0))
+        axes.set_ylim(*_y_limits(points))
         axes.set_xlim(x_axis.low, x_axis.high)
         if x_axis.logarithmic:
             axes.set_xticks([at for at, _ in x_axis.ticks], [text for _, text in x_axis.ticks])
@@ -86,6 +84,14 @@ def _bars(point: Point, x_axis: EnergyAxis) -> Iterator[tuple[tuple[float, float
         yield (max(x - dx, x / 1e3), y), (x + dx, y)  # a logarithmic axis has no place for 0
     if dy:
         yield (x, y - dy), (x, y + dy)
+
+
+def _y_limits(points: Sequence[Point]) -> tuple[float, float]:
+    """All points and bars with some room; an interval may reach past what is possible, the axis does not."""
+    low = min(point.accuracy - (point.accuracy_half or 0.0) for point in points)
+    high = max(point.accuracy + (point.accuracy_half or 0.0) for point in points)
+    room = ROOM * (high - low) or 1.0
+    return max(low - room, 0.0), min(high + room, 100.0)
 
 
 def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
@@ -139,7 +145,7 @@ def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
     layout = {
         "hovermode": "closest",
         "xaxis": x_axis,
-        "yaxis": {"title": {"text": Y_AXIS}},
+        "yaxis": {"title": {"text": Y_AXIS}, "range": [_short(limit) for limit in _y_limits(points)]},
     }
     return {"title": TITLE, "axis": f"{Y_AXIS} against {X_AXIS}", "traces": traces, "layout": layout}
 
