@@ -10,18 +10,23 @@ FEELSTREAM_ISA=avx2 measures the engine on a lesser instruction set than the mac
 
     python benchmarks/learner.py            # a minute or two
     python benchmarks/learner.py --smoke    # seconds: does it still run?
+
+`engine.py` beside it runs this for every instruction set, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import time
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from feelstream.learning import cores
 from feelstream.learning.models import STACKS, Conv, Dense, Model, build
@@ -86,6 +91,7 @@ class Bench:
         self.sample_work = 3 * sum(work for _, work in layers) - layers[0][1]
         self.layers = layers
         self.peak = 0.0
+        self.found: dict[str, dict[str, dict[str, float]]] = {"tasks": {}, "two cores": {}}
 
     def with_threads(self, threads: int) -> NativeLearner:
         data = (self.images, self.labels)
@@ -95,7 +101,7 @@ class Bench:
         """Best rate of a loop of multiply-adds in registers; called between the others, like them."""
         self.peak = max(self.peak, self.learner._engine.peak(0.05))
 
-    def against_torch(self) -> None:
+    def against_torch(self, torch: bool) -> None:
         print(f"{'':22}{'native':>12}{'PyTorch':>12}{'ratio':>8}{'of peak':>9}   best PyTorch variant")
         tasks = [(f"training step, {size}", size) for size in (32, 10)] + [("evaluation", 0)]
         for title, size in tasks:
@@ -106,7 +112,7 @@ class Bench:
             else:
                 ours["native"] = lambda: self.learner.evaluate(self.theta)
             theirs = {}
-            if torch_contender is not None:
+            if torch and torch_contender is not None:
                 task = torch_contender.Contender(self.model, self.theta, self.images, self.labels, MEAN, STD)
                 theirs = task.training(batches[0], LR) if size else task.evaluation()
             times = best_times({**ours, **theirs}, self.repeats)
@@ -114,13 +120,15 @@ class Bench:
             native = times["native"] / count
             work = size * self.sample_work if size else self.evaluation_work
             line = f"{title:22}{native * 1e3:9.2f} ms"
+            self.found["tasks"][title] = {"native_s": native, "peak_s": work / self.peak}
             if theirs:
                 variant = min(theirs, key=lambda name: times[name])
                 torch_time = times[variant] / count
+                self.found["tasks"][title]["torch_s"] = torch_time
                 line += f"{torch_time * 1e3:9.2f} ms{torch_time / native:7.1f}×"
             else:
                 line += f"{'-':>12}{'-':>8}"
-                variant = "not installed"
+                variant = "not asked for" if torch_contender else "not installed"
             print(f"{line}{work / native / self.peak:9.0%}   {variant}")
 
     def by_layer(self) -> None:
@@ -149,20 +157,21 @@ class Bench:
             print(f"{'all convolutions':32}{conv_work / conv_time / self.peak:9.0%}")
 
     def two_cores(self) -> None:
+        """Two threads against one, by the wall clock: an idle machine is wanted."""
         one, two = self.with_threads(1), self.with_threads(2)
-        times = best_times(
-            {
-                "train 1": lambda: one.train(self.theta, self.batches, LR),
-                "train 2": lambda: two.train(self.theta, self.batches, LR),
-                "evaluate 1": lambda: one.evaluate(self.theta),
-                "evaluate 2": lambda: two.evaluate(self.theta),
-            },
-            self.repeats,
-            time.perf_counter,
-        )
         print("\ntwo cores against one (best time of each)")
-        for what in ("train", "evaluate"):
-            print(f"{what:22}{times[what + ' 1'] / times[what + ' 2']:7.2f}×")
+        for size, batch in ((2, 32), (4, 32), (2, 10), (4, 10), (0, 0)):
+            batches = self.batches[:size, :, :batch].copy()
+
+            def work(learner: NativeLearner, batches: NDArray[np.int64] = batches) -> Callable[[], object]:
+                if batches.size:
+                    return lambda: learner.train(self.theta, batches, LR)
+                return lambda: learner.evaluate(self.theta)
+
+            times = best_times({"one_s": work(one), "two_s": work(two)}, self.repeats, time.perf_counter)
+            title = f"training, n = {size}, {batch}" if size else "evaluation"
+            self.found["two cores"][title] = times
+            print(f"{title:22}{times['one_s'] / times['two_s']:7.2f}×")
 
 
 def main() -> None:
@@ -170,6 +179,8 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repeat")
     parser.add_argument("--model", default="paper-cnn", choices=STACKS)
     parser.add_argument("--repeats", type=int, default=15, help="turns of each contender (default 15)")
+    parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out")
+    parser.add_argument("--json", action="store_true", help="end with a line of JSON that engine.py reads")
     arguments = parser.parse_args()
     bench = Bench(arguments.model, *((200, 1) if arguments.smoke else (10_000, arguments.repeats)))
     bench.measure_peak()
@@ -177,10 +188,13 @@ def main() -> None:
         f"{arguments.model}, {bench.learner.details['isa']}, one thread, {platform.machine()};"
         f" the core's peak is {2 * bench.peak / 1e9:.0f} GFLOP/s\n"
     )
-    bench.against_torch()
+    bench.against_torch(not arguments.no_torch)
     bench.by_layer()
     if cores() > 1:
         bench.two_cores()
+    if arguments.json:
+        report: dict[str, Any] = {"peak_gflops": 2 * bench.peak / 1e9, **bench.found}
+        print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+"""FLGo: its fedavg on a benchmark made from our arrays.
+
+As users run it: its defaults, one client after the other, one thread, a DataLoader of its own. Tuned: two clients at
+a time in threads (its processes are started anew in every round), batches taken by one indexing, channels_last.
+"""
+
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+CONFIGURATION = '''"""What FLGo asks of a benchmark: data sets and a model."""
+import os
+
+import torch
+from network import network
+from workload import Images, asked
+
+work = asked()
+images = Images(work)
+layout = torch.channels_last if work.tuned else torch.contiguous_format
+
+
+class Tensors(torch.utils.data.TensorDataset):
+    pass
+
+
+if work.tuned:
+
+    class Tensors(torch.utils.data.TensorDataset):
+        def __getitems__(self, numbers):
+            return tuple(tensor[numbers] for tensor in self.tensors)
+
+
+def tensors(pixels, labels):
+    return Tensors(torch.from_numpy(pixels).contiguous(memory_format=layout), torch.from_numpy(labels))
+
+
+train_data = tensors(images.train, images.train_labels)
+test_data = tensors(images.test, images.test_labels)
+
+
+def get_model(*arguments, **options):
+    return network(work.seed).to(memory_format=layout)
+'''
+
+
+def main() -> None:
+    import torchvision_cpu  # noqa: F401, I001
+    import flgo
+    import flgo.algorithm.fedavg as fedavg
+    import torch
+    from flgo.experiment.logger.simple_logger import SimpleLogger
+    from workload import Diary, asked
+
+    work, diary = asked(), Diary()
+
+    class Told(SimpleLogger):
+        def log_once(self, *arguments, **options) -> None:
+            super().log_once(*arguments, **options)
+            if len(self.output["test_accuracy"]) > 1:  # the first is before the first round
+                diary.tested(self.output["test_accuracy"][-1])
+
+    Path("configuration.py").write_text(CONFIGURATION)
+    benchmark = flgo.gen_benchmark_from_file("workload_mnist", "configuration.py")
+    partition = {"name": "IIDPartitioner", "para": {"num_clients": work.clients}}
+    flgo.gen_task({"benchmark": {"name": benchmark}, "partitioner": partition}, "task", seed=work.seed)
+    option = {
+        "num_rounds": work.played, "proportion": work.size / work.clients, "sample": "uniform", "aggregate": "uniform",
+        "num_steps": work.steps, "batch_size": work.batch, "learning_rate": work.lr, "learning_rate_decay": 1.0,
+        "train_holdout": 0.0, "seed": work.seed, "no_log_console": True, "no_tqdm": True,
+    }  # fmt: skip
+    if work.tuned:
+        option |= {"num_parallels": 2, "parallel_type": "t", "test_batch_size": 250}
+    runner = flgo.init("task", fedavg, option, Logger=Told)
+    if work.tuned:
+        for party in [runner, *runner.clients]:
+            party.calculator.set_collate_fn(lambda batch: batch)
+    runner.run()
+    tuned = "two threads, batches by indexing, channels_last"
+    diary.finish(tuned if work.tuned else f"its defaults, {torch.get_num_threads()} thread")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:  # FLGo writes its task and its benchmark where it is run
+        os.chdir(folder)
+        sys.path.insert(0, folder)
+        main()

@@ -1,0 +1,111 @@
+"""The benchmarks that write pages: they run, and they say what their numbers say. Speed itself is not tested."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).parents[1]
+PEERS = ROOT / "benchmarks" / "peers"
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.syspath_prepend(str(PEERS))
+    return importlib.import_module("page")
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("engine")
+
+
+def took(name: str, tuned: bool, loop_s: float, accuracy: float, failed: str = "") -> dict[str, Any]:
+    return {
+        "name": name, "tuned": tuned, "size": 2, "form": "some form", "accuracy": [0.1, *[accuracy] * 5],
+        "loop_s": loop_s, "startup_s": 1.0, "total_s": loop_s + 1.0, "memory_mb": 100.0, "failed": failed,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def results() -> dict[str, Any]:
+    return {
+        "rounds": 40,
+        "taken": [
+            took("feelstream", True, 2.0, 0.95),
+            took("PyTorch", True, 8.0, 0.951),
+            took("Peer", False, 30.0, 0.949),
+            took("Peer", True, 12.0, 0.95),
+            took("Peer", True, 10.0, 0.95),
+            took("Odd", True, 11.0, 0.7),
+            took("Broken", True, 0.0, 0.0, failed="no luck"),
+        ],
+        "noise": {"2": [0.949, 0.95, 0.951, 0.95]},
+        "versions": {},
+        "absent": {"Absent": "no matching distribution"},
+    }
+
+
+def test_the_best_turn_of_each_form_counts(page: ModuleType, results: dict[str, Any]) -> None:
+    lines = page.tables(results).splitlines()
+    (tuned,) = [line for line in lines if line.startswith("| Peer | tuned")]
+    assert "| 10.00 s | 5.0× |" in tuned
+    assert not any("Broken" in line for line in lines)
+    assert "Peer, takes 5.0 times as long, and the best plain PyTorch 4.0 times" in page.summary(results)
+
+
+def test_an_accuracy_beyond_the_noise_of_seeds_is_named(page: ModuleType, results: dict[str, Any]) -> None:
+    said = page.agreement(results)
+    assert "Odd (tuned) 70.00%" in said
+    assert "Peer (" not in said
+
+
+def test_what_did_not_take_part_is_told(page: ModuleType, results: dict[str, Any]) -> None:
+    said = page.failures(results)
+    assert "Absent does not install: no matching distribution" in said
+    assert "Broken, tuned, n = 2, did not finish: `no luck`" in said
+
+
+def test_the_engine_page_has_a_place_for_its_tables(engine: ModuleType) -> None:
+    before = engine.PAGE.read_text()
+    after = engine.written(before, "NEW")
+    assert after.count("NEW") == 1
+    assert engine.written(after, "NEW") == after
+    head, _, _ = before.partition(engine.BEGIN)
+    assert after.startswith(head)
+
+
+def smoke(script: Path, *options: str) -> str:
+    source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
+    done = subprocess.run(
+        [sys.executable, str(script), "--smoke", *options],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(source)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_pytorch_and_feelstream_play_the_workload(tmp_path: Path) -> None:
+    said = smoke(PEERS / "run.py", "--folder", str(tmp_path))
+    assert [line.split("|")[1].strip() for line in said.splitlines() if line.startswith(("| PyTorch", "| feelstream"))] == [
+        "PyTorch", "PyTorch", "feelstream", "feelstream",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_engine_is_measured_on_every_instruction_set(engine: ModuleType) -> None:
+    said = smoke(ROOT / "benchmarks" / "engine.py")
+    for isa in engine.instruction_sets():
+        assert f"| {engine.TITLES[isa]}: training step, 32 |" in said
+        assert f"| {engine.TITLES[isa]}: n = 4, batch 10 |" in said
