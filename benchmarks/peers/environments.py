@@ -31,7 +31,10 @@ PEERS = (
     Peer("Flower simulation", "with_flower.py", ("flwr[simulation]==1.41.0",)),
     Peer("pfl-research", "with_pfl.py", ("pfl[pytorch]==0.6.0",)),
     Peer("FedLab", "with_fedlab.py", ("fedlab==1.3.0",), note=TORCHVISION),
-    Peer("FLGo", "with_flgo.py", ("flgo==0.4.4",), note=TORCHVISION),
+    Peer(
+        "FLGo", "with_flgo.py", ("flgo==0.4.4",),
+        note=f"{TORCHVISION}, and its data set given the method __getitems__, which PyTorch 2.13 asks for",
+    ),
     Peer("fluke", "with_fluke.py", ("fluke-fl==0.8.1",), note=TORCHVISION),
     Peer(
         "FedJAX", "with_fedjax.py",

@@ -7,32 +7,35 @@ a time in threads (its processes are started anew in every round), batches taken
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import tempfile
 from pathlib import Path
 
-CONFIGURATION = '''"""What FLGo asks of a benchmark: data sets and a model."""
-import os
+from workload import Diary, asked
 
+WORK = asked()
+sys.argv = sys.argv[:1]  # FLGo reads the command line too
+CONFIGURATION = '''"""What FLGo asks of a benchmark: data sets and a model."""
+import __main__
 import torch
 from network import network
-from workload import Images, asked
+from workload import Images
 
-work = asked()
+work = __main__.WORK
 images = Images(work)
 layout = torch.channels_last if work.tuned else torch.contiguous_format
 
 
-class Tensors(torch.utils.data.TensorDataset):
-    pass
+class Whole(torch.utils.data.TensorDataset):
+    """Gives a batch by one indexing."""
+
+    def __getitems__(self, numbers):
+        return tuple(tensor[numbers] for tensor in self.tensors)
 
 
-if work.tuned:
-
-    class Tensors(torch.utils.data.TensorDataset):
-        def __getitems__(self, numbers):
-            return tuple(tensor[numbers] for tensor in self.tensors)
+Tensors = Whole if work.tuned else torch.utils.data.TensorDataset
 
 
 def tensors(pixels, labels):
@@ -53,10 +56,10 @@ def main() -> None:
     import flgo
     import flgo.algorithm.fedavg as fedavg
     import torch
+    from flgo.benchmark.toolkits.cv.classification import FromDatasetPipe
     from flgo.experiment.logger.simple_logger import SimpleLogger
-    from workload import Diary, asked
 
-    work, diary = asked(), Diary()
+    work, diary = WORK, Diary()
 
     class Told(SimpleLogger):
         def log_once(self, *arguments, **options) -> None:
@@ -64,8 +67,17 @@ def main() -> None:
             if len(self.output["test_accuracy"]) > 1:  # the first is before the first round
                 diary.tested(self.output["test_accuracy"][-1])
 
+    def items(self, numbers: list[int]):
+        """PyTorch 2.13 asks subclasses of Subset for this: one by one, or tuned, by one indexing."""
+        if work.tuned:
+            return self.dataset.__getitems__([self.indices[number] for number in numbers])
+        return [self[number] for number in numbers]
+
+    FromDatasetPipe.TaskDataset.__getitems__ = items
     Path("configuration.py").write_text(CONFIGURATION)
     benchmark = flgo.gen_benchmark_from_file("workload_mnist", "configuration.py")
+    # It would draw a picture of the partition, sample by sample, for minutes; a user may wait for it once.
+    importlib.import_module(benchmark).visualize = lambda *_: None
     partition = {"name": "IIDPartitioner", "para": {"num_clients": work.clients}}
     flgo.gen_task({"benchmark": {"name": benchmark}, "partitioner": partition}, "task", seed=work.seed)
     option = {
@@ -77,8 +89,14 @@ def main() -> None:
         option |= {"num_parallels": 2, "parallel_type": "t", "test_batch_size": 250}
     runner = flgo.init("task", fedavg, option, Logger=Told)
     if work.tuned:
-        for party in [runner, *runner.clients]:
-            party.calculator.set_collate_fn(lambda batch: batch)
+        calculator = type(runner.calculator)  # the class, since clients are given new ones in every round
+        loader = calculator.get_dataloader
+
+        def whole_batches(self, *arguments, **options):
+            self.set_collate_fn(lambda batch: batch)
+            return loader(self, *arguments, **options)
+
+        calculator.get_dataloader = whole_batches
     runner.run()
     tuned = "two threads, batches by indexing, channels_last"
     diary.finish(tuned if work.tuned else f"its defaults, {torch.get_num_threads()} thread")

@@ -52,7 +52,8 @@ def dissimilarity(
 
     As ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y, two sums over a device's counts c_i suffice, with n = Σ c_i:
     ‖y‖² = m (m Σ c_i² − n²) / n², whose bracket is a whole number and 0 exactly where y is, and x·y = m Σ x_i c_i / n.
-    The rows are taken in blocks that stay in the cache, so no (K, m) array of floats ever exists.
+    The rows are taken in blocks that stay in the cache, so no (K, m) array of floats ever exists. Σ c_i and Σ c_i² are
+    whole numbers below 2⁵³, exact however they are added, so a product with ones may add them.
     """
     devices, m = fresh_labels.shape
     result = np.zeros(devices)
@@ -61,17 +62,19 @@ def dissimilarity(
         return result
     x = np.zeros(m) if nothing_used else used_labels / used_labels.mean() - 1
     x_norm = x @ x
+    ones = np.ones(m)
     block = np.empty((m, min(devices, BLOCK)))  # classes first, so that every step runs along the devices
     for start in range(0, devices, BLOCK):
         labels = fresh_labels[start : start + BLOCK]
         counts = block[:, : len(labels)]
         counts[:] = labels.T
-        total, along = counts.sum(axis=0), x @ counts
-        squares = np.square(counts, out=counts).sum(axis=0)
+        total, along = ones @ counts, x @ counts
+        squares = ones @ np.square(counts, out=counts)
         y_norm = m * (m * squares - total * total)
         scale = x_norm * total * total + y_norm  # both norms, times n²
-        gap = scale - 2 * m * along * total
-        np.divide(gap, scale, out=result[start : start + BLOCK], where=scale > 0)
+        gap = scale - 2 * m * along * total  # 0 where scale is
+        scale[scale == 0] = np.inf
+        np.divide(gap, scale, out=result[start : start + BLOCK])
     if empty_fresh == "vector" and x_norm > 0:
         result[~fresh_labels.any(axis=1)] = 1.0
     return np.clip(result, 0.0, 2.0, out=result)

@@ -74,7 +74,9 @@ class Observation:
         system = self.system
         transmit_time_s = system.surrogate_time_s(max(n, 1))
         feasible = self.available & (self.compute_time_s + transmit_time_s <= system.round_s)
-        energy_j = self.compute_energy_j + system.received_power_w / self.beta * transmit_time_s
+        energy_j = system.received_power_w / self.beta  # in place from here: many devices, few passes through memory
+        energy_j *= transmit_time_s
+        energy_j += self.compute_energy_j
         amount = importance.amount(self.fresh, feasible)
         return RoundPlan(n, transmit_time_s, read_only(feasible), read_only(energy_j), read_only(amount))
 

@@ -51,7 +51,9 @@ class Lyapunov(Policy):
             V = weight_j2(observation.system, self.size)
         if np.isinf(V):
             return importance, -importance
-        return importance, queue_j * plan.energy_j - V * importance
+        score = queue_j * plan.energy_j
+        score -= V * importance
+        return importance, score
 
     def init(self, system: System) -> State:
         return {"backlog_j": np.array(first_backlog_j(system, self.size))} if self.V == "auto" else {}
