@@ -17,7 +17,6 @@ from workload import STARTED
 HERE = Path(__file__).parent
 LOOK_S = 0.5  # between two looks at the memory; a look takes the kernel some milliseconds
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "FLWR_TELEMETRY_ENABLED": "0", "WANDB_MODE": "disabled"}
-PATIENT = {"RAY_raylet_start_wait_time_s": "120"}  # Ray gives up after 30 s by itself, which a busy machine may take
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def measure(contender: Contender, data: Path, size: int, rounds: int, seed: int,
     paths = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")]))
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         start = time.time()
-        environment = {**os.environ, **QUIET, **PATIENT, "PYTHONPATH": paths, STARTED: repr(start)}
+        environment = {**os.environ, **QUIET, "PYTHONPATH": paths, STARTED: repr(start)}
         child = subprocess.Popen(command, stdout=output, stderr=errors, env=environment, start_new_session=True)
         most = 0.0
         try:
