@@ -1,8 +1,9 @@
 """Energy harvesting: what flows into the devices' batteries in a round, J.
 
 A battery of capacity C starts at `start`·C and follows b(t+1) = min(b(t) − E(t) + H(t), C). A device is available only
-if its charge covers the worst case of the round, λ c f² + P_k (T_rd − c/f): whoever transmits is on time, so no battery
-is ever overdrawn. This comes beside the average budget, which the virtual queues keep.
+if its charge covers the worst case of the round, λ c f² + P_max,k (T_rd − c/f), with the power that the policy says no
+device exceeds: whoever transmits is on time, so no battery is ever overdrawn. This comes beside the average budget,
+which the virtual queues keep.
 """
 
 from __future__ import annotations

@@ -107,20 +107,28 @@ def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
 
 @pytest.mark.parametrize("kind", ["paper", "power", "cycles"])
 def test_every_device_has_its_own_lowest_frequency(kind: str) -> None:
-    """Sending times with a floor for some devices and none for others; SciPy agrees, and the floors bind."""
+    """Sending times with a floor for some devices and none for others: allowed, and SciPy finds nothing better.
+
+    SLSQP sometimes stops a few 1e-6 above our total, and sometimes finds no allowed point: then there is nothing to
+    compare with.
+    """
     rng = np.random.default_rng(31 + KINDS.index(kind))
     tested = bound = 0
     for _ in range(8):
         d = problem(kind, (4,), rng)
-        floor = d.sending_s * np.array([0.0, 0.5, 0.9, 1.0])
+        floor = d.sending_s * np.array([0.0, 0.5, 0.9, 0.98])
         d = Devices.of(d.weight, d.kappa_w, d.sending_s, d.power_w, d.round_s, d.work_j_s2, d.airtime_s, floor)
         ours = allocate(d)
         if not ours.feasible:
             continue
-        tested += 1
         assert (ours.sending_s >= floor * (1 - 1e-12)).all()
+        assert (ours.sending_s <= d.sending_s).all()
+        assert (least_power_w(d, ours.sending_s, ours.share) <= d.power_w * (1 + 1e-9)).all()
+        assert ours.share.sum() == pytest.approx(1.0, abs=1e-12)
         bound += int((ours.sending_s <= floor * (1 + 1e-12)).sum())
-        assert float((d.weight * ours.energy_j).sum()) == pytest.approx(by_slsqp(d), rel=1e-6)
+        theirs = by_slsqp(d)
+        tested += int(np.isfinite(theirs))
+        assert float((d.weight * ours.energy_j).sum()) <= theirs * (1 + 1e-6)
     assert tested >= 3
     assert bound >= 3
 
