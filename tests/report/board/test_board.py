@@ -190,6 +190,7 @@ def test_an_arm_that_spends_nothing_has_a_place_on_a_logarithmic_axis():
     points = [Point(f"policy_number_{n}", e, 0.1 * e, 60.0 + n, 1.0, True) for n, e in enumerate(energies)]
     axis = axis_of(points)
     assert axis.logarithmic
+    assert axis.break_at is not None
     assert axis.low < axis.place(0.0) < axis.break_at < 0.02 < 700 < axis.high
     assert [text for _, text in axis.ticks] == ["0", "0.1", "1", "10", "100", "1000"]
     chart = pareto_chart(points)
