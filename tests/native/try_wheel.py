@@ -50,8 +50,9 @@ def main() -> None:
     commands = Path(sys.argv[1]).resolve() / "bin"
     with tempfile.TemporaryDirectory() as empty:
         follow(DOCS / "getting-started.md", commands, empty)
+    with tempfile.TemporaryDirectory() as empty:  # another one: both keep their first run under the same name
         example = readme_example() + "\nprint(f'the README example ran; engine: {run.about[\"engine\"]}')\n"
-        subprocess.run([commands / "python", "-I", "-W", "error", "-c", example], cwd=empty, check=True)
+        try_block(Block("python", None, example, 1), commands, empty)
 
 
 if __name__ == "__main__":
