@@ -22,7 +22,7 @@ class RunningTotals:
         self.queue_end_j = np.zeros(K)
         self.last_j = 0.0  # of all devices in the last round
         self.beta = np.ones(K)  # the best mean gain so far
-        self.priority_max = np.zeros(K)
+        self.priority_max = np.ones(K)  # the highest priority so far
         self.begun = False
 
     def add(self, block: Block) -> None:
@@ -34,9 +34,9 @@ class RunningTotals:
         grown = longest > self.queue_max_j
         self.queue_max_round = np.where(grown, block.rounds[queue.argmax(axis=0)], self.queue_max_round)
         self.queue_max_j = np.maximum(self.queue_max_j, longest)
-        self.priority_max = np.maximum(self.priority_max, block["priority"].max(axis=0))
-        best = block["beta"].max(axis=0)
+        best, highest = block["beta"].max(axis=0), block["priority"].max(axis=0)
         self.beta = np.maximum(self.beta, best) if self.begun else best
+        self.priority_max = np.maximum(self.priority_max, highest) if self.begun else highest
         self.queue_end_j, self.begun = queue[-1], True
 
 
