@@ -41,7 +41,7 @@ def main() -> None:
 
     class Told(fs.Callback):
         def on_round(self, row) -> None:
-            diary.tested(row["accuracy"])
+            diary.tested(row["accuracy"] or 0.0)
 
     with tempfile.TemporaryDirectory() as folder:
         out = None if work.tuned else Path(folder) / "run"

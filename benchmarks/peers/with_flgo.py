@@ -77,7 +77,7 @@ def main() -> None:
     Path("configuration.py").write_text(CONFIGURATION)
     benchmark = flgo.gen_benchmark_from_file("workload_mnist", "configuration.py")
     # It would draw a picture of the partition, sample by sample, for minutes; a user may wait for it once.
-    importlib.import_module(benchmark).visualize = lambda *_: None
+    vars(importlib.import_module(benchmark))["visualize"] = lambda *_: None
     partition = {"name": "IIDPartitioner", "para": {"num_clients": work.clients}}
     flgo.gen_task({"benchmark": {"name": benchmark}, "partitioner": partition}, "task", seed=work.seed)
     option = {

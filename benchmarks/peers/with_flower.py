@@ -42,7 +42,7 @@ def train(message: Message, context: Context) -> Message:
         torch.set_num_threads(1)
     model = network(0).to(memory_format=LAYOUT)  # pyright: ignore[reportCallIssue]
     torch.seed()
-    model.load_state_dict(message.content["arrays"].to_torch_state_dict())
+    model.load_state_dict(message.content.array_records["arrays"].to_torch_state_dict())
     optimizer = torch.optim.SGD(model.parameters(), work.lr)
     for pixels, labels in batches(work, int(context.node_config["partition-id"])):
         optimizer.zero_grad()
