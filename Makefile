@@ -6,7 +6,7 @@ SEEDS  ?= 4
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test test-lowest constraints lint docs clean fuzz soak sanitize compilers arm wheels
+.PHONY: run test test-lowest constraints lint docs clean fuzz soak sanitize compilers arm wheels speed
 
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
@@ -61,6 +61,11 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 $(VENV)/.installed-dev: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	touch $@ $(VENV)/.installed
+
+# The numbers of docs/engine.md and docs/speed.md, on an idle machine: half an hour, and gigabytes for the peers' environments.
+speed: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/peers/run.py
 
 # The kernel's tests under the address and undefined-behaviour sanitizers (GCC, Linux), all but the largest models, and
 # tests/native/agree.cpp on every instruction set: see docs/engine.md.

@@ -103,8 +103,8 @@ def tuned(work: Workload, processes: int = 2) -> None:
         ours, theirs = context.Pipe()
         workers.append(context.Process(target=worker, args=(work, part, processes, choice, theirs), daemon=True))
         workers[-1].start()
+        theirs.close()  # so that a worker's end is an error here, and no endless wait
         wires.append(ours)
-    tests = 10_000
     with np.load(work.data) as stored:
         tests = len(stored["y_test"])
     for _ in range(work.played):
