@@ -46,7 +46,7 @@ def worker(work: Workload, part: int, parts: int, choice: tuple[str, dict[str, b
     images = Images(work)
     train = Batches(torch.from_numpy(images.train), torch.from_numpy(images.train_labels), layout)
     test = Batches(torch.from_numpy(images.test), torch.from_numpy(images.test_labels), layout)
-    tests = test.in_order(test_batch)[part::parts]
+    tests = test.in_order(min(test_batch, -(-len(test.labels) // parts)))[part::parts]  # some for every part
     shares = [torch.from_numpy(share) for share in images.shares]
     model = network(work.seed).to(memory_format=layout)  # pyright: ignore[reportCallIssue]
     torch.manual_seed(work.seed * parts + part + 1)
