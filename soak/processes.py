@@ -12,7 +12,7 @@ from time import monotonic
 
 import feelstream as fs
 from feelstream.run import simulate_in
-from soak.attack import Attack, Lost
+from soak.attack import Attack, Lost, in_turn
 
 SETTINGS = ["learning.engine=none", "system.rounds=1500"]
 SOURCE = str(Path(fs.__file__ or "").parents[1])
@@ -49,13 +49,13 @@ class Processes(Attack):
         process.send_signal(number)
         begin = monotonic()
         try:
-            process.wait(timeout=120)  # its own end; what it left behind may hold the pipe
+            process.wait(timeout=in_turn(120))  # its own end; what it left behind may hold the pipe
             seconds = monotonic() - begin
-            _, said = process.communicate(timeout=120)
+            _, said = process.communicate(timeout=in_turn(120))
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            raise Lost(f"no end within 120 s of {signal.Signals(number).name}") from None
+            raise Lost(f"no end after {signal.Signals(number).name}") from None
         return process.returncode, said.decode(errors="replace"), seconds
 
     def check(self, directory: Path) -> None:
@@ -90,8 +90,7 @@ class Signals(Processes):
         if "Traceback" in said and "feelstream" in said:
             raise Lost(f"a traceback: {said[-300:]}")
         self.slowest_s = max(self.slowest_s or 0.0, seconds)
-        # Two seconds on a machine with nothing else to do; here other processes may have the turn.
-        if seconds > 10 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)):
+        if seconds > in_turn(10):  # two, and some more for a disk that is slow
             raise Lost(f"the end took {seconds:.1f} s")
         self.check(directory)
         return self.what
