@@ -328,3 +328,14 @@ def test_a_policy_that_breaks_is_told_in_a_sentence(policy: type[fs.Policy], sen
 def test_a_metric_that_breaks_is_told_in_a_sentence() -> None:
     with pytest.raises(fs.FeelstreamError, match=r"policy\.metric: 'math:sin' failed: TypeError"):
         fs.simulate(fs.preset("tiny", ["learning.engine=none", "policy.metric=math:sin"]))
+
+
+@pytest.mark.parametrize("score", [np.zeros(2), "x", [1.0], np.full(6, -np.inf), np.array(["a"] * 6)], ids=repr)
+def test_malformed_scores_get_a_sentence(score: object) -> None:
+    class Scored(fs.Policy):
+        def select(self, state, observation, rng):
+            decision = Random.select(self, state, observation, rng)
+            return dataclasses.replace(decision, score=score)
+
+    with pytest.raises(PolicyError, match="must give each feasible device a finite score or NaN, or None for all"):
+        fs.simulate(small().model_copy(update={"policy": Scored()}))

@@ -12,6 +12,7 @@ from small_plans import arm, in_process, tables, two_arms
 import feelstream as fs
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan, identity
+from feelstream.experiment.store import NOT_YET, why_not
 
 BASE = fs.preset("tiny", ["learning.engine=none"])
 
@@ -120,3 +121,7 @@ def test_plans_that_make_no_sense(arms: tuple[Arm, ...], seeds: tuple[int, ...],
 def test_unknown_arm_names_the_known_ones() -> None:
     with pytest.raises(ScenarioError, match="no arm 'b'; it has: a"):
         Plan("x", (arm("a"),), (0,)).arm("b")
+
+
+def test_a_run_whose_name_no_file_system_has_is_not_there() -> None:
+    assert why_not(Path("x" * 5000)) == NOT_YET

@@ -160,7 +160,8 @@ def _read_plan(file: Path) -> dict[str, Any]:
 
 def why_not(directory: Path | None) -> str | None:
     """Why this run cannot be used, or None if it is finished."""
-    if directory is None or not (directory / "run.json").is_file():
+    # Not Path.is_file, which raises for a name that no file system has.
+    if directory is None or not os.path.isfile(directory / "run.json"):
         return NOT_YET
     try:
         manifest = Manifest.read(directory)

@@ -52,7 +52,7 @@ def select(policy: Policy, state: State, observation: Observation, rng: np.rando
     ):
         raise broken(policy, f"must give one finite importance per feasible device, or None, {when}")
     score = decision.score
-    if score is not None and not _are_reals(score, system.devices, where=decision.plan.feasible & ~np.isnan(score)):
+    if score is not None and not _are_scores(score, decision.plan.feasible):
         raise broken(policy, f"must give each feasible device a finite score or NaN, or None for all, {when}")
     if decision.f_hz is not None and not _are_reals(decision.f_hz, len(chosen)):
         raise broken(policy, f"must choose one finite frequency per scheduled device, or None, {when}")
@@ -111,6 +111,13 @@ def _are_reals(values: object, length: int, where: Flags | None = None) -> bool:
     if not isinstance(values, np.ndarray) or values.shape != (length,) or values.dtype.kind not in "fiu":
         return False
     return bool(np.isfinite(values if where is None else values[where]).all())
+
+
+def _are_scores(values: object, feasible: Flags) -> bool:
+    """Whether this is an array of one number per device, finite or NaN where feasible."""
+    if not isinstance(values, np.ndarray) or values.shape != feasible.shape or values.dtype.kind not in "fiu":
+        return False
+    return not np.isinf(values[feasible]).any()
 
 
 def _check_plan(policy: Policy, plan: object, observation: Observation) -> None:
