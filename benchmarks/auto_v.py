@@ -1,6 +1,6 @@
 """Does V = "auto" reach the front of hand-tuned V? Accuracy at equal energy, budget by budget, in pairs over seeds.
 
-    python benchmarks/auto_v.py            5 seeds, about ten CPU minutes
+    python benchmarks/auto_v.py            5 seeds of six cases, 210 runs
     python benchmarks/auto_v.py --smoke    2 seeds of `tiny`
 
 For each scenario and budget: V = auto once, and every V of a grid, all with `cap`, on the same worlds. Of the grid, the
