@@ -14,7 +14,7 @@ AGREE = 4.0  # standard deviations of feelstream's own accuracy over seeds
 
 INTRODUCTION = """# Speed against other simulators
 
-This page is written by `python benchmarks/peers/run.py`, which makes an environment for each simulator, plays one
+This page is written by `python benchmarks/peers/run.py`, which makes an environment for each simulator, runs one
 workload on all of them in turns, and compares. How the engine behind these numbers works is told in [the native
 engine](engine.md).
 
@@ -25,7 +25,8 @@ and energy is used.
 
 **Rules**: every simulator runs once *as its users would run it* (its documentation's way, PyTorch's own number of
 threads) and once *tuned*, in the fastest form that we found (two processes or threads, channels_last, batches taken
-by one indexing, a test without needless metrics). All get the same normalised arrays and shares. The time is that of
+by one indexing, a test without needless metrics). All get the same normalised arrays, and the same shares of them
+except FLGo, which deals them itself, evenly and at random too. The time is that of
 {rounds} rounds, training, aggregation and test; a round before them belongs to the start-up, so that nobody pays in
 the loop for worker processes that load their libraries or for compilers. Of a tuned form the best of its turns
 counts. Memory is the most that a process and its descendants held, shared pages counted once, looked at twice a

@@ -20,6 +20,8 @@ from feelstream.experiment.worker import Answer
 
 DEATHS_PER_RUN = 3  # alone in the pool, so that nobody else can be to blame
 FRUITLESS_POOLS = 10  # in a row, without one finished run
+# A script is imported by its own worker processes: without the guard each would start the plan once more.
+WHY_DEAD = 'out of memory, or a script that lacks `if __name__ == "__main__":`?'
 LISTEN_SECONDS = 0.2  # an untimed wait is deaf to Ctrl-C once Polars runs its threads
 
 
@@ -95,10 +97,10 @@ def play_here(
                 if deaths[job.directory] < DEATHS_PER_RUN:
                     suspects.append(job)
                 else:
-                    done(job, Answer("its worker process was killed again and again (out of memory?)"))
+                    done(job, Answer(f"its worker process was killed again and again ({WHY_DEAD})"))
             if fruitless == FRUITLESS_POOLS:
                 for job in (*suspects, *(job for batch in waiting for job in batch)):
-                    done(job, Answer("not run, since worker processes keep dying (out of memory?)"))
+                    done(job, Answer(f"not run, since worker processes keep dying ({WHY_DEAD})"))
                 return
     finally:
         crew.stop()
