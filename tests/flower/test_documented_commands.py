@@ -48,8 +48,8 @@ class Terminal:
         self.environment = {**os.environ, "HOME": str(directory), "PATH": path, MARK: mark, **ports, **quiet}
         self.environment.pop("FLWR_HOME", None)
 
-    def paste(self, commands: str, again_after: str | None = None) -> str:
-        """What the commands said, those in the background included; once more, if they failed saying `again_after`."""
+    def paste(self, commands: str, again_after: str | None = None, tries: int = 4) -> str:
+        """What the commands said, those in the background included; tried again if they failed saying `again_after`."""
         log = self.directory / "terminal.log"
         with log.open("wb") as file:
             shell = subprocess.Popen(
@@ -59,8 +59,8 @@ class Terminal:
             )  # fmt: skip
         until(lambda: shell.poll() is not None)
         said = log.read_text(errors="replace")
-        if shell.returncode and again_after is not None and again_after in said:
-            return self.paste(commands)
+        if shell.returncode and tries > 1 and again_after is not None and again_after in said:
+            return self.paste(commands, again_after, tries - 1)
         assert shell.returncode == 0, said[-6000:]
         return said
 

@@ -280,7 +280,7 @@ def test_wrong_policies_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     def equal(devices: joint.Devices) -> joint.Allocation:
         answer = allocate(devices)
-        if devices.work_j_s2 > 0:
+        if devices.computes:
             return answer
         share = np.full(devices.weight.shape, 1 / devices.weight.shape[-1])
         return replace(answer, share=share, power_w=joint.least_power_w(devices, devices.sending_s, share))

@@ -61,6 +61,20 @@ class Radio:
         )
 
 
+def price_of(x: Array) -> Array:
+    """e^x (x−1) + 1, by its series Σ (k−1) x^k / k! where the sum would cancel."""
+    series = x * x * (1 / 2 + x * (1 / 3 + x * (1 / 8 + x * (1 / 30 + x * (1 / 144 + x / 840)))))
+    large = np.maximum(x, 1e-2)
+    return np.where(x < 1e-2, series, large * np.exp(large) - np.expm1(large))
+
+
+def shortfall(x: Array) -> Array:
+    """x + e^{−x} − 1, by its series where the sum would cancel."""
+    series = x * x * (1 / 2 - x * (1 / 6 - x * (1 / 24 - x * (1 / 120 - x * (1 / 720 - x / 5040)))))
+    large = np.maximum(x, 1e-2)
+    return np.where(x < 1e-2, series, large + np.expm1(-large))
+
+
 def efficiency_at_price(z: Array) -> Array:
     """x with e^x (x−1) + 1 = z: 1 + W0((z−1)/e); near 0 by the series at the branch point, which W0 loses."""
     p = np.sqrt(2 * np.minimum(z, 1e-5))
@@ -130,8 +144,8 @@ def _slope(radio: Radio, log_price: Array, tau: Array) -> Array:
     """d/dτ of the least w e + μρ at that τ: falling where no share would do."""
     share, x, bound = _share_at(radio, log_price, tau)
     compute_w = 2 * radio.work / (radio.round_s - tau) ** 3
-    free = radio.weight * (compute_w - radio.kappa_w * share * (np.exp(x) * (x - 1) + 1))
-    saved = np.exp(log_price) * np.square(share * x) / (radio.airtime_s * (x + np.expm1(-x)))
+    free = radio.weight * (compute_w - radio.kappa_w * share * price_of(x))
+    saved = np.exp(log_price) * np.square(share * x) / (radio.airtime_s * shortfall(x))
     full = radio.weight * (compute_w + radio.limit_w) - saved
     return np.where(np.isfinite(share), np.where(bound, full, free), -np.inf)
 
@@ -158,8 +172,6 @@ def settle(radio: Radio, member: Array) -> tuple[Array, Array, Array]:
 def _log_price_of_all(radio: Radio) -> Array:
     """log of wκτ (e^x (x−1) + 1) at x = a/τ, τ the longest: below it a device asks for more than the whole band."""
     x = radio.airtime_s / radio.longest_s
-    small = np.log(np.square(np.minimum(x, 1e-4)) / 2)
-    some = np.log(np.exp(np.clip(x, 1e-4, 50.0)) * (np.clip(x, 1e-4, 50.0) - 1) + 1)
     large = x + np.log(np.maximum(x, 50.0))
-    marginal = np.where(x < 1e-4, small, np.where(x <= 50.0, some, large))
+    marginal = np.where(x <= 50.0, np.log(price_of(np.minimum(x, 50.0))), large)
     return np.log(radio.weight) + np.log(radio.kappa_w) + np.log(radio.longest_s) + marginal
