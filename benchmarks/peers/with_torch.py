@@ -54,7 +54,10 @@ def worker(work: Workload, part: int, parts: int, choice: tuple[str, dict[str, b
     optimizer = torch.optim.SGD(parameters, work.lr, **options)
 
     def load(theta: Tensor) -> None:
-        nn.utils.vector_to_parameters(theta, parameters)
+        # Copied, not viewed: SGD writes in place, and the parameters keep their memory layout.
+        with torch.no_grad():
+            for parameter, values in zip(parameters, theta.split([p.numel() for p in parameters]), strict=True):
+                parameter.copy_(values.view(parameter.shape))
 
     while (task := wire.recv()) is not None:
         theta, clients = torch.from_numpy(task[0]), task[1]
@@ -69,7 +72,7 @@ def worker(work: Workload, part: int, parts: int, choice: tuple[str, dict[str, b
                 optimizer.zero_grad(set_to_none=True)
                 cross_entropy(model(pixels), labels).backward()
                 optimizer.step()
-            total += nn.utils.parameters_to_vector(parameters).detach()
+            total += torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
         wire.send(total.numpy())
 
 
