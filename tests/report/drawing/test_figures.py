@@ -48,6 +48,12 @@ def test_panels_fit_a_column_and_have_units_and_one_line_per_curve(panel):
     assert len({(str(line.get_linestyle()), line.get_marker()) for line in axes.get_lines()}) == len(panel.curves)
 
 
+def test_each_panel_of_another_reading_keeps_its_own_letter():
+    figure = reproduce.FIGURES["fig1-with-data"]
+    drawn = figures.composite(figure, made_up([figure]))
+    assert [axes.get_title("left")[:3] for axes in drawn.axes if axes.get_title("left")] == ["(a)", "(b)", "(c)", "(d)"]
+
+
 def test_the_legend_covers_no_data():
     for paper_figure in ALL:
         figure = figures.composite(paper_figure, made_up())

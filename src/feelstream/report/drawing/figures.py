@@ -97,7 +97,7 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
     """The curves of a panel, with its letter at the top left."""
     rows = curves.filter(pl.col("panel") == panel.key)
     draw_curves(axes, QUANTITIES[panel.quantity], [(curve.arm, curve.name) for curve in panel.curves], rows)
-    axes.set_title(f"({panel.key[-1]}) {panel.setting}", loc="left", pad=4)
+    axes.set_title(f"({panel.letter}) {panel.setting}", loc="left", pad=4)
 
 
 def draw_curves(
