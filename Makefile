@@ -42,13 +42,14 @@ docs: $(VENV)/.installed-docs
 
 # What is tried, survived and lost (docs/reliability.md): a minute within one process; as long as you like with real kills.
 SECONDS ?= 60
+TRIES   ?= 1000000000
 SEED    ?= 0
 ATTACKS ?= scenarios,damage,inputs,policies,kills,signals
 fuzz: $(VENV)/.installed-dev
-	$(BIN)/python -m soak --only scenarios,damage,inputs,policies --seconds $(SECONDS) --seed $(SEED)
+	$(BIN)/python -m soak --only scenarios,damage,inputs,policies --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)
 
 soak: $(VENV)/.installed-dev
-	$(BIN)/python -m soak --only $(ATTACKS) --seconds $(SECONDS) --seed $(SEED)
+	$(BIN)/python -m soak --only $(ATTACKS) --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "feelstream needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'

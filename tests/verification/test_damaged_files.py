@@ -138,6 +138,12 @@ def test_label_lists_of_another_length(run: Path) -> None:
     assert "fresh_labels" in refusal(run)
 
 
+@pytest.mark.parametrize("classes", [9, 2**63, 2**70])  # the latter two fit no integer of the tables
+def test_another_number_of_classes(run: Path, classes: int) -> None:
+    edit(run, data=json.loads((run / "run.json").read_text())["data"] | {"classes": classes})
+    assert f"one entry per class ({classes})" in refusal(run)
+
+
 def test_flipped_bytes_of_run_json_never_crash(run: Path) -> None:
     """Whatever a damaged disk returns: a report or one sentence, never another error."""
     rng = random.Random(1)

@@ -143,7 +143,7 @@ def _table(registry: PluginRegistry, default: type[Plugin]) -> BeforeValidator:
 def _known_dataset(name: str) -> str:
     if name not in NAMES and not name.lower().endswith(".npz"):
         raise ValueError(
-            f"'{name}' is not known; {did_you_mean(name, list(NAMES))}allowed: {', '.join(NAMES)}, "
+            f"{name!r} is not known; {did_you_mean(name, list(NAMES))}allowed: {', '.join(NAMES)}, "
             "or the path of an .npz file"
         )
     return name

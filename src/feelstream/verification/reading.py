@@ -164,6 +164,6 @@ def _label_counts(path: Path, series: pl.Series, classes: int | None) -> Array:
     lists = series.cast(pl.List(pl.Int64))
     lengths = lists.list.len()
     wanted = classes if classes is not None else lengths.max()
-    if wanted == 0 or lists.null_count() or bool((lengths != wanted).any()):
+    if wanted == 0 or lists.null_count() or any(length != wanted for length in lengths.unique()):
         raise RunError(f"{path}: every list in the column {series.name} must have one entry per class ({wanted}).")
     return lists.explode().fill_null(-1).to_numpy()
