@@ -11,9 +11,9 @@ SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.p
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
 
-# Three at a time even on two cores: tests with real federations mostly wait.
+# Four files at a time even on two cores: tests with real federations mostly wait.
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -1,5 +1,8 @@
-"""Settings of all property tests, and the results that several rooms report on."""
+"""Settings of all property tests, the results that several rooms report on, and what is tested first."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 from small_results import learned_results, paper_output, paper_results
 
@@ -10,3 +13,25 @@ settings.register_profile(
     "feelstream", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("feelstream")
+
+# The files that take half a minute or more, longest first: whole files go to free workers in this order, so that none
+# of these is begun last and waited for alone.
+LONGEST = (
+    "flower/test_documented_commands.py",
+    "flower/test_loopback.py",
+    "flower/test_processes.py",
+    "cli/test_multiverse_command.py",
+    "test_speed_benchmarks.py",
+    "testing/test_contract.py",
+    "experiment/test_killed.py",
+    "flower/test_simulation_engine.py",
+    "studio/test_browser.py",
+    "flower/test_flower_benchmarks.py",
+    "test_simulation.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    place = {here / file: number for number, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))

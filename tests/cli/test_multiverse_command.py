@@ -72,14 +72,21 @@ def test_shares_on_the_page_are_those_of_the_table(made):
     assert f"| 8 | {100 * share:.0f} % |" in row
 
 
-def test_a_second_call_plays_nothing_again_and_writes_the_same(made):
+def test_a_second_call_plays_nothing_again_writes_the_same_and_tells_it_as_json(made):
     out, _ = made
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("results/runs/*/rounds.parquet")}
     outcomes = (out / "results" / "outcomes.csv").read_bytes()
-    done = CliRunner().invoke(cli.app, words(out / "results"), env={"COLUMNS": "200"})
+    done = CliRunner().invoke(cli.app, words(out / "results", "--json"))
     assert done.exit_code == 0, done.output
     assert {path: path.stat().st_mtime_ns for path in out.glob("results/runs/*/rounds.parquet")} == stamps
     assert (out / "results" / "outcomes.csv").read_bytes() == outcomes
+    told = json.loads(done.stdout)  # what is told on the way is on standard error
+    assert {row["claim"] for row in told["claims"]} == {claim.key for claim in all_claims()}
+    for row in told["claims"]:
+        assert 0 <= row["clear"] <= row["comes_out"] <= 1
+        assert row["low"] <= row["median"] <= row["high"]
+    assert told["failures"] == []
+    assert Path(told["outcomes"]).is_file()
 
 
 def test_random_is_played_once_for_all_readings_of_importance(made):
@@ -94,16 +101,3 @@ def test_a_wrong_level_is_refused_before_anything_is_played(tmp_path):
     assert isinstance(done.exception, ScenarioError)
     assert "there is no such setting" in str(done.exception)
     assert not (tmp_path / "out").exists()
-
-
-def test_as_json_every_claim_has_its_shares(made):
-    out, _ = made
-    done = CliRunner().invoke(cli.app, words(out / "results", "--json"))
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)  # what is told on the way is on standard error
-    assert {row["claim"] for row in told["claims"]} == {claim.key for claim in all_claims()}
-    for row in told["claims"]:
-        assert 0 <= row["clear"] <= row["comes_out"] <= 1
-        assert row["low"] <= row["median"] <= row["high"]
-    assert told["failures"] == []
-    assert Path(told["outcomes"]).is_file()
