@@ -51,6 +51,7 @@ def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
 def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
     """Frequencies and scores at the price at which the scheduled ones fill the band."""
     check_null_outside(found, Stage.SCORE, block, "score")
+    _check_time_by_witnesses(found, s, block)
     radio, able = planned_radio(s, block, np.maximum(planned, 1)[:, None])
     scheduled, candidates = block["scheduled"], importance.feasible & able
     index, member = members(scheduled & candidates)
@@ -90,6 +91,20 @@ def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array
         where = candidates & np.isin(np.arange(len(scheduled)), idle)[:, None]
         rule = "with nobody scheduled, score = w·e − V·importance of each device alone on the band"
         _compare(found, block, "score", score, size, where, rule)
+
+
+def _check_time_by_witnesses(found: Findings, s: Settings, block: Block) -> None:
+    """Where energy and time of sending tell one computing time and t_cmp_s another, t_cmp_s is the wrong one.
+
+    What follows from t_cmp_s, such as the shares of the band, is checked later, and would be blamed for it.
+    """
+    sent, stored = block["transmitted"] & (block["e_cmp_j"] > 0), block["t_cmp_s"]
+    by_energy = s.cycles * np.sqrt(s.power_coefficient * s.cycles / np.where(sent, block["e_cmp_j"], 1.0))
+    by_sending = s.round_s - block["t_tr_s"]
+    alike = np.abs(by_energy - by_sending) <= RELATIVE * s.round_s
+    bad = sent & alike & ~(np.abs(stored - by_sending) <= RELATIVE * s.round_s)
+    rule = "computing takes the time that its energy λ·c·(c/t_cmp)² and the time left for sending both tell"
+    found.flag(Stage.SCORE, "t_cmp_s", block.rounds, bad, stored, by_sending, rule)
 
 
 def check_joint_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:

@@ -85,6 +85,7 @@ def check_joint_energy(found: Findings, s: Settings, block: Block, planned: Arra
     rule = "no device computes more slowly than the lowest frequency"
     found.flag(Stage.ENERGY, "t_cmp_s", block.rounds, slow, computing, np.asarray(s.cycles / lowest_hz), rule)
     radio = sending_radio(s, block, 1.0)
+    _check_shares(found, block, radio)  # before the powers, which follow from them
     left = s.round_s - computing
     power = power_w(radio.kappa_w, radio.airtime_s, np.where(sent, left, 1.0), np.where(sent, share, 1.0))
     expected = {
@@ -102,7 +103,6 @@ def check_joint_energy(found: Findings, s: Settings, block: Block, planned: Arra
     over = sent & ~(block["power_w"] <= radio.limit_w * (1 + RELATIVE))
     rule = "no device sends with more than the greatest power"
     found.flag(Stage.ENERGY, "power_w", block.rounds, over, block["power_w"], radio.limit_w, rule)
-    _check_shares(found, block, radio)
 
 
 def _check_shares(found: Findings, block: Block, radio: Radio) -> None:
@@ -110,20 +110,27 @@ def _check_shares(found: Findings, block: Block, radio: Radio) -> None:
     idle = ~sent & (share != 0)
     rule = "a device that does not transmit has no band"
     found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, idle, share, np.zeros(()), rule)
-    total, wanted = share.sum(axis=1), sent.any(axis=1).astype(float)
-    rule = "the shares add up to 1 if anyone transmits"
-    found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, total, wanted, rule)
-    rows = np.flatnonzero(sent.any(axis=1))
-    if rows.size == 0:
-        return
-    index, member = members(sent[rows])
-    part = radio.rows(rows).of(index)
-    part = replace(part, longest_s=np.where(member, part.longest_s, 1.0))
-    _, _, best = settle(part, member)
-    some = np.zeros((rows.size, sent.shape[1]))
-    np.put_along_axis(some, index, np.where(member, best, 0.0), axis=1)
-    expected = np.zeros_like(share)
-    expected[rows] = some
+    expected = _best_shares(block, radio)
     bad = sent & ~(np.abs(share - expected) <= OPTIMAL * np.maximum(expected, 1e-3))
     rule = "the band is shared so that Σ w·E_tr is least: one marginal worth for all not at full power"
     found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, bad, share, expected, rule)
+    # Where one device's share is wrong, that device is named instead.
+    total, wanted, fair = share.sum(axis=1), sent.any(axis=1).astype(float), ~(bad | idle).any(axis=1)
+    rule = "the shares add up to 1 if anyone transmits"
+    found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, total, wanted, rule, where=fair)
+
+
+def _best_shares(block: Block, radio: Radio) -> Array:
+    """The shares of the band of least Σ w·E_tr for those who transmitted, 0 for others. [R, K]"""
+    sent = block["transmitted"]
+    expected = np.zeros_like(block["bandwidth_share"])
+    rows = np.flatnonzero(sent.any(axis=1))
+    if rows.size:
+        index, member = members(sent[rows])
+        part = radio.rows(rows).of(index)
+        part = replace(part, longest_s=np.where(member, part.longest_s, 1.0))
+        _, _, best = settle(part, member)
+        some = np.zeros((rows.size, sent.shape[1]))
+        np.put_along_axis(some, index, np.where(member, best, 0.0), axis=1)
+        expected[rows] = some
+    return expected
