@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import argparse
 import platform
-import resource
 import tempfile
+import threading
 from collections import Counter
 from pathlib import Path
 from time import perf_counter
+from types import TracebackType
+from typing import Self
+
+import psutil
 
 from feelstream import report
 from feelstream.experiment import execute
@@ -20,13 +24,36 @@ from feelstream.experiment import paper as reproduce
 from feelstream.learning import cores
 from feelstream.run.files import read_json
 
+GOAL_STUDY, GOAL_MEMORY_MB = 1.1, 250.0
 SMOKE = ("system.rounds=5", "system.devices=8", "data.dataset=synthetic", "data.samples=400", "learning.engine=none")
 
 
-def peak_mb(whose: int) -> float:
-    """The most memory that this process, or the largest of its finished workers, ever held, MB."""
-    unit = 1e6 if platform.system() == "Darwin" else 1e3
-    return resource.getrusage(whose).ru_maxrss / unit
+class Memory:
+    """The most memory that this process and any one of its workers held at once, MB, looked at four times a second.
+
+    The system's own count of a finished child begins with the memory of the process that it was forked from.
+    """
+
+    def __enter__(self) -> Self:
+        self.here_mb = self.worker_mb = 0.0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        here = psutil.Process()
+        while not self._end.wait(0.25):
+            self.here_mb = max(self.here_mb, here.memory_info().rss / 1e6)
+            for worker in here.children(recursive=True):
+                try:
+                    self.worker_mb = max(self.worker_mb, worker.memory_info().rss / 1e6)
+                except psutil.NoSuchProcess:
+                    continue
 
 
 def main() -> None:
@@ -44,9 +71,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory)
         start = perf_counter()
-        results = execute(plan, out, workers=asked.workers)
+        with Memory() as memory:
+            results = execute(plan, out, workers=asked.workers)
         played_s = perf_counter() - start
-        largest_worker_mb = peak_mb(resource.RUSAGE_CHILDREN)
         start = perf_counter()
         written = report.write(results, out)
         report_s = perf_counter() - start
@@ -68,8 +95,11 @@ def main() -> None:
     print(f"  {'files':10} {rest:8.1f} s  {rest / total:6.1%} of the workers' time")
     outside = asked.workers * played_s - total
     print(f"  {'outside':10} {outside:8.1f} s  starting, loading data, waiting")
+    computed = sum(phases.values())
+    print(f"the study took {asked.workers * played_s / computed:.2f} times its runs' compute (goal: ≤ {GOAL_STUDY:g})")
     print(f"figures, curves, claims and report in {report_s:.1f} s; report.html has {size_mb:.1f} MB")
-    print(f"peak memory: {largest_worker_mb:.0f} MB in the largest worker, {peak_mb(resource.RUSAGE_SELF):.0f} MB here")
+    print(f"memory of the largest worker: {memory.worker_mb:.0f} MB (goal: < {GOAL_MEMORY_MB:.0f} MB)")
+    print(f"memory here while they worked: {memory.here_mb:.0f} MB")
     for failure in results.failures:
         print(f"failed: {failure.arm}, seed {failure.seed}: {failure.reason}")
 

@@ -63,18 +63,28 @@ def dissimilarity(
     x = np.zeros(m) if nothing_used else used_labels / used_labels.mean() - 1
     x_norm = x @ x
     ones = np.ones(m)
-    block = np.empty((m, min(devices, BLOCK)))  # classes first, so that every step runs along the devices
+    size = min(devices, BLOCK)
+    block = np.empty((m, size))  # classes first, so that every step runs along the devices
+    total, along, scale, work = np.empty((4, size))
     for start in range(0, devices, BLOCK):
         labels = fresh_labels[start : start + BLOCK]
-        counts = block[:, : len(labels)]
-        counts[:] = labels.T
-        total, along = ones @ counts, x @ counts
-        squares = ones @ np.square(counts, out=counts)
-        y_norm = m * (m * squares - total * total)
-        scale = x_norm * total * total + y_norm  # both norms, times n²
-        gap = scale - 2 * m * along * total  # 0 where scale is
-        scale[scale == 0] = np.inf
-        np.divide(gap, scale, out=result[start : start + BLOCK])
+        if len(labels) < size:  # the last ones
+            block, total, along, scale, work = (
+                array[..., : len(labels)] for array in (block, total, along, scale, work)
+            )
+        block[:] = labels.T
+        np.matmul(ones, block, out=total)
+        np.matmul(x, block, out=along)
+        np.matmul(ones, np.square(block, out=block), out=scale)
+        scale *= m
+        scale -= np.multiply(total, total, out=work)
+        scale *= m  # ‖y‖² n²
+        np.multiply(total, x_norm, out=work)
+        scale += np.multiply(work, total, out=work)  # (‖x‖² + ‖y‖²) n²
+        along *= 2 * m
+        along *= total
+        gap = np.subtract(scale, along, out=along)  # ‖x − y‖² n²
+        np.divide(gap, scale, out=result[start : start + BLOCK], where=scale != 0)  # else x = y = 0, so 0
     if empty_fresh == "vector" and x_norm > 0:
         result[~fresh_labels.any(axis=1)] = 1.0
     return np.clip(result, 0.0, 2.0, out=result)

@@ -208,11 +208,10 @@ def _low_ones(score: Reals, candidates: NDArray[np.bool_], n: int) -> Ids:
     A cut is guessed from every 16th score. If n scores do not exceed it, then neither do the n lowest.
     """
     if len(score) > 100 * n:
-        masked = np.where(candidates, score, np.inf)
-        sample = masked[::16]
+        sample = np.where(candidates[::16], score[::16], np.inf)
         place = min(n // 8 + 8, len(sample) - 1)
         guess = np.partition(sample, place)[place]
-        low = np.flatnonzero(masked <= guess)
+        low = np.flatnonzero((score <= guess) & candidates)
         if guess < np.inf and len(low) >= n:
             return low
     return np.flatnonzero(candidates)

@@ -67,7 +67,8 @@ class Stream:
         self._stored = np.zeros(devices, np.int64)
         self._fresh = np.zeros(devices, np.int64)
         self._stored_labels = np.zeros((devices, classes), np.int32)
-        self._fresh_labels = np.zeros((devices, classes), np.int32)
+        # Classes first in memory: every round a policy compares each class over all devices.
+        self._fresh_labels = np.zeros((classes, devices), np.int32).T
         self._used_labels = np.zeros((devices, classes), np.int32)
         self._used_total = np.zeros(classes, np.int64)
 
@@ -168,6 +169,7 @@ class Stream:
             raise RunError("The stored state of the data stream does not fit this scenario; start the run afresh.")
         for name in self._SAVED:
             setattr(self, "_" + name, saved[name].copy())
+        self._fresh_labels = np.asfortranarray(self._fresh_labels)
         self._round = int(saved["round"])
         prefix = "buffer_"
         self._store.restore({k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)})
@@ -208,12 +210,12 @@ class Stream:
         """Add `step` to the counts of the items' devices and labels."""
         if not len(items.devices):
             return
-        flat = items.devices * self._classes + self._label_at[self._places(items)]
+        labels = self._label_at[self._places(items)].astype(np.int64)
         fresh = items.positions >= self._fresh_from[items.devices]
         np.add.at(self._stored, items.devices, np.int64(step))
-        np.add.at(self._stored_labels.reshape(-1), flat, step)
+        np.add.at(self._stored_labels.reshape(-1), items.devices * self._classes + labels, step)
         np.add.at(self._fresh, items.devices[fresh], np.int64(step))
-        np.add.at(self._fresh_labels.reshape(-1), flat[fresh], step)
+        np.add.at(self._fresh_labels.T.reshape(-1), (labels * self._devices + items.devices)[fresh], step)
 
     def _forget_fresh(self, devices: Ints) -> None:
         self._fresh[devices] = 0

@@ -14,7 +14,6 @@ the own share, s = c/b, that condition reads (w a / c²) φ(s) = λ with one inc
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import root_scalar
 
 from feelstream.arrays import Reals
 
@@ -59,6 +58,8 @@ def split(weight: Reals, snr: Reals, least: Reals, unit_s: float) -> Reals:
     low, high = float(marginal.min()), float(marginal.max())
     result = least.copy()
     if low < high and shares(high).sum() < available:
+        from scipy.optimize import root_scalar  # here: 30 MB in every worker, for the one policy that needs it
+
         price = root_scalar(
             lambda log_price: float(shares(log_price).sum()) - available, bracket=(low - 1e-9, high), xtol=1e-14
         )
