@@ -9,8 +9,16 @@ import pytest
 
 from feelstream.errors import ScenarioError
 from feelstream.experiment import paper as reproduce
+from feelstream.experiment.claims import all_claims
 from feelstream.experiment.multiverse import design
-from feelstream.experiment.multiverse.settings import LEARNING, MOST_STEPS, SCHEDULE, Specification, chosen
+from feelstream.experiment.multiverse.settings import (
+    LEARNING,
+    MOST_STEPS,
+    SCHEDULE,
+    Specification,
+    chosen,
+    read_by,
+)
 from feelstream.experiment.multiverse.study import presets
 
 SETTINGS = chosen()
@@ -94,3 +102,10 @@ def test_values_may_be_replaced():
 def test_wrong_values_are_one_sentence(levels, words):
     with pytest.raises(ScenarioError, match=words):
         chosen([levels])
+
+
+def test_a_claim_about_uniform_arrivals_depends_on_no_width():
+    claims = {claim.key: set(read_by(claim, SETTINGS)) for claim in all_claims()}
+    assert claims["3b-late"] == set(LEARNING) - {"bounds", "sigma"}
+    assert claims["3b-gap"] == set(LEARNING)  # it compares them with truncated-normal ones
+    assert claims["1c-n2-saving"] == set(LEARNING)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from feelstream.errors import ScenarioError
 from feelstream.experiment import paper as reproduce
+from feelstream.experiment.claims import Claim
 from feelstream.plugins import did_you_mean
 
 Kind = Literal["reading", "unstated", "learning"]
@@ -27,6 +28,12 @@ class Setting:
     title: str
     kind: Kind
     unread_by: Callable[[str], bool] = lambda label: False  # of a label of experiment.paper
+
+    def is_read_by(self, label: str) -> bool:
+        """Whether it can change the runs of an arm of the paper: whether its policy and arrivals look at it."""
+        return not self.unread_by(label) and bool(
+            reproduce.fitting_overrides(label, [f"{self.field}={self.values[0]}"])
+        )
 
 
 def _by_random(label: str) -> bool:
@@ -75,17 +82,16 @@ class Specification:
         return Specification(tuple((name, value) for name, value in self.choices if name in SCHEDULE))
 
     def read_by(self, label: str, settings: Mapping[str, Setting]) -> Specification:
-        """The choices that can change the runs of an arm of the paper: those that its policy and arrivals look at."""
-        read = [
-            (name, value)
-            for name, value in self.choices
-            if not settings[name].unread_by(label)
-            and reproduce.fitting_overrides(label, [f"{settings[name].field}={value}"])
-        ]
-        return Specification(tuple(read))
+        """The choices that can change the runs of an arm of the paper."""
+        return Specification(tuple(choice for choice in self.choices if settings[choice[0]].is_read_by(label)))
 
     def overrides(self, settings: Mapping[str, Setting]) -> list[str]:
         return [f"{settings[name].field}={value}" for name, value in self.choices]
+
+
+def read_by(claim: Claim, settings: Mapping[str, Setting]) -> list[str]:
+    """The names of the settings that a claim can depend on: uniform arrivals, for instance, have no σ."""
+    return [name for name in LEARNING if any(settings[name].is_read_by(label) for label in claim.arms)]
 
 
 def is_played(choices: Mapping[str, str]) -> bool:

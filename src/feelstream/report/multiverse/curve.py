@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from feelstream.experiment.claims import Claim
 from feelstream.experiment.claims.verdicts import Published
-from feelstream.experiment.multiverse.settings import LEARNING, Setting
+from feelstream.experiment.multiverse.settings import Setting, read_by
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, line_style
 
@@ -26,9 +26,13 @@ IN_WORDS = {
 
 
 def curve_figure(claim: Claim, table: pl.DataFrame, settings: Mapping[str, Setting]) -> Figure:
-    """The curve of one claim, from its rows of a table of outcomes; settings with one value are left out."""
+    """The curve of one claim, from its rows of a table of outcomes.
+
+    Settings with one value, or that no run behind the claim looks at, are left out.
+    """
     rows = table.filter(claim=claim.key).sort("effect", maintain_order=True)
-    shown = [name for name in LEARNING if len(settings[name].values) > 1 and rows[name].null_count() < len(rows)]
+    differ = (name for name in read_by(claim, settings) if len(settings[name].values) > 1)
+    shown = [name for name in differ if rows[name].null_count() < len(rows)]
     height = sum(len(settings[name].values) for name in shown) * ROW_IN + 0.09 * len(shown)
     with styled():
         figure = Figure(figsize=(2 * COLUMN_WIDTH_IN, CURVE_IN + height + 0.55), layout="constrained")

@@ -9,7 +9,7 @@ import polars as pl
 
 from feelstream.experiment.claims import Claim
 from feelstream.experiment.multiverse.outcomes import shares, specification_of, together
-from feelstream.experiment.multiverse.settings import LEARNING, Setting
+from feelstream.experiment.multiverse.settings import LEARNING, Setting, read_by
 from feelstream.report.numbers import number
 
 NEEDS = 0.25  # a setting matters to a claim if the share moves by this much between two of its values
@@ -20,10 +20,11 @@ def percent(share: float) -> str:
     return f"{number(100 * share, 0)} %"
 
 
-def needs(claim: str, by_value: pl.DataFrame, most: int = 3) -> str:
+def needs(claim: Claim, by_value: pl.DataFrame, settings: Mapping[str, Setting], most: int = 3) -> str:
     """The settings that move a claim most: value with the largest share, value with the least."""
     parts: list[tuple[float, str]] = []
-    for (name,), rows in by_value.filter(claim=claim).group_by("setting", maintain_order=True):
+    own = by_value.filter(pl.col("setting").is_in(read_by(claim, settings)), claim=claim.key)
+    for (name,), rows in own.group_by("setting", maintain_order=True):
         ordered = rows.sort("comes_out", descending=True, maintain_order=True)
         first, last = ordered.row(0, named=True), ordered.row(-1, named=True)
         moved = first["comes_out"] - last["comes_out"]
@@ -70,7 +71,7 @@ def glance(table: pl.DataFrame, claims: Sequence[Claim], settings: Mapping[str, 
         effect += f"{number(found.high, digits, signed)}]"
         lines.append(
             f"| {claim.panel} | {claim.statement}{' †' if claim.fitted else ''} | {found.specifications} | "
-            f"{percent(found.comes_out)} | {percent(found.clear)} | {effect} | {needs(claim.key, by_value)} |"
+            f"{percent(found.comes_out)} | {percent(found.clear)} | {effect} | {needs(claim, by_value, settings)} |"
         )
     return "\n".join(lines) + "\n"
 
