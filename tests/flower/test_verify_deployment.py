@@ -78,3 +78,27 @@ def test_the_mean_gain_may_become_known_once(run: Path) -> None:
     assert np.array_equal(ages, [-1] * 4)
     change(run, 4, ABSENT, report_age=0, beta=1.25, gain=1.25)
     assert fs.verify(run).ok
+
+
+@pytest.mark.parametrize("policy", ["lyapunov_joint", "ocean"])
+@pytest.mark.parametrize("took_s", [0.0, 0.05, 3.9, 3.9999999, 4.0, 7.0])  # the model says between 0.3 s and 4 s
+def test_who_shares_out_the_rest_of_a_round_goes_by_the_measured_time(
+    policy: str, took_s: float, tmp_path: Path
+) -> None:
+    """Sending takes what the device's own clock leaves, so a time other than the model's is no reason to be dropped."""
+    grid = grid_of(
+        client(growing, after={"t_cmp_s": took_s}), client(growing, after={"e_cmp_j": 0.25}), client(growing)
+    )
+    settings = [*FAST, f"policy.name={policy}", "policy.V=0.5", "policy.size=3", "radio.fading=none"]
+    scenario = fs.preset("tiny", settings)
+    ScheduledFedAvg(scenario, classes=3, out=tmp_path / "run").start(grid, model(), num_rounds=3)
+    report = fs.verify(tmp_path / "run")
+    assert report.ok, str(report)
+    first = pl.read_parquet(tmp_path / "run" / "devices.parquet").filter(pl.col("scheduled"), device=0)
+    assert len(first)
+    assert first["t_cmp_s"].to_list() == [took_s] * len(first)
+    assert first["transmitted"].to_list() == [took_s < 3.99] * len(first)  # in 0.1 µs nobody can send anything
+    if took_s < 3.99:
+        assert (first["t_tr_s"] - (4.0 - took_s)).abs().max() < 1e-9  # pyright: ignore[reportOperatorIssue]
+    change(tmp_path / "run", int(first["round"][0]), 0, e_cmp_j=1e9)
+    assert not fs.verify(tmp_path / "run").ok

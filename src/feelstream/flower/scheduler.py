@@ -24,6 +24,7 @@ from feelstream.arrays import Ids
 from feelstream.errors import ScenarioError
 from feelstream.flower.report import MEASURED, Bounds, DeviceReport
 from feelstream.model.admission import Transmission
+from feelstream.model.physics import compute_energy_j
 from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation
@@ -157,7 +158,7 @@ class Scheduler:
         for device in schedule:
             gain[device] = _gain(replies.get(int(device)))
         while True:
-            modelled = guard.transmit(self.policy, observation, decision, gain[schedule])
+            modelled = self._modelled(observation, decision, gain[schedule], replies)
             transmission, measured = self._measured(schedule, modelled, replies)
             late = transmission.sent & (transmission.t_cmp_s + transmission.t_tr_s > self.system.round_s * (1 + 1e-9))
             if not late.any():
@@ -185,6 +186,34 @@ class Scheduler:
         self._use(schedule[transmission.sent])
         self._open = None
         return replace(record, more={"report_age": report_age, "priority": np.array(observation.priority), **measured})
+
+    def _modelled(
+        self,
+        observation: Observation,
+        decision: Decision,
+        gain: NDArray[np.float64],
+        replies: Mapping[int, DeviceReport],
+    ) -> Transmission:
+        """What the policy makes of the round. One that shares out what is left of it is told how long computing took.
+
+        Without a reply that is c/f; with gain 0 it no longer matters. The modelled energy is that of the planned f.
+        """
+        if not self.policy.fills_round or "t_cmp_s" not in self.measured:
+            return guard.transmit(self.policy, observation, decision, gain)
+        schedule, system = decision.schedule, self.system
+        planned_hz = observation.f_hz[schedule] if decision.f_hz is None else decision.f_hz
+        f_hz, cycles = planned_hz.copy(), system.device_cycles[schedule]
+        for row in np.flatnonzero(gain > 0):
+            took_s = replies[int(schedule[row])].t_cmp_s
+            if took_s is not None and took_s < system.round_s:  # the others are late, whatever the policy says
+                f_hz[row] = cycles[row] / max(took_s, 1e-12 * system.round_s)
+        every_hz = observation.f_hz.copy()
+        every_hz[schedule] = f_hz
+        told = replace(observation, f_hz=every_hz), replace(decision, f_hz=None if decision.f_hz is None else f_hz)
+        return replace(
+            guard.transmit(self.policy, *told, gain),
+            e_cmp_j=compute_energy_j(system.power_coefficient, cycles, planned_hz),
+        )
 
     def _measured(
         self, schedule: Ids, modelled: Transmission, replies: Mapping[int, DeviceReport]

@@ -160,6 +160,14 @@ class Policy(Plugin):
         """Whether it asks for the label counts of all that a device holds (Observation.stored_labels)."""
         return False
 
+    @property
+    def fills_round(self) -> bool:
+        """Whether devices send for all that computing left of the round, so that `transmit` must know how long it took.
+
+        In a deployment the frequencies that `transmit` is told are then c over the time that each device measured.
+        """
+        return False
+
     def init(self, system: System) -> State:
         return {}
 

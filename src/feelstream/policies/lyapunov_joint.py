@@ -150,6 +150,10 @@ class LyapunovJoint(Policy):
     def most_power_w(self, system: System, beta: Reals) -> Reals:
         return np.full(len(beta), self.power_limit_w(system, beta))
 
+    @property
+    def fills_round(self) -> bool:
+        return True
+
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         assert decision.f_hz is not None
         limit_w = self.power_limit_w(observation.system, observation.beta)

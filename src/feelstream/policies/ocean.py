@@ -124,6 +124,10 @@ class Ocean(Policy):
             return super().most_power_w(system, beta)
         return np.full(len(beta), joint.power_limit_w(system, beta))
 
+    @property
+    def fills_round(self) -> bool:
+        return self.power == "control"
+
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         ids, system = decision.schedule, observation.system
         if self.power == "control":

@@ -68,6 +68,7 @@ def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array
         np.put_along_axis(some, index[rows], np.where(member[rows], s.round_s - tau, 0.0), axis=1)
         computing[rows] = np.where(scheduled[rows] & candidates[rows], some, 0.0)
         bad = scheduled & candidates & ~(np.abs(block["t_cmp_s"] - computing) <= OPTIMAL * s.round_s)
+        bad &= ~block["t_cmp_s_measured"]
         # Where the energy hardly depends on the time, any time that costs no more is as good.
         taken = np.clip(s.round_s - block["t_cmp_s"][rows], part.shortest_s, part.longest_s)
         extra = cost_at_time(part, log_price, taken) - costs_at(part, log_price)
@@ -98,7 +99,8 @@ def _check_time_by_witnesses(found: Findings, s: Settings, block: Block) -> None
 
     What follows from t_cmp_s, such as the shares of the band, is checked later, and would be blamed for it.
     """
-    sent, stored = block["transmitted"] & (block["e_cmp_j"] > 0), block["t_cmp_s"]
+    own = block["t_cmp_s_measured"] | block["e_cmp_j_measured"] | block["t_tr_s_measured"]
+    sent, stored = block["transmitted"] & (block["e_cmp_j"] > 0) & ~own, block["t_cmp_s"]
     by_energy = s.cycles * np.sqrt(s.power_coefficient * s.cycles / np.where(sent, block["e_cmp_j"], 1.0))
     by_sending = s.round_s - block["t_tr_s"]
     alike = np.abs(by_energy - by_sending) <= RELATIVE * s.round_s

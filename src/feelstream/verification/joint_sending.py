@@ -10,7 +10,7 @@ from feelstream.verification.band import Radio, least_share, power_w, settle
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.joint import airtime_s, limit_w, weights
 from feelstream.verification.joint_sets import OPTIMAL, members
-from feelstream.verification.reading import Block
+from feelstream.verification.reading import MEASURED, Block
 from feelstream.verification.settings import Settings
 
 RULES = {
@@ -22,7 +22,7 @@ RULES = {
 def sending_radio(s: Settings, block: Block, margin: float) -> Radio:
     """All devices over the time that their computing left, at |g|²/margin. [R, K]"""
     gain = np.maximum(block["gain"], np.finfo(float).tiny) / margin
-    left = np.where(block["scheduled"], s.round_s - block["t_cmp_s"], 0.0)
+    left = np.where(block["scheduled"], np.maximum(s.round_s - block["t_cmp_s"], 0.0), 0.0)
     limit = np.broadcast_to(limit_w(s, block), left.shape)
     kappa = s.bandwidth_hz * s.noise_w_per_hz / gain
     nothing = np.zeros_like(left)
@@ -71,17 +71,18 @@ def check_joint_energy(found: Findings, s: Settings, block: Block, planned: Arra
         "an unscheduled device does not compute",
     )
     frequency = s.cycles / np.where(scheduled, computing, np.inf)
+    modelled = ~block["t_cmp_s_measured"]  # a device's own clock may say what it likes, but for the deadline
     found.flag(
         Stage.ENERGY,
         "t_cmp_s",
         block.rounds,
-        ~(frequency <= block["f_hz"] * (1 + RELATIVE)),
+        modelled & ~(frequency <= block["f_hz"] * (1 + RELATIVE)),
         computing,
         s.cycles / block["f_hz"],
         "no device computes faster than it can: c/t_cmp ≤ f",
     )
     lowest_hz = s.frequency_hz[0].min()
-    slow = scheduled & ~(frequency >= lowest_hz * (1 - RELATIVE))
+    slow = modelled & scheduled & ~(frequency >= lowest_hz * (1 - RELATIVE))
     rule = "no device computes more slowly than the lowest frequency"
     found.flag(Stage.ENERGY, "t_cmp_s", block.rounds, slow, computing, np.asarray(s.cycles / lowest_hz), rule)
     radio = sending_radio(s, block, 1.0)
@@ -96,10 +97,25 @@ def check_joint_energy(found: Findings, s: Settings, block: Block, planned: Arra
         ),
         "t_tr_s": (sent, left, "a transmitter sends for all the time that is left, others not at all"),
         "power_w": (sent, power, "P = ρ·B·N0/|g|²·(2^(S/(ρ·B·T_tr)) − 1) for a transmitter, else 0"),
-        "e_tr_j": (sent, block["power_w"] * block["t_tr_s"], "E_tr = P·T_tr for a transmitter, else 0"),
+        "e_tr_j": (sent, block["power_w"] * left, "E_tr = P·T_tr for a transmitter, else 0"),
     }
     for name, (who, value, rule) in expected.items():
-        found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule)
+        own = block[f"{name}_measured"] & who if name in MEASURED else np.zeros_like(who)
+        if name == "e_cmp_j":  # its frequency is then not stored: no more than the device's own is all there is to say
+            own |= ~modelled
+        found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule, where=~own)
+    for name in MEASURED:
+        negative = block[f"{name}_measured"] & ~(block[name] >= 0)
+        rule = f"a measured {name} is not negative"
+        found.flag(Stage.ENERGY, name, block.rounds, negative, block[name], np.zeros(()), rule)
+    most = s.power_coefficient * s.cycles * np.square(block["f_hz"])
+    over = ~modelled & ~block["e_cmp_j_measured"] & ~(block["e_cmp_j"] <= most * (1 + RELATIVE))
+    rule = "computing takes at most λ·c·f²"
+    found.flag(Stage.ENERGY, "e_cmp_j", block.rounds, over, block["e_cmp_j"], most, rule)
+    true_s = np.where(sent, computing + block["t_tr_s"], 0.0)
+    rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_rd"
+    late = ~(true_s <= s.round_s * (1 + RELATIVE))
+    found.flag(Stage.ENERGY, "t_tr_s", block.rounds, late, true_s, np.asarray(s.round_s), rule)
     over = sent & ~(block["power_w"] <= radio.limit_w * (1 + RELATIVE))
     rule = "no device sends with more than the greatest power"
     found.flag(Stage.ENERGY, "power_w", block.rounds, over, block["power_w"], radio.limit_w, rule)
