@@ -31,7 +31,7 @@ test-lowest:
 		. pytest pytest-xdist hypothesis psutil
 	$(LOWEST)/venv/bin/python -m pytest -n 2 -W ignore::DeprecationWarning
 
-# The versions that the tests passed with, to install from: pip install -c constraints.txt feelstream
+# The versions that the tests passed with, to install from: pip install -c constraints.txt .
 constraints: $(VENV)/.installed-dev
 	{ echo "# The versions that feelstream was last tested with, on Linux; made by make constraints."; \
 		$(BIN)/python -m pip freeze --exclude feelstream | sed 's/+[a-z0-9.]*$$//' | grep -v '@'; } > constraints.txt

@@ -2,7 +2,7 @@
 # # Deploying on Flower
 #
 # In a real federation devices are clients of [Flower](https://flower.ai), and the scheduler decides which of them train. Install it with
-# `pip install 'feelstream[flower]'`. This page shows the two ends, and rehearses the server without a network.
+# `pip install '.[flower]'`. This page shows the two ends, and rehearses the server without a network.
 #
 # ## The server
 #

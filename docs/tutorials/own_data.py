@@ -89,7 +89,7 @@ print(
 # %% [markdown]
 # ## PyTorch
 #
-# A class derived from `torch.nn.Module` runs on the PyTorch engine (`pip install 'feelstream[torch]'`):
+# A class derived from `torch.nn.Module` runs on the PyTorch engine (`pip install '.[torch]'`):
 #
 #     class Net(nn.Sequential):
 #         def __init__(self, shape, classes):

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
     from feelstream.run import Run, read
     from feelstream.run.callbacks import Callback
+    from feelstream.run.changes import Change
     from feelstream.scenario import Scenario
     from feelstream.scenario.files import load, preset, presets, to_toml
     from feelstream.verification import verify
 
 __all__ = [
     "Callback",
+    "Change",
     "Comparison",
     "Decision",
     "FeelstreamError",
@@ -54,6 +56,7 @@ _HOMES = {
     "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
     "feelstream.run": ("Run", "read"),
     "feelstream.run.callbacks": ("Callback",),
+    "feelstream.run.changes": ("Change",),
     "feelstream.scenario": ("Scenario",),
     "feelstream.scenario.files": ("load", "preset", "presets", "to_toml"),
     "feelstream.verification": ("verify",),

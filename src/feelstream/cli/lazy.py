@@ -16,7 +16,7 @@ COMMANDS = {
     "leaderboard": ("leaderboard", "Compare all policies on several scenarios."),
     "tune": ("tune", "Find the weight (V, or price) that asks for most importance and keeps an energy budget."),
     "reproduce": ("reproduce", "Make the paper's figures again: runs, panels, curves, claims and a report."),
-    "multiverse": ("multiverse", "Judge every claim of the paper under every combination of its open settings."),
+    "multiverse": ("multiverse", "Judge the claims of the paper under other readings and settings of it."),
     "report": (
         "reproduce",
         "Make the report (and the paper's figures, where results are of them) again.",

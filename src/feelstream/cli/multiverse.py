@@ -1,4 +1,4 @@
-"""The command that judges the paper's claims under every reading and unstated setting."""
+"""The command that judges the paper's claims under other readings and unstated settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def multiverse(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge every claim of the paper under every reading of it; runs that are stored are not run again."""
+    """Judge the claims of the paper under other readings and settings of it; runs that are stored are not run again."""
     last: dict[str, Results] = {}
 
     def played(plan: Plan) -> Results:

@@ -22,25 +22,27 @@ HOW_TO_READ = """\
 
 With the same seed every policy receives the same arrivals, CPU frequencies and channels, so they are compared in
 pairs, by two-sided paired t-tests at 5 % with Holm's correction over all policies of a table: against the one with
-the best mean, and against `random`. The best is picked by the data, so its own lead is somewhat flattered. Values are
-means over seeds ± half of the 95 % t interval, not corrected; an interval may reach past what is possible. Nothing is
-said of fewer than 5 seeds, nor where all seeds agree to the last digit. The Pareto front is that of the means: near
-neighbours may change places with other seeds.
+the best mean, and against `random`. The best is picked by the data, so its own lead is somewhat flattered. Values
+are means over seeds ± half of the 95 % t interval, not corrected; an interval may reach past what is possible.
+Nothing is said of fewer than 5 seeds, nor where all seeds agree to the last digit. The Pareto front is that of the
+means: near neighbours may change places with other seeds.
 
-Each scenario is run twice: with `data.eligible = any`, the paper's reading, a policy may schedule devices that
-hold no data yet, and pays for them; with `with_data` nobody can.
+Each scenario is run twice: with `data.eligible = any`, the paper's reading, a policy may schedule devices that hold
+no data yet, and pays for them; with `with_data` nobody can.
 
-The policies do not all decide the same things. `lyapunov_joint` also sets CPU frequencies, band and power, and `ocean`
-band and power, while the others compute at whatever frequency a device offers and send with P0/β. `gain=oracle` is told
-this round's channel gains, which no server knows. `select_all` and `fedcs` with size = K ignore the number of
-devices per round and bound what participation can bring. `fedcs`, `ocean`, `balanced` and `myopic_energy` may schedule
-fewer devices than that number, down to none. At the paper's constants no policy that schedules exactly 2 or 4 devices a
-round at the frequencies they offer can keep the budget, so an "energy / budget" above 1 is no fault of one policy
-there. What each rule knows and ignores is in [the catalogue](policies.md).
+The policies do not all decide the same things. `lyapunov_joint` also sets CPU frequencies, band and power, and
+`ocean` band and power, while the others compute at whatever frequency a device offers and send with P0/β.
+`gain=oracle` is told this round's channel gains, which no server knows. `select_all` and `fedcs` with size = K
+ignore the number of devices per round and bound what participation can bring. `fedcs`, `ocean`, `myopic_energy` and
+`cardinality=cap` may schedule fewer devices than that number, down to none, and `balanced` where fewer hold data.
+At the paper's constants no policy that schedules exactly 2 or 4 devices a round at the frequencies they offer can
+keep the budget, so an "energy / budget" above 1 is no fault of one policy there. What each rule knows and ignores
+is in [the catalogue](policies.md).
 
-A policy with a weight between energy and learning (V, price) is entered as it comes, and once more with that weight
-set by one rule for all: that it spends as much as `lyapunov` does with the paper's V (or as near as it can come),
-found on seeds 1000 and 1001 without learning. Those entries, named with the weight, compare accuracy at equal energy.
+`balanced` and `ocean`, whose weight between energy and learning (price, V) decides what they spend, are entered as
+they come, and once more with that weight set by one rule for both: that it spends as much as `lyapunov` does with
+the paper's V (or as near as it can come), found on seeds 1000 and 1001 without learning. Those entries, named with
+the weight, compare accuracy at equal energy. What `lyapunov_joint` spends hardly depends on its V.
 
 Where accuracy is not tested in every round, rounds and energy to an accuracy are those of the first test that finds
 it, which may be late by up to one step between tests.

@@ -21,7 +21,8 @@ from feelstream.run.files import usable_directory, write_atomically
 DOCS_DPI = 110
 ABOUT = """\
 The paper can be read in several ways and leaves numbers open. A result that holds under one reading alone is a result
-about that reading. So every claim is judged under every defensible combination: its *multiverse* (Steegen,
+about that reading. So the energy claims are judged under every combination of the settings
+below, and the others under a sample spread over them: their *multiverse* (Steegen,
 Tuerlinckx, Gelman and Vanpaemel, Perspectives on Psychological Science 11, 2016). Each figure below is a
 *specification curve* (Simonsohn, Simmons and Nelson, Nature Human Behaviour 4, 2020): all effects in order of size
 with their 95 % t intervals over seeds, and below them the settings that each was measured with. The percentage beside
