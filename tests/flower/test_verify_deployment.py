@@ -29,6 +29,11 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def test_the_model_is_the_apps(run: Path) -> None:
+    with pytest.raises(fs.FeelstreamError, match=r"the model of a deployed app.*: 2 arrays"):
+        fs.read(run).model()
+
+
 def change(run: Path, round: int, device: int, **values: Any) -> None:
     path = run / "devices.parquet"
     table = pl.read_parquet(path)

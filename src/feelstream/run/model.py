@@ -75,6 +75,12 @@ def read_model(directory: Path) -> NDArray[np.float32]:
         raise RunError(f"{directory} holds no {MODEL}: nothing was learned, or an older version ran it")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return stored["theta"]
+            names, theta = stored.files, stored["theta"] if "theta" in stored.files else None
     except DAMAGE as problem:
         raise RunError(f"{path} is damaged, or holds another kind of model") from problem
+    if theta is None:
+        raise RunError(
+            f"{path} holds the model of a deployed app, which only the app can use: {len(names)} arrays, which "
+            "numpy.load gives by name"
+        )
+    return theta
