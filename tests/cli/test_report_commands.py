@@ -108,4 +108,4 @@ def test_the_benchmark_runs():
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "12 runs (6 arms × 2 seeds), engine none" in done.stdout
-    assert "peak memory" in done.stdout
+    assert "memory of the largest worker" in done.stdout

@@ -146,6 +146,7 @@ def feelstream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[...,
 def test_compare_from_the_command_line(
     feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("torch")
     learning = ("--set", "learning.engine=torch", "--set", "system.rounds=3", "--set", "learning.steps=2")
     policies = ("--policy", "lyapunov", "--policy", "random")
     assert feelstream("compare", "tiny", *policies, "--seeds", "2", "--seed-start", "5", *learning) == 0

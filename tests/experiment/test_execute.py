@@ -153,6 +153,7 @@ def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_workers_learn_the_same_bytes(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     plan = Plan("x", (arm("learning", "learning.engine=torch", "learning.steps=2", "system.rounds=2"),), (0,))
     assert execute(plan, tmp_path / "1").failures == []
     in_process(plan, tmp_path / "thread")

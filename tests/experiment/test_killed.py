@@ -101,14 +101,18 @@ def kill_one(process: subprocess.Popen[bytes], target: str, chance: random.Rando
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_their_runner(tmp_path: Path, end: signal.Signals) -> None:
-    with runner(tmp_path / "out") as process:
-        crew: list[psutil.Process] = []
-        while len(crew) < 2 or not list(tmp_path.glob("out/runs/*/progress")):
-            assert not ended_within(process, 0.02)
-            crew = workers_of(process)
-        process.send_signal(end)
-        process.wait(30)
-        _, alive = psutil.wait_procs(crew, timeout=30)
-        assert alive == []
-        assert process.returncode != 0
-    assert load(tmp_path / "out").failures
+    for attempt in range(5):  # on a busy machine the plan may be finished before the signal comes
+        out = tmp_path / str(attempt)
+        with runner(out) as process:
+            crew: list[psutil.Process] = []
+            while len(crew) < 2 or not list(out.glob("runs/*/progress")):
+                assert not ended_within(process, 0.02)
+                crew = workers_of(process)
+            process.send_signal(end)
+            process.wait(30)
+            _, alive = psutil.wait_procs(crew, timeout=30)
+            assert alive == []
+        if process.returncode != 0:
+            break
+    assert process.returncode != 0
+    assert load(out).failures

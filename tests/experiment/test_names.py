@@ -47,6 +47,7 @@ def test_another_version_engine_or_data_has_another_name(changed: dict[str, obje
 
 
 def test_engine_and_data_are_those_of_the_run_itself(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     scenario = fs.preset("tiny", ["learning.engine=torch", "system.rounds=1"])
     known, about = identity.identity(scenario), fs.simulate(scenario).about
     assert known["engine"] == about["engine"]
