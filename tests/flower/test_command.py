@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,16 @@ def test_a_run_that_is_done_is_not_played_again(tmp_path: Path) -> None:
     play_on_fake_grid(scenario, tmp_path / "run")
     again = run_in_federation(scenario, 0, tmp_path / "run", **PATIENT)
     assert again.rounds.equals(fs.read(tmp_path / "run").rounds)
+
+
+@pytest.mark.usefixtures("no_federation")
+def test_as_json_it_is_all_that_is_printed(tmp_path: Path) -> None:
+    play_on_fake_grid(fs.preset("tiny", SMALL), tmp_path / "run")
+    changes = [word for change in SMALL for word in ("--set", change)]
+    done = CliRunner().invoke(app, ["flower", "run", "tiny", *changes, "--out", str(tmp_path / "run"), "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)  # progress goes to standard error
+    assert (told["policy"], told["rounds"], told["directory"]) == ("lyapunov", 1, str(tmp_path / "run"))
 
 
 def play_on_fake_grid(scenario: Scenario, out: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from feelstream.cli.common import ScenarioArgument, SeedOption, SetOption, progress_bar
+from feelstream.cli.common import JsonOption, ScenarioArgument, SeedOption, SetOption, print_json, progress_bar
 from feelstream.cli.run import summary
 from feelstream.errors import RunError
 from feelstream.scenario import files as scenario_files
@@ -29,6 +29,7 @@ def run(
     overrides: SetOption = None,
     deadline_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a training reply.")] = PATIENCE_S,
     query_timeout_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a report.")] = PATIENCE_S,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""
     from feelstream.flower.loopback import run_in_federation
@@ -56,4 +57,7 @@ def run(
             lost=lambda sentence: bar.console.print(sentence, markup=False),
         )
         bar.update(task, completed=settings.system.rounds, note="")
-    summary(finished, out)
+    if as_json:
+        print_json(finished.summary().row(0, named=True) | {"directory": str(out)})
+    else:
+        summary(finished, out)
