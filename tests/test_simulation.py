@@ -234,7 +234,8 @@ def test_an_endless_stream_does_not_grow() -> None:
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 50_000  # one array per round would be 900 · 40 · 8 bytes = 288 kB
+    # One array per round would be 900 · 40 · 8 bytes = 288 kB; what Python keeps for itself is some 50 kB.
+    assert grown < 144_000
 
 
 @pytest.mark.parametrize(("n", "energy_j"), [(2, 0.74e-3), (4, 2.4e-3)])
