@@ -73,3 +73,16 @@ def test_an_endless_stream_needs_no_more_memory_as_it_goes_on(buffer: Buffer) ->
 def test_wrong_fields_are_refused(kind: type[Buffer], fields: dict) -> None:
     with pytest.raises(ValidationError):
         kind(**fields)
+
+
+def test_a_huge_reservoir_takes_only_what_arrives() -> None:
+    """2³¹ − 1 slots for each of three devices would be 48 GiB; and whoever never fills it keeps everything."""
+    store, rng = ReservoirStore(3, 2**31 - 1), np.random.default_rng(9)
+    for _ in range(20):
+        joined, left = store.join(np.array([0, 2]), np.array([3, 1]), rng)
+        assert (len(joined.devices), len(left.devices)) == (4, 0)
+    assert store.slots.nbytes < 10_000
+    assert [store.held(device).tolist() for device in range(3)] == [list(range(60)), [], list(range(20))]
+    again = ReservoirStore(3, 2**31 - 1)
+    again.restore(store.snapshot())
+    assert again.held(0).tolist() == list(range(60))

@@ -157,18 +157,21 @@ class ReservoirStore(Store):
     """Holds a uniform sample of `capacity` of all arrivals so far, by Algorithm R (Vitter 1985).
 
     Arrival number i = 1, 2, … takes slot i − 1 while i ≤ capacity; later ones draw r uniformly from 0..i − 1
-    and replace slot r if r < capacity. slots: int64 (K, capacity), the first min(hi, capacity) are filled.
+    and replace slot r if r < capacity. slots: int64 (K, as many as were needed so far), the first min(hi, capacity) of
+    a device are filled.
     """
 
     def __init__(self, devices: int, capacity: int) -> None:
         super().__init__(devices)
-        self.slots = np.zeros((devices, capacity), np.int64)
+        self.capacity = capacity
+        self.slots = np.zeros((devices, 0), np.int64)
 
     def join(self, devices: Ints, counts: Ints, rng: np.random.Generator) -> tuple[Items, Items]:
-        capacity = self.slots.shape[1]
+        capacity = self.capacity
         filled = np.minimum(self.hi, capacity)
         device, position = ranges(devices, self.hi[devices], counts)
         self.hi[devices] += counts
+        self._make_room()
         slot = position.copy()
         beyond = position >= capacity
         slot[beyond] = rng.integers(position[beyond] + 1)
@@ -176,12 +179,20 @@ class ReservoirStore(Store):
         device, position, slot = device[kept], position[kept], slot[kept]
 
         flat = self.slots.reshape(-1)
-        place = device * capacity + slot
+        place = device * self.slots.shape[1] + slot
         before = flat[place]
         flat[place] = position  # of several that chose one slot the last stays, as one by one
         stays = flat[place] == position
         replaced = stays & (slot < filled[device])
         return Items(device[stays], position[stays]), Items(device[replaced], before[replaced])
+
+    def _make_room(self) -> None:
+        """Slots for the device that has received most, twice as many as before at least: a capacity may be huge."""
+        devices, there = self.slots.shape
+        needed = min(self.capacity, int(self.hi.max(initial=0)))
+        if needed > there:
+            more = min(self.capacity, max(needed, 2 * there)) - there
+            self.slots = np.hstack([self.slots, np.zeros((devices, more), np.int64)])
 
     def draw(self, device: int, shape: tuple[int, ...], rng: np.random.Generator) -> Ints:
         held = self.held(device)
@@ -195,7 +206,7 @@ class ReservoirStore(Store):
 
     def restore(self, saved: dict[str, NDArray]) -> None:
         super().restore(saved)
-        self.slots[:] = saved["slots"]
+        self.slots = saved["slots"].copy()
 
 
 class Buffer(Plugin, ABC):

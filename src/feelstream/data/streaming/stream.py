@@ -178,7 +178,8 @@ class Stream:
         "round", "state", "fresh_from", "stored", "fresh",
         "stored_labels", "fresh_labels", "used_labels", "used_total",
     )  # fmt: skip
-    _LISTS = ("buffer_recent_lengths", "buffer_recent_devices", "buffer_recent_counts")  # of any length
+    # Of any length.
+    _LISTS = ("buffer_recent_lengths", "buffer_recent_devices", "buffer_recent_counts", "buffer_slots")
 
     def _arriving(self, round: int) -> tuple[Ints, Ints]:
         """The devices that receive samples in this round, ascending, and how many each."""
