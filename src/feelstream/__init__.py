@@ -6,12 +6,14 @@ run = fs.simulate("paper-iid", V=0.1, progress=True)   # one run: run.summary(),
 found = fs.compare(["lyapunov", "random"], "paper-iid", seeds=10)   # found.summary(), found.plot()
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 from feelstream.version import __version__
 
+TYPE_CHECKING = False  # that of typing, without importing it: a command decides what an interrupt does after this file
 if TYPE_CHECKING:
+    from typing import Any
+
     from feelstream.api import Comparison, compare, simulate, sweep
     from feelstream.errors import FeelstreamError
     from feelstream.model.system import System
@@ -67,6 +69,8 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'feelstream' has no attribute '{name}'")
+    from importlib import import_module
+
     found = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = found
     return found

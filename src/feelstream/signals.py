@@ -1,8 +1,8 @@
 """What SIGINT and SIGTERM do to a command.
 
-While modules are imported there is nothing to lose, so a signal simply ends the process. Afterwards it interrupts the
-command, which tidies up and says how to go on; if that takes longer than PATIENCE_SECONDS (some library does not
-listen), a watching thread ends the process. A run directory survives that, as it survives a kill.
+While modules are imported there is nothing to lose, so a signal simply ends the process (start.py). Afterwards it
+interrupts the command, which tidies up and says how to go on; if that takes longer than PATIENCE_SECONDS (some library
+does not listen), a watching thread ends the process. A run directory survives that, as it survives a kill.
 """
 
 from __future__ import annotations
@@ -21,11 +21,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SENTENCE = "interrupted; with --out the same command goes on where this one stopped"
 received: list[int] = []  # the signals so far
 temporary_files: set[Path] = set()  # that are being written, for whoever must end the process at once
-
-
-def end_at_once() -> None:
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_DFL)
 
 
 def interrupt(watched: bool) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-
-from feelstream import signals
 
 OWN_WAYS = {"flower", "studio"}  # they have processes or connections to end, and servers that handle signals
 
 
 def main() -> None:
     """Run the command line."""
-    signals.end_at_once()
+    for each in (signal.SIGINT, signal.SIGTERM):  # while modules are imported there is nothing to lose
+        signal.signal(each, signal.SIG_DFL)
+    from feelstream import signals
     from feelstream.cli import main as command_line
 
     signals.interrupt(watched=not OWN_WAYS & set(sys.argv[1:2]))
