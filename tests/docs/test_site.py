@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,14 @@ def test_pages_fit_the_window(site: Path, browser: Any, width: int, scheme: str)
 
 def test_the_search_works_from_the_disk(site: Path, browser: Any) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
-    page = context.new_page()
-    page.goto(f"file://{site}/index.html")
-    page.fill("[data-md-component=search-query]", "dissimilarity")
-    page.wait_for_selector(".md-search-result__item")
+    page, found, late = context.new_page(), 0, pytest.importorskip("playwright.sync_api").TimeoutError
+    for patience_s in (0, 2, 10):  # what is typed before the page's own script listens is lost
+        page.goto(f"file://{site}/index.html")
+        page.wait_for_timeout(1000 * patience_s)
+        page.fill("[data-md-component=search-query]", "dissimilarity")
+        with suppress(late):
+            page.wait_for_selector(".md-search-result__item", timeout=20_000)
+        if found := page.locator(".md-search-result__item").count():
+            break
+    assert found
     context.close()
