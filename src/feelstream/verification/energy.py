@@ -40,13 +40,10 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
         "e_tr_j": (sent, power * sending, "E_tr = P·T_tr for a transmitter, else 0"),
     }
     for name, (who, value, rule) in expected.items():
-        # What a device measured itself is no formula's to say, except that nothing is less than nothing.
         own = block[f"{name}_measured"] & who if name in MEASURED else np.zeros_like(who)
         found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule, where=~own)
-        negative = own & ~(block[name] >= 0)
-        rule = f"a measured {name} is not negative"
-        found.flag(Stage.ENERGY, name, block.rounds, negative, block[name], np.array(0.0), rule)
-    _check_deadlines(found, s, block, np.maximum(planned, 1)[:, None])
+    check_measured(found, s, block)
+    _check_planned_deadline(found, s, block, np.maximum(planned, 1)[:, None])
     # Where one device's share is wrong, that device is named instead.
     unfair = ~close(block["bandwidth_share"], np.where(sent, share, 0.0))
     share, wanted = block["bandwidth_share"].sum(axis=1), (n[:, 0] > 0).astype(float)
@@ -54,16 +51,24 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
     found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0)
 
 
-def _check_deadlines(found: Findings, s: Settings, block: Block, n: Array) -> None:
-    limit = s.round_s * (1 + RELATIVE)
-    planned_s = np.where(block["scheduled"], computing_time_s(s, block["f_hz"]) + surrogate_time_s(s, n), 0.0)
-    rule = "a scheduled device meets the deadline at the surrogate rate: T_cmp + T~ ≤ T_rd"
-    end = np.array(s.round_s)
-    found.flag(Stage.ENERGY, "t_cmp_s", block.rounds, ~(planned_s <= limit), planned_s, end, rule)
+def check_measured(found: Findings, s: Settings, block: Block) -> None:
+    """What a device measured is no formula's to say, but nothing is less than nothing, and the deadline holds."""
+    for name in MEASURED:
+        negative = block[f"{name}_measured"] & ~(block[name] >= 0)
+        rule = f"a measured {name} is not negative"
+        found.flag(Stage.ENERGY, name, block.rounds, negative, block[name], np.array(0.0), rule)
     if s.link_margin >= 1:
         true_s = np.where(block["transmitted"], block["t_cmp_s"] + block["t_tr_s"], 0.0)
         rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_rd"
-        found.flag(Stage.ENERGY, "t_tr_s", block.rounds, ~(true_s <= limit), true_s, end, rule)
+        late = ~(true_s <= s.round_s * (1 + RELATIVE))
+        found.flag(Stage.ENERGY, "t_tr_s", block.rounds, late, true_s, np.array(s.round_s), rule)
+
+
+def _check_planned_deadline(found: Findings, s: Settings, block: Block, n: Array) -> None:
+    limit = s.round_s * (1 + RELATIVE)
+    planned_s = np.where(block["scheduled"], computing_time_s(s, block["f_hz"]) + surrogate_time_s(s, n), 0.0)
+    rule = "a scheduled device meets the deadline at the surrogate rate: T_cmp + T~ ≤ T_rd"
+    found.flag(Stage.ENERGY, "t_cmp_s", block.rounds, ~(planned_s <= limit), planned_s, np.array(s.round_s), rule)
 
 
 def check_queues(found: Findings, s: Settings, block: Block) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from feelstream.verification.band import Radio, least_share, power_w, settle
+from feelstream.verification.energy import check_measured
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.joint import airtime_s, limit_w, weights
 from feelstream.verification.joint_sets import OPTIMAL, members
@@ -104,18 +105,11 @@ def check_joint_energy(found: Findings, s: Settings, block: Block, planned: Arra
         if name == "e_cmp_j":  # its frequency is then not stored: no more than the device's own is all there is to say
             own |= ~modelled
         found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule, where=~own)
-    for name in MEASURED:
-        negative = block[f"{name}_measured"] & ~(block[name] >= 0)
-        rule = f"a measured {name} is not negative"
-        found.flag(Stage.ENERGY, name, block.rounds, negative, block[name], np.zeros(()), rule)
     most = s.power_coefficient * s.cycles * np.square(block["f_hz"])
     over = ~modelled & ~block["e_cmp_j_measured"] & ~(block["e_cmp_j"] <= most * (1 + RELATIVE))
     rule = "computing takes at most λ·c·f²"
     found.flag(Stage.ENERGY, "e_cmp_j", block.rounds, over, block["e_cmp_j"], most, rule)
-    true_s = np.where(sent, computing + block["t_tr_s"], 0.0)
-    rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_rd"
-    late = ~(true_s <= s.round_s * (1 + RELATIVE))
-    found.flag(Stage.ENERGY, "t_tr_s", block.rounds, late, true_s, np.asarray(s.round_s), rule)
+    check_measured(found, s, block)
     over = sent & ~(block["power_w"] <= radio.limit_w * (1 + RELATIVE))
     rule = "no device sends with more than the greatest power"
     found.flag(Stage.ENERGY, "power_w", block.rounds, over, block["power_w"], radio.limit_w, rule)
