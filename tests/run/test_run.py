@@ -312,7 +312,7 @@ def test_a_changed_policy_file_is_another_run(tmp_path: Path, monkeypatch: pytes
     scenario = fs.preset("tiny", ["learning.engine=none", f"policy.name={file}:Mine"])
     simulate_in(tmp_path / "run", scenario, 0)
     file.write_text(text + "\n# another rule\n")
-    with pytest.raises(RunError, match="another files"):
+    with pytest.raises(RunError, match="other files"):
         simulate_in(tmp_path / "run", scenario, 0)
 
 

@@ -19,6 +19,8 @@ from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan, Progress, comparison, execute
 from feelstream.learning import cores
 from feelstream.policies import Policy
+from feelstream.run.main_code import is_in_main
+from feelstream.run.named_files import texts
 from feelstream.scenario import Scenario
 from feelstream.scenario.overrides import from_keywords
 
@@ -115,8 +117,15 @@ def _played(
 
 
 def _threads(plan: Plan, workers: int | None) -> Executor | None:
-    """Threads, where a policy was defined in a notebook or at the prompt: no other process could import it."""
-    interactive = not hasattr(sys.modules["__main__"], "__file__")
-    if interactive and any(type(arm.scenario.policy).__module__ == "__main__" for arm in plan.arms):
-        return ThreadPoolExecutor(workers or cores())
-    return None
+    """Threads, where something was defined in a script or a notebook: no other process could import it."""
+    here = sorted({text for arm in plan.arms for text in texts(arm.scenario.as_dict()) if is_in_main(text)})
+    if not here:
+        return None
+    if len(plan.arms) * len(plan.seeds) > 1 and (workers or cores()) > 1:
+        names = ", ".join(name.partition(":")[2] for name in here)
+        print(
+            f"feelstream: {names} is defined in this script or notebook, so all runs share this process; in a file of "
+            "its own (file.py:Name) they would use every core",
+            file=sys.stderr,
+        )
+    return ThreadPoolExecutor(workers or cores())

@@ -1,10 +1,8 @@
 """Many runs: a plan of arms × seeds, played on any `concurrent.futures` executor, resumable, and read back as tables.
 
-    plan = Plan("first look", (Arm("lyapunov", fs.preset("tiny")),), seeds=tuple(range(10)))
-    results = execute(plan, Path("results"))
-    results.rounds()
-
-With the default executor a script needs the usual `if __name__ == "__main__":` around its call of `execute`.
+plan = Plan("first look", (Arm("lyapunov", fs.preset("tiny")),), seeds=tuple(range(10)))
+results = execute(plan, Path("results"))
+results.rounds()
 """
 
 from feelstream.experiment.dask import dask_executor

@@ -5,13 +5,15 @@ What is handed to a worker is a batch of jobs: one run that takes long, or many 
 
 from __future__ import annotations
 
-import multiprocessing
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from feelstream.errors import sentence
@@ -20,8 +22,7 @@ from feelstream.experiment.worker import Answer
 
 DEATHS_PER_RUN = 3  # alone in the pool, so that nobody else can be to blame
 FRUITLESS_POOLS = 10  # in a row, without one finished run
-# A script is imported by its own worker processes: without the guard each would start the plan once more.
-WHY_DEAD = 'out of memory, or a script that lacks `if __name__ == "__main__":`?'
+WHY_DEAD = "out of memory?"
 LISTEN_SECONDS = 0.2  # an untimed wait is deaf to Ctrl-C once Polars runs its threads
 
 
@@ -106,13 +107,34 @@ def play_here(
         crew.stop()
 
 
+class _Process(SpawnProcess):
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802 (multiprocessing's name)
+        """Start without the user's main module, so that a script needs no guard.
+
+        A spawned process imports the main module of its parent, and a script that calls `fs.compare` would call it
+        again in every worker. Ours need nothing of it: they are handed plain values and import what these name.
+        """
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return SpawnProcess._Popen(process_obj)  # pyright: ignore[reportAttributeAccessIssue]
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _OwnMain(SpawnContext):
+    """Not fork: Polars and other libraries run threads, which a fork copies in whatever state they are."""
+
+    Process = _Process
+
+
 class _Crew:
     """A process pool and the lifeline that ends its workers at once: by `stop`, or by the death of this process."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        # Not fork: Polars and other libraries run threads, which a fork copies in whatever state they are.
-        self.context = multiprocessing.get_context("spawn")
+        self.context = _OwnMain()
         self._start()
 
     def _start(self) -> None:

@@ -128,7 +128,7 @@ def check_same_run(directory: Path, stored: Manifest, wanted: dict[str, Any]) ->
             continue
         old, new = _plain(there.get(what)), _plain(wanted.get(what))
         if old != new:
-            another = "other" if what == "changes" else "another"
+            another = "other" if what in ("changes", "files") else "another"
             raise RunError(
                 f"{directory} holds a run with {another} {what}{_difference(old, new)}; "
                 "choose another directory or remove it"

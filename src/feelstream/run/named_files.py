@@ -11,6 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from feelstream.run.main_code import is_in_main, main_digest
+
 
 def texts(value: Any) -> Iterator[str]:
     """All texts in a tree of tables and lists."""
@@ -26,10 +28,15 @@ def texts(value: Any) -> Iterator[str]:
 def named_files(scenario: dict[str, Any]) -> dict[str, str]:
     """SHA-256 of the contents of every file that the scenario names: as a path, file.py:Name or package.module:Name.
 
-    A Python file brings those that it imports from its own directory or package, by `import` or `from … import`.
+    A Python file brings those that it imports from its own directory or package, by `import` or `from … import`. What
+    is defined in a script or a notebook (`__main__:Name`) is known by its code.
     """
     digests: dict[str, str] = {}
     for text in texts(scenario):
+        if is_in_main(text):
+            if (code := main_digest(text)) is not None:
+                digests[text] = code
+            continue
         path = _file_of(text)
         if path is None:
             continue

@@ -1,0 +1,108 @@
+"""`fs.compare` and `fs.simulate` from scripts as people write them: no guard, a policy in the script itself."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PLAIN = """
+import feelstream as fs
+print("body")
+found = fs.compare(["lyapunov", "random"], "tiny", seeds=3, rounds=3, engine="none", workers=2)
+print(found.failures, found.table(["energy_j"]).height)
+"""
+
+OWN = """
+import numpy as np
+import feelstream as fs
+
+SIGN = -1.0
+
+def wanted(observation):
+    return SIGN * observation.stored
+
+class MostData(fs.Policy):
+    def select(self, state, observation, rng):
+        plan = observation.plan(self.size)
+        ids = rng.permutation(np.flatnonzero(plan.feasible))
+        most = np.argsort(wanted(observation)[ids], kind="stable")
+        return fs.Decision(ids[most][: self.size], plan)
+
+"""
+COMPARE = 'print(fs.compare([MostData(), "random"], "tiny", seeds=2, rounds=3, engine="none", out="out").failures)\n'
+SIMULATE = 'fs.simulate("tiny", policy=MostData(), rounds=3, engine="none", out="run")\n'
+
+
+def run(directory: Path, text: str) -> subprocess.CompletedProcess[str]:
+    (directory / "script.py").write_text(text)
+    return subprocess.run([sys.executable, "script.py"], cwd=directory, capture_output=True, text=True, timeout=300)
+
+
+def digests(directory: Path) -> set[str]:
+    """The code that stored runs say they ran."""
+    found = [json.loads(path.read_text())["files"] for path in directory.rglob("run.json")]
+    return {digest for files in found for digest in files.values()}
+
+
+def test_a_script_without_a_guard_runs_once(tmp_path):
+    ended = run(tmp_path, PLAIN)
+    assert ended.stdout == "body\n[] 2\n"
+    assert ended.stderr == ""
+    assert ended.returncode == 0
+
+
+def test_a_policy_of_the_script_runs_in_one_process_which_is_said(tmp_path):
+    ended = run(tmp_path, OWN + COMPARE)
+    assert ended.stdout == "[]\n"
+    assert "MostData is defined in this script" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("SIGN = -1.0", "SIGN = 1.0"),
+        ("SIGN * observation.stored", "observation.fresh"),
+        ("[: self.size], plan", "[-self.size :], plan"),
+    ],
+    ids=["a constant it uses", "a function it uses", "the method"],
+)
+def test_changed_code_is_another_run(tmp_path, before, after):
+    run(tmp_path, OWN + COMPARE)
+    first = digests(tmp_path)
+    changed = (OWN + COMPARE).replace(before, after)
+    assert changed != OWN + COMPARE
+    run(tmp_path, changed)
+    assert len(first) == 1
+    assert len(digests(tmp_path)) == 2
+
+
+def test_a_comment_or_other_code_is_the_same_run(tmp_path):
+    run(tmp_path, OWN + COMPARE)
+    first = digests(tmp_path)
+    run(tmp_path, "# another comment\nOTHER = 3\n" + OWN + "\n" + COMPARE)
+    assert digests(tmp_path) == first
+
+
+def test_a_stored_run_is_refused_to_changed_code(tmp_path):
+    assert run(tmp_path, OWN + SIMULATE).returncode == 0
+    assert run(tmp_path, OWN + SIMULATE).returncode == 0
+    ended = run(tmp_path, (OWN + SIMULATE).replace("SIGN = -1.0", "SIGN = 1.0"))
+    assert ended.returncode == 1
+    assert "holds a run with other files (__main__:MostData" in ended.stderr
+
+
+def test_code_that_cannot_be_told_is_never_taken_for_another(tmp_path):
+    opaque = OWN.replace("SIGN = -1.0", "SIGN = type('Odd', (), {'__mul__': lambda s, x: -x})()")
+    assert run(tmp_path, opaque + SIMULATE).returncode == 0
+    assert run(tmp_path, opaque + SIMULATE).returncode == 1
+
+
+def test_a_module_beside_the_script_counts(tmp_path):
+    split = OWN.replace("SIGN = -1.0", "from beside import SIGN, sign").replace("SIGN *", "sign() *")
+    (tmp_path / "beside.py").write_text("SIGN = -1.0\ndef sign():\n    return SIGN\n")
+    assert run(tmp_path, split + SIMULATE).returncode == 0
+    (tmp_path / "beside.py").write_text("SIGN = 1.0\ndef sign():\n    return SIGN\n")
+    assert run(tmp_path, split + SIMULATE).returncode == 1
