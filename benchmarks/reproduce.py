@@ -18,11 +18,11 @@ from typing import Self
 
 import psutil
 
-from feelstream import report
 from feelstream.experiment import execute
-from feelstream.experiment import paper as reproduce
 from feelstream.learning import cores
 from feelstream.run.files import read_json
+from feelstream.studies import reporting
+from feelstream.studies.hu2023 import paper as reproduce
 
 GOAL_STUDY, GOAL_MEMORY_MB = 1.1, 250.0
 SMOKE = ("system.rounds=5", "system.devices=8", "data.dataset=synthetic", "data.samples=400", "learning.engine=none")
@@ -75,7 +75,7 @@ def main() -> None:
             results = execute(plan, out, workers=asked.workers)
         played_s = perf_counter() - start
         start = perf_counter()
-        written = report.write(results, out)
+        written = reporting.write(results, out)
         report_s = perf_counter() - start
         size_mb = written.report.stat().st_size / 1e6
         phases: Counter[str] = Counter()

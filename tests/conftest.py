@@ -20,7 +20,7 @@ LONGEST = (
     "flower/test_documented_commands.py",
     "flower/test_loopback.py",
     "flower/test_processes.py",
-    "cli/test_multiverse_command.py",
+    "studies/hu2023/multiverse/test_command.py",
     "test_speed_benchmarks.py",
     "testing/test_contract.py",
     "experiment/test_killed.py",

@@ -15,9 +15,9 @@ from sealing import seal
 
 import feelstream as fs
 from feelstream.cli import main
-from feelstream.cli.common import out as console
 from feelstream.policies import POLICIES
 from feelstream.scenario.files import from_dict
+from feelstream.terminal.common import out as console
 
 Command = Callable[..., tuple[int, str, str]]
 QUICK = ["--set", "learning.engine=none"]

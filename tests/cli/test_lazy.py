@@ -12,14 +12,26 @@ import pytest
 
 import feelstream.cli
 from feelstream.cli.lazy import COMMANDS, load
+from feelstream.studies.registry import OURS, commands, ours
 
 FOLDER = Path(feelstream.cli.__file__).parent
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+HELPS = {name: short for name, (_, short) in COMMANDS.items()} | {
+    command.name: command.help for study in ours() for command in study.commands
+}
+
+
+@pytest.mark.parametrize("name", HELPS)
 def test_each_command_is_what_the_list_says(name: str) -> None:
     said = " ".join((load(name).help or "").split())
-    assert said.startswith(COMMANDS[name][1][:20])  # the list may shorten what follows
+    assert said.startswith(HELPS[name][:20])  # the list may shorten what follows
+
+
+def test_our_studies_have_the_names_that_they_are_known_by() -> None:
+    assert [study.name for study in ours()] == list(OURS)
+    assert {"reproduce", "multiverse", "leaderboard"} <= commands().keys()
+    assert not commands().keys() & COMMANDS.keys()
 
 
 def test_every_module_with_commands_is_in_the_list() -> None:

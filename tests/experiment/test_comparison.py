@@ -132,7 +132,7 @@ def test_nothing_finished_says_why(tmp_path: Path) -> None:
 def feelstream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
     """The command line, with its runs in this process; gives the exit code."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("feelstream.cli.playing.execute", play)
+    monkeypatch.setattr("feelstream.terminal.playing.execute", play)
 
     def call(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["feelstream", *arguments])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import feelstream as fs
-from feelstream import report
 from feelstream.experiment import Arm, Plan, Results
-from feelstream.experiment import paper as reproduce
+from feelstream.studies import reporting
+from feelstream.studies.hu2023 import paper as reproduce
 
 # The paper's plan, small enough to play in a second: no learning, few rounds.
 SMALL = (
@@ -53,5 +53,5 @@ def learned_results(tmp_path_factory) -> Results:
 @pytest.fixture(scope="session")
 def paper_output(paper_results, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("output")
-    report.write(paper_results, out, docs=out / "docs")
+    reporting.write(paper_results, out, docs=out / "docs")
     return out

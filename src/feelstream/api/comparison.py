@@ -12,7 +12,7 @@ import polars as pl
 
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
-from feelstream.experiment.leaderboard import MEASURES
+from feelstream.experiment.measures import MEASURES
 from feelstream.run import Run, views
 from feelstream.run.pandas_tables import as_pandas
 
@@ -63,12 +63,12 @@ class Comparison:
         against: a field that was varied (`policy.V`): final accuracy and energy against its values instead.
         """
         from feelstream.report.drawing.curves import curve_figure, same_budget_j, varied, varied_figure
-        from feelstream.report.html.groups import groups
+        from feelstream.report.html.groups import by_world
 
         plan = self.results.plan
         if against is None:
             shown = quantities or ("accuracy", "energy_mean_cum_j")
-            return curve_figure(groups(plan), self.rounds(), shown, same_budget_j(plan))
+            return curve_figure(by_world(plan), self.rounds(), shown, same_budget_j(plan))
         axes = {axis.field: axis for axis in varied(plan)}
         if against not in axes:
             raise RunError(f"no arms differ in {against} alone; those that do: {', '.join(axes) or 'none'}")

@@ -13,9 +13,9 @@ import typer
 from typer.main import get_command
 
 from feelstream import signals
-from feelstream.cli.common import err, out
 from feelstream.cli.lazy import LazyGroup
 from feelstream.errors import FeelstreamError
+from feelstream.terminal.common import err, out
 from feelstream.version import __version__
 
 app = typer.Typer(

@@ -8,10 +8,10 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
-from feelstream.cli.common import JsonOption, SetOption, complete_scenario, out, plain_table, print_json
 from feelstream.data.datasets import loading as datasets
 from feelstream.policies import POLICIES
 from feelstream.scenario import files as scenario_files
+from feelstream.terminal.common import JsonOption, SetOption, complete_scenario, out, plain_table, print_json
 
 app = typer.Typer()
 data_app = typer.Typer(help="Data sets: fetch them, list them.", no_args_is_help=True)

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from feelstream.cli.common import JsonOption, next_command, out, plain_table, print_json
 from feelstream.errors import ScenarioError
 from feelstream.policies import POLICIES, Policy
+from feelstream.terminal.common import JsonOption, next_command, out, plain_table, print_json
 
 app = typer.Typer()
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from feelstream.cli.common import JsonOption, ScenarioArgument, SeedOption, SetOption, print_json, progress_bar
 from feelstream.cli.run import summary
 from feelstream.errors import RunError
 from feelstream.scenario import files as scenario_files
+from feelstream.terminal.common import JsonOption, ScenarioArgument, SeedOption, SetOption, print_json, progress_bar
 
 PATIENCE_S = 60.0  # a message takes a second, and many more on a busy machine
 app = typer.Typer()

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, get_type_hints
 
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 from typer.models import ArgumentInfo
 
+from feelstream.studies import registry as studies
+
 # Name → module of feelstream.cli, and the first line of its help.
 COMMANDS = {
     "run": ("run", "Run one scenario and say how it went."),
     "compare": ("compare", "Compare policies in pairs over many seeds; runs that are stored are not run again."),
-    "leaderboard": ("leaderboard", "Compare all policies on several scenarios."),
     "tune": ("tune", "Find the weight (V, or price) that asks for most importance and keeps an energy budget."),
-    "reproduce": ("reproduce", "Make the paper's figures again: runs, panels, curves, claims and a report."),
-    "multiverse": ("multiverse", "Judge the claims of the paper under other readings and settings of it."),
-    "report": (
-        "reproduce",
-        "Make the report (and the paper's figures, where results are of them) again.",
-    ),
+    "report": ("report", "Make the report of stored results again, with the figures and claims of their study."),
     "verify": ("run", "Recompute a stored run from its files alone; exit code 1 if anything disagrees."),
     "studio": ("studio", "Watch schedulers race in the browser, on this machine only."),
     "flower": ("flower", "Federations of real processes, by Flower."),
@@ -31,17 +27,20 @@ COMMANDS = {
 }
 
 
+STUDIES = "Studies"  # the heading of their commands in the help
+
+
 class LazyGroup(TyperGroup):
     """A group that knows its commands by name, and imports the module of one when it is asked for it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *(name for name in studies.commands() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in studies.commands():
             return None
         if getattr(ctx, "short_helps", False):
-            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+            return _short(cmd_name)
         return load(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -50,10 +49,16 @@ class LazyGroup(TyperGroup):
         super().format_help(ctx, formatter)
 
 
+def _short(name: str) -> TyperCommand:
+    if name in COMMANDS:
+        return TyperCommand(name, help=COMMANDS[name][1])
+    return TyperCommand(name, help=studies.commands()[name].help, rich_help_panel=STUDIES)
+
+
 def load(name: str) -> Any:
     """The command of that name, with the help of its arguments."""
-    app = import_module(f"feelstream.cli.{COMMANDS[name][0]}").app
-    return _with_argument_help(get_group(app).commands[name])
+    where = f"feelstream.cli.{COMMANDS[name][0]}:app" if name in COMMANDS else studies.commands()[name].app
+    return _with_argument_help(get_group(resolve_name(where)).commands[name])
 
 
 def _with_argument_help(command: Any) -> Any:

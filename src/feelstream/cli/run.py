@@ -9,7 +9,14 @@ import typer
 
 from feelstream.api import simulate
 from feelstream.callbacks import logger
-from feelstream.cli.common import (
+from feelstream.report.numbers import significant
+from feelstream.run import Change, Run
+from feelstream.run.replaying import Replay
+from feelstream.run.replaying import replay as replay_run
+from feelstream.run.views import budget_j
+from feelstream.scenario import files as scenario_files
+from feelstream.scheduling import RoundRecord
+from feelstream.terminal.common import (
     JsonOption,
     ScenarioArgument,
     SeedOption,
@@ -22,13 +29,6 @@ from feelstream.cli.common import (
     print_json,
     progress_bar,
 )
-from feelstream.report.numbers import significant
-from feelstream.run import Change, Run
-from feelstream.run.replaying import Replay
-from feelstream.run.replaying import replay as replay_run
-from feelstream.run.views import budget_j
-from feelstream.scenario import files as scenario_files
-from feelstream.scheduling import RoundRecord
 
 app = typer.Typer()
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from feelstream.cli.common import out
 from feelstream.errors import RunError
+from feelstream.terminal.common import out
 
 app = typer.Typer()
 

@@ -9,8 +9,13 @@ import numpy as np
 import polars as pl
 import typer
 
-from feelstream.cli.common import JsonOption, ScenarioArgument, SetOption, out, print_json
-from feelstream.cli.playing import (
+from feelstream.errors import ScenarioError
+from feelstream.experiment import tuning
+from feelstream.experiment.statistics import Interval
+from feelstream.run.files import write_atomically
+from feelstream.scenario.files import load
+from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, out, print_json
+from feelstream.terminal.playing import (
     DaskOption,
     SeedsOption,
     SeedStartOption,
@@ -19,11 +24,6 @@ from feelstream.cli.playing import (
     play,
     tell_failures,
 )
-from feelstream.errors import ScenarioError
-from feelstream.experiment import tuning
-from feelstream.experiment.statistics import Interval
-from feelstream.run.files import write_atomically
-from feelstream.scenario.files import load
 
 app = typer.Typer()
 

@@ -13,8 +13,9 @@ from typing import Any
 import polars as pl
 
 from feelstream.errors import RunError, ScenarioError
-from feelstream.experiment import Arm, Results, leaderboard, statistics
-from feelstream.experiment.measures import COLUMNS, MEASURES, participation
+from feelstream.experiment import Arm, Results, statistics
+from feelstream.experiment.measures import MEASURES
+from feelstream.experiment.participation import COLUMNS, SHARES, participation
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
 from feelstream.scenario import Scenario
@@ -24,7 +25,7 @@ from feelstream.scenario.overrides import AnyOverride, Override, Typed, parsed
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
 CURVES = ("accuracy", "loss", "energy_mean_cum_j", "queue_mean_j")
-QUANTITIES = (*leaderboard.MEASURES, *(f"reached_{percent}" for percent in statistics.REACHED))
+QUANTITIES = (*MEASURES, *(f"reached_{percent}" for percent in statistics.REACHED))
 
 MOST_ARMS = 10_000  # more take minutes to check, and nobody reads their table
 
@@ -154,7 +155,7 @@ def per_run(results: Results) -> pl.DataFrame:
         {"arm": arm, "seed": seed} | participation(results.devices(arm, seed, COLUMNS), results.plan.arm(arm).scenario)
         for arm, seed in results.finished
     ]
-    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(MEASURES, pl.Float64)
+    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(SHARES, pl.Float64)
     found = pl.DataFrame(rows, schema=schema)
     return statistics.per_run(results.rounds()).join(found, on=["arm", "seed"], how="left", maintain_order="left")
 
@@ -162,7 +163,7 @@ def per_run(results: Results) -> pl.DataFrame:
 def summarise(results: Results, runs: pl.DataFrame | None = None) -> pl.DataFrame:
     """One row per arm and quantity: arm, quantity, mean, low, high, n and the paired difference against the first arm.
 
-    The quantities are those of `leaderboard.MEASURES`; one that no run has a value of is left out (accuracy, where
+    The quantities are those of `MEASURES`; one that no run has a value of is left out (accuracy, where
     nothing was learned), and reached_80, reached_90, the shares of seeds that got there. n counts the seeds with a
     value. The difference is null for the first arm itself. runs: `per_run(results)`, if it is at hand.
     """

@@ -1,77 +1,95 @@
-"""What a run's device table says of a policy: who worked, what it cost each, and how much of the data was used."""
+"""The quantities that arms are compared by, as people read them: heading, unit, scale, and numbers in words."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
 import polars as pl
 
-from feelstream.arrays import Flags, Ints, Reals
-from feelstream.data.streaming.buffers import Buffer, Keep, UseOnce, Window
-from feelstream.experiment.statistics import jain_index
-from feelstream.scenario import Scenario
 
-COLUMNS = ("stored", "scheduled", "transmitted", "e_cmp_j", "e_tr_j")
-MEASURES = ("energy_over_budget", "devices_over_budget", "data_used", "fairness")
+@dataclass(frozen=True)
+class Measure:
+    """A quantity of `comparison.summarise` as people read it: value × scale, in `unit`."""
+
+    quantity: str
+    heading: str
+    unit: str
+    scale: float
+    digits: int
+    group: Literal["learning", "resources"]
+    better: Literal["higher", "lower"]
+
+    @property
+    def title(self) -> str:
+        return f"{self.heading}, {self.unit}" if self.unit else self.heading
 
 
-def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str, float | None]:
-    """The four `MEASURES` of a run from the `COLUMNS` of its device table; all None where no such table was kept.
+MEASURES: dict[str, Measure] = {
+    measure.quantity: measure
+    for measure in (
+        Measure("late_accuracy", "accuracy", "%", 100.0, 2, "learning", "higher"),
+        Measure("accuracy_area", "mean accuracy", "%", 100.0, 2, "learning", "higher"),
+        Measure("rounds_to_80", "rounds to 80 %", "", 1.0, 1, "learning", "lower"),
+        Measure("joules_to_80", "energy to 80 %", "mJ", 1e3, 2, "learning", "lower"),
+        Measure("rounds_to_90", "rounds to 90 %", "", 1.0, 1, "learning", "lower"),
+        Measure("joules_to_90", "energy to 90 %", "mJ", 1e3, 2, "learning", "lower"),
+        Measure("energy_j", "energy", "mJ", 1e3, 3, "resources", "lower"),
+        Measure("energy_over_budget", "energy / budget", "", 1.0, 2, "resources", "lower"),
+        Measure("devices_over_budget", "devices over budget", "%", 100.0, 1, "resources", "lower"),
+        Measure("data_used", "data used", "%", 100.0, 1, "resources", "higher"),
+        Measure("fairness", "fairness", "", 1.0, 3, "resources", "higher"),
+        Measure("drops", "drops", "%", 100.0, 2, "resources", "lower"),
+    )
+}
 
-    energy_over_budget: `budget_ratio`. devices_over_budget: share of devices with (1/T) Σ E_k > E_k^avg.
-    data_used: `data_used`. fairness: Jain's index of how often each device was scheduled, None if nobody ever was.
+EXPLAINED = {
+    "accuracy": "on the test set, mean over the tests of the last fifth of the run",
+    "mean accuracy": "area under the accuracy curve over its length",
+    "rounds, energy to 80 %, 90 %": "until the first test with that accuracy; energy is the sum over the rounds until "
+    "then, mean of all devices; ≥ and (7/10): only 7 of 10 seeds got there, the others count with the whole run, so "
+    "the mean is a lower bound; never: no seed did",
+    "energy": "per device and round, mean over the run",
+    "energy / budget": "each device's mean energy over its budget, mean of all devices",
+    "devices over budget": "share of devices that spent more than their budget over the run",
+    "data used": "share of all samples that arrived which a device held at least once when its update was aggregated",
+    "fairness": "Jain's index of how often each device was scheduled: 1 if all equally often, 1/K if always the same",
+    "drops": "share of scheduled devices that trained and were then not admitted to the channel",
+}
+
+
+def measured(summary: pl.DataFrame, group: str | None = None) -> list[Measure]:
+    """The measures that a summary has, of one group or of all."""
+    present = set(summary["quantity"].to_list())
+    return [m for m in MEASURES.values() if m.quantity in present and group in (None, m.group)]
+
+
+def cell(row: dict[str, Any], seeds: int, reached: dict[str, Any] | None = None) -> str:
+    """A row of the summary in words: mean ± half of its interval, and how many of the seeds have a value if not all.
+
+    reached: for a time to an accuracy, the row that says which share of the seeds got there.
     """
-    if devices is None or devices.is_empty():
-        return dict.fromkeys(MEASURES)
-    shape = (scenario.system.rounds, scenario.system.devices)
-    # (T, K) each: rows are sorted by round, then device.
-    stored, scheduled, sent, computing, sending = (devices[column].to_numpy().reshape(shape) for column in COLUMNS)
-    energy_j = (computing + sending).mean(axis=0)
-    budget_j = np.broadcast_to(np.asarray(scenario.system.energy_budget_j, float), shape[1])
-    return {
-        "energy_over_budget": budget_ratio(energy_j, budget_j),
-        "devices_over_budget": float((energy_j > budget_j).mean()),
-        "data_used": data_used(stored, sent, scenario.data.buffer),
-        "fairness": jain_index(scheduled.sum(axis=0)) if scheduled.any() else None,
-    }
+    measure = MEASURES[row["quantity"]]
+    if not row["n"]:
+        return "–"
+    if reached is not None:
+        got = round(reached["mean"] * reached["n"])
+        if got == 0:
+            return "never"
+        if got < seeds:
+            return f"≥ {cell(row, row['n'])} ({got}/{seeds})"
+    half = "" if row["low"] is None else f" ± {(row['high'] - row['low']) / 2 * measure.scale:.{measure.digits}f}"
+    part = "" if row["n"] == seeds else f" ({row['n']}/{seeds})"
+    return f"{row['mean'] * measure.scale:.{measure.digits}f}{half}{part}"
 
 
-def budget_ratio(energy_j: Reals, budget_j: Reals) -> float | None:
-    """(1/K) Σ Ē_k / E_k^avg: 1 where all spend their budget; None where a budget is 0. Both (K,), J per round."""
-    return float((energy_j / budget_j).mean()) if (budget_j > 0).all() else None
+def cells(summary: pl.DataFrame, arm: str, measures: Sequence[Measure], seeds: int) -> list[str]:
+    """One line of the table that compares all arms."""
+    rows = {row["quantity"]: row for row in summary.filter(arm=arm).rows(named=True)}
+    return [cell(rows[measure.quantity], seeds, rows.get(_reached(measure.quantity))) for measure in measures]
 
 
-def data_used(stored: Ints, sent: Flags, buffer: Buffer) -> float | None:
-    """Share of all samples that arrived which were held by a device at least once when it transmitted.
-
-    A buffer that holds the newest arrivals puts min(|S_k(t)|, arrived since t̂_k) samples to their first use at t.
-    stored, sent: (T, K), what each device held and whether it transmitted. None where nothing arrived, and for buffers
-    that discard samples unseen (fifo, reservoir), whose arrivals the table does not tell.
-    """
-    came = arrivals(stored, sent, buffer)
-    if came is None or not came.any():
-        return None
-    arrived = came.cumsum(axis=0)
-    # What had arrived by the last use before each round.
-    by_last_use = np.maximum.accumulate(np.where(sent, arrived, 0), axis=0)
-    by_last_use = np.vstack([np.zeros_like(arrived[:1]), by_last_use[:-1]])
-    first_use = np.where(sent, np.minimum(stored, arrived - by_last_use), 0)
-    return float(first_use.sum() / came.sum())
-
-
-def arrivals(stored: Ints, sent: Flags, buffer: Buffer) -> Ints | None:
-    """Samples that arrived at each device in each round, (T, K), from what it held; None where that does not tell.
-
-    keep: |S(t)| − |S(t−1)|. use_once: the same, with |S(t−1)| = 0 after a transmission. window of w rounds:
-    |S(t)| − |S(t−1)| plus what leaves, the arrivals of round t − w.
-    """
-    growth = np.diff(stored, axis=0, prepend=0)
-    if isinstance(buffer, Keep):
-        return growth
-    if isinstance(buffer, UseOnce):
-        growth[1:] += np.where(sent[:-1], stored[:-1], 0)
-        return growth
-    if isinstance(buffer, Window):
-        for t in range(buffer.rounds, len(growth)):
-            growth[t] += growth[t - buffer.rounds]
-        return growth
-    return None
+def _reached(quantity: str) -> str:
+    """The quantity that says whether the accuracy was reached, of a time to it; none otherwise."""
+    return f"reached_{quantity.rpartition('_')[2]}" if "_to_" in quantity else ""

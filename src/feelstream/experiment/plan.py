@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from feelstream.errors import ScenarioError
 from feelstream.scenario import Scenario
@@ -27,6 +28,7 @@ class Plan:
     arms: tuple[Arm, ...]
     seeds: tuple[int, ...]
     command: str = field(default="", compare=False)  # that makes the same plan again, if it was one
+    study: str = field(default="", compare=False)  # name of the study that it belongs to, if any: who reports on it
 
     def __post_init__(self) -> None:
         runs = len(self.arms) * len(self.seeds)  # before a tuple is made of a range
@@ -53,3 +55,12 @@ class Plan:
         raise ScenarioError(
             f"the plan '{self.name}' has no arm '{label}'; it has: {', '.join(arm.label for arm in self.arms)}"
         )
+
+
+def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with keys `section.field`."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        found.update(flat(value, f"{name}.") if isinstance(value, dict) else {name: value})
+    return found

@@ -97,7 +97,8 @@ def load(out: str | Path) -> Results:
     stored = _read_plan(file)
     try:
         arms = tuple(Arm(entry["label"], stored_scenario(entry["scenario"], file)) for entry in stored["arms"])
-        plan = Plan(stored["name"], arms, tuple(stored["seeds"]), str(stored.get("command", "")))
+        said = (str(stored.get(name, "")) for name in ("command", "study"))  # plans of earlier versions have no study
+        plan = Plan(stored["name"], arms, tuple(stored["seeds"]), *said)
         runs = Path(out) / stored["runs"]
         directories = {
             (entry["label"], int(seed)): runs / name for entry in stored["arms"] for seed, name in entry["runs"].items()
@@ -134,6 +135,7 @@ def write_plan(
         "feelstream": __version__,
         "name": plan.name,
         "command": plan.command,
+        "study": plan.study,
         "seeds": list(plan.seeds),
         "runs": os.path.relpath(runs, out),
         "arms": arms,

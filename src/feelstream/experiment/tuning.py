@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from feelstream.errors import ScenarioError
-from feelstream.experiment import leaderboard
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.statistics import Interval, interval, per_run
 from feelstream.experiment.store import Results
 from feelstream.run import simulate
 from feelstream.scenario import Scenario
-from feelstream.scenario.files import from_dict, load
+from feelstream.scenario.files import from_dict
 
 WEIGHTS = ("V", "price")  # fields that weigh energy against learning, of whatever policy
 TUNING_SEEDS = (1000, 1001)  # none of those that a leaderboard is played with
@@ -82,23 +80,6 @@ def match_energy(scenario: Scenario, target_j: float, seeds: Sequence[int] = TUN
         else:
             high = middle
     return min(met, key=distance)
-
-
-def entries(source: str | Path, overrides: Sequence[str]) -> list[str]:
-    """What a leaderboard enters: every policy, its variants, and those with a weight at the energy of the first.
-
-    That is `lyapunov` with the weight of the scenario. The rule is the same for all: `match_energy`.
-    """
-    scenario = load(source, overrides)
-    variants = [text.replace("=K)", f"={scenario.system.devices})") for text in leaderboard.VARIANTS]
-    first = leaderboard.WEIGHED[0]
-    reference = load(source, [*overrides, f"policy.name={first}"])
-    target_j = energy_j(reference, TUNING_SEEDS)
-    tuned = []
-    for name in leaderboard.WEIGHED[1:]:
-        own = load(source, [*overrides, f"policy.name={name}"])
-        tuned.append(f"{name}({weight_of(own)}={match_energy(own, target_j)!r})")
-    return ["all", *variants, *tuned]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import pytest
 from matplotlib.colors import to_rgb
 from scipy import stats
 
-from feelstream.experiment import paper as reproduce
+from feelstream.experiment.panels import CURVES, curves
 from feelstream.report.drawing import figures
 from feelstream.report.drawing.quantities import QUANTITIES, axis_limits
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES
-from feelstream.report.paper.curves import CURVES, curves
+from feelstream.studies.hu2023 import paper as reproduce
 
 ALL = tuple(reproduce.FIGURES.values())
 

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
-from feelstream.experiment.leaderboard import MEASURES
-from feelstream.experiment.paper import flat
+from feelstream.experiment.measures import MEASURES
+from feelstream.experiment.plan import flat
 from feelstream.experiment.statistics import band_by_round
 from feelstream.plugins import did_you_mean
 from feelstream.report.drawing.figures import draw_curves, legend_below, save, styled

@@ -1,4 +1,4 @@
-"""The paper's panels as matplotlib figures, from curves that are already computed.
+"""Panels as matplotlib figures, from curves that are already computed.
 
 Everything goes through Figure objects, never pyplot: no global state is left behind, and any thread may draw.
 """
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from feelstream.errors import RunError
-from feelstream.experiment.paper import Panel, PaperFigure
+from feelstream.experiment.panels import Panel, PanelFigure
 from feelstream.report.drawing.quantities import (
     QUANTITIES,
     ROUND_AXIS,
@@ -69,11 +69,11 @@ def panel_figure(panel: Panel, curves: pl.DataFrame) -> Figure:
     return figure
 
 
-def composite(paper_figure: PaperFigure, curves: pl.DataFrame) -> Figure:
+def composite(whole: PanelFigure, curves: pl.DataFrame) -> Figure:
     """All panels of a figure, two to a row, under one legend."""
-    panels = [panel for panel in paper_figure.panels if has_data(panel, curves)]
+    panels = [panel for panel in whole.panels if has_data(panel, curves)]
     if not panels:
-        raise RunError(f"{paper_figure.key} has nothing to show: no run of it has the quantity it draws")
+        raise RunError(f"{whole.key} has nothing to show: no run of it has the quantity it draws")
     across = min(2, len(panels))
     down = -(-len(panels) // across)
     with styled():
@@ -97,7 +97,7 @@ def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
     """The curves of a panel, with its letter at the top left."""
     rows = curves.filter(pl.col("panel") == panel.key)
     draw_curves(axes, QUANTITIES[panel.quantity], [(curve.arm, curve.name) for curve in panel.curves], rows)
-    axes.set_title(f"({panel.letter}) {panel.setting}", loc="left", pad=4)
+    axes.set_title(f"({panel.letter}) {panel.setting}" if panel.letter else panel.setting, loc="left", pad=4)
 
 
 def draw_curves(
@@ -170,14 +170,14 @@ def save(
     return written
 
 
-def save_all(figures: Sequence[PaperFigure], curves: pl.DataFrame, directory: Path) -> list[Path]:
+def save_all(figures: Sequence[PanelFigure], curves: pl.DataFrame, directory: Path) -> list[Path]:
     """Every panel and every figure that has data, as PDF, PNG and SVG."""
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    for paper_figure in figures:
-        shown = [panel for panel in paper_figure.panels if has_data(panel, curves)]
+    for whole in figures:
+        shown = [panel for panel in whole.panels if has_data(panel, curves)]
         for panel in shown:
             written += save(panel_figure(panel, curves), directory, f"fig{panel.key}")
         if shown:
-            written += save(composite(paper_figure, curves), directory, paper_figure.key)
+            written += save(composite(whole, curves), directory, whole.key)
     return written

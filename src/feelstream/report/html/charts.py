@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream.experiment.claims.series import Series, series
+from feelstream.experiment.series import Series, series
 from feelstream.experiment.statistics import band_by_round
 from feelstream.report.drawing.quantities import (
     QUANTITIES,

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from feelstream.experiment import Arm, Plan
-from feelstream.experiment import paper as reproduce
+from feelstream.experiment.panels import Panel, PanelFigure
+from feelstream.experiment.plan import flat
 from feelstream.report.html.charts import Group
 
 
-def groups(plan: Plan) -> list[Group]:
-    """The paper's panels where the plan was made for them; else arms that differ in their policy alone."""
-    return _of_the_paper(plan) or _by_world(plan)
-
-
-def _of_the_paper(plan: Plan) -> list[Group]:
-    panels: dict[tuple[tuple[str, str], ...], list[reproduce.Panel]] = {}
-    for figure in reproduce.figures_of(plan):
+def by_panel(figures: Sequence[PanelFigure]) -> list[Group]:
+    """The arms that panels show together; panels of the same arms share a group."""
+    panels: dict[tuple[tuple[str, str], ...], list[Panel]] = {}
+    for figure in figures:
         for panel in figure.panels:
             panels.setdefault(tuple((curve.arm, curve.name) for curve in panel.curves), []).append(panel)
     return [
@@ -27,15 +25,16 @@ def _of_the_paper(plan: Plan) -> list[Group]:
     ]
 
 
-def _by_world(plan: Plan) -> list[Group]:
+def by_world(plan: Plan) -> list[Group]:
+    """Arms that differ in their policy alone."""
     worlds: dict[str, list[Arm]] = {}
     for arm in plan.arms:
         world = {section: table for section, table in arm.scenario.as_dict().items() if section != "policy"}
         worlds.setdefault(repr(world), []).append(arm)
-    flat = [reproduce.flat(arms[0].scenario.as_dict()) for arms in worlds.values()]
+    settings = [flat(arms[0].scenario.as_dict()) for arms in worlds.values()]
     return [
-        Group(_title(settings, flat), tuple((arm.label, arm.label) for arm in arms))
-        for settings, arms in zip(flat, worlds.values(), strict=True)
+        Group(_title(own, settings), tuple((arm.label, arm.label) for arm in arms))
+        for own, arms in zip(settings, worlds.values(), strict=True)
     ]
 
 

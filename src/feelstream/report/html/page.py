@@ -14,47 +14,47 @@ import polars as pl
 from plotly.offline import get_plotlyjs
 
 from feelstream.experiment import Results
-from feelstream.experiment.claims import Finding
-from feelstream.report.board.table import html_table, worlds
-from feelstream.report.drawing.pareto import pareto_chart
+from feelstream.report.content import Content, Section
 from feelstream.report.drawing.style import FEW_SEEDS, LINE_STYLES
 from feelstream.report.html.charts import Group, group_charts
 from feelstream.report.html.device_maps import device_map, seeds_that_fit
-from feelstream.report.html.groups import groups
+from feelstream.report.html.frames import Charts, frame, grid
+from feelstream.report.html.groups import by_world
 from feelstream.report.html.opening import sentences
-from feelstream.report.html.tables import claims_section, differences_table, failures_notice, summary_table
-from feelstream.report.paper.origin import Origin, origin
+from feelstream.report.html.tables import failures_notice, summary_table
+from feelstream.report.origin import Origin, origin
 from feelstream.scenario.files import to_toml
 from feelstream.version import __version__
 
-PAPER = "https://arxiv.org/abs/2305.01238"
+# What is simulated: the model of docs/model.md.
+MODEL = (
+    "C.-H. Hu, Z. Chen, E. G. Larsson, “Dynamic Scheduling for Federated Edge Learning with Streaming Data”, "
+    'ICASSP 2023, <a href="https://arxiv.org/abs/2305.01238">arXiv:2305.01238</a>'
+)
 
 
-def page(
-    results: Results, rounds: pl.DataFrame, findings: Sequence[Finding], summary: pl.DataFrame | None = None
-) -> str:
-    """The whole report of any results as the text of an HTML file; with a leaderboard where a summary is given."""
-    plan, made = results.plan, origin(results)
-    charts: list[dict[str, Any]] = []
-    alone = len(plan.arms) == len(plan.seeds) == 1
-    opening = _opening(results, rounds, charts)
-    sections = [_group_section(group, results, rounds, charts) for group in groups(plan)]
-    board = "" if summary is None or alone else _board_section(results, summary, charts)
+def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
+    """The whole report of any results as the text of an HTML file, with the sections that are handed in."""
+    plan, made = results.plan, origin(results, content.title, content.command)
+    charts = Charts()
+    groups = content.groups or by_world(plan)
+    opening = _opening(results, groups, rounds, charts)
+    curves = [_group_section(group, results, rounds, charts) for group in groups]
+    sections = [_section(section, charts) for section in content.sections]
     maps = _maps(results)
     data = {
         "palette": [{"light": style.light, "dark": style.dark} for style in LINE_STYLES],
-        "charts": charts,
+        "charts": charts.all,
         "few_seeds": len(plan.seeds) <= FEW_SEEDS,
         "maps": maps,
         "rounds_of_arm": [arm.scenario.system.rounds for arm in plan.arms],
     }
     title = f"feelstream: {plan.name}"
     body = [
-        _header(results, made, bool(findings), bool(board), bool(maps)),
+        _header(results, made, content.sections, bool(maps)),
         failures_notice((failure.arm, failure.seed, failure.reason) for failure in results.failures),
         opening,
-        claims_section(findings),
-        board,
+        *sections,
         f'<section id="summary"><h2>After the last round</h2><p>Mean over seeds [95 % t interval]. '
         "The intervals are not clipped to what is possible, so few seeds may give one above 100 % or below 0.</p>"
         f'<div class="scroll">{summary_table(plan, rounds)}</div></section>',
@@ -62,10 +62,10 @@ def page(
         "The axes follow the lines, so very wide intervals run out of the picture. A click on a name in a legend hides "
         "or shows its curve, a double click shows it alone.</p>"
         '<div class="controls"><label><input type="checkbox" id="show-seeds"> Show each seed</label></div>'
-        f"{''.join(sections)}</section>",
+        f"{''.join(curves)}</section>",
         _maps_section(results, maps),
         _settings_section(results),
-        _repeat_section(made),
+        _repeat_section(made, content),
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -89,19 +89,15 @@ def _packed(script: str) -> str:
     return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode("ascii")
 
 
-def _opening(results: Results, rounds: pl.DataFrame, charts: list[dict[str, Any]]) -> str:
+def _opening(results: Results, groups: Sequence[Group], rounds: pl.DataFrame, charts: Charts) -> str:
     """The picture and three sentences: accuracy and energy of the first group of arms."""
-    group = groups(results.plan)[0]
+    group = groups[0]
     said = " ".join(sentences(results.plan, group, rounds))
     if not said:
         return ""
-    frames = []
-    for chart in group_charts(group, rounds, _same_budget(group, results), ("accuracy", "energy_mean_cum_j")):
-        chart["id"] = f"chart-{len(charts)}"
-        charts.append(chart)
-        frames.append(_frame(chart["id"], chart["title"], chart["axis"]))
-    where = "" if len(groups(results.plan)) == 1 else f"<h3>{escape(group.title)}</h3>"
-    pictures = f'<div class="grid">{"".join(frames)}</div>'
+    shown = group_charts(group, rounds, _same_budget(group, results), ("accuracy", "energy_mean_cum_j"))
+    pictures = grid([charts.frame(chart) for chart in shown])
+    where = "" if len(groups) == 1 else f"<h3>{escape(group.title)}</h3>"
     return f'<section id="glance">{where}{pictures}<p class="lead">{escape(said)}</p></section>'
 
 
@@ -117,19 +113,18 @@ def _json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _header(results: Results, made: Origin, has_claims: bool, has_board: bool, has_maps: bool) -> str:
+def _header(results: Results, made: Origin, sections: Sequence[Section], has_maps: bool) -> str:
     plan = results.plan
     finished = len(results.finished)
     links = [
-        ("claims", "Claims") if has_claims else None,
-        ("leaderboard", "Leaderboard") if has_board else None,
+        *((section.key, section.name) for section in sections),
         ("summary", "Summary"),
         ("curves", "By round"),
         ("devices", "Devices") if has_maps else None,
         ("settings", "Settings"),
         ("repeat", "How to repeat it"),
     ]
-    nav = "".join(f'<a href="#{link[0]}">{link[1]}</a>' for link in links if link)
+    nav = "".join(f'<a href="#{link[0]}">{escape(link[1])}</a>' for link in links if link)
     arms, seeds = len(plan.arms), len(plan.seeds)
     return (
         f"<header><h1>{escape(made.title)}</h1>"
@@ -139,42 +134,17 @@ def _header(results: Results, made: Origin, has_claims: bool, has_board: bool, h
     )
 
 
-def _group_section(group: Group, results: Results, rounds: pl.DataFrame, charts: list[dict[str, Any]]) -> str:
-    """Adds the group's charts to the list, and gives the frames they will be drawn in."""
-    frames = []
-    for chart in group_charts(group, rounds, _same_budget(group, results)):
-        chart["id"] = f"chart-{len(charts)}"
-        charts.append(chart)
-        frames.append(_frame(chart["id"], chart["title"], chart["axis"]))
-    return f'<h3>{escape(group.title)}</h3><div class="grid">{"".join(frames)}</div>'
+def _group_section(group: Group, results: Results, rounds: pl.DataFrame, charts: Charts) -> str:
+    """Adds the group's charts to the page, and gives the frames they will be drawn in."""
+    frames = [charts.frame(chart) for chart in group_charts(group, rounds, _same_budget(group, results))]
+    return f"<h3>{escape(group.title)}</h3>{grid(frames)}"
 
 
-def _board_section(results: Results, summary: pl.DataFrame, charts: list[dict[str, Any]]) -> str:
-    frames = []
-    shown = worlds(results.plan, summary)
-    for title, points in shown:
-        chart = pareto_chart(points) | {"id": f"chart-{len(charts)}"}
-        charts.append(chart)
-        caption = chart["title"] if len(shown) == 1 else f"{chart['title']}: {title}"
-        frames.append(_frame(chart["id"], caption, chart["axis"], tall=True))
-    grid = (
-        f'<div class="grid">{"".join(frames)}</div><p class="muted">Filled: on the Pareto front of the means, that is, '
-        "no other arm is both cheaper and more accurate. Bars are 95 % t intervals; arms whose bars overlap may well "
-        "change places with other seeds.</p>"
-        if frames
-        else ""
-    )
+def _section(section: Section, charts: Charts) -> str:
+    frames = [charts.frame(chart, caption, tall=True) for caption, chart in section.charts]
     return (
-        '<section id="leaderboard"><h2>Leaderboard</h2><p>Mean over seeds ± half of the 95 % t interval.</p>'
-        f"{html_table(results.plan, summary)}{differences_table(results.plan, summary)}{grid}</section>"
-    )
-
-
-def _frame(name: str, title: str, label: str, tall: bool = False, below: str = "") -> str:
-    size = "plot tall" if tall else "plot"
-    return (
-        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
-        f'<div class="{size}" id="{name}" role="img" aria-label="{escape(label)}"></div>{below}</figure>'
+        f'<section id="{section.key}"><h2>{escape(section.heading or section.name)}</h2>{section.html}'
+        f"{grid(frames) if frames else ''}{section.below}</section>"
     )
 
 
@@ -223,13 +193,13 @@ def _maps_section(results: Results, maps: Sequence[dict[str, Any]]) -> str:
         '<output id="map-at" for="map-round"></output></div>'
         '<p id="map-missing" class="notice" hidden>This run is not there.</p>'
         '<div class="grid">'
-        + _frame("map-schedule", "Who was scheduled", "Device by round: scheduled or not", tall=True, below=key)
-        + _frame("map-waiting", "Data waiting, not used yet", "Device by round: samples not used yet", tall=True)
-        + _frame("map-energy", "Energy against budget", "Mean energy per round of each device, and its budget")
+        + frame("map-schedule", "Who was scheduled", "Device by round: scheduled or not", tall=True, below=key)
+        + frame("map-waiting", "Data waiting, not used yet", "Device by round: samples not used yet", tall=True)
+        + frame("map-energy", "Energy against budget", "Mean energy per round of each device, and its budget")
         + '</div><div class="grid" id="map-second" hidden>'
-        + _frame("map-schedule-2", "Who was scheduled", "Device by round: scheduled or not", tall=True, below=key)
-        + _frame("map-waiting-2", "Data waiting, not used yet", "Device by round: samples not used yet", tall=True)
-        + _frame("map-energy-2", "Energy against budget", "Mean energy per round of each device, and its budget")
+        + frame("map-schedule-2", "Who was scheduled", "Device by round: scheduled or not", tall=True, below=key)
+        + frame("map-waiting-2", "Data waiting, not used yet", "Device by round: samples not used yet", tall=True)
+        + frame("map-energy-2", "Energy against budget", "Mean energy per round of each device, and its budget")
         + '</div><p class="muted" id="map-note"></p></section>'
     )
 
@@ -242,16 +212,15 @@ def _settings_section(results: Results) -> str:
     return f'<section id="settings"><h2>Settings</h2><p>Each arm as a scenario file.</p>{parts}</section>'
 
 
-def _repeat_section(made: Origin) -> str:
+def _repeat_section(made: Origin, content: Content) -> str:
     rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in made.facts.items())
     changed = ""
-    if made.changes:
-        listed = ", ".join(f"<code>{escape(change)}</code>" for change in made.changes)
-        changed = f"<p>Changed from the paper’s presets: {listed}.</p>"
+    if content.changes:
+        listed = ", ".join(f"<code>{escape(change)}</code>" for change in content.changes)
+        changed = f"<p>Changed from {escape(content.changed_from)}: {listed}.</p>"
+    cited = f"{escape(content.reference)}. The model is that of " if content.reference else "The paper: "
     return (
         '<section id="repeat"><h2>How to repeat it</h2>'
         f'<p>{escape(made.hint)}</p><pre class="command">{escape(made.command)}</pre>{changed}'
-        f'<table class="facts"><tbody>{rows}</tbody></table>'
-        "<p>The paper: C.-H. Hu, Z. Chen, E. G. Larsson, “Dynamic Scheduling for Federated Edge Learning with "
-        f'Streaming Data”, ICASSP 2023, <a href="{PAPER}">arXiv:2305.01238</a>.</p></section>'
+        f'<table class="facts"><tbody>{rows}</tbody></table><p>{cited}{MODEL}.</p></section>'
     )

@@ -1,0 +1,77 @@
+"""What a run's device table says of a policy: who worked, what it cost each, and how much of the data was used."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from feelstream.arrays import Flags, Ints, Reals
+from feelstream.data.streaming.buffers import Buffer, Keep, UseOnce, Window
+from feelstream.experiment.statistics import jain_index
+from feelstream.scenario import Scenario
+
+COLUMNS = ("stored", "scheduled", "transmitted", "e_cmp_j", "e_tr_j")
+SHARES = ("energy_over_budget", "devices_over_budget", "data_used", "fairness")
+
+
+def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str, float | None]:
+    """The four `SHARES` of a run from the `COLUMNS` of its device table; all None where no such table was kept.
+
+    energy_over_budget: `budget_ratio`. devices_over_budget: share of devices with (1/T) Σ E_k > E_k^avg.
+    data_used: `data_used`. fairness: Jain's index of how often each device was scheduled, None if nobody ever was.
+    """
+    if devices is None or devices.is_empty():
+        return dict.fromkeys(SHARES)
+    shape = (scenario.system.rounds, scenario.system.devices)
+    # (T, K) each: rows are sorted by round, then device.
+    stored, scheduled, sent, computing, sending = (devices[column].to_numpy().reshape(shape) for column in COLUMNS)
+    energy_j = (computing + sending).mean(axis=0)
+    budget_j = np.broadcast_to(np.asarray(scenario.system.energy_budget_j, float), shape[1])
+    return {
+        "energy_over_budget": budget_ratio(energy_j, budget_j),
+        "devices_over_budget": float((energy_j > budget_j).mean()),
+        "data_used": data_used(stored, sent, scenario.data.buffer),
+        "fairness": jain_index(scheduled.sum(axis=0)) if scheduled.any() else None,
+    }
+
+
+def budget_ratio(energy_j: Reals, budget_j: Reals) -> float | None:
+    """(1/K) Σ Ē_k / E_k^avg: 1 where all spend their budget; None where a budget is 0. Both (K,), J per round."""
+    return float((energy_j / budget_j).mean()) if (budget_j > 0).all() else None
+
+
+def data_used(stored: Ints, sent: Flags, buffer: Buffer) -> float | None:
+    """Share of all samples that arrived which were held by a device at least once when it transmitted.
+
+    A buffer that holds the newest arrivals puts min(|S_k(t)|, arrived since t̂_k) samples to their first use at t.
+    stored, sent: (T, K), what each device held and whether it transmitted. None where nothing arrived, and for buffers
+    that discard samples unseen (fifo, reservoir), whose arrivals the table does not tell.
+    """
+    came = arrivals(stored, sent, buffer)
+    if came is None or not came.any():
+        return None
+    arrived = came.cumsum(axis=0)
+    # What had arrived by the last use before each round.
+    by_last_use = np.maximum.accumulate(np.where(sent, arrived, 0), axis=0)
+    by_last_use = np.vstack([np.zeros_like(arrived[:1]), by_last_use[:-1]])
+    first_use = np.where(sent, np.minimum(stored, arrived - by_last_use), 0)
+    return float(first_use.sum() / came.sum())
+
+
+def arrivals(stored: Ints, sent: Flags, buffer: Buffer) -> Ints | None:
+    """Samples that arrived at each device in each round, (T, K), from what it held; None where that does not tell.
+
+    keep: |S(t)| − |S(t−1)|. use_once: the same, with |S(t−1)| = 0 after a transmission. window of w rounds:
+    |S(t)| − |S(t−1)| plus what leaves, the arrivals of round t − w.
+    """
+    growth = np.diff(stored, axis=0, prepend=0)
+    if isinstance(buffer, Keep):
+        return growth
+    if isinstance(buffer, UseOnce):
+        growth[1:] += np.where(sent[:-1], stored[:-1], 0)
+        return growth
+    if isinstance(buffer, Window):
+        for t in range(buffer.rounds, len(growth)):
+            growth[t] += growth[t - buffer.rounds]
+        return growth
+    return None

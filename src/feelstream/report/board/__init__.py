@@ -1,1 +1,0 @@
-"""The leaderboard: every policy on several scenarios."""

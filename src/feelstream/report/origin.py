@@ -1,0 +1,75 @@
+"""Where results came from: the command that makes them again, the versions, the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from feelstream.experiment import Plan, Results
+from feelstream.run.files import read_json
+
+
+@dataclass(frozen=True)
+class Origin:
+    title: str
+    command: str
+    hint: str
+    finished: str  # when the last run was, UTC
+    feelstream: str
+    facts: dict[str, str]
+
+
+def origin(results: Results, title: str = "", command: str = "") -> Origin:
+    """Read from the plan and from what each finished run says about itself.
+
+    title and command: of whoever made the plan, where they are not the plan's own.
+    """
+    plan = results.plan
+    abouts = [read_json(results.directories[key] / "run.json") for key in results.finished]
+    finished = max((about["timings"].get("finished", "") for about in abouts), default="")
+    when = f"{finished[:10]} {finished[11:16]} UTC" if finished else "at an unknown time"
+    versions = _distinct(about.get("feelstream", "") for about in abouts)
+    facts = {
+        "Seeds": _ranges(plan.seeds),
+        "feelstream": versions,
+        **{
+            name: _distinct(about["versions"].get(name, "") for about in abouts)
+            for name in dict.fromkeys(name for about in abouts for name in about["versions"])
+        },
+        "Learning engine": _distinct(_engine(about["engine"]) for about in abouts),
+        "Data": _distinct(f"{about['data']['name']}, SHA-256 {about['data']['digest']}" for about in abouts),
+        "Computing time": f"{sum(about['timings'].get('total_s', 0.0) for about in abouts):.0f} s over all runs",
+    }
+    command, hint = _command(plan, command)
+    known = {name: fact for name, fact in facts.items() if fact}
+    return Origin(title or plan.name, command, hint, when, versions, known)
+
+
+def _command(plan: Plan, command: str) -> tuple[str, str]:
+    command = command or plan.command
+    if command:
+        return command, "One command; runs that are there already are not run again."
+    label = "" if len(plan.arms) == 1 else " of each arm"
+    runs = [f"feelstream run arm.toml --seed {seed}" for seed in plan.seeds[:1]]
+    more = f", and the same with seeds {_ranges(plan.seeds)}" if len(plan.seeds) > 1 else ""
+    return "\n".join(runs), f"Save the settings{label} as a file, here arm.toml{more}."
+
+
+def _distinct(values: Any) -> str:
+    return "; ".join(dict.fromkeys(str(value) for value in values if value))
+
+
+def _engine(engine: dict[str, Any]) -> str:
+    details = ", ".join(f"{name} {value}" for name, value in engine.items() if name != "name")
+    return f"{engine['name']} ({details})" if details else str(engine["name"])
+
+
+def _ranges(seeds: tuple[int, ...]) -> str:
+    """0–9, 12"""
+    parts: list[list[int]] = []
+    for seed in sorted(seeds):
+        if parts and seed == parts[-1][1] + 1:
+            parts[-1][1] = seed
+        else:
+            parts.append([seed, seed])
+    return ", ".join(f"{first}–{last}" if first != last else str(first) for first, last in parts)

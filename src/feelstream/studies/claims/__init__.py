@@ -1,0 +1,27 @@
+"""Claims of a paper as numbers per seed, and what runs say to each.
+
+findings = judged(results.plan, results.rounds(), claims)
+"""
+
+from feelstream.studies.claims.claim import UNIT, Claim, Effects, Measured, lead, share_saved
+from feelstream.studies.claims.judging import Effect, Finding, judged, p_values
+from feelstream.studies.claims.verdicts import EXPLAINED, Ahead, Published, Verdict
+from feelstream.studies.claims.words import Wording
+
+__all__ = [
+    "EXPLAINED",
+    "UNIT",
+    "Ahead",
+    "Claim",
+    "Effect",
+    "Effects",
+    "Finding",
+    "Measured",
+    "Published",
+    "Verdict",
+    "Wording",
+    "judged",
+    "lead",
+    "p_values",
+    "share_saved",
+]

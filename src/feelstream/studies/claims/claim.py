@@ -1,0 +1,103 @@
+"""Claims as numbers per seed.
+
+A claim says that something is ahead of something else, or gives a number. It becomes one number per seed and rival,
+positive where the seed speaks for the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from feelstream.experiment.series import Series, Span, series
+from feelstream.studies.claims.verdicts import Test
+
+PerSeed = dict[int, float]
+Effects = dict[str, PerSeed]  # rival → number per seed
+
+SCALE = {"accuracy": 100.0, "loss": -1.0}  # to percentage points and nat; the lower loss is ahead
+UNIT = {"accuracy": "pp", "loss": "nat"}
+
+
+class Measured:
+    """The per-seed series of a set of runs, read once each."""
+
+    def __init__(self, rounds: pl.DataFrame) -> None:
+        self._arms = {str(arm): table for (arm,), table in rounds.group_by("arm", maintain_order=True)}
+        self._known: dict[tuple[str, str], Series | None] = {}
+
+    def series(self, arm: str, column: str) -> Series | None:
+        if (arm, column) not in self._known:
+            rows = self._arms.get(arm)
+            self._known[arm, column] = None if rows is None else series(rows, arm, column)
+        return self._known[arm, column]
+
+    def over(self, arm: str, column: str, span: Span) -> PerSeed | None:
+        found = self.series(arm, column)
+        return None if found is None else found.over(span)
+
+    def lead(self, ahead: str, behind: str, column: str, span: Span) -> PerSeed | None:
+        """By how much one arm is better than another, per seed, in pp or nat; positive is better."""
+        a, b = self.over(ahead, column, span), self.over(behind, column, span)
+        if a is None or b is None:
+            return None
+        return {seed: SCALE[column] * (a[seed] - b[seed]) for seed in a if seed in b} or None
+
+    def distance(self, one: str, other: str, column: str) -> PerSeed | None:
+        """Mean over the tested rounds of |difference| of two curves, per seed, in pp or nat."""
+        a, b = self.series(one, column), self.series(other, column)
+        if a is None or b is None or not np.array_equal(a.rounds, b.rounds):
+            return None
+        rows = dict(zip(b.seeds, b.values, strict=True))
+        return {
+            seed: abs(SCALE[column]) * float(np.abs(row - rows[seed]).mean())
+            for seed, row in zip(a.seeds, a.values, strict=True)
+            if seed in rows
+        } or None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper: what must be above 0, seed by seed, for it to be true."""
+
+    key: str
+    panel: str
+    statement: str  # in our words
+    paper: str  # what the paper reports
+    measure: str
+    unit: str
+    test: Test
+    arms: tuple[str, ...]
+    effects: Callable[[Measured], Effects | None]
+    fitted: bool = False  # used to choose settings, therefore no evidence
+    wording: str = "paraphrase"  # or a quotation
+
+
+def lead(ahead: str, rivals: dict[str, str], column: str, span: Span) -> Callable[[Measured], Effects | None]:
+    """The lead over each rival (its name → its arm); None unless all of them were measured."""
+
+    def effects(measured: Measured) -> Effects | None:
+        leads = {name: measured.lead(ahead, rival, column, span) for name, rival in rivals.items()}
+        known = {name: lead for name, lead in leads.items() if lead is not None}
+        return known if len(known) == len(rivals) else None
+
+    return effects
+
+
+def share_saved(ours: str, rivals: dict[str, str]) -> Callable[[Measured], Effects | None]:
+    """100 (1 − E_ours/E_rival) per seed, %; a seed in which the rival spent nothing does not count."""
+
+    def effects(measured: Measured) -> Effects | None:
+        saved: Effects = {}
+        for name, rival in rivals.items():
+            spent = measured.over(ours, "energy_mean_cum_j", "final")
+            base = measured.over(rival, "energy_mean_cum_j", "final")
+            if spent is None or base is None:
+                return None
+            saved[name] = {seed: 100 * (1 - spent[seed] / base[seed]) for seed in spent if base.get(seed, 0.0) > 0}
+        return saved if all(saved.values()) else None
+
+    return effects

@@ -1,0 +1,80 @@
+"""Findings in words: our number, and why a claim may not have come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from feelstream.experiment.statistics import Interval
+from feelstream.report.numbers import number, significant, with_interval
+from feelstream.studies.claims.judging import Finding
+from feelstream.studies.claims.verdicts import Published, Verdict
+
+DIGITS = {"nat": 3, "pp": 2}
+
+
+def _nothing(finding: Finding) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a study speaks of its claims."""
+
+    heading: str = "Claims"
+    fitted: str = ""  # why claims that are marked † are no evidence, as in "used to choose T, therefore no evidence"
+    doubt: Callable[[Finding], str] = _nothing  # what to bear in mind where a claim is not reproduced
+
+
+def ours(finding: Finding) -> str:
+    """The mean and its 95 % interval; one per rival where a claim names several."""
+    digits, unit = DIGITS.get(finding.claim.unit, 1), finding.claim.unit
+    signed = not isinstance(finding.claim.test, Published)
+    if len(finding.effects) == 1:
+        return with_interval(finding.ours, digits, unit, signed)
+    return "; ".join(
+        f"over {each.rival} {with_interval(each.interval, digits, unit, signed)}" for each in finding.effects
+    )
+
+
+def one_run(finding: Finding) -> str:
+    """The prediction interval that a published number is held against; a dash where there is no such number."""
+    if not isinstance(finding.claim.test, Published) or finding.predicted.low is None:
+        return "–"
+    return span(finding.predicted, DIGITS.get(finding.claim.unit, 1))
+
+
+def span(interval: Interval, digits: int) -> str:
+    low, high = interval.low, interval.high
+    return "–" if low is None or high is None else f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def chance(p: float | None) -> str:
+    """A p value: two significant digits, and never 0."""
+    if p is None:
+        return "–"
+    return "< 0.0001" if p < 1e-4 else significant(p, 2)
+
+
+def verdict(finding: Finding) -> str:
+    return f"{finding.verdict} †" if finding.claim.fitted else str(finding.verdict)
+
+
+def reason(finding: Finding, wording: Wording) -> str:
+    """What to make of a verdict that is not plainly for the claim; empty where there is nothing to add."""
+    parts = []
+    if finding.verdict is Verdict.NO_INTERVAL:
+        parts.append("Give at least two seeds.")
+    elif finding.verdict is Verdict.OPEN:
+        half = significant(finding.ours.half_width or 0.0, 2)
+        parts.append(
+            f"{finding.ours.n} seeds leave it open (±{half} {finding.claim.unit}, p after Holm's correction "
+            f"{chance(finding.p_holm)})."
+        )
+    elif finding.verdict is not Verdict.REPRODUCED:
+        parts.append(wording.doubt(finding))
+    if not finding.flips_agree:
+        parts.append(f"The permutation test does not confirm it (p = {chance(finding.p_flip)}).")
+    if finding.claim.fitted and wording.fitted:
+        parts.append(f"The published number was {wording.fitted}.")
+    return " ".join(part for part in parts if part)

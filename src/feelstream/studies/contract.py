@@ -1,0 +1,49 @@
+"""What a study is: its name, its commands, and what it adds to the report of its results.
+
+The object is made before every command, so this module and those that make one import nothing heavy: what a study does
+is referred to as "package.module:name", or by a function that imports what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from feelstream.experiment import Plan, Results
+    from feelstream.studies.page import Page
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the command line: `feelstream NAME`."""
+
+    name: str
+    help: str  # the first line of its help
+    app: str  # "package.module:app", the typer application that has it; imported when it is called
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study. Its plans carry its name (`Plan.study`), so that stored results find it again."""
+
+    name: str
+    title: str
+    page: str | Callable[[Results], Page | None] | None = None  # of its results; None: that of any comparison
+    commands: tuple[Command, ...] = ()
+    earlier: tuple[str, ...] = ()  # how its plans' names begin in results that were stored before plans named a study
+
+    def owns(self, plan: Plan) -> bool:
+        if plan.study:
+            return plan.study == self.name
+        return plan.name.startswith(self.earlier) if self.earlier else False
+
+    def page_of(self, results: Results) -> Page | None:
+        """What the report of these results has of its own; None where it has nothing."""
+        return _resolved(self.page)(results) if self.page is not None else None
+
+
+def _resolved(reference: str | Callable[..., Any]) -> Callable[..., Any]:
+    return resolve_name(reference) if isinstance(reference, str) else reference

@@ -1,0 +1,26 @@
+"""The paper that this package began with, reproduced, and its claims under other readings of it.
+
+Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
+ICASSP 2023, arXiv:2305.01238.
+"""
+
+from feelstream.studies.contract import Command, Study
+
+STUDY = Study(
+    name="hu2023",
+    title="Dynamic Scheduling for Federated Edge Learning with Streaming Data",
+    page="feelstream.studies.hu2023.page.content:page",
+    commands=(
+        Command(
+            "reproduce",
+            "Make the paper's figures again: runs, panels, curves, claims and a report.",
+            "feelstream.studies.hu2023.commands.reproduce:app",
+        ),
+        Command(
+            "multiverse",
+            "Judge the claims of the paper under other readings and settings of it.",
+            "feelstream.studies.hu2023.commands.multiverse:app",
+        ),
+    ),
+    earlier=("reproduce-",),
+)

@@ -1,0 +1,1 @@
+"""`feelstream reproduce` and `feelstream multiverse`."""

@@ -1,0 +1,22 @@
+"""What the report of a study's results has of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from feelstream.experiment import Results
+from feelstream.report import Content
+from feelstream.studies.claims import Claim, Finding, Wording
+
+
+@dataclass(frozen=True)
+class Page(Content):
+    """The content of a report, with claims that are judged, and a page for the docs if the study writes one."""
+
+    claims: Sequence[Claim] = ()
+    wording: Wording = field(default_factory=Wording)
+    facts: Mapping[str, Any] = field(default_factory=dict)  # more to say in claims.json
+    docs: Callable[[Path, Results, Sequence[Finding]], Path] | None = None  # directory, results, findings → its page

@@ -1,0 +1,63 @@
+"""The report of any results, with what the study that they are of adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from feelstream import report
+from feelstream.errors import RunError
+from feelstream.experiment import Results
+from feelstream.report.writing import usable
+from feelstream.run.files import write_json
+from feelstream.studies.claims import EXPLAINED, Finding, Wording, judged
+from feelstream.studies.claims.section import claims_section
+from feelstream.studies.contract import Study
+from feelstream.studies.page import Page
+from feelstream.studies.registry import study_of
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What `write` left behind, and what it found."""
+
+    report: Path
+    figures: list[Path]
+    findings: list[Finding]
+    wording: Wording
+
+
+def write(results: Results, out: str | Path, docs: Path | None = None, study: Study | None = None) -> Reported:
+    """Write report.html, figures/ and, where the study makes claims, claims.json.
+
+    docs: a directory to which the study also writes its page for the docs.
+    study: by default, the one that the plan belongs to. Results of none have the report of any comparison.
+    """
+    out, study = usable(results, out), study or study_of(results.plan)
+    page = (study.page_of(results) if study else None) or Page()
+    if docs is not None and page.docs is None:
+        raise RunError("--docs: these results are of no study that writes a page for the docs")
+    findings = judged(results.plan, results.rounds(), page.claims) if page.claims else []
+    claimed = [claims_section(findings, page.wording)] if findings else []
+    written = report.write(results, out, replace(page, sections=[*claimed, *page.sections]))
+    if page.claims:
+        write_json(out / "claims.json", _claims_file(results, page, findings))
+    if docs is not None and page.docs is not None:
+        page.docs(docs, results, findings)
+    return Reported(written.report, written.figures, findings, page.wording)
+
+
+def _claims_file(results: Results, page: Page, findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "plan": results.plan.name,
+        "seeds": list(results.plan.seeds),
+        **page.facts,
+        "interval": "two-sided 95 % t interval over seeds of a per-seed number",
+        "one_run": "95 % prediction interval of one run; a published number is reproduced if it lies inside",
+        "p": "two-sided paired t-test; p_holm: after Holm's correction over all claims; p_sign_flip: permutation test",
+        "early_late_end": "first third, last third and last tenth of the rounds",
+        "verdicts": {str(verdict): words for verdict, words in EXPLAINED.items()},
+        "claims": [finding.as_dict() for finding in findings],
+    }

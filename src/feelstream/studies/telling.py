@@ -1,0 +1,65 @@
+"""What the commands of studies share: the report is written, and the terminal says what the claims came to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from feelstream.experiment import Results
+from feelstream.studies.contract import Study
+from feelstream.terminal.common import err, out, print_json
+from feelstream.terminal.playing import failures
+
+if TYPE_CHECKING:
+    from feelstream.studies.claims import Finding
+
+_COLOURS = {"reproduced": "green", "direction only": "cyan", "not reproduced": "red"}
+
+
+def report(
+    results: Results, directory: Path, docs: Path | None = None, as_json: bool = False, study: Study | None = None
+) -> None:
+    """Write the report of the results to a directory and show the claims; study: by default the plan's."""
+    from feelstream.studies import reporting  # matplotlib takes a while to come
+
+    with err.status("drawing figures and report"):
+        written = reporting.write(results, directory, docs, study)
+    if as_json:
+        claims = [finding.as_dict() for finding in written.findings]
+        print_json({"claims": claims, "failures": failures(results), "report": str(written.report)})
+        return
+    if written.findings:
+        fitted = f"; †: {written.wording.fitted}" if written.wording.fitted else ""
+        out.print(claims_table(written.findings))
+        out.print(
+            f"ours: mean [95 % t interval] over {len(results.plan.seeds)} seeds, in pairs by seed; verdicts after "
+            "Holm's correction over all claims; early, late: first, last third of the rounds; end: last tenth; "
+            f"pp: percentage points{fitted}. Why a claim did not come out is in the report.",
+            style="dim",
+            highlight=False,
+        )
+    for name, path in (("figures", directory / "figures" if written.figures else None), ("docs", docs)):
+        if path is not None:
+            out.print(f"{name:8} {path}", markup=False, highlight=False, soft_wrap=True)
+    out.print(f"report   {written.report}", markup=False, highlight=False, soft_wrap=True)
+
+
+def claims_table(findings: Sequence[Finding]) -> Table:
+    """The claims as the terminal shows them."""
+    from feelstream.studies.claims.words import ours
+
+    table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
+    for heading in ("fig", "claim", "paper", "ours [95 %]", "verdict"):
+        table.add_column(heading, ratio=1 if heading == "claim" else None, no_wrap=heading in ("fig", "verdict"))
+    for finding in findings:
+        claim, verdict = finding.claim, str(finding.verdict)
+        colour = _COLOURS.get(verdict, "yellow")
+        # Text objects, so that brackets are not read as markup.
+        cells = (claim.panel, claim.statement, claim.paper, ours(finding))
+        table.add_row(*(Text(cell) for cell in cells), Text(verdict + " †" * claim.fitted, style=colour))
+    return table

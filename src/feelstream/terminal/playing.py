@@ -1,0 +1,69 @@
+"""What the commands that make many runs share: their options, the progress bar, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from time import monotonic
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from feelstream.experiment import Plan, Progress, Results, dask_executor, execute
+from feelstream.terminal.common import err
+
+WorkersOption = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: one per core.")]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dask", metavar="ADDRESS", help="Run on a Dask cluster: tcp://host:port of its scheduler, or local."
+    ),
+]
+SeedsOption = Annotated[int, typer.Option("--seeds", min=1, max=100_000, help="How many seeds.")]
+SeedStartOption = Annotated[int, typer.Option("--seed-start", min=0, max=2**62, help="The first seed.")]
+
+
+def play(
+    plan: Plan, where: Path, workers: int | None = None, dask: str | None = None, runs: Path | None = None
+) -> Results:
+    """Execute a plan with a progress bar, on this machine or on a Dask cluster."""
+    with dask_executor(dask, workers) if dask else nullcontext() as executor, run_bar(plan.name) as progress:
+        return execute(plan, where, workers=workers, executor=executor, progress=progress, runs=runs)
+
+
+def failures(*all_results: Results) -> list[dict[str, Any]]:
+    """What failed, as JSON has it."""
+    return [vars(failure) for results in all_results for failure in results.failures]
+
+
+def tell_failures(results: Results) -> None:
+    """Name what failed, one line per reason, and end with code 1; nothing if all is well."""
+    reasons: dict[str, list[str]] = {}
+    for failure in results.failures:
+        reasons.setdefault(failure.reason, []).append(f"{failure.arm}, seed {failure.seed}")
+    for reason, runs in reasons.items():
+        more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
+        err.print(f"failed: {'; '.join(runs[:3])}{more}: {reason}", style="red", markup=False, soft_wrap=True)
+    if reasons:
+        err.print("the same command tries them again", highlight=False)
+        raise typer.Exit(1)
+
+
+@contextmanager
+def run_bar(title: str) -> Iterator[Callable[[Progress], None]]:
+    """A bar on standard error that counts rounds and tells runs, rounds per second and the time left."""
+    title_column = TextColumn("{task.description}", markup=False)
+    columns = (title_column, BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+    with Bar(*columns, console=err) as bar:
+        task, start = bar.add_task(title, total=None, note=""), monotonic()
+
+        def show(state: Progress) -> None:
+            speed = state.rounds_done / max(monotonic() - start, 1e-9)
+            failed = f", {state.runs_failed} failed" if state.runs_failed else ""
+            note = f"{state.runs_done}/{state.runs} runs{failed}, {speed:.0f} rounds/s"
+            bar.update(task, total=max(state.rounds, 1), completed=state.rounds_done if state.rounds else 1, note=note)
+
+        yield show

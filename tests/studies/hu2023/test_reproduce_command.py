@@ -1,0 +1,111 @@
+"""The commands `reproduce` and `report`, with real workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from small_results import SMALL
+from typer.testing import CliRunner
+
+from feelstream import cli
+from feelstream.errors import RunError, ScenarioError
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> tuple[Path, str]:
+    out = tmp_path_factory.mktemp("reproduce") / "results"
+    sets = [word for override in SMALL for word in ("--set", override)]
+    done = CliRunner().invoke(
+        cli.app,
+        ["reproduce", "fig1", "--seeds", "2", "--workers", "2", "--out", str(out), *sets],
+        env={"COLUMNS": "120"},
+    )
+    assert done.exit_code == 0, done.output
+    return out, done.stdout
+
+
+def test_reproduce_leaves_everything_and_ends_with_the_report(made):
+    out, said = made
+    for name in ("report.html", "claims.json", "curves.csv", "curves.parquet", "figures/fig1c.pdf", "figures/fig1.png"):
+        assert (out / name).is_file(), name
+    assert said.rstrip().splitlines()[-1].split() == ["report", str(out / "report.html")]
+    claims = json.loads((out / "claims.json").read_text(encoding="utf-8"))["claims"]
+    assert len(claims) == 4
+    for claim in claims:
+        assert claim["verdict"] in said
+
+
+def test_report_makes_the_same_files_again(made):
+    out, _ = made
+    before = {
+        name: (out / name).read_bytes() for name in ("report.html", "claims.json", "curves.csv", "figures/fig1.pdf")
+    }
+    for name in before:
+        (out / name).unlink()
+    done = CliRunner().invoke(cli.app, ["report", str(out)])
+    assert done.exit_code == 0, done.output
+    assert {name: (out / name).read_bytes() for name in before} == before
+
+
+def test_a_second_call_plays_nothing_again(made):
+    out, _ = made
+    stamps = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/rounds.parquet")}
+    assert len(stamps) == 16
+    sets = [word for override in SMALL for word in ("--set", override)]
+    done = CliRunner().invoke(cli.app, ["reproduce", "fig1", "--seeds", "2", "--out", str(out), *sets])
+    assert done.exit_code == 0, done.output
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+def test_runs_are_the_same_as_single_runs(made):
+    """What `reproduce` stores is what `feelstream run` would make of the same settings and seed."""
+    import feelstream as fs
+
+    out, _ = made
+    plan = json.loads((out / "plan.json").read_text(encoding="utf-8"))
+    arm = plan["arms"][0]
+    stored = fs.read(out / plan["runs"] / arm["runs"]["1"])
+    alone = fs.simulate(fs.preset("paper-iid", SMALL), 1)
+    assert isinstance(alone.rounds, pl.DataFrame)
+    assert stored.rounds.equals(alone.rounds)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "sentence"),
+    [
+        (["reproduce", "fig9"], ScenarioError, "there is no figure 'fig9'"),
+        (["reproduce", "fig1", "--set", "policy.size=3"], ScenarioError, "policy.size: cannot be set here"),
+        (["report", "nowhere"], RunError, "nowhere holds neither results"),
+    ],
+)
+def test_wrong_requests_are_one_sentence(words, error, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli.app, words)
+    assert isinstance(done.exception, error)
+    assert sentence in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_when_every_run_fails_the_reason_is_told(tmp_path):
+    sets = [word for override in (*SMALL, "data.dataset=none.npz") for word in ("--set", override)]
+    done = CliRunner().invoke(cli.app, ["reproduce", "fig2", "--seeds", "1", "--out", str(tmp_path / "out"), *sets])
+    assert done.exit_code == 1
+    assert "none.npz" in done.output
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_the_benchmark_runs():
+    script = Path(__file__).parents[3] / "benchmarks" / "reproduce.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--smoke", "--figure", "fig2"],
+        capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "12 runs (6 arms × 2 seeds), engine none" in done.stdout
+    assert "memory of the largest worker" in done.stdout
