@@ -20,6 +20,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/clang-format --dry-run --Werror src/native/*.?pp tests/native/*.cpp
 
 # Once with the lowest versions of the run-time dependencies that pyproject.toml admits, without any extra; what needs one
 # is skipped. Old releases use what newer ones of their own dependencies have deprecated, so that is no error here.

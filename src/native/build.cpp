@@ -1,7 +1,13 @@
 #include "build.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "network.hpp"
 
 namespace feelstream {
 namespace {
@@ -23,43 +29,70 @@ void add_pool(Stage& s, int rows, int columns) {
     s.out_rows /= rows, s.out_columns /= columns;
 }
 
-bool fits(const std::string& word, int size, int a, int b) {
-    if (word == "conv") return size > 0 && a > 0 && b > 0;
-    if (word == "pool") return (a == 1 || a == 2) && (b == 1 || b == 2) && a + b > 2;
-    if (word == "pad") return a >= 0 && b >= 0;
-    return word == "relu" || (word == "dense" && size > 0);
+bool fits(const Layer& layer) {
+    const auto [kind, size, rows, columns] = layer;
+    switch (kind) {
+        case Kind::convolution: return size > 0 && rows > 0 && columns > 0;
+        case Kind::dense: return size > 0;
+        case Kind::pool: return (rows == 1 || rows == 2) && (columns == 1 || columns == 2) && rows + columns > 2;
+        case Kind::relu: return true;
+        case Kind::pad: return rows >= 0 && columns >= 0;
+    }
+    return false;
+}
+
+// A stage of its own for a layer with this input.
+Stage begin(const Layer& layer, int channels, int rows, int columns) {
+    switch (layer.kind) {
+        case Kind::convolution: {
+            Stage s = stage(layer.kind, channels, rows, columns, layer.size, rows - layer.rows + 1,
+                            columns - layer.columns + 1);
+            s.kernel_rows = layer.rows, s.kernel_columns = layer.columns;
+            return s;
+        }
+        case Kind::dense: return stage(layer.kind, channels, rows, columns, layer.size, 1, 1);
+        case Kind::pad:
+            return stage(layer.kind, channels, rows, columns, channels, rows + layer.rows, columns + layer.columns);
+        case Kind::pool:
+        case Kind::relu: break;
+    }
+    Stage s = stage(layer.kind, channels, rows, columns, channels, rows, columns);
+    if (layer.kind == Kind::pool)
+        add_pool(s, layer.rows, layer.columns);
+    else
+        s.relu = true;
+    return s;
 }
 
 }  // namespace
 
+const char* name_of(Kind kind) {
+    switch (kind) {
+        case Kind::convolution: return "convolution";
+        case Kind::dense: return "dense";
+        case Kind::pool: return "pool";
+        case Kind::relu: return "relu";
+        case Kind::pad: return "pad";
+    }
+    return "unknown";
+}
+
 std::vector<Stage> fuse(int channels, int rows, int columns, const std::vector<Layer>& layers) {
     std::vector<Stage> stages;
     bool weights = false;
-    for (const auto& [word, size, a, b] : layers) {
-        if (!fits(word, size, a, b)) throw std::invalid_argument("layer '" + word + "' is unknown or has a wrong size");
+    for (const Layer& layer : layers) {
+        const Kind kind = layer.kind;
+        if (!fits(layer)) throw std::invalid_argument(std::string("a layer has a wrong size: ") + name_of(kind));
         Stage* last = stages.empty() || stages.back().kind == Kind::pad ? nullptr : &stages.back();
-        if (word == "relu" && last) {
+        if (kind == Kind::relu && last) {
             last->relu = true;
-        } else if (word == "pool" && last && last->kind == Kind::convolution && !last->pool) {
+        } else if (kind == Kind::pool && last && last->kind == Kind::convolution && !last->pool) {
             // Also after a ReLU: the two commute, in value and in gradient.
-            add_pool(*last, a, b);
+            add_pool(*last, layer.rows, layer.columns);
         } else {
-            if (word == "conv") {
-                stages.push_back(stage(Kind::convolution, channels, rows, columns, size, rows - a + 1, columns - b + 1));
-                stages.back().kernel_rows = a, stages.back().kernel_columns = b;
-            } else if (word == "dense") {
-                stages.push_back(stage(Kind::dense, channels, rows, columns, size, 1, 1));
-            } else if (word == "pad") {
-                stages.push_back(stage(Kind::pad, channels, rows, columns, channels, rows + a, columns + b));
-            } else if (word == "pool") {
-                stages.push_back(stage(Kind::pool, channels, rows, columns, channels, rows, columns));
-                add_pool(stages.back(), a, b);
-            } else {
-                stages.push_back(stage(Kind::relu, channels, rows, columns, channels, rows, columns));
-                stages.back().relu = true;
-            }
+            stages.push_back(begin(layer, channels, rows, columns));
             stages.back().has_earlier_weights = weights;
-            weights = weights || word == "conv" || word == "dense";
+            weights = weights || kind == Kind::convolution || kind == Kind::dense;
         }
         const Stage& s = stages.back();
         channels = s.out_channels, rows = s.out_rows, columns = s.out_columns;
@@ -102,8 +135,8 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
                 s.backward_weights = take(along_rows);
                 const std::size_t square = std::size_t(s.square_tiles()) * points;
                 s.points = take(s.channels * std::max(square, row_points) * lanes);
-                delta_points = std::max(delta_points, std::size_t(s.out_channels) * s.conv_rows() * s.row_tiles() *
-                                                          winograd_points);
+                delta_points = std::max(delta_points,
+                                        std::size_t(s.out_channels) * s.conv_rows() * s.row_tiles() * winograd_points);
             } else {
                 s.forward_weights = take(s.winograd() ? along_rows : std::size_t(weights));
                 s.backward_weights = take(weights);

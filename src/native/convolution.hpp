@@ -1,14 +1,15 @@
 // Convolution, stride 1, no padding. All arrays are (channel, row, column, lane).
 #pragma once
+#include <cstddef>
+
+#include "network.hpp"
 #include "pooling.hpp"
+#include "tiles.hpp"
+#include "vector.hpp"
 
 namespace feelstream {
 namespace {
 
-// Channels × positions of accumulators, the inputs and a weight must fit the registers, and there must be enough
-// accumulators (8 to 10) to hide how long a multiply-add takes.
-constexpr int channel_tile = 6;
-constexpr int position_tile = registers == 32 ? 4 : 2;
 // Weight gradient: channels × kernel columns of accumulators.
 constexpr int gradient_channels = registers == 32 ? 5 : 2;
 constexpr int gradient_columns = 5;
@@ -49,8 +50,8 @@ inline Window window_of(const Stage& s) {
 // `at[p]` is where position p's window starts, relative to `in`.
 // `Columns` is how many columns the window has, if the compiler is to know, else 0.
 template <int Columns, int C, int P>
-inline void convolve_tile(const Window& window, const float* in, const std::ptrdiff_t (&at)[P],
-                          const float* weight, Vec (&sums)[C][P]) {
+inline void convolve_tile(const Window& window, const float* in, const std::ptrdiff_t (&at)[P], const float* weight,
+                          Vec (&sums)[C][P]) {
     const int columns = Columns ? Columns : window.columns;
     for (int c = 0; c < window.channels; ++c, weight += window.skip)
         for (int ky = 0; ky < window.rows; ++ky) {
@@ -68,8 +69,8 @@ inline void convolve_tile(const Window& window, const float* in, const std::ptrd
 
 // A line of pooling windows of Rows × Columns, whose sums never leave the registers or the innermost cache.
 template <int C, int Rows, int Columns, bool Train>
-FEELSTREAM_APART void convolve_pooled(const Stage& s, const float* in, const float* weight, const float* bias, int first,
-                            int y, float* output, float* route) {
+FEELSTREAM_NOINLINE void convolve_pooled(const Stage& s, const float* in, const float* weight, const float* bias,
+                                         int first, int y, float* output, float* route) {
     constexpr int P = Rows * Columns < position_tile ? Rows * Columns : position_tile, parts = Rows * Columns / P;
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
     const Window window = window_of(s);
@@ -79,8 +80,7 @@ FEELSTREAM_APART void convolve_pooled(const Stage& s, const float* in, const flo
             Vec value[parts][C][P];
             for (int part = 0; part < parts; ++part) {
                 std::ptrdiff_t at[P];
-                for (int p = 0; p < P; ++p)
-                    at[p] = (part * P + p) / Columns * row + (part * P + p) % Columns * lanes;
+                for (int p = 0; p < P; ++p) at[p] = (part * P + p) / Columns * row + (part * P + p) % Columns * lanes;
                 Vec sums[C][P];
                 for (int i = 0; i < C; ++i)
                     for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
@@ -92,8 +92,7 @@ FEELSTREAM_APART void convolve_pooled(const Stage& s, const float* in, const flo
                     for (int p = 0; p < P; ++p) value[part][i][p] = sums[i][p];
             }
             for (int i = 0; i < C; ++i) {
-                const std::size_t to =
-                    ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
+                const std::size_t to = ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
                 Vec all[Rows * Columns];
                 for (int p = 0; p < Rows * Columns; ++p) all[p] = value[p / P][i][p % P];
                 pool_window<Train>(all, s.relu, output + to, route + to);
@@ -102,8 +101,8 @@ FEELSTREAM_APART void convolve_pooled(const Stage& s, const float* in, const flo
 }
 
 template <int C>
-FEELSTREAM_APART void convolve_row(const Stage& s, const float* in, const float* weight, const float* bias, int first,
-                         int y, float* output) {
+FEELSTREAM_NOINLINE void convolve_row(const Stage& s, const float* in, const float* weight, const float* bias,
+                                      int first, int y, float* output) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
     for (int x = 0; x < s.out_columns; x += position_tile)
         with_size<position_tile>(
@@ -118,16 +117,15 @@ FEELSTREAM_APART void convolve_row(const Stage& s, const float* in, const float*
                     convolve_tile<0>(window_of(s), in + y * row + x * lanes + v, at, weight, sums);
                     for (int i = 0; i < C; ++i)
                         for (int p = 0; p < P; ++p)
-                            store(output +
-                                      ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x + p) * lanes + v,
+                            store(output + ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x + p) * lanes +
+                                      v,
                                   s.relu ? relu(sums[i][p]) : sums[i][p]);
                 }
             });
 }
 
 template <bool Train>
-void convolve(const Stage& s, const float* in, const float* packed, const float* bias, float* output,
-              float* route) {
+void convolve(const Stage& s, const float* in, const float* packed, const float* bias, float* output, float* route) {
     const std::size_t taps = std::size_t(s.channels) * s.kernel_area();
     tiles<channel_tile>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
@@ -146,7 +144,7 @@ void convolve(const Stage& s, const float* in, const float* packed, const float*
 // ∂/∂w[o, c, ky, kx] = Σ over positions and lanes of delta[o, y, x] · in[c, y + ky, x + kx]:
 // C × K accumulators run over some rows; sums[kx][channel of the tile] is where they come from and go to.
 template <int C, int K>
-FEELSTREAM_APART void weight_gradient_rows(const Stage& s, const float* in, Planes delta, int rows, float* sums) {
+FEELSTREAM_NOINLINE void weight_gradient_rows(const Stage& s, const float* in, Planes delta, int rows, float* sums) {
     const int columns = s.conv_columns();
     Vec total[K][C];
     for (int k = 0; k < K; ++k)
@@ -236,8 +234,8 @@ inline void input_gradient_tile(const Stage& s, const float* delta, const float*
 }
 
 template <int C, bool Border>
-FEELSTREAM_APART void input_gradient_columns(const Stage& s, const float* delta, const float* weight, int first, int y,
-                                             int x, float* result) {
+FEELSTREAM_NOINLINE void input_gradient_columns(const Stage& s, const float* delta, const float* weight, int first,
+                                                int y, int x, float* result) {
     for (int v = 0; v < lanes; v += width) {
         Vec sums[C][position_tile];
         input_gradient_tile<C, Border>(s, delta + v, weight, y, x, sums);

@@ -1,6 +1,10 @@
 // Fully connected layers. Activations are (feature, lane); weights stay in θ's own order (unit, feature).
 #pragma once
-#include "convolution.hpp"
+#include <cstddef>
+
+#include "network.hpp"
+#include "tiles.hpp"
+#include "vector.hpp"
 
 namespace feelstream {
 namespace {
@@ -19,8 +23,7 @@ void dense_forward(const Stage& s, const float* in, const float* weight, const f
                 const Vec value = load(in + f * lanes + v);
                 for (int i = 0; i < U; ++i) sums[i] += value * w[i * features];
             }
-            for (int i = 0; i < U; ++i)
-                store(output + (first + i) * lanes + v, s.relu ? relu(sums[i]) : sums[i]);
+            for (int i = 0; i < U; ++i) store(output + (first + i) * lanes + v, s.relu ? relu(sums[i]) : sums[i]);
         }
     });
 }

@@ -2,16 +2,23 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "build.hpp"
 #include "cohort.hpp"
+#include "kernel.hpp"
+#include "network.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -59,26 +66,26 @@ Memory allocate(std::size_t floats, [[maybe_unused]] const std::vector<std::size
 // Runs work() on up to `threads` threads, this one among them; the first exception is thrown on.
 template <class F>
 void on_threads(int threads, F work) {
-    std::exception_ptr trouble;
+    std::exception_ptr failure;
     std::mutex guard;
-    const auto careful = [&] {
+    const auto guarded = [&] {
         try {
             work();
         } catch (...) {
             const std::lock_guard lock(guard);
-            if (!trouble) trouble = std::current_exception();
+            if (!failure) failure = std::current_exception();
         }
     };
     std::vector<std::thread> others;
     others.reserve(std::max(threads - 1, 0));
     try {
-        for (int i = 1; i < threads; ++i) others.emplace_back(careful);
+        for (int i = 1; i < threads; ++i) others.emplace_back(guarded);
     } catch (const std::system_error&) {
         // Fewer threads than asked for: the work is shared by those there are.
     }
-    careful();
+    guarded();
     for (auto& thread : others) thread.join();
-    if (trouble) std::rethrow_exception(trouble);
+    if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace
@@ -96,9 +103,9 @@ Engine::Engine(int channels, int rows, int columns, const std::vector<Layer>& la
     if (!kernel_) throw std::invalid_argument("no kernel for instruction set '" + isa + "'");
 }
 
-void Engine::train(const Samples& samples, const float* theta, const std::int64_t* batches,
-                   std::int64_t devices, std::int64_t steps, std::int64_t size, float lr, int threads,
-                   float* updates, float* losses, double* seconds) const {
+void Engine::train(const Samples& samples, const float* theta, const std::int64_t* batches, std::int64_t devices,
+                   std::int64_t steps, std::int64_t size, float lr, int threads, float* updates, float* losses,
+                   double* seconds) const {
     if (steps == 0) {
         std::fill_n(updates, devices * network_.parameters, 0.0f);
         return;
@@ -109,7 +116,8 @@ void Engine::train(const Samples& samples, const float* theta, const std::int64_
     const int slots = int(std::min<std::int64_t>(workers, devices));
     const auto start = [&](int share) { return int(std::min<std::int64_t>(share * blocks / shares * lanes, size)); };
     const Memory gradients = allocate(std::size_t(slots) * shares * parameters, {});
-    for (std::int64_t device = 0; device < devices; ++device) std::copy_n(theta, parameters, updates + device * parameters);
+    for (std::int64_t device = 0; device < devices; ++device)
+        std::copy_n(theta, parameters, updates + device * parameters);
     Cohort cohort(devices, steps, shares, slots);
     on_threads(workers, [&] {
         const Memory memory = allocate(network_.workspace, guards_);
@@ -146,8 +154,8 @@ Result Engine::evaluate(const Samples& samples, std::int64_t count, const float*
         kernel_->prepare(network_, theta, space);
         for (std::int64_t block; (block = next++) < blocks;) {
             const std::int64_t first = block * lanes;
-            kernel_->evaluate(network_, theta, space, samples, first,
-                              int(std::min<std::int64_t>(lanes, count - first)), losses[block], right[block]);
+            kernel_->evaluate(network_, theta, space, samples, first, int(std::min<std::int64_t>(lanes, count - first)),
+                              losses[block], right[block]);
         }
     });
     // In the order of the blocks, whichever thread had them: the sum has the same bits for any `threads`.
@@ -170,8 +178,7 @@ double Engine::peak(double seconds) const {
 std::vector<std::string> Engine::stage_names() const {
     std::vector<std::string> names;
     for (const Stage& s : stages_) {
-        static const char* const words[] = {"convolution", "dense", "pool", "relu", "pad"};
-        std::string name = words[int(s.kind)];
+        std::string name = name_of(s.kind);
         if (s.pool && s.kind != Kind::pool) name += "+pool";
         if (s.relu && s.kind != Kind::relu) name += "+relu";
         names.push_back(name + " " + std::to_string(s.out_channels) + "×" + std::to_string(s.out_rows) + "×" +

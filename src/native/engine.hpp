@@ -1,17 +1,14 @@
 // A network, the kernel that computes it, and the threads that share the work.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "kernel.hpp"
+#include "network.hpp"
 
 namespace feelstream {
-
-// ("conv", channels, rows, columns) of its kernel, ("pool", 0, rows, columns) of its window, ("dense", units, 0, 0),
-// ("relu", 0, 0, 0), or ("pad", 0, rows, columns): so many rows and columns of zeros, shared out to both sides.
-using Layer = std::tuple<std::string, int, int, int>;
 
 struct Result {
     double loss_sum;
@@ -34,8 +31,7 @@ public:
     void train(const Samples& samples, const float* theta, const std::int64_t* batches, std::int64_t devices,
                std::int64_t steps, std::int64_t size, float lr, int threads, float* updates, float* losses,
                double* seconds) const;
-    Result evaluate(const Samples& samples, std::int64_t count, const float* theta, int threads,
-                    double* seconds) const;
+    Result evaluate(const Samples& samples, std::int64_t count, const float* theta, int threads, double* seconds) const;
     // Multiply-adds a second of one core, from a loop that does nothing else.
     double peak(double seconds) const;
     // (stage, phase) pairs the profile has room for.

@@ -1,10 +1,20 @@
 // The whole network on one block of samples, for one instruction set. Compiled once for each of them.
 #include "kernel.hpp"
 
+#include <string.h>
+
+#include <cstddef>
+#include <cstdint>
+
 #include "convolution.hpp"
 #include "dense.hpp"
+#include "network.hpp"
+#include "optimiser.hpp"
 #include "pooling.hpp"
 #include "samples.hpp"
+#include "vector.hpp"
+#include "winograd.hpp"
+#include "winograd_gradient.hpp"
 #include "winograd_input.hpp"
 #include "winograd_square.hpp"
 
@@ -62,8 +72,8 @@ void forward(const Network& net, const float* theta, Workspace& space) {
                     square_convolve(s, in, space.memory + s.points, space.memory + s.forward_weights, theta + s.bias,
                                     output);
                 else if (!Train && s.winograd())
-                    winograd_convolve(s, in, space.memory + s.points, space.memory + s.forward_weights,
-                                      theta + s.bias, output);
+                    winograd_convolve(s, in, space.memory + s.points, space.memory + s.forward_weights, theta + s.bias,
+                                      output);
                 else
                     convolve<Train>(s, in, space.memory + s.forward_weights, theta + s.bias, output, route);
                 break;
@@ -91,11 +101,10 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
                 if (s.pool)
                     pooled_bias_gradient(s, delta, route, gradient + s.bias);
                 else
-                    bias_gradient(delta, s.out_channels, std::size_t(s.out_rows) * s.out_columns,
-                                  gradient + s.bias);
+                    bias_gradient(delta, s.out_channels, std::size_t(s.out_rows) * s.out_columns, gradient + s.bias);
                 if (s.winograd_shared())
-                    winograd_weight_gradient(s, in, delta, route, space.memory + s.points, space.memory + net.delta_points,
-                                             gradient + s.weight);
+                    winograd_weight_gradient(s, in, delta, route, space.memory + s.points,
+                                             space.memory + net.delta_points, gradient + s.weight);
                 else
                     weight_gradient(s, in, delta, route, spread, s.has_earlier_weights, space.memory + net.sums,
                                     gradient + s.weight);
@@ -111,16 +120,18 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
         } else if (s.kind == Kind::dense) {
             {
                 const Clock clock(space, i, weight_phase);
-                dense_weight_gradient(s, in, delta, samples, space.memory + net.transposed,
-                                      gradient + s.weight);
+                dense_weight_gradient(s, in, delta, samples, space.memory + net.transposed, gradient + s.weight);
                 bias_gradient(delta, s.out_channels, 1, gradient + s.bias);
             }
             const Clock clock(space, i, input_phase);
             if (s.has_earlier_weights) dense_input_gradient(s, delta, theta + s.weight, earlier);
         } else if (s.has_earlier_weights) {
-            if (s.kind == Kind::pool) pool_backward(s, delta, space.memory + s.route, earlier);
-            else if (s.kind == Kind::pad) pad_backward(s, delta, earlier);
-            else memcpy(earlier, delta, s.inputs() * lanes * sizeof(float));
+            if (s.kind == Kind::pool)
+                pool_backward(s, delta, space.memory + s.route, earlier);
+            else if (s.kind == Kind::pad)
+                pad_backward(s, delta, earlier);
+            else
+                memcpy(earlier, delta, s.inputs() * lanes * sizeof(float));
         }
         if (!s.has_earlier_weights) return;
         float* swap = delta;
@@ -129,8 +140,8 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
     }
 }
 
-void evaluate(const Network& net, const float* theta, Workspace& space, const Samples& samples,
-              std::int64_t first, int count, double& loss, int& right) {
+void evaluate(const Network& net, const float* theta, Workspace& space, const Samples& samples, std::int64_t first,
+              int count, double& loss, int& right) {
     std::int64_t numbers[lanes];
     for (int lane = 0; lane < count; ++lane) numbers[lane] = first + lane;
     gather(samples, net.pixels, numbers, count, space.memory + net.input);
@@ -163,21 +174,6 @@ void gradient(const Network& net, const float* theta, Workspace& space, const Sa
     }
 }
 
-template <int Count>
-void descend_by(float* theta, const float* gradients, std::int64_t parameters, float lr) {
-    for (std::int64_t i = 0; i < parameters; ++i) {
-        float total = gradients[i];
-        for (int g = 1; g < Count; ++g) total += gradients[g * parameters + i];
-        theta[i] -= lr * total;
-    }
-}
-
-void descend(float* theta, const float* gradients, int count, std::int64_t parameters, float lr) {
-    with_size<max_shares>(count, [&](auto fixed) {
-        descend_by<decltype(fixed)::value>(theta, gradients, parameters, lr);
-    });
-}
-
 double multiply_adds(std::int64_t rounds) {
     constexpr int chains = 12;  // more than latency × units, fewer than registers
     constexpr int unroll = 8;
@@ -199,7 +195,6 @@ double multiply_adds(std::int64_t rounds) {
 }  // namespace
 
 extern const Kernel FEELSTREAM_KERNEL;
-const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, pack<false>, pack<true>, evaluate, gradient, descend,
-                                  multiply_adds};
+const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, pack<false>, pack<true>, evaluate, gradient, descend, multiply_adds};
 
 }  // namespace feelstream

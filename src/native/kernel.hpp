@@ -2,6 +2,8 @@
 // so it and what it includes must define nothing with external linkage but its table: an inline function of
 // the standard library compiled for AVX-512 could otherwise be the one the linker keeps for everybody.
 #pragma once
+#include <cstdint>
+
 #include "network.hpp"
 
 namespace feelstream {
@@ -20,8 +22,8 @@ struct Kernel {
     void (*prepare)(const Network&, const float* theta, Workspace&);
     void (*prepare_training)(const Network&, const float* theta, Workspace&);
     // Sum of losses and number of right answers of samples first .. first + count − 1, count ≤ lanes.
-    void (*evaluate)(const Network&, const float* theta, Workspace&, const Samples&, std::int64_t first,
-                     int count, double& loss, int& right);
+    void (*evaluate)(const Network&, const float* theta, Workspace&, const Samples&, std::int64_t first, int count,
+                     double& loss, int& right);
     // The part of the gradient of a batch's mean loss that samples first .. last − 1 contribute, and their losses.
     void (*gradient)(const Network&, const float* theta, Workspace&, const Samples&, const std::int64_t* batch,
                      int size, int first, int last, float* losses, float* gradient);

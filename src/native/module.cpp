@@ -6,13 +6,22 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "engine.hpp"
+#include "network.hpp"
 
 namespace nb = nanobind;
 using feelstream::Engine;
+using feelstream::Kind;
+using feelstream::Layer;
 
 namespace {
 
@@ -22,18 +31,6 @@ using Images = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>; 
 using Labels = Array<const std::int32_t, 1>;
 using Theta = Array<const float, 1>;
 using Profile = std::vector<double>;
-using SquareLayer = std::tuple<std::string, int, int>;  // ("conv", channels, kernel), ("pool", 0, 0), …
-
-// Layers as they were described when kernels and pooling windows were square.
-void make_square(Engine* self, int channels, int rows, int columns, const std::vector<SquareLayer>& squares,
-                 const std::string& isa) {
-    std::vector<feelstream::Layer> layers;
-    for (const auto& [word, size, kernel] : squares) {
-        const int side = word == "pool" ? 2 : kernel;
-        layers.emplace_back(word, size, side, side);
-    }
-    new (self) Engine(channels, rows, columns, layers, isa);
-}
 
 void require(bool holds, const char* sentence) {
     if (!holds) throw std::invalid_argument(sentence);
@@ -67,15 +64,14 @@ Profile train(const Engine& engine, const Images& images, const Labels& labels, 
                 "a sample number is outside the data set");
     Profile seconds(profile ? engine.profile_size() : 0);
     const nb::gil_scoped_release release;
-    engine.train(samples, theta.data(), batches.data(), std::int64_t(devices), std::int64_t(steps),
-                 std::int64_t(size), lr, threads, updates.data(), losses.data(),
-                 profile ? seconds.data() : nullptr);
+    engine.train(samples, theta.data(), batches.data(), std::int64_t(devices), std::int64_t(steps), std::int64_t(size),
+                 lr, threads, updates.data(), losses.data(), profile ? seconds.data() : nullptr);
     return seconds;
 }
 
-std::tuple<double, std::int64_t, Profile> evaluate(const Engine& engine, const Images& images,
-                                                   const Labels& labels, float scale, float shift,
-                                                   const Theta& theta, int threads, bool profile) {
+std::tuple<double, std::int64_t, Profile> evaluate(const Engine& engine, const Images& images, const Labels& labels,
+                                                   float scale, float shift, const Theta& theta, int threads,
+                                                   bool profile) {
     const auto samples = check(engine, images, labels, theta, scale, shift);
     Profile seconds(profile ? engine.profile_size() : 0);
     const nb::gil_scoped_release release;
@@ -89,11 +85,18 @@ std::tuple<double, std::int64_t, Profile> evaluate(const Engine& engine, const I
 NB_MODULE(_native, m) {
     m.doc() = "feelstream's learning kernel";
     m.def("available", &feelstream::available_kernels, "Instruction sets this machine can run, slowest first.");
+    nb::enum_<Kind>(m, "Kind", "What a layer does.")
+        .value("CONVOLUTION", Kind::convolution)
+        .value("DENSE", Kind::dense)
+        .value("POOL", Kind::pool)
+        .value("RELU", Kind::relu)
+        .value("PAD", Kind::pad);
+    nb::class_<Layer>(m, "Layer", "A layer as the engine takes it; network.hpp says what the numbers mean.")
+        .def(nb::init<Kind, int, int, int>(), nb::arg("kind"), nb::arg("size") = 0, nb::arg("rows") = 0,
+             nb::arg("columns") = 0);
     nb::class_<Engine>(m, "Engine")
-        .def(nb::init<int, int, int, const std::vector<feelstream::Layer>&, const std::string&>(),
-             nb::arg("channels"), nb::arg("rows"), nb::arg("columns"), nb::arg("layers"), nb::arg("isa"))
-        .def("__init__", &make_square, nb::arg("channels"), nb::arg("rows"), nb::arg("columns"), nb::arg("layers"),
-             nb::arg("isa"))
+        .def(nb::init<int, int, int, const std::vector<Layer>&, const std::string&>(), nb::arg("channels"),
+             nb::arg("rows"), nb::arg("columns"), nb::arg("layers"), nb::arg("isa"))
         .def_prop_ro("parameters", [](const Engine& e) { return e.network().parameters; })
         .def_prop_ro("classes", [](const Engine& e) { return e.network().classes; })
         .def_prop_ro("stages", &Engine::stage_names)

@@ -17,6 +17,13 @@ constexpr int winograd_kernel = 5, winograd_columns = 4, winograd_points = 8;
 
 enum class Kind { convolution, dense, pool, relu, pad };
 
+// What a caller asks for: a convolution to `size` channels by kernels of rows × columns, pooling by windows of
+// rows × columns, a dense layer of `size` units, or so many rows and columns of zeros (pad), shared out to both sides.
+struct Layer {
+    Kind kind;
+    int size, rows, columns;  // 0 where a kind has none
+};
+
 // One pass over memory: a layer together with the pooling and the ReLU that follow it.
 struct Stage {
     Kind kind;

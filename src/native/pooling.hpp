@@ -2,6 +2,9 @@
 #pragma once
 #include <string.h>
 
+#include <cstddef>
+
+#include "network.hpp"
 #include "vector.hpp"
 
 namespace feelstream {
@@ -70,8 +73,7 @@ inline void pool_windows(const Stage& s, const float* in, float* output, float* 
                 for (int v = 0; v < lanes; v += width) {
                     const float* from =
                         in + (std::size_t(c) * s.rows + s.pool_rows * y) * row + s.pool_columns * x * lanes + v;
-                    const std::size_t to =
-                        ((std::size_t(c) * s.out_rows + y) * s.out_columns + x) * lanes + v;
+                    const std::size_t to = ((std::size_t(c) * s.out_rows + y) * s.out_columns + x) * lanes + v;
                     Vec value[P];
                     for (int p = 0; p < P; ++p)
                         value[p] = load(from + p / s.pool_columns * row + p % s.pool_columns * lanes);
@@ -106,7 +108,8 @@ inline void pad_forward(const Stage& s, const float* in, float* output) {
 
 inline void pad_backward(const Stage& s, float* delta, float* result) {
     const std::size_t row = std::size_t(s.columns) * lanes;
-    for (int y = 0; y < s.channels * s.rows; ++y) memcpy(result + y * row, padded_row(s, delta, y), row * sizeof(float));
+    for (int y = 0; y < s.channels * s.rows; ++y)
+        memcpy(result + y * row, padded_row(s, delta, y), row * sizeof(float));
 }
 
 inline void relu_forward(const float* in, std::size_t count, float* output) {

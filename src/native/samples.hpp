@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include <cstdint>
+
+#include "network.hpp"
 #include "vector.hpp"
 
 namespace feelstream {
@@ -38,8 +41,7 @@ inline void gather(const Samples& samples, int pixels, const std::int64_t* numbe
         }
         std::uint8_t turned[lanes * lanes];
         memcpy(turned, from, sizeof turned);
-        for (int i = 0; i < lanes * lanes; ++i)
-            input[p * lanes + i] = float(turned[i]) * samples.scale + samples.shift;
+        for (int i = 0; i < lanes * lanes; ++i) input[p * lanes + i] = float(turned[i]) * samples.scale + samples.shift;
     }
     for (; p < pixels; ++p)
         for (int lane = 0; lane < lanes; ++lane)
@@ -48,14 +50,13 @@ inline void gather(const Samples& samples, int pixels, const std::int64_t* numbe
 
 // losses[lane] = log Σ exp(z) − z[label]; predicted[lane] is the first largest class.
 // With `delta` given: softmax(z) − onehot(label), times `weight`, and exactly 0 in padding.
-inline void cross_entropy(const float* logits, int classes, const std::int32_t* labels, int count,
-                          float weight, float* losses, int* predicted, float* delta) {
+inline void cross_entropy(const float* logits, int classes, const std::int32_t* labels, int count, float weight,
+                          float* losses, int* predicted, float* delta) {
     float largest[lanes], total[lanes] = {};
     for (int lane = 0; lane < lanes; ++lane) largest[lane] = logits[lane], predicted[lane] = 0;
     for (int c = 1; c < classes; ++c)
         for (int lane = 0; lane < lanes; ++lane)
-            if (logits[c * lanes + lane] > largest[lane])
-                largest[lane] = logits[c * lanes + lane], predicted[lane] = c;
+            if (logits[c * lanes + lane] > largest[lane]) largest[lane] = logits[c * lanes + lane], predicted[lane] = c;
     for (int c = 0; c < classes; ++c)
         for (int lane = 0; lane < count; ++lane) {
             const float e = expf(logits[c * lanes + lane] - largest[lane]);

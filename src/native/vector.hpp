@@ -4,13 +4,11 @@
 #include <immintrin.h>  // intrinsics are always inlined: they leave nothing for the linker
 #endif
 
-#include "network.hpp"
-
 namespace feelstream {
 namespace {
 
 // For loops whose sums must stay in registers: inlined into a large caller, the compiler loses track of them.
-#define FEELSTREAM_APART __attribute__((noinline))
+#define FEELSTREAM_NOINLINE __attribute__((noinline))
 
 // Vectors a and b of `n` numbers: their lower (upper) halves, one from a and one from b in turn.
 #if defined(__clang__)
@@ -93,43 +91,6 @@ inline float sum(Vec value) {
     float total[width];
     sum_lanes(one, total);
     return total[0];
-}
-
-// A number the compiler knows, so that loops over it unroll and arrays of that size live in registers.
-template <int N>
-struct Size {
-    static constexpr int value = N;
-};
-
-// Call f(Size<n>) for 1 ≤ n ≤ Max.
-template <int Max, class F>
-inline void with_size(int n, F&& f) {
-    if (n == Max)
-        f(Size<Max>{});
-    else if constexpr (Max > 1)
-        with_size<Max - 1>(n, f);
-}
-
-// Cut n into the fewest tiles of at most Max, as equal as can be; f(first, Size<how many>).
-template <int Max, class F>
-inline void tiles(int n, F&& f) {
-    const int count = (n + Max - 1) / Max;
-    for (int t = 0, first = 0; t < count; ++t) {
-        const int size = n / count + (t < n % count);
-        with_size<Max>(size, [&](auto fixed) { f(first, fixed); });
-        first += size;
-    }
-}
-
-// Same cut, for what only needs the numbers.
-template <int Max, class F>
-inline void tile_bounds(int n, F&& f) {
-    const int count = (n + Max - 1) / Max;
-    for (int t = 0, first = 0; t < count; ++t) {
-        const int size = n / count + (t < n % count);
-        f(first, size);
-        first += size;
-    }
 }
 
 }  // namespace

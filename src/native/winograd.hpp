@@ -7,7 +7,13 @@
 #pragma once
 #include <string.h>
 
+#include <cstddef>
+
 #include "convolution.hpp"
+#include "network.hpp"
+#include "pooling.hpp"
+#include "tiles.hpp"
+#include "vector.hpp"
 
 namespace feelstream {
 namespace {
@@ -88,8 +94,8 @@ inline void winograd_inputs(const Stage& s, const float* in, float* points) {
 
 // C output channels × T tiles × the two rows of a line of pooling windows.
 template <int C, int T>
-FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const float* weight, const float* bias, int first,
-                          int y, int tile, float* output) {
+FEELSTREAM_NOINLINE void winograd_tile(const Stage& s, const float* points, const float* weight, const float* bias,
+                                       int first, int y, int tile, float* output) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.row_tiles()) * lanes, plane = s.rows * row;
     const Window window = {s.channels, winograd_kernel, 1, plane, row, 0, 0};
     const std::ptrdiff_t taps = std::ptrdiff_t(s.channels) * winograd_kernel;
@@ -100,7 +106,7 @@ FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const f
         for (int j = 0; j < winograd_points; ++j) {
             Vec sums[C][2 * T] = {};
             convolve_tile<1>(window, points + j * s.channels * plane + 2 * y * row + tile * lanes + v, at,
-                                    weight + j * taps * C, sums);
+                             weight + j * taps * C, sums);
             for (int i = 0; i < C; ++i)
                 for (int p = 0; p < 2 * T; ++p) product[j][i][p] = sums[i][p];
         }
@@ -116,8 +122,7 @@ FEELSTREAM_APART void winograd_tile(const Stage& s, const float* points, const f
                 for (int half = 0; half < 2; ++half) {
                     const int x = (tile + t) * 2 + half;
                     if (x >= s.out_columns) continue;
-                    const std::size_t to =
-                        ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
+                    const std::size_t to = ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
                     const Vec four[4] = {values[0][2 * half], values[0][2 * half + 1], values[1][2 * half],
                                          values[1][2 * half + 1]};
                     pool_window<false>(four, s.relu, output + to, nullptr);

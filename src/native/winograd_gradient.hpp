@@ -1,6 +1,12 @@
 // The weights' gradient by the same points as winograd.hpp: 5 neighbouring taps of ∂/∂w from 8 inputs and 4 deltas
 // of a row are again 8 products instead of 20, and the sum over rows, tiles and lanes happens among them.
 #pragma once
+#include <cstddef>
+
+#include "convolution.hpp"
+#include "network.hpp"
+#include "tiles.hpp"
+#include "vector.hpp"
 #include "winograd.hpp"
 
 namespace feelstream {
@@ -35,8 +41,7 @@ inline void winograd_deltas(const Stage& s, int first, int channels, const float
                             ((std::size_t(c) * s.out_rows + y) * s.out_columns + 2 * t + half) * lanes + v;
                         const Vec value = load(delta + from);
                         const Mask winner = load_mask(route + from);
-                        for (int p = 0; p < 4; ++p) 
-                            d[p / 2][2 * half + p % 2] = Vec(Mask(value) & (winner == p));
+                        for (int p = 0; p < 4; ++p) d[p / 2][2 * half + p % 2] = Vec(Mask(value) & (winner == p));
                     }
                     for (int r = 0; r < 2; ++r) {
                         Vec value[winograd_points];
@@ -52,7 +57,7 @@ inline void winograd_deltas(const Stage& s, int first, int channels, const float
 // One point's products for C output channels and the 5 kernel rows, summed over the plane and the lanes. A row of
 // tiles follows the one before it in memory, so the plane is one long row to this loop.
 template <int C>
-FEELSTREAM_APART void winograd_products(const Stage& s, const float* x, const float* d, float* total) {
+FEELSTREAM_NOINLINE void winograd_products(const Stage& s, const float* x, const float* d, float* total) {
     constexpr int K = winograd_kernel;
     const std::ptrdiff_t row = std::ptrdiff_t(s.row_tiles()) * lanes, plane = s.conv_rows() * row;
     Vec sums[C * K] = {};

@@ -3,7 +3,12 @@
 // made already), multiplies them with those of the weights, and spreads 8 products over 8 inputs: no tap outside
 // the plane, and as few products as forward.
 #pragma once
-#include "winograd_gradient.hpp"
+#include <cstddef>
+
+#include "convolution.hpp"
+#include "network.hpp"
+#include "tiles.hpp"
+#include "vector.hpp"
 
 namespace feelstream {
 namespace {
@@ -21,9 +26,9 @@ inline void winograd_pack_backward(const Stage& s, const float* weight, float* p
                     const float even2 = w[0] + 4 * w[2] + 16 * w[4], odd2 = 2 * w[1] + 8 * w[3];
                     const float even_half = w[0] + 0.25f * w[2] + 0.0625f * w[4];
                     const float odd_half = 0.5f * w[1] + 0.125f * w[3];
-                    const float value[winograd_points] = {w[0],         even + odd,           even - odd,
-                                                          even2 + odd2, even2 - odd2,         even_half + odd_half,
-                                                          even_half - odd_half, w[4]};
+                    const float value[winograd_points] = {
+                        w[0],         even + odd,           even - odd,           even2 + odd2,
+                        even2 - odd2, even_half + odd_half, even_half - odd_half, w[4]};
                     for (int j = 0; j < winograd_points; ++j)
                         packed[((std::ptrdiff_t(j) * s.out_channels + o) * K + K - 1 - ky) * size + i] = value[j];
                 }
@@ -48,8 +53,8 @@ inline void inputs_from_points(const Vec (&m)[winograd_points], Vec (&x)[8]) {
 
 // T tiles of one row of C input channels; `shared` holds what the tile before adds to this one's first 4 columns.
 template <int C, int T>
-inline void winograd_input_tiles(const Stage& s, const Window& window, const float* deltas, const float* weight,
-                                 int x, float* to, Vec (&shared)[C][4]) {
+inline void winograd_input_tiles(const Stage& s, const Window& window, const float* deltas, const float* weight, int x,
+                                 float* to, Vec (&shared)[C][4]) {
     const std::ptrdiff_t plane = std::ptrdiff_t(s.conv_rows()) * s.row_tiles() * lanes;
     std::ptrdiff_t at[T];
     for (int t = 0; t < T; ++t) at[t] = t * lanes;
@@ -75,7 +80,8 @@ inline void winograd_input_tiles(const Stage& s, const Window& window, const flo
 }
 
 template <int C>
-FEELSTREAM_APART void winograd_input_row(const Stage& s, const float* deltas, const float* weight, int y, float* result) {
+FEELSTREAM_NOINLINE void winograd_input_row(const Stage& s, const float* deltas, const float* weight, int y,
+                                            float* result) {
     constexpr int K = winograd_kernel;
     const std::ptrdiff_t row = std::ptrdiff_t(s.row_tiles()) * lanes, plane = s.conv_rows() * row;
     // Rows of deltas that row y of the input took part in, and the weights they go with.

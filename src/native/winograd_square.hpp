@@ -2,6 +2,15 @@
 // The points are those of winograd.hpp, once for each direction. It pays where several channels share the
 // transformations, and its rounding is five times that of a direct sum (see docs/engine.md).
 #pragma once
+#include <string.h>
+
+#include <cstddef>
+
+#include "convolution.hpp"
+#include "network.hpp"
+#include "pooling.hpp"
+#include "tiles.hpp"
+#include "vector.hpp"
 #include "winograd.hpp"
 
 namespace feelstream {
@@ -70,7 +79,8 @@ inline void square_products(int channels, int tiles, const float* points, const 
     for (int t = 0; t < T; ++t) at[t] = t * lanes;
     for (int j = 0; j < square_points; ++j) {
         Vec sums[C][T] = {};
-        convolve_tile<1>(window, points + j * channels * window.plane, at, weight + std::ptrdiff_t(j) * channels * C, sums);
+        convolve_tile<1>(window, points + j * channels * window.plane, at, weight + std::ptrdiff_t(j) * channels * C,
+                         sums);
         for (int i = 0; i < C; ++i)
             for (int t = 0; t < T; ++t) product[j][i][t] = sums[i][t];
     }
@@ -103,8 +113,8 @@ inline void square_outputs(const Stage& s, const Vec (&product)[square_points][C
 }
 
 template <int C, int T>
-FEELSTREAM_APART void square_tile(const Stage& s, const float* points, const float* weight, const float* bias, int tile,
-                                  float* output) {
+FEELSTREAM_NOINLINE void square_tile(const Stage& s, const float* points, const float* weight, const float* bias,
+                                     int tile, float* output) {
     for (int v = 0; v < lanes; v += width) {
         Vec product[square_points][C][T];
         square_products<C, T>(s.channels, s.square_tiles(), points + tile * lanes + v, weight, product);

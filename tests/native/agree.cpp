@@ -4,14 +4,18 @@
 //     agree compare FILE    the same on every instruction set of this machine, with 1 and 3 threads; exit code 1 if the
 //                           threads change a bit, or a result is further from the stored one than rounding explains
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "engine.hpp"
+#include "network.hpp"
 
 using feelstream::Engine;
+using feelstream::Kind;
 using feelstream::Layer;
 
 namespace {
@@ -23,21 +27,21 @@ struct Case {
     int batch;
 };
 
-const Layer relu{"relu", 0, 0, 0}, pool{"pool", 0, 2, 2};
+Layer conv(int channels, int rows, int columns) { return {Kind::convolution, channels, rows, columns}; }
+Layer pool(int rows, int columns) { return {Kind::pool, 0, rows, columns}; }
+Layer pad(int rows, int columns) { return {Kind::pad, 0, rows, columns}; }
+Layer dense(int units) { return {Kind::dense, units, 0, 0}; }
+const Layer relu{Kind::relu, 0, 0, 0}, halve = pool(2, 2);
 
 std::vector<Case> cases() {
+    using Layers = std::vector<Layer>;
+    const Layers paper{conv(10, 5, 5), halve, relu, conv(20, 5, 5), halve, relu, dense(50), relu, dense(10)};
+    const Layers edges{conv(4, 1, 1), conv(7, 5, 5), halve, relu, dense(3)};
+    const Layers series{conv(8, 1, 9), relu, pool(1, 2), pad(0, 4), conv(5, 1, 5), pool(1, 2), dense(6)};
+    const Layers colour{pad(2, 2), conv(8, 3, 3), relu, halve, conv(9, 3, 2), pool(2, 1), halve, dense(4)};
     return {
-        {"paper-cnn", 1, 28, 28,
-         {{"conv", 10, 5, 5}, pool, relu, {"conv", 20, 5, 5}, pool, relu, {"dense", 50, 0, 0}, relu, {"dense", 10, 0, 0}},
-         32},
-        {"odd edges", 5, 13, 15, {{"conv", 4, 1, 1}, {"conv", 7, 5, 5}, pool, relu, {"dense", 3, 0, 0}}, 19},
-        {"series", 6, 1, 40,
-         {{"conv", 8, 1, 9}, relu, {"pool", 0, 1, 2}, {"pad", 0, 0, 4}, {"conv", 5, 1, 5}, {"pool", 0, 1, 2}, {"dense", 6, 0, 0}},
-         70},
-        {"colour", 3, 12, 12,
-         {{"pad", 0, 2, 2}, {"conv", 8, 3, 3}, relu, pool, {"conv", 9, 3, 2}, {"pool", 0, 2, 1}, pool, {"dense", 4, 0, 0}},
-         10},
-        {"softmax", 1, 7, 5, {{"dense", 11, 0, 0}}, 1},
+        {"paper-cnn", 1, 28, 28, paper, 32}, {"odd edges", 5, 13, 15, edges, 19},  {"series", 6, 1, 40, series, 70},
+        {"colour", 3, 12, 12, colour, 10},   {"softmax", 1, 7, 5, {dense(11)}, 1},
     };
 }
 
@@ -51,9 +55,7 @@ struct Numbers {
 // Updates of three devices after three steps, one after the other; then their losses and the test set's.
 struct Results {
     std::vector<float> updates, losses;
-    bool operator==(const Results& other) const {
-        return same(updates, other.updates) && same(losses, other.losses);
-    }
+    bool operator==(const Results& other) const { return same(updates, other.updates) && same(losses, other.losses); }
 
 private:
     static bool same(const std::vector<float>& a, const std::vector<float>& b) {
@@ -114,7 +116,8 @@ int main(int argc, char** argv) {
             fine &= write(file, stored.updates) && write(file, stored.losses);
             continue;
         }
-        if (!read(file, stored.updates) || !read(file, stored.losses)) return std::fputs("the file is short\n", stderr), 2;
+        if (!read(file, stored.updates) || !read(file, stored.losses))
+            return std::fputs("the file is short\n", stderr), 2;
         for (const std::string& isa : feelstream::available_kernels()) {
             const Results one = compute(c, isa, 1), three = compute(c, isa, 3);
             const double updates = distance(one.updates, stored.updates), losses = distance(one.losses, stored.losses);

@@ -40,21 +40,25 @@ def chosen_instruction_set() -> str:
 def compile_engine(model: Model, isa: str) -> _native.Engine:
     """The kernel's own description of a model, for one instruction set."""
     channels, rows, columns = model.input
-    return _native.Engine(channels, rows, columns, [word for layer in model.layers for word in _words(layer)], isa)
+    return _native.Engine(
+        channels, rows, columns, [part for layer in model.layers for part in _native_layers(layer)], isa
+    )
 
 
-def _words(layer: Layer) -> list[tuple[str, int, int, int]]:
-    """What engine.hpp calls this layer: (word, channels or units, rows, columns)."""
+def _native_layers(layer: Layer) -> list[_native.Layer]:
+    """What the engine computes for this layer."""
+    kind = _native.Kind
     match layer:
         case Conv(channels):
-            convolution = ("conv", channels, layer.rows, layer.columns)
-            return [("pad", 0, layer.rows - 1, layer.columns - 1), convolution] if layer.same else [convolution]
+            convolution = _native.Layer(kind.CONVOLUTION, channels, layer.rows, layer.columns)
+            padding = _native.Layer(kind.PAD, rows=layer.rows - 1, columns=layer.columns - 1)
+            return [padding, convolution] if layer.same else [convolution]
         case Dense(units):
-            return [("dense", units, 0, 0)]
+            return [_native.Layer(kind.DENSE, units)]
         case MaxPool(rows, columns):
-            return [("pool", 0, rows, columns)]
+            return [_native.Layer(kind.POOL, rows=rows, columns=columns)]
         case ReLU():
-            return [("relu", 0, 0, 0)]
+            return [_native.Layer(kind.RELU)]
 
 
 class NativeLearner:
