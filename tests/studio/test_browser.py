@@ -217,7 +217,7 @@ def test_any_chart_can_be_saved_as_a_picture(tab: Tab, kind: str) -> None:
     assert picture.startswith(b"\x89PNG" if kind == "PNG" else b"<svg")
     assert len(picture) > 2000
     if kind == "SVG":
-        assert "Accuracy" in picture.decode()
+        assert "Test accuracy" in picture.decode()
 
 
 @needs_browser

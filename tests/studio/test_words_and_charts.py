@@ -69,7 +69,7 @@ def plain(options: charts.Options) -> str:
 @pytest.mark.parametrize("dark", [False, True])
 def test_curves_show_the_rounds_so_far_in_the_frame_of_the_whole_race(dark: bool) -> None:
     lane = played()
-    options = charts.curves([lane], "queue_mean_j", 4, dark, factor=1e3)
+    options = charts.curves([lane], "queue_mean_j", 4, dark)
     plain(options)
     assert (options["xAxis"]["min"], options["xAxis"]["max"]) == (1, 8)
     points = options["series"][0]["data"]
@@ -81,7 +81,7 @@ def test_curves_show_the_rounds_so_far_in_the_frame_of_the_whole_race(dark: bool
 
 def test_the_budget_is_a_step_where_it_changes() -> None:
     lane = played(changes=[Change(3, "system.energy_budget_j", "0.02")])
-    budget = charts.energy([lane], 6, False)["series"][-1]
+    budget = charts.curves([lane], "energy_mean_cum_j", 6, False)["series"][-1]
     assert budget["name"] == "budget"
     assert budget["data"] == [[1, 0.5], [3, 20.0], [8, 20.0]]
 

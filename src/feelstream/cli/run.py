@@ -29,6 +29,7 @@ from feelstream.terminal.common import (
     print_json,
     progress_bar,
 )
+from feelstream.quantities import QUANTITIES, by_round
 
 app = typer.Typer()
 
@@ -93,23 +94,22 @@ def run(
 
 
 def _note(record: RoundRecord) -> str:
-    accuracy = f"accuracy {record.evaluation.accuracy:.1%}, " if record.evaluation else ""
-    return f"{accuracy}queue {record.queue_next_j.mean() * 1e3:.2f} mJ"
+    accuracy = f"accuracy {QUANTITIES['accuracy'].text(record.evaluation.accuracy)}, " if record.evaluation else ""
+    return f"{accuracy}queue {QUANTITIES['queue_mean_j'].text(record.queue_next_j.mean())}"
 
 
 def summary(finished: Run, directory: Path | None) -> None:
     last, rounds = finished.rounds.row(-1, named=True), finished.rounds
     budget = budget_j(finished.scenario)
+    said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
     table = plain_table()
     if last["accuracy"] is not None:
-        table.add_row("accuracy", f"{last['accuracy']:.2%}  (loss {last['loss']:.3f})")
-    table.add_row(
-        "energy",
-        f"{last['energy_mean_cum_j'] * 1e3:.3f} mJ per device and round, budget {budget * 1e3:.3f} mJ",
-    )
+        table.add_row("accuracy", f"{said['accuracy']}  (loss {said['loss']})")
+    allowed = QUANTITIES["energy_mean_cum_j"].text(budget)
+    table.add_row("energy", f"{said['energy_mean_cum_j']} per device and round, budget {allowed}")
     if over := over_budget(last["energy_mean_cum_j"], budget):
         table.add_row("", over)
-    table.add_row("queue", f"mean {last['queue_mean_j'] * 1e3:.2f} mJ, largest {last['queue_max_j'] * 1e3:.2f} mJ")
+    table.add_row("queue", f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}")
     scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
     table.add_row("devices", f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission")
     timings = finished.about["timings"]

@@ -24,6 +24,7 @@ from feelstream.terminal.playing import (
     play,
     tell_failures,
 )
+from feelstream.quantities import QUANTITIES
 
 app = typer.Typer()
 
@@ -93,20 +94,21 @@ def tune(
 def _recommend(
     field: str, found: list[tuning.Trade], best: tuning.Trade | None, allowed: float, rounds: int, seeds: int
 ) -> None:
+    energy = QUANTITIES[tuning.MEASURED["energy_j"]]
     if best is not None:
         low, high = best.energy_j.low, best.energy_j.high
-        sure = "" if low is None or high is None else f", 95 % interval {low * 1e3:.3g} to {high * 1e3:.3g}"
+        sure = "" if low is None or high is None else f", 95 % interval {energy.text(low)} to {energy.text(high)}"
         out.print(
-            f"policy.{field} = {best.weight:g}: the weight that asks for most importance and keeps {allowed * 1e3:g} "
-            f"mJ per device and round over {rounds} rounds; spent: {best.energy_j.mean * 1e3:.3g} mJ{sure}, "
-            f"{seeds} seeds",
+            f"policy.{field} = {best.weight:g}: the weight that asks for most importance and keeps "
+            f"{energy.text(allowed)} per device and round over {rounds} rounds; spent: "
+            f"{energy.text(best.energy_j.mean)}{sure}, {seeds} seeds",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
     elif found:
         least = min(found, key=lambda trade: trade.energy_j.mean)
         out.print(
-            f"no weight keeps {allowed * 1e3:g} mJ per device and round over {rounds} rounds; the cheapest, "
-            f"policy.{field} = {least.weight:g}, spends {least.energy_j.mean * 1e3:.3g} mJ (cardinality cap or free "
+            f"no weight keeps {energy.text(allowed)} per device and round over {rounds} rounds; the cheapest, "
+            f"policy.{field} = {least.weight:g}, spends {energy.text(least.energy_j.mean)} (cardinality cap or free "
             "may schedule fewer devices)",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
@@ -128,17 +130,18 @@ def _show(field: str, found: list[tuning.Trade], budget_j: float) -> None:
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     learned = any(trade.accuracy for trade in found)
-    heads = (field, "energy, mJ", "kept", "importance", "queue, mJ", *(["accuracy, %"] if learned else []))
-    for head in heads:
+    shown = {name: QUANTITIES[column] for name, column in tuning.MEASURED.items() if learned or name != "accuracy"}
+    for head in (field, "kept", *(quantity.column_title for quantity in shown.values())):
         table.add_column(head, justify="right")
     for trade in found:
-        cells = [f"{trade.weight:g}", _words(trade.energy_j, 1e3), "yes" if tuning.keeps(trade, budget_j) else "no"]
-        cells += [_words(trade.importance, 1.0), _words(trade.queue_j, 1e3)]
-        table.add_row(*cells, *([_words(trade.accuracy, 100.0)] if trade.accuracy else []))
+        cells = [_words(getattr(trade, name), quantity.scale) for name, quantity in shown.items()]
+        table.add_row(f"{trade.weight:g}", "yes" if tuning.keeps(trade, budget_j) else "no", *cells)
     out.print(table, markup=False, highlight=False)
 
 
-def _words(value: Interval, scale: float) -> str:
+def _words(value: Interval | None, scale: float) -> str:
+    if value is None:
+        return "–"
     half = "" if value.half_width is None else f" ± {value.half_width * scale:.2g}"
     return f"{value.mean * scale:.4g}{half}"
 
@@ -147,8 +150,9 @@ def _table(field: str, found: list[tuning.Trade]) -> pl.DataFrame:
     rows = []
     for trade in found:
         row: dict[str, float | None] = {field: trade.weight}
-        named = {"energy_j": trade.energy_j, "importance": trade.importance, "queue_j": trade.queue_j}
-        for name, value in named.items() if trade.accuracy is None else [*named.items(), ("accuracy", trade.accuracy)]:
-            row |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
+        for name in tuning.MEASURED:
+            value: Interval | None = getattr(trade, name)
+            if value is not None:
+                row |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
         rows.append(row)
     return pl.DataFrame(rows)

@@ -82,6 +82,12 @@ def match_energy(scenario: Scenario, target_j: float, seeds: Sequence[int] = TUN
     return min(met, key=distance)
 
 
+# Each field of a trade, and the column of the rounds table that says how it is shown.
+MEASURED = {
+    "energy_j": "energy_mean_cum_j", "importance": "importance_sum", "queue_j": "queue_mean_j", "accuracy": "accuracy",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Trade:
     """What one weight brought, each an interval over seeds."""

@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from feelstream.quantities import QUANTITIES, ROUND_AXIS
 from feelstream.scenario import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Column of the rounds table, its words, and the factor to the unit in them.
-PANELS = (
-    ("accuracy", "Test accuracy (%)", 100.0),
-    ("energy_mean_cum_j", "Energy per device and round (mJ)", 1e3),
-    ("queue_mean_j", "Mean energy queue (mJ)", 1e3),
-    ("transmitted", "Devices that transmitted", 1.0),
-)
+PANELS = ("accuracy", "energy_mean_cum_j", "queue_mean_j", "transmitted")
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 
@@ -57,17 +52,17 @@ def picture(scenario: Scenario, rounds: pl.DataFrame) -> Figure:
 
     from feelstream.run.picture import Picture
 
-    panels = [panel for panel in PANELS if rounds[panel[0]].null_count() < len(rounds)]
+    panels = [QUANTITIES[column] for column in PANELS if rounds[column].null_count() < len(rounds)]
     figure = Picture(figsize=(2.6 * len(panels), 2.2), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, (column, words, factor) in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):
-        shown = rounds.drop_nulls(column)
-        axes.plot(shown["round"], shown[column] * factor, color=BLUE, linewidth=1.4)
-        if column == "energy_mean_cum_j":
-            axes.axhline(budget_j(scenario) * factor, color=ORANGE, linewidth=1, linestyle="--", label="budget")
+    for axes, panel in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):
+        shown = rounds.drop_nulls(panel.name)
+        axes.plot(shown["round"], shown[panel.name] * panel.scale, color=BLUE, linewidth=1.4)
+        if panel.name == "energy_mean_cum_j":
+            axes.axhline(budget_j(scenario) * panel.scale, color=ORANGE, linewidth=1, linestyle="--", label="budget")
             axes.legend(frameon=False, fontsize=7)
-        axes.set_title(words, fontsize=8, loc="left")
-        axes.set_xlabel("Round", fontsize=8)
+        axes.set_title(panel.axis, fontsize=8, loc="left")
+        axes.set_xlabel(ROUND_AXIS, fontsize=8)
         axes.tick_params(labelsize=7)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.spines[["top", "right"]].set_visible(False)

@@ -7,19 +7,16 @@ import html
 import numpy as np
 from nicegui import ui
 
+from feelstream.quantities import QUANTITIES
 from feelstream.studio import charts
 from feelstream.studio.details import DeviceDetails
 from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
-from feelstream.studio.words import number, why
+from feelstream.studio.words import shown_as, why
 
-CURVES = (
-    ("accuracy", "Accuracy", "% of the test set"),
-    ("loss", "Loss", "cross-entropy on the test set"),
-    ("energy", "Mean energy", "mJ per device; dashed: budget"),
-)
+CURVES = ("accuracy", "loss", "energy_mean_cum_j")
 
 
 class Board:
@@ -29,7 +26,7 @@ class Board:
         self.session = session
         self._shown: tuple = ()
         with ui.element("div").classes("grid3"):
-            self.curves = {name: self._chart(title, unit) for name, title, unit in CURVES}
+            self.curves = {name: self._chart(QUANTITIES[name].words, _unit(name)) for name in CURVES}
         self.lanes_box = ui.element("div").classes("lanes")
         self.lanes: list[LanePanel] = []
         with ui.element("div").classes("grid2"):
@@ -56,9 +53,8 @@ class Board:
             return
         self._shown = state
         lanes, shown, dark = list(race.lanes), race.shown, session.dark
-        self.curves["accuracy"].show(charts.curves(lanes, "accuracy", shown, dark, factor=100, top=100))
-        self.curves["loss"].show(charts.curves(lanes, "loss", shown, dark))
-        self.curves["energy"].show(charts.energy(lanes, shown, dark))
+        for name, chart in self.curves.items():
+            chart.show(charts.curves(lanes, name, shown, dark))
         if [panel.lane for panel in self.lanes] != lanes:
             self._rebuild(lanes)
         views = [lane.view(shown) if lane.oldest <= shown <= lane.head else None for lane in lanes]
@@ -137,9 +133,15 @@ class LanePanel:
             self.map.show(charts.device_map(view, most_queue_j, most_stored, selected, dark))
 
 
+def _unit(name: str) -> str:
+    return QUANTITIES[name].full_unit + ("; dashed: budget" if name == charts.BUDGETED else "")
+
+
 def _figures(view: RoundView) -> str:
     row = view.row
-    texts = [f"queue {number(row['queue_mean_j'] * 1e3)} mJ", f"energy {number(row['energy_mean_cum_j'] * 1e3)} mJ"]
-    if row.get("accuracy") is not None and np.isfinite(row["accuracy"]):
-        texts.insert(0, f"{row['accuracy']:.1%}")
+    texts = [
+        f"{QUANTITIES[name].heading} {shown_as(name, row[name])}"
+        for name in ("accuracy", "queue_mean_j", "energy_mean_cum_j")
+        if row.get(name) is not None and np.isfinite(row[name])
+    ]
     return " · ".join(f'<span class="value">{html.escape(text)}</span>' for text in texts)

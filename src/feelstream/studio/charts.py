@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing.style import line_style
 from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.views import RoundView
 
 Options = dict[str, Any]
 MOST_POINTS = 400  # of a curve, as sent to the page
+BUDGETED = "energy_mean_cum_j"  # the quantity that the budget bounds
 GOLDEN_ANGLE = 137.50776
 QUEUE_COLOURS = {
     False: ["#9CC9E3", "#F0D58C", "#E08A3C", "#B2341F"],
@@ -71,41 +73,35 @@ def _tooltip(dark: bool, trigger: str) -> Options:
     }
 
 
-def curves(
-    lanes: Sequence[Lane], column: str, shown: int, dark: bool, *, factor: float = 1.0, top: float | None = None
-) -> Options:
-    """A column of rounds.parquet by round, one curve a lane, up to the round shown; times `factor`."""
-    rounds = min((lane.scenario.system.rounds for lane in lanes), default=1)
+def curves(lanes: Sequence[Lane], column: str, shown: int, dark: bool) -> Options:
+    """A column of rounds.parquet by round, one curve a lane, up to the round shown; energy with the budget in force."""
+    rounds, quantity = min((lane.scenario.system.rounds for lane in lanes), default=1), QUANTITIES[column]
     series = []
     for index, lane in enumerate(lanes):
         points = [
-            [row["round"], _short(row[column] * factor)] for row in lane.rows[:shown] if row.get(column) is not None
+            [row["round"], _short(row[column] * quantity.scale)]
+            for row in lane.rows[:shown]
+            if row.get(column) is not None
         ]
         series.append(_curve(lane.label, _thinned(points), index, dark))
     if series:
         series[0]["markLine"] = _marker(shown, dark)
-    return _curves(series, rounds, dark, top)
+        if column == BUDGETED:
+            series.append(_budget(lanes[0], quantity.scale, dark))
+    return _curves(series, rounds, dark, quantity.most)
 
 
-def energy(lanes: Sequence[Lane], shown: int, dark: bool) -> Options:
-    """Time-averaged energy per device and round in mJ, with the budget in force as a dashed line."""
-    options = curves(lanes, "energy_mean_cum_j", shown, dark, factor=1e3)
-    if not lanes:
-        return options
-    rounds = lanes[0].scenario.system.rounds
-    steps = sorted({1, *(change.round for change in lanes[0].changes if change.round <= rounds)})
-    budgets = [[t, _budget_mj(lanes[0], t)] for t in steps] + [[rounds, _budget_mj(lanes[0], rounds)]]
-    options["series"].append(
-        {
-            "name": "budget", "type": "line", "data": budgets, "step": "end", "symbol": "none", "silent": True,
-            "lineStyle": {"type": "dashed", "width": 1.5, "color": ink(dark)}, "itemStyle": {"color": ink(dark)},
-        }
-    )  # fmt: skip
-    return options
-
-
-def _budget_mj(lane: Lane, round: int) -> float:
-    return _short(float(np.mean(scenario_at(lane, round).system.energy_budget_j)) * 1e3)
+def _budget(lane: Lane, scale: float, dark: bool) -> Options:
+    """The budget in force as a dashed line."""
+    rounds = lane.scenario.system.rounds
+    steps = sorted({1, *(change.round for change in lane.changes if change.round <= rounds)})
+    budgets = [
+        [t, _short(float(np.mean(scenario_at(lane, t).system.energy_budget_j)) * scale)] for t in (*steps, rounds)
+    ]
+    return {
+        "name": "budget", "type": "line", "data": budgets, "step": "end", "symbol": "none", "silent": True,
+        "lineStyle": {"type": "dashed", "width": 1.5, "color": ink(dark)}, "itemStyle": {"color": ink(dark)},
+    }  # fmt: skip
 
 
 def _curve(name: str, points: list, index: int, dark: bool) -> Options:
@@ -153,7 +149,7 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
 
     Colour: queue; large disc: stored data; small disc: fresh data; ring: scheduled, and sent or dropped.
     """
-    devices = view.devices
+    devices, queue = view.devices, QUANTITIES["queue_j"]
     assert devices is not None
     loss_db = -10 * np.log10(devices["beta"])
     angle = devices["device"] * GOLDEN_ANGLE % 360
@@ -162,8 +158,8 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
         return round(5 + 27 * float(np.sqrt(max(count, 0) / max(most_stored, 1))), 1)
 
     def point(i: int, diameter: float, **more: Any) -> Options:
-        queue_mj = _short(float(devices["queue_j"][i]) * 1e3)
-        value = [round(float(loss_db[i]), 2), round(float(angle[i]), 1), queue_mj]
+        backlog = _short(float(devices["queue_j"][i]) * queue.scale)
+        value = [round(float(loss_db[i]), 2), round(float(angle[i]), 1), backlog]
         return {"name": f"device {devices['device'][i]}", "value": value, "symbolSize": diameter, **more}
 
     everyone = range(len(angle))
@@ -195,9 +191,9 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
         ),
         "visualMap": {
             "type": "continuous", "seriesIndex": [0, 1], "dimension": 2,
-            "min": 0, "max": max(_short(most_queue_j * 1e3), 1),
+            "min": 0, "max": max(_short(most_queue_j * queue.scale), 1),
             "inRange": {"color": QUEUE_COLOURS[dark]}, "orient": "horizontal", "left": "center", "bottom": 0,
-            "itemWidth": 10, "itemHeight": 120, "text": ["mJ", "queue 0"],
+            "itemWidth": 10, "itemHeight": 120, "text": [queue.unit, f"{queue.heading} 0"],
             "textStyle": {"color": ink(dark), "fontSize": 11},
             "calculable": False,
         },

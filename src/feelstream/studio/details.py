@@ -13,7 +13,7 @@ from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
-from feelstream.studio.words import number
+from feelstream.studio.words import number, shown_as
 
 Shown = Sequence[tuple[Lane, RoundView | None]]
 
@@ -23,9 +23,8 @@ def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
     devices = view.devices
     assert devices is not None
 
-    def told(name: str, factor: float = 1.0, unit: str = "") -> str:
-        value = float(devices[name][at]) * factor
-        return f"{number(value)}{unit}" if np.isfinite(value) else "–"
+    def told(name: str) -> str:
+        return shown_as(name, float(devices[name][at]))
 
     score, weight = float(devices["score"][at]), getattr(scenario_at(lane, view.round).policy, "V", None)
     importance = float(devices["importance"][at])
@@ -39,15 +38,15 @@ def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
     return {
         "status": status,
         "stored, fresh": f"{devices['stored'][at]}, {devices['fresh'][at]}",
-        "frequency": told("f_hz", 1e-9, " GHz"),
+        "frequency": told("f_hz"),
         "mean gain β, gain": f"{told('beta')}, {told('gain')}",
         "amount": told("amount"),
         "dissimilarity": told("dissimilarity"),
         "importance I": told("importance"),
-        "queue Q": told("queue_j", 1e3, " mJ"),
+        "queue Q": told("queue_j"),
         **parts,
         "score": told("score"),
-        "energy spent": number(float(devices["e_cmp_j"][at] + devices["e_tr_j"][at]) * 1e3) + " mJ",
+        "energy spent": shown_as("e_tr_j", float(devices["e_cmp_j"][at] + devices["e_tr_j"][at])),
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.quantities import QUANTITIES
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView
 
@@ -24,6 +25,18 @@ def number(value: float) -> str:
         text = f"{float(f'{value:.3g}'):.{digits}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
     return f"{value:.2e}"
+
+
+def shown_as(name: str, value: float) -> str:
+    """A value of a column of the trace in the unit that people read it in.
+
+    >>> shown_as("queue_j", 0.0123), shown_as("score", 0.5), shown_as("gain", float("nan"))
+    ('12.3 mJ', '0.5', '–')
+    """
+    if not np.isfinite(value):
+        return "–"
+    quantity = QUANTITIES.get(name)
+    return number(value) if quantity is None else f"{number(value * quantity.scale)} {quantity.unit}".rstrip()
 
 
 def listed(names: Sequence[object], most: int = 6) -> str:
@@ -83,15 +96,15 @@ def _by_drift_and_penalty(view: RoundView, scenario: Scenario, chosen: np.ndarra
     importance, queue = devices["importance"], devices["queue_j"]
     of_chosen, of_all = float(np.nanmean(importance[chosen])), float(np.nanmean(importance[feasible]))
     waiting, usual = float(queue[chosen].mean()), float(queue[feasible].mean())
-    reasons = [f"importance {_against(of_chosen, of_all)}"]
+    reasons = [f"importance {_against('importance', of_chosen, of_all)}"]
     if usual > 0:
-        reasons.append(f"queue {_against(waiting * 1e3, usual * 1e3, ' mJ')}")
+        reasons.append(f"queue {_against('queue_j', waiting, usual)}")
     main = _larger_part(devices, chosen)
     return sentence + " and ".join(reasons) + (f"; {main}" if main else "") + "."
 
 
-def _against(value: float, mean: float, unit: str = "") -> str:
-    return f"{number(value)}{unit} against {number(mean)}{unit} on average"
+def _against(name: str, value: float, mean: float) -> str:
+    return f"{shown_as(name, value)} against {shown_as(name, mean)} on average"
 
 
 def _larger_part(devices: dict[str, np.ndarray], chosen: np.ndarray) -> str:

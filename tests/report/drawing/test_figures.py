@@ -12,8 +12,9 @@ from matplotlib.colors import to_rgb
 from scipy import stats
 
 from feelstream.experiment.panels import CURVES, curves
+from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing import figures
-from feelstream.report.drawing.quantities import QUANTITIES, axis_limits
+from feelstream.report.drawing.limits import axis_limits
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES
 from feelstream.studies.hu2023 import paper as reproduce
 

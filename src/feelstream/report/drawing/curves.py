@@ -16,8 +16,9 @@ from feelstream.experiment.measures import MEASURES
 from feelstream.experiment.plan import flat
 from feelstream.experiment.statistics import band_by_round
 from feelstream.plugins import did_you_mean
+from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing.figures import draw_curves, legend_below, save, styled
-from feelstream.report.drawing.quantities import QUANTITIES, spans_decades
+from feelstream.report.drawing.limits import spans_decades
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
 from feelstream.report.html.charts import Group
 from feelstream.run.picture import Picture
@@ -30,10 +31,11 @@ def curve_figure(
     groups: Sequence[Group], rounds: pl.DataFrame, columns: Sequence[str], budget_j: float | None
 ) -> Figure:
     """A row of panels for each group of arms, a column for each quantity."""
+    known = [q.name for q in QUANTITIES.values() if q.table == "rounds" and q.name in rounds.columns]
     for column in columns:
-        if column not in QUANTITIES:
-            close = did_you_mean(column, list(QUANTITIES))
-            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(QUANTITIES)}")
+        if column not in known:
+            close = did_you_mean(column, known)
+            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(known)}")
     measured = [column for column in columns if rounds[column].null_count() < len(rounds)]
     if not measured:
         raise RunError(f"no run has {' or '.join(columns)} to draw")

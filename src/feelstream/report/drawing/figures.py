@@ -20,15 +20,8 @@ from matplotlib.ticker import MaxNLocator
 
 from feelstream.errors import RunError
 from feelstream.experiment.panels import Panel, PanelFigure
-from feelstream.report.drawing.quantities import (
-    QUANTITIES,
-    ROUND_AXIS,
-    Quantity,
-    axis_limits,
-    final_values,
-    log_limits,
-    spans_decades,
-)
+from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity
+from feelstream.report.drawing.limits import axis_limits, final_values, log_limits, spans_decades
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, FEW_SEEDS, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
 from feelstream.run.files import write_atomically
 
@@ -131,7 +124,7 @@ def draw_curves(
         )
     axes.set_xlabel(ROUND_AXIS)
     # In two lines, or it would be longer than the axis and reach the panel above.
-    axes.set_ylabel(f"{quantity.title}\n({quantity.unit})" if len(quantity.axis) > 24 else quantity.axis)
+    axes.set_ylabel(f"{quantity.words}\n({quantity.full_unit})" if len(quantity.axis) > 24 else quantity.axis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.02)
     if curves.is_empty():
@@ -141,7 +134,7 @@ def draw_curves(
         axes.axhline(limit * quantity.scale, color="#444444", linewidth=0.9, linestyle=":", label="budget")
         mean.append(limit * quantity.scale)
     ends = final_values(curves) * quantity.scale
-    if quantity.may_be_logarithmic and spans_decades([*ends, *([limit * quantity.scale] if limit else [])]):
+    if quantity.logarithmic and spans_decades([*ends, *([limit * quantity.scale] if limit else [])]):
         axes.set_yscale("log")
         axes.set_ylim(*log_limits(mean))
     else:

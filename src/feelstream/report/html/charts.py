@@ -18,21 +18,13 @@ from numpy.typing import NDArray
 
 from feelstream.experiment.series import Series, series
 from feelstream.experiment.statistics import band_by_round
-from feelstream.report.drawing.quantities import (
-    QUANTITIES,
-    ROUND_AXIS,
-    Quantity,
-    axis_limits,
-    final_values,
-    log_limits,
-    spans_decades,
-)
+from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round
+from feelstream.report.drawing.limits import axis_limits, final_values, log_limits, spans_decades
 from feelstream.report.drawing.style import line_style
 from feelstream.report.numbers import significant
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
 MOST_SEED_POINTS = 20_000  # of all seeds of one arm together
-SHOWN = ("accuracy", "loss", "energy_mean_cum_j", "queue_mean_j", "queue_max_j")
 
 
 @dataclass(frozen=True)
@@ -49,12 +41,12 @@ def plain(text: str) -> str:
 
 
 def group_charts(
-    group: Group, rounds: pl.DataFrame, budget_j: float | None, columns: Sequence[str] = SHOWN
+    group: Group, rounds: pl.DataFrame, budget_j: float | None, columns: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """One chart for each of the quantities that any arm of the group measured."""
+    """One chart for each of the quantities, by default all that are known, that any arm of the group measured."""
     charts = []
-    for column in columns:
-        quantity = QUANTITIES[column]
+    for quantity in [QUANTITIES[column] for column in columns] or by_round(rounds.columns):
+        column = quantity.name
         bands = band_by_round(rounds, column)
         lines = [
             _Line(index, name, values, bands.filter(arm=arm).sort("round"))
@@ -85,10 +77,10 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
     limits = axis_limits(quantity, [*mean, *budget], low, high)
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": ROUND_AXIS}},
-        "yaxis": {"title": {"text": quantity.unit}, "range": [_short(limit) for limit in limits]},
+        "yaxis": {"title": {"text": quantity.full_unit}, "range": [_short(limit) for limit in limits]},
     }
     ends = [*(final_values(bands) * quantity.scale), *budget]
-    if quantity.may_be_logarithmic and spans_decades(ends):
+    if quantity.logarithmic and spans_decades(ends):
         low_end, high_end = log_limits([*mean, *budget])
         for trace in traces:  # a logarithmic axis has no place for 0 and below, where a wide interval may reach
             if trace["meta"]["role"] == "band":
@@ -108,7 +100,7 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
                 "meta": {"role": "budget"},
             }
         )
-    return {"title": quantity.title, "axis": quantity.axis, "traces": traces, "layout": layout}
+    return {"title": quantity.words, "axis": quantity.axis, "traces": traces, "layout": layout}
 
 
 def _arm_traces(line: _Line, quantity: Quantity) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from feelstream.experiment import Plan
 from feelstream.experiment.measures import Measure, measured
 from feelstream.experiment.series import series
 from feelstream.experiment.statistics import TEST, Interval, interval
-from feelstream.report.drawing.quantities import QUANTITIES
+from feelstream.quantities import QUANTITIES, by_round
 from feelstream.report.numbers import with_interval
 
 AGAINST_FIRST = ("late_accuracy", "accuracy_area", "energy_j")  # as in the terminal; summary.csv has them all
@@ -20,14 +20,15 @@ AGAINST_FIRST = ("late_accuracy", "accuracy_area", "energy_j")  # as in the term
 
 def summary_table(plan: Plan, rounds: pl.DataFrame) -> str:
     """Each arm after the last round: accuracy, loss, energy, with intervals."""
-    shown = [QUANTITIES[column] for column in ("accuracy", "loss", "energy_mean_cum_j")]
+    learned = [quantity for quantity in by_round(rounds.columns) if quantity.group == "learning"]
+    shown = [*learned, QUANTITIES["energy_mean_cum_j"]]
     heads = "".join(f"<th>{escape(quantity.axis)}</th>" for quantity in shown)
     rows = []
     for arm in plan.arms:
         cells = [f"<td>{escape(arm.label)}</td>"]
         seeds = 0
         for quantity in shown:
-            found = series(rounds, arm.label, quantity.column)
+            found = series(rounds, arm.label, quantity.name)
             text = "–"
             if found is not None:
                 value = interval([number * quantity.scale for number in found.over("final").values()])

@@ -1,37 +1,13 @@
-"""The quantities that figures and the report show by round: column, words, unit, scale."""
+"""From where to where an axis goes, and whether it is logarithmic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import polars as pl
 
 from feelstream.arrays import Reals
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A column of the rounds table as people read it: value × scale, in `unit`."""
-
-    column: str
-    title: str
-    unit: str
-    scale: float
-    digits: int  # decimals, in tables
-    better: Literal["higher", "lower"]
-    least: float | None = 0.0  # bounds of what is possible, in `unit`
-    most: float | None = None
-
-    @property
-    def may_be_logarithmic(self) -> bool:
-        """Energies and queues, which may differ by orders of magnitude between arms."""
-        return self.unit.startswith("mJ")
-
-    @property
-    def axis(self) -> str:
-        return f"{self.title} ({self.unit})"
+from feelstream.quantities import Quantity
 
 
 def axis_limits(
@@ -77,16 +53,3 @@ def log_limits(values: Iterable[float]) -> tuple[float, float]:
     low, high = min(positive), max(positive)
     room = max(high / low, 1.5) ** 0.05
     return max(low, high * 1e-6) / room, high * room
-
-
-QUANTITIES: dict[str, Quantity] = {
-    quantity.column: quantity
-    for quantity in (
-        Quantity("accuracy", "Test accuracy", "%", 100.0, 2, "higher", most=100.0),
-        Quantity("loss", "Test loss", "nat", 1.0, 3, "lower"),
-        Quantity("energy_mean_cum_j", "Energy per device", "mJ per round", 1e3, 3, "lower"),
-        Quantity("queue_mean_j", "Mean energy queue", "mJ", 1e3, 2, "lower"),
-        Quantity("queue_max_j", "Largest energy queue", "mJ", 1e3, 2, "lower"),
-    )
-}
-ROUND_AXIS = "Round"

@@ -1,0 +1,46 @@
+"""How columns are shown: known columns only, one unit for one dimension, and new ones from a single place."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from feelstream.quantities import QUANTITIES, Quantity, by_round, register
+from feelstream.report.drawing.curves import curve_figure
+from feelstream.report.html.charts import Group, group_charts
+from feelstream.run import trace
+
+UNITS = {"_j": "mJ", "_hz": "GHz"}  # how a column's name ends, and what people read
+
+
+def test_what_is_shown_is_there() -> None:
+    for quantity in QUANTITIES.values():
+        if quantity.table != "runs":
+            assert quantity.name in (trace.ROUNDS if quantity.table == "rounds" else trace.DEVICES)
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=QUANTITIES)
+def test_a_dimension_has_one_unit(quantity: Quantity) -> None:
+    for ending, unit in UNITS.items():
+        if quantity.name.endswith(ending):
+            assert quantity.unit == unit
+    assert quantity.scale == {"mJ": 1e3, "%": 100.0, "GHz": 1e-9}.get(quantity.unit, 1.0)
+
+
+def test_a_name_means_one_thing() -> None:
+    register(QUANTITIES["loss"])  # once more the same is no contradiction
+    with pytest.raises(ValueError, match="'loss' is registered already"):
+        register(Quantity("loss", "loss of packets", "%", 100.0))
+
+
+def test_a_new_column_is_drawn_everywhere_once_it_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    worst = Quantity("worst_tenth", "worst tenth", "%", 100.0, group="learning", better="higher", most=100.0)
+    monkeypatch.setitem(QUANTITIES, worst.name, worst)
+    rounds = pl.DataFrame({"arm": ["a"] * 4, "seed": [0, 0, 1, 1], "round": [1, 2] * 2, "worst_tenth": [0.1, 0.2] * 2})
+    assert by_round(rounds.columns) == [worst]
+    group = Group("all", (("a", "a"),))
+    (chart,) = group_charts(group, rounds, None)
+    assert (chart["title"], chart["layout"]["yaxis"]["title"]["text"]) == ("Worst tenth", "%")
+    assert chart["traces"][-1]["y"] == [10.0, 20.0]
+    (axes,) = curve_figure([group], rounds, ["worst_tenth"], None).axes
+    assert axes.get_ylabel() == "Worst tenth (%)"
