@@ -3,6 +3,8 @@
 With the same seed every arm receives the same world, so arms are compared by their differences seed by seed. The one
 test used throughout is the two-sided paired t-test at 5 %: an arm is called higher or lower where the 95 % interval of
 the mean difference excludes 0, which is the same thing. Intervals assume that the means over seeds are about normal.
+The distributions are those of scipy.special: scipy.stats, built on them, gives the same intervals and p values to
+rounding, but takes most of a second to import and a millisecond a call, of which a comparison makes hundreds.
 """
 
 from __future__ import annotations

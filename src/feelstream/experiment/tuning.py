@@ -61,7 +61,8 @@ def match_energy(scenario: Scenario, target_j: float, seeds: Sequence[int] = TUN
     """The weight with which the policy spends nearest to target_j, without learning; two significant digits.
 
     Energy is taken to rise with V, and to fall with price, so the weight is found by halving; of the weights met on
-    the way, the one whose energy is nearest in ratio.
+    the way, the one whose energy is nearest in ratio. No run is spent on the ends of the range, and a target beyond
+    them is no error, as both would be with scipy.optimize.bisect.
     """
     cheaper_with_more = weight_of(scenario) == "price"
     met: dict[float, float] = {}

@@ -1,4 +1,8 @@
-"""Safeguarded Newton for many falling functions at once."""
+"""Safeguarded Newton for many falling functions at once.
+
+scipy.optimize.elementwise.find_root does it without slopes: the same zeros to rounding in 3 to 19 times the time, at 10
+to 1000 devices.
+"""
 
 from __future__ import annotations
 
