@@ -1,4 +1,8 @@
-"""Names beside points such that none covers another name or another point."""
+"""Names beside points such that none covers another name or another point.
+
+adjustText was tried on the six boards of docs/leaderboard.md: names cover each other, or, with settings under which
+none does, some end far from their point; it takes longer, and it needs pyplot, whose state is global.
+"""
 
 from __future__ import annotations
 
