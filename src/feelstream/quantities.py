@@ -6,11 +6,28 @@ studio. Whoever adds a column registers how it is shown here, or beside the code
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Literal
 
 Table = Literal["rounds", "devices", "runs"]
+MINUS = "−"
+REACHED = (80, 90)  # accuracies that are timed, %
+
+
+def number(value: float, digits: int, signed: bool = False) -> str:
+    """With `digits` decimals; no exponent, a true minus sign, and zero has no sign, even where rounding made it."""
+    text = f"{value:{'+' if signed else ''}.{digits}f}"
+    return (text if float(text) else text.lstrip("+-")).replace("-", MINUS)
+
+
+def significant(value: float, digits: int) -> str:
+    """With so many significant digits, written out: 312.4 to two digits is 310."""
+    if value == 0:
+        return "0"
+    last = digits - 1 - floor(log10(abs(value)))
+    return number(round(value, last), max(last, 0))
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,11 @@ class Quantity:
         return f"{self.unit} per {self.per}" if self.per else self.unit
 
     @property
+    def gap_unit(self) -> str:
+        """Of a difference: percentage points where the values are in %."""
+        return "pp" if self.unit == "%" else self.unit
+
+    @property
     def axis(self) -> str:
         """What stands beside an axis: "Energy per device (mJ per round)"."""
         return f"{self.words} ({self.full_unit})" if self.unit else self.words
@@ -57,7 +79,7 @@ class Quantity:
         >>> QUANTITIES["energy_mean_cum_j"].text(0.0012345)
         '1.234 mJ'
         """
-        return f"{value * self.scale:.{self.digits}f} {self.unit}".rstrip()
+        return f"{number(value * self.scale, self.digits)} {self.unit}".rstrip()
 
 
 QUANTITIES: dict[str, Quantity] = {}
@@ -70,9 +92,23 @@ def register(*new: Quantity) -> None:
             raise ValueError(f"the quantity '{quantity.name}' is registered already, and otherwise")
 
 
+def of_table(table: Table, columns: Collection[str]) -> list[Quantity]:
+    """The columns of a table that it is known how to show."""
+    return [quantity for quantity in QUANTITIES.values() if quantity.table == table and quantity.name in columns]
+
+
 def by_round(columns: Collection[str]) -> list[Quantity]:
     """Those of the rounds table that the report shows, of the columns that there are."""
-    return [q for q in QUANTITIES.values() if q.table == "rounds" and q.group and q.name in columns]
+    return [quantity for quantity in of_table("rounds", columns) if quantity.group]
+
+
+def meanings(shown: Iterable[Quantity]) -> dict[str, str]:
+    """What the headings of a table mean; those that mean the same together."""
+    found: dict[str, list[str]] = {}
+    for quantity in shown:
+        if quantity.meaning:
+            found.setdefault(quantity.meaning, []).append(quantity.heading)
+    return {", ".join(headings): meaning for meaning, headings in found.items()}
 
 
 ROUND_AXIS = "Round"
@@ -101,4 +137,57 @@ register(
     Quantity("queue_j", "queue", "mJ", 1e3, table="devices"),
     Quantity("e_cmp_j", "energy of computing", "mJ", 1e3, 3, table="devices"),
     Quantity("e_tr_j", "energy of sending", "mJ", 1e3, 3, table="devices"),
+)  # fmt: skip
+
+_UNTIL = (
+    "until the first test with that accuracy; energy is the sum over the rounds until then, mean of all devices; ≥ and "
+    "(7/10): only 7 of 10 seeds got there, the others count with the whole run, so the mean is a lower bound; never: "
+    "no seed did"
+)
+register(
+    Quantity(
+        "late_accuracy", "accuracy", "%", 100.0, 2, "runs", "learning", "higher", title="Test accuracy", most=100.0,
+        meaning="on the test set, mean over the tests of the last fifth of the run",
+    ),
+    Quantity(
+        "accuracy_area", "mean accuracy", "%", 100.0, 2, "runs", "learning", "higher", most=100.0,
+        meaning="area under the accuracy curve over its length",
+    ),
+)  # fmt: skip
+for _percent in REACHED:
+    register(
+        Quantity(
+            f"rounds_to_{_percent}", f"rounds to {_percent} %", "", 1.0, 1, "runs", "learning", "lower", meaning=_UNTIL
+        ),
+        Quantity(
+            f"joules_to_{_percent}", f"energy to {_percent} %", "mJ", 1e3, 2, "runs", "learning", "lower",
+            logarithmic=True, meaning=_UNTIL,
+        ),
+    )  # fmt: skip
+register(
+    Quantity(
+        "energy_j", "energy", "mJ", 1e3, 3, "runs", "resources", "lower", title="Energy per device", per="round",
+        logarithmic=True, meaning="per device and round, mean over the run",
+    ),
+    Quantity(
+        "energy_over_budget", "energy / budget", "", 1.0, 2, "runs", "resources", "lower",
+        meaning="each device's mean energy over its budget, mean of all devices",
+    ),
+    Quantity(
+        "devices_over_budget", "devices over budget", "%", 100.0, 1, "runs", "resources", "lower", most=100.0,
+        meaning="share of devices that spent more than their budget over the run",
+    ),
+    Quantity(
+        "data_used", "data used", "%", 100.0, 1, "runs", "resources", "higher", most=100.0,
+        meaning="share of all samples that arrived which a device held at least once when its update was aggregated",
+    ),
+    Quantity(
+        "fairness", "fairness", "", 1.0, 3, "runs", "resources", "higher", most=1.0,
+        meaning="Jain's index of how often each device was scheduled: 1 if all equally often, 1/K if always the same",
+    ),
+    Quantity(
+        "drops", "drops", "%", 100.0, 2, "runs", "resources", "lower", most=100.0,
+        meaning="share of scheduled devices that trained and were then not admitted to the channel",
+    ),
+    *(Quantity(f"reached_{percent}", f"seeds that reached {percent} %", "%", 100.0, 0, "runs") for percent in REACHED),
 )  # fmt: skip

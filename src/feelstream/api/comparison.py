@@ -12,7 +12,7 @@ import polars as pl
 
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
-from feelstream.experiment.measures import MEASURES
+from feelstream.quantities import of_table
 from feelstream.run import Run, views
 from feelstream.run.pandas_tables import as_pandas
 
@@ -90,8 +90,8 @@ class Comparison:
         return as_pandas(self.summary())
 
     def _repr_html_(self) -> str:
-        names = {measure.quantity: measure.title for measure in MEASURES.values()}
         table = self.table()
-        scaled = [pl.col(name) * MEASURES[name].scale for name in table.columns[1:]]
-        shown = table.with_columns(scaled).rename({name: names[name] for name in table.columns[1:]})
+        shown = table.select(
+            "arm", *((pl.col(q.name) * q.scale).alias(q.column_title) for q in of_table("runs", table.columns))
+        )
         return views.html(repr(self), shown, self.plot())

@@ -9,7 +9,7 @@ import typer
 
 from feelstream.api import simulate
 from feelstream.callbacks import logger
-from feelstream.report.numbers import significant
+from feelstream.quantities import QUANTITIES, by_round, significant
 from feelstream.run import Change, Run
 from feelstream.run.replaying import Replay
 from feelstream.run.replaying import replay as replay_run
@@ -29,7 +29,6 @@ from feelstream.terminal.common import (
     print_json,
     progress_bar,
 )
-from feelstream.quantities import QUANTITIES, by_round
 
 app = typer.Typer()
 

@@ -12,6 +12,7 @@ import typer
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
 from feelstream.experiment.statistics import Interval
+from feelstream.quantities import QUANTITIES
 from feelstream.run.files import write_atomically
 from feelstream.scenario.files import load
 from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, out, print_json
@@ -24,7 +25,6 @@ from feelstream.terminal.playing import (
     play,
     tell_failures,
 )
-from feelstream.quantities import QUANTITIES
 
 app = typer.Typer()
 

@@ -14,18 +14,16 @@ import polars as pl
 
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results, statistics
-from feelstream.experiment.measures import MEASURES
 from feelstream.experiment.participation import COLUMNS, SHARES, participation
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
+from feelstream.quantities import by_round, of_table
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
 from feelstream.scenario.overrides import AnyOverride, Override, Typed, parsed
 
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
-CURVES = ("accuracy", "loss", "energy_mean_cum_j", "queue_mean_j")
-QUANTITIES = (*MEASURES, *(f"reached_{percent}" for percent in statistics.REACHED))
 
 MOST_ARMS = 10_000  # more take minutes to check, and nobody reads their table
 
@@ -163,17 +161,17 @@ def per_run(results: Results) -> pl.DataFrame:
 def summarise(results: Results, runs: pl.DataFrame | None = None) -> pl.DataFrame:
     """One row per arm and quantity: arm, quantity, mean, low, high, n and the paired difference against the first arm.
 
-    The quantities are those of `MEASURES`; one that no run has a value of is left out (accuracy, where
-    nothing was learned), and reached_80, reached_90, the shares of seeds that got there. n counts the seeds with a
-    value. The difference is null for the first arm itself. runs: `per_run(results)`, if it is at hand.
+    The quantities are those of `quantities` that a run has one number of; one that no run has a value of is left out
+    (accuracy, where nothing was learned). n counts the seeds with a value. The difference is null for the first arm
+    itself. runs: `per_run(results)`, if it is at hand.
     """
     runs = per_run(results) if runs is None else runs
     if runs.is_empty():
         raise RunError(f"no run of '{results.plan.name}' finished: {results.failures[0].reason}")
-    first = results.plan.arms[0].label
+    first, names = results.plan.arms[0].label, [quantity.name for quantity in of_table("runs", runs.columns)]
     rows = []
     for arm in results.plan.arms:
-        for quantity in QUANTITIES:
+        for quantity in names:
             values = runs.filter(arm=arm.label)[quantity].drop_nulls()
             if runs[quantity].null_count() == len(runs):
                 continue
@@ -195,6 +193,7 @@ def curves(results: Results) -> pl.DataFrame:
     """Columns quantity, arm, round, mean, low, high, n: what is drawn, for every quantity that has values."""
     rounds = results.rounds()
     bands = [
-        statistics.band_by_round(rounds, column).select(pl.lit(column).alias("quantity"), pl.all()) for column in CURVES
+        statistics.band_by_round(rounds, column).select(pl.lit(column).alias("quantity"), pl.all())
+        for column in (quantity.name for quantity in by_round(rounds.columns))
     ]
     return pl.concat(bands)

@@ -1,68 +1,77 @@
-"""The quantities that arms are compared by, as people read them: heading, unit, scale, and numbers in words."""
+"""A comparison as tables of words: which quantities a summary has, each arm's, and its differences from the first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
+from feelstream.experiment.plan import Plan
+from feelstream.experiment.statistics import NO_SEED, Interval
+from feelstream.quantities import QUANTITIES, Quantity, number, of_table
 
-@dataclass(frozen=True)
-class Measure:
-    """A quantity of `comparison.summarise` as people read it: value × scale, in `unit`."""
-
-    quantity: str
-    heading: str
-    unit: str
-    scale: float
-    digits: int
-    group: Literal["learning", "resources"]
-    better: Literal["higher", "lower"]
-
-    @property
-    def title(self) -> str:
-        return f"{self.heading}, {self.unit}" if self.unit else self.heading
+GROUPS = ("learning", "resources")  # a table each: together they would be too wide for any screen
+AGAINST_FIRST = ("late_accuracy", "accuracy_area", "energy_j")  # summary.csv has the differences of all
+Rows = dict[str, dict[str, dict[str, Any]]]  # of a summary, by arm and quantity
 
 
-MEASURES: dict[str, Measure] = {
-    measure.quantity: measure
-    for measure in (
-        Measure("late_accuracy", "accuracy", "%", 100.0, 2, "learning", "higher"),
-        Measure("accuracy_area", "mean accuracy", "%", 100.0, 2, "learning", "higher"),
-        Measure("rounds_to_80", "rounds to 80 %", "", 1.0, 1, "learning", "lower"),
-        Measure("joules_to_80", "energy to 80 %", "mJ", 1e3, 2, "learning", "lower"),
-        Measure("rounds_to_90", "rounds to 90 %", "", 1.0, 1, "learning", "lower"),
-        Measure("joules_to_90", "energy to 90 %", "mJ", 1e3, 2, "learning", "lower"),
-        Measure("energy_j", "energy", "mJ", 1e3, 3, "resources", "lower"),
-        Measure("energy_over_budget", "energy / budget", "", 1.0, 2, "resources", "lower"),
-        Measure("devices_over_budget", "devices over budget", "%", 100.0, 1, "resources", "lower"),
-        Measure("data_used", "data used", "%", 100.0, 1, "resources", "higher"),
-        Measure("fairness", "fairness", "", 1.0, 3, "resources", "higher"),
-        Measure("drops", "drops", "%", 100.0, 2, "resources", "lower"),
+def measured(summary: pl.DataFrame, group: str | None = None) -> list[Quantity]:
+    """The quantities that arms are compared by, of one group or of all, of those that a summary has."""
+    present = of_table("runs", summary["quantity"].unique().to_list())
+    return [quantity for quantity in present if quantity.group and group in (None, quantity.group)]
+
+
+def by_arm(summary: pl.DataFrame) -> Rows:
+    found: Rows = {}
+    for row in summary.rows(named=True):
+        found.setdefault(row["arm"], {})[row["quantity"]] = row
+    return found
+
+
+def tables(plan: Plan, summary: pl.DataFrame) -> list[tuple[list[str], dict[str, list[str]]]]:
+    """Titles, and the cells of each arm, of every group that has quantities."""
+    found = []
+    for group in GROUPS:
+        shown = measured(summary, group)
+        if shown:
+            rows = {arm.label: cells(summary, arm.label, shown, len(plan.seeds)) for arm in plan.arms}
+            found.append(([quantity.column_title for quantity in shown], rows))
+    return found
+
+
+def cells(summary: pl.DataFrame, arm: str, shown: Sequence[Quantity], seeds: int) -> list[str]:
+    """One line of the table that compares all arms."""
+    rows = by_arm(summary.filter(arm=arm))[arm]
+    return [cell(rows[quantity.name], seeds, rows.get(_reached(quantity.name))) for quantity in shown]
+
+
+def differences(plan: Plan, summary: pl.DataFrame) -> tuple[list[str], dict[str, list[tuple[str, str]]]]:
+    """Titles, and for each arm but the first its difference from it, seed by seed: [95 % interval], and the verdict."""
+    rows = by_arm(summary)
+    shown = [quantity for quantity in measured(summary) if quantity.name in AGAINST_FIRST]
+    gaps = {arm.label: [difference(rows[arm.label][quantity.name]) for quantity in shown] for arm in plan.arms[1:]}
+    return [quantity.column_title for quantity in shown], gaps if shown else {}
+
+
+def difference(row: dict[str, Any]) -> tuple[str, str]:
+    """A row of the summary against the first arm: the difference with its interval, and what may be said of it."""
+    if not row["pairs"]:
+        return "–", NO_SEED
+    quantity = QUANTITIES[row["quantity"]]
+    mean, low, high = (
+        None if row[end] is None else row[end] * quantity.scale
+        for end in ("difference", "difference_low", "difference_high")
     )
-}
-
-EXPLAINED = {
-    "accuracy": "on the test set, mean over the tests of the last fifth of the run",
-    "mean accuracy": "area under the accuracy curve over its length",
-    "rounds, energy to 80 %, 90 %": "until the first test with that accuracy; energy is the sum over the rounds until "
-    "then, mean of all devices; ≥ and (7/10): only 7 of 10 seeds got there, the others count with the whole run, so "
-    "the mean is a lower bound; never: no seed did",
-    "energy": "per device and round, mean over the run",
-    "energy / budget": "each device's mean energy over its budget, mean of all devices",
-    "devices over budget": "share of devices that spent more than their budget over the run",
-    "data used": "share of all samples that arrived which a device held at least once when its update was aggregated",
-    "fairness": "Jain's index of how often each device was scheduled: 1 if all equally often, 1/K if always the same",
-    "drops": "share of scheduled devices that trained and were then not admitted to the channel",
-}
+    return with_interval(Interval(mean or 0.0, low, high, row["pairs"]), quantity.digits, signed=True), row["verdict"]
 
 
-def measured(summary: pl.DataFrame, group: str | None = None) -> list[Measure]:
-    """The measures that a summary has, of one group or of all."""
-    present = set(summary["quantity"].to_list())
-    return [m for m in MEASURES.values() if m.quantity in present and group in (None, m.group)]
+def with_interval(value: Interval, digits: int, unit: str = "", signed: bool = False) -> str:
+    """mean unit [low, high]; the mean alone for one seed."""
+    mean = " ".join(part for part in (number(value.mean, digits, signed), unit) if part)
+    if value.low is None or value.high is None:
+        return mean
+    return f"{mean} [{number(value.low, digits, signed)}, {number(value.high, digits, signed)}]"
 
 
 def cell(row: dict[str, Any], seeds: int, reached: dict[str, Any] | None = None) -> str:
@@ -70,7 +79,7 @@ def cell(row: dict[str, Any], seeds: int, reached: dict[str, Any] | None = None)
 
     reached: for a time to an accuracy, the row that says which share of the seeds got there.
     """
-    measure = MEASURES[row["quantity"]]
+    quantity = QUANTITIES[row["quantity"]]
     if not row["n"]:
         return "–"
     if reached is not None:
@@ -79,15 +88,9 @@ def cell(row: dict[str, Any], seeds: int, reached: dict[str, Any] | None = None)
             return "never"
         if got < seeds:
             return f"≥ {cell(row, row['n'])} ({got}/{seeds})"
-    half = "" if row["low"] is None else f" ± {(row['high'] - row['low']) / 2 * measure.scale:.{measure.digits}f}"
+    half = "" if row["low"] is None else f" ± {(row['high'] - row['low']) / 2 * quantity.scale:.{quantity.digits}f}"
     part = "" if row["n"] == seeds else f" ({row['n']}/{seeds})"
-    return f"{row['mean'] * measure.scale:.{measure.digits}f}{half}{part}"
-
-
-def cells(summary: pl.DataFrame, arm: str, measures: Sequence[Measure], seeds: int) -> list[str]:
-    """One line of the table that compares all arms."""
-    rows = {row["quantity"]: row for row in summary.filter(arm=arm).rows(named=True)}
-    return [cell(rows[measure.quantity], seeds, rows.get(_reached(measure.quantity))) for measure in measures]
+    return f"{number(row['mean'] * quantity.scale, quantity.digits)}{half}{part}"
 
 
 def _reached(quantity: str) -> str:

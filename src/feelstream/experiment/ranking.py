@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 from scipy.special import stdtr
 
+from feelstream.experiment.measures import by_arm
 from feelstream.experiment.significance import holm
 from feelstream.experiment.statistics import (
     HIGHER,
@@ -20,6 +21,7 @@ from feelstream.experiment.statistics import (
     pareto_front,
     t_quantile,
 )
+from feelstream.quantities import QUANTITIES
 
 
 def verdicts(runs: pl.DataFrame, quantity: str, reference: str, arms: Sequence[str]) -> dict[str, str]:
@@ -61,20 +63,17 @@ class Point:
 
 def pareto_points(summary: pl.DataFrame) -> list[Point]:
     """Every arm with an accuracy, in the summary's order; the front is that of the means. None without learning."""
-    wide: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in summary.rows(named=True):
-        wide.setdefault(row["arm"], {})[row["quantity"]] = row
     both = {
         arm: (rows["energy_j"], rows["late_accuracy"])
-        for arm, rows in wide.items()
+        for arm, rows in by_arm(summary).items()
         if rows.get("late_accuracy", {}).get("n") and rows.get("energy_j", {}).get("n")
     }
     front = pareto_front([e["mean"] for e, _ in both.values()], [a["mean"] for _, a in both.values()])
 
-    def half(row: dict[str, Any], scale: float) -> float | None:
-        return None if row["low"] is None else (row["high"] - row["low"]) / 2 * scale
+    def shown(row: dict[str, Any]) -> tuple[float, float | None]:
+        scale = QUANTITIES[row["quantity"]].scale
+        return row["mean"] * scale, None if row["low"] is None else (row["high"] - row["low"]) / 2 * scale
 
     return [
-        Point(arm, e["mean"] * 1e3, half(e, 1e3), a["mean"] * 100, half(a, 100.0), bool(best))
-        for (arm, (e, a)), best in zip(both.items(), front, strict=True)
+        Point(arm, *shown(e), *shown(a), bool(best)) for (arm, (e, a)), best in zip(both.items(), front, strict=True)
     ]

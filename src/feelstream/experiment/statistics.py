@@ -18,6 +18,8 @@ import polars as pl
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from feelstream.quantities import REACHED
+
 TEST = "two-sided paired t-test at 5 %"
 LEVEL = 0.95
 HIGHER, LOWER = "higher", "lower"
@@ -28,7 +30,6 @@ NO_SPREAD = "no spread between seeds: no verdict"
 LEAST_SEEDS = 5  # for a verdict
 LATE = 0.2  # of the run: the window at its end over which accuracy is averaged
 NO_SEED = "no seed in common"
-REACHED = (80, 90)  # accuracies that are timed, %
 PER_RUN = (
     *("late_accuracy", "final_accuracy", "accuracy_area", "final_loss", "energy_j", "queue_j", "drops"),
     *(f"{what}{percent}" for percent in REACHED for what in ("rounds_to_", "joules_to_", "reached_")),

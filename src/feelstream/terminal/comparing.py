@@ -11,14 +11,11 @@ import typer
 from rich.table import Table
 
 from feelstream.experiment import Plan, Results, comparison, statistics
-from feelstream.experiment.measures import MEASURES, Measure, cells, measured
-from feelstream.report.numbers import number
+from feelstream.experiment.measures import differences, tables
 from feelstream.run.files import write_atomically
 from feelstream.terminal.common import complete_policy, err, out
 from feelstream.terminal.playing import failures
 
-# What is also compared with the first arm in the terminal; summary.csv has it for every quantity.
-AGAINST_FIRST = ("late_accuracy", "accuracy_area", "energy_j")
 LABEL_WIDTH = 24  # columns of the terminal; labels that are longer are folded
 
 
@@ -55,19 +52,12 @@ def report_comparison(results: Results, where: Path, quiet: bool = False) -> dic
 
 def show(summary: pl.DataFrame, plan: Plan) -> None:
     """The leaderboard in the terminal: learning, resources, and the differences against the first arm."""
-    for group in ("learning", "resources"):
-        measures = measured(summary, group)
-        if not measures:
-            continue
-        rows = {arm.label: cells(summary, arm.label, measures, len(plan.seeds)) for arm in plan.arms}
-        _print("arm", measures, rows)
-    if len(plan.arms) > 1:
-        measures = [measure for measure in measured(summary) if measure.quantity in AGAINST_FIRST]
-        gaps: dict[str, list[str]] = {}
-        for arm in plan.arms[1:]:
-            found = {row["quantity"]: row for row in summary.filter(arm=arm.label).rows(named=True)}
-            gaps[arm.label] = [_gap(found[measure.quantity]) for measure in measures]
-        _print(f"against {plan.arms[0].label}", measures, gaps)
+    for titles, rows in tables(plan, summary):
+        _print("arm", titles, rows)
+    titles, gaps = differences(plan, summary)
+    if gaps:
+        lines = {arm: ["\n".join(cell).replace(" [", "\n[") for cell in cells] for arm, cells in gaps.items()}
+        _print(f"against {plan.arms[0].label}", titles, lines)
     many = f"mean ± half of the 95 % interval over {len(plan.seeds)} seeds; differences by seed, {statistics.TEST}"
     out.print(
         f"{many if len(plan.seeds) > 1 else 'one seed, so no intervals'}; accuracy over the last fifth of "
@@ -77,13 +67,13 @@ def show(summary: pl.DataFrame, plan: Plan) -> None:
     )
 
 
-def _print(first: str, measures: Sequence[Measure], rows: Mapping[str, Sequence[str]]) -> None:
+def _print(first: str, titles: Sequence[str], rows: Mapping[str, Sequence[str]]) -> None:
     """A line per arm; columns that do not fit beside the others go to a table below, so no number is cut or wrapped."""
     names = min(max(map(len, [*rows, *first.split()])), LABEL_WIDTH)
     pieces: list[list[tuple[int, int]]] = []  # number and width of each column
     left = 0
-    for column, measure in enumerate(measures):
-        texts = [*measure.title.split(), *(line for row in rows.values() for line in row[column].splitlines())]
+    for column, title in enumerate(titles):
+        texts = [*title.split(), *(line for row in rows.values() for line in row[column].splitlines())]
         width = max(map(len, texts))
         if left < width + 2:
             pieces.append([])
@@ -94,19 +84,8 @@ def _print(first: str, measures: Sequence[Measure], rows: Mapping[str, Sequence[
         table = Table(box=None, header_style="bold")
         table.add_column(first, width=names, overflow="fold")
         for column, width in piece:
-            table.add_column(measures[column].title, justify="right", width=width)
+            table.add_column(titles[column], justify="right", width=width)
         for label, row in rows.items():
             table.add_row(label, *(row[column] for column, _ in piece))
         out.print(table, markup=False, highlight=False)
         out.print()
-
-
-def _gap(row: dict[str, Any]) -> str:
-    unit, digits = MEASURES[row["quantity"]].scale, MEASURES[row["quantity"]].digits
-    if not row["pairs"]:
-        return statistics.NO_SEED
-    mean = number(row["difference"] * unit, digits, signed=True)
-    if row["difference_low"] is None:
-        return f"{mean}\n{row['verdict']}"
-    low, high = (number(row[f"difference_{end}"] * unit, digits, signed=True) for end in ("low", "high"))
-    return f"{mean}\n[{low}, {high}]\n{row['verdict']}"

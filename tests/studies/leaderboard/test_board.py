@@ -20,6 +20,7 @@ from feelstream import cli
 from feelstream.experiment import Arm, Plan, Results, comparison, statistics, tuning
 from feelstream.experiment.measures import cells, measured
 from feelstream.experiment.ranking import Point, pareto_points, verdicts
+from feelstream.quantities import QUANTITIES
 from feelstream.report import comparison as board
 from feelstream.report.drawing.energy_axis import energy_axis, log_ticks
 from feelstream.report.drawing.labels import label_points
@@ -49,7 +50,7 @@ def summary_of(values: dict[str, dict[str, list[float | None]]]) -> tuple[Plan, 
 
 
 def all_of() -> tuple[str, ...]:
-    return comparison.QUANTITIES
+    return tuple(quantity.name for quantity in QUANTITIES.values() if quantity.table == "runs")
 
 
 def spread(mean: float, step: float) -> list[float | None]:
@@ -80,7 +81,7 @@ def three():
 def test_cells_say_mean_interval_and_how_many_seeds_got_there(three):
     _, _, summary = three
     measures = measured(summary)
-    assert [measure.quantity for measure in measures] == [
+    assert [measure.name for measure in measures] == [
         "late_accuracy", "rounds_to_80", "joules_to_80", "rounds_to_90", "energy_j", "energy_over_budget", "drops",
     ]  # fmt: skip
     # t quantile of four degrees of freedom 2.776; s/√5 = 0.01 √(10/4/5) = 0.00707.
@@ -145,7 +146,7 @@ def test_without_learning_there_is_no_front_and_no_word_of_accuracy():
         "Least energy: `a` (1.000 ± 0.020 mJ); all others are distinguishable from it.",
         "Admission dropped nobody.",
     ]
-    assert "accuracy" not in board.markdown_table(plan, summary) + board.html_table(plan, summary)
+    assert "accuracy" not in board.markdown_table(plan, summary) + board.comparison_section(plan, summary).html
 
 
 @pytest.mark.parametrize("spread", [1.0, 0.05])

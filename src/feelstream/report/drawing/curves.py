@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
-from feelstream.experiment.measures import MEASURES
 from feelstream.experiment.plan import flat
 from feelstream.experiment.statistics import band_by_round
 from feelstream.plugins import did_you_mean
-from feelstream.quantities import QUANTITIES
+from feelstream.quantities import QUANTITIES, of_table
 from feelstream.report.drawing.figures import draw_curves, legend_below, save, styled
 from feelstream.report.drawing.limits import spans_decades
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
@@ -31,11 +30,11 @@ def curve_figure(
     groups: Sequence[Group], rounds: pl.DataFrame, columns: Sequence[str], budget_j: float | None
 ) -> Figure:
     """A row of panels for each group of arms, a column for each quantity."""
-    known = [q.name for q in QUANTITIES.values() if q.table == "rounds" and q.name in rounds.columns]
+    names = [quantity.name for quantity in of_table("rounds", rounds.columns)]
     for column in columns:
-        if column not in known:
-            close = did_you_mean(column, known)
-            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(known)}")
+        if column not in names:
+            close = did_you_mean(column, names)
+            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(names)}")
     measured = [column for column in columns if rounds[column].null_count() < len(rounds)]
     if not measured:
         raise RunError(f"no run has {' or '.join(columns)} to draw")
@@ -104,13 +103,13 @@ def varied_figure(axis: Axis, summary: pl.DataFrame, quantities: Sequence[str] =
         FigureCanvasAgg(figure)
         grid = figure.subplots(1, len(shown), squeeze=False)[0]
         for axes, name in zip(grid, shown, strict=True):
-            measure = MEASURES[name]
+            quantity = QUANTITIES[name]
             rows = {row["arm"]: row for row in summary.filter(pl.col("quantity") == name).rows(named=True)}
             drawn: list[float] = []
             for index, (line, points) in enumerate(axis.lines.items()):
                 found = [(value, rows[arm]) for value, arm in points if arm in rows and rows[arm]["n"]]
-                mean = [row["mean"] * measure.scale for _, row in found]
-                half = [((row["high"] or 0) - (row["low"] or 0)) / 2 * measure.scale for _, row in found]
+                mean = [row["mean"] * quantity.scale for _, row in found]
+                half = [((row["high"] or 0) - (row["low"] or 0)) / 2 * quantity.scale for _, row in found]
                 style = line_style(index)
                 axes.errorbar(
                     [value for value, _ in found], mean, yerr=half, color=style.light, linestyle=style.mpl_dash,
@@ -120,10 +119,10 @@ def varied_figure(axis: Axis, summary: pl.DataFrame, quantities: Sequence[str] =
                 drawn += mean
             if spans_decades(values) and min(values) > 0:
                 axes.set_xscale("log")
-            if measure.unit == "mJ" and spans_decades(drawn) and min(drawn) > 0:
+            if quantity.logarithmic and spans_decades(drawn) and min(drawn) > 0:
                 axes.set_yscale("log")
             axes.set_xlabel(axis.field)
-            axes.set_ylabel(f"{measure.heading} ({measure.unit})" if measure.unit else measure.heading)
+            axes.set_ylabel(quantity.axis)
         legend_below(figure, grid[-1], columns=min(len(axis.lines), 2 * len(shown)))
     return figure
 

@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
 from feelstream.experiment.ranking import Point
+from feelstream.quantities import QUANTITIES, significant
 from feelstream.report.drawing.energy_axis import ROOM, EnergyAxis, energy_axis
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES, line_style
 from feelstream.report.html.charts import plain
-from feelstream.report.numbers import significant
 
-X_AXIS, Y_AXIS = "Energy per device (mJ per round)", "Test accuracy (%)"
+X_AXIS, Y_AXIS = QUANTITIES["energy_j"].axis, QUANTITIES["late_accuracy"].axis
 TITLE = "Accuracy at the end of the run against energy"
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from feelstream.experiment.series import Series, series
 from feelstream.experiment.statistics import band_by_round
-from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round
+from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round, significant
 from feelstream.report.drawing.limits import axis_limits, final_values, log_limits, spans_decades
 from feelstream.report.drawing.style import line_style
-from feelstream.report.numbers import significant
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
 MOST_SEED_POINTS = 20_000  # of all seeds of one arm together

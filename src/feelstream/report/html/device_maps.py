@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.quantities import QUANTITIES
 from feelstream.run import Run
 
 # Cells of all maps together, and of one; beyond, devices are sampled and rounds are put together.
@@ -48,7 +49,7 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
     beta = grid(pl.col("beta"))[:, 0]
     budget = run.scenario.known_system(1).energy_budget_j
 
-    shown = _sampled(beta, MOST_DEVICES)
+    energy, shown = QUANTITIES["e_cmp_j"], _sampled(beta, MOST_DEVICES)
     most_rounds = max(20, min(MOST_ROUNDS, max(FEWEST_CELLS, MOST_CELLS // max(1, arms)) // len(shown)))
     step = -(-rounds // most_rounds)
     starts = np.arange(0, rounds, step)
@@ -59,9 +60,9 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
         "step": step,
         "status": _packed(np.maximum.reduceat(status[shown], starts, axis=1)),
         "waiting": _packed(np.maximum.reduceat(waiting[shown], starts, axis=1)),
-        "computing_mj": _short(computing[shown] * 1e3),
-        "sending_mj": _short(sending[shown] * 1e3),
-        "budget_mj": _short(budget[shown] * 1e3),
+        "computing_mj": _short(computing[shown] * energy.scale),
+        "sending_mj": _short(sending[shown] * energy.scale),
+        "budget_mj": _short(budget[shown] * energy.scale),
         "beta_db": _short(10 * np.log10(beta[shown])),
         "arrival_round": _short(_mean_arrival(stored)[shown]),
     }

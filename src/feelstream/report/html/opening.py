@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 
 from feelstream.experiment import Plan
+from feelstream.experiment.measures import with_interval
 from feelstream.experiment.statistics import compare_arms, interval, per_run
+from feelstream.quantities import QUANTITIES, number, significant
 from feelstream.report.html.charts import Group
-from feelstream.report.numbers import number, significant, with_interval
 
 
 def sentences(plan: Plan, group: Group, rounds: pl.DataFrame) -> list[str]:
@@ -53,10 +54,12 @@ def _accuracy(runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> str
 def _energy(plan: Plan, runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> str:
     spent = {arm: float(np.mean(runs.filter(arm=arm)["energy_j"].to_numpy())) for arm in arms}
 
+    energy = QUANTITIES["energy_j"]
+
     def words(arm: str) -> str:
         budget = float(np.mean(plan.arm(arm).scenario.system.energy_budget_j))
         share = f", {significant(spent[arm] / budget, 3)} × the budget" if budget else ""
-        return f"{significant(spent[arm] * 1e3, 3)} mJ per device and round{share}"
+        return f"{significant(spent[arm] * energy.scale, 3)} {energy.unit} per device and round{share}"
 
     if len(arms) == 1:
         return f"It spends {words(arms[0])}."

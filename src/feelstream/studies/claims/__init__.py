@@ -3,14 +3,13 @@
 findings = judged(results.plan, results.rounds(), claims)
 """
 
-from feelstream.studies.claims.claim import UNIT, Claim, Effects, Measured, lead, share_saved
+from feelstream.studies.claims.claim import Claim, Effects, Measured, lead, share_saved
 from feelstream.studies.claims.judging import Effect, Finding, judged, p_values
 from feelstream.studies.claims.verdicts import EXPLAINED, Ahead, Published, Verdict
 from feelstream.studies.claims.words import Wording
 
 __all__ = [
     "EXPLAINED",
-    "UNIT",
     "Ahead",
     "Claim",
     "Effect",

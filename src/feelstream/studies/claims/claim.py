@@ -13,13 +13,11 @@ import numpy as np
 import polars as pl
 
 from feelstream.experiment.series import Series, Span, series
+from feelstream.quantities import QUANTITIES
 from feelstream.studies.claims.verdicts import Test
 
 PerSeed = dict[int, float]
 Effects = dict[str, PerSeed]  # rival → number per seed
-
-SCALE = {"accuracy": 100.0, "loss": -1.0}  # to percentage points and nat; the lower loss is ahead
-UNIT = {"accuracy": "pp", "loss": "nat"}
 
 
 class Measured:
@@ -40,20 +38,21 @@ class Measured:
         return None if found is None else found.over(span)
 
     def lead(self, ahead: str, behind: str, column: str, span: Span) -> PerSeed | None:
-        """By how much one arm is better than another, per seed, in pp or nat; positive is better."""
+        """By how much one arm is better than another, per seed, in the unit of a gap; positive is better."""
         a, b = self.over(ahead, column, span), self.over(behind, column, span)
         if a is None or b is None:
             return None
-        return {seed: SCALE[column] * (a[seed] - b[seed]) for seed in a if seed in b} or None
+        factor = QUANTITIES[column].scale * (-1 if QUANTITIES[column].better == "lower" else 1)
+        return {seed: factor * (a[seed] - b[seed]) for seed in a if seed in b} or None
 
     def distance(self, one: str, other: str, column: str) -> PerSeed | None:
-        """Mean over the tested rounds of |difference| of two curves, per seed, in pp or nat."""
+        """Mean over the tested rounds of |difference| of two curves, per seed, in the unit of a gap."""
         a, b = self.series(one, column), self.series(other, column)
         if a is None or b is None or not np.array_equal(a.rounds, b.rounds):
             return None
         rows = dict(zip(b.seeds, b.values, strict=True))
         return {
-            seed: abs(SCALE[column]) * float(np.abs(row - rows[seed]).mean())
+            seed: QUANTITIES[column].scale * float(np.abs(row - rows[seed]).mean())
             for seed, row in zip(a.seeds, a.values, strict=True)
             if seed in rows
         } or None

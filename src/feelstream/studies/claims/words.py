@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from feelstream.experiment.measures import with_interval
 from feelstream.experiment.statistics import Interval
-from feelstream.report.numbers import number, significant, with_interval
+from feelstream.quantities import number, significant
 from feelstream.studies.claims.judging import Finding
 from feelstream.studies.claims.verdicts import Published, Verdict
 

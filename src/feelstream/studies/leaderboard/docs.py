@@ -8,7 +8,7 @@ from pathlib import Path
 
 from feelstream.errors import RunError
 from feelstream.experiment import Results, comparison
-from feelstream.experiment.measures import EXPLAINED
+from feelstream.quantities import QUANTITIES, meanings
 from feelstream.report.comparison import markdown_table, worlds
 from feelstream.report.drawing.figures import save
 from feelstream.report.drawing.pareto import pareto_figure
@@ -75,7 +75,7 @@ def write_leaderboard(
         f"Runs of {dates}, {seeds} seed{'s' * (seeds != 1)}. This page is written by a command; do not edit it:\n",
         f"    {shlex.join(['feelstream', 'leaderboard', *options])}\n",
         HOW_TO_READ,
-        "\n".join(f"- **{name}**: {text}" for name, text in EXPLAINED.items()) + "\n",
+        "\n".join(f"- **{name}**: {text}" for name, text in meanings(QUANTITIES.values()).items()) + "\n",
         *(_section(*board, results, changes[board], pictures) for board, results in boards.items()),
         "## Origin\n",
         *(

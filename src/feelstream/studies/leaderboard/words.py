@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from feelstream.experiment import Plan
-from feelstream.experiment.measures import MEASURES, cell
+from feelstream.experiment.measures import cell
 from feelstream.experiment.ranking import verdicts
 from feelstream.experiment.statistics import HIGHER, LEAST_SEEDS, LOWER, NO_SEED
+from feelstream.quantities import QUANTITIES
 from feelstream.report.comparison import worlds
 from feelstream.report.drawing.pareto import front_of
 
@@ -34,7 +35,7 @@ def _values(summary: pl.DataFrame, quantity: str) -> pl.DataFrame:
 
 def _best(plan: Plan, runs: pl.DataFrame, summary: pl.DataFrame, quantity: str, words: str) -> str:
     """The arm with the best mean, and all that the tests, corrected for their number, cannot tell from it."""
-    rows, measure = _values(summary, quantity), MEASURES[quantity]
+    rows, measure = _values(summary, quantity), QUANTITIES[quantity]
     if len(rows) < 2:
         return ""
     best = rows.sort("mean", descending=measure.better == "higher", maintain_order=True).row(0, named=True)
@@ -63,7 +64,7 @@ def _against_random(plan: Plan, runs: pl.DataFrame) -> str:
         return ""
     parts = []
     for quantity in ("late_accuracy", "energy_j"):
-        measure = MEASURES[quantity]
+        measure = QUANTITIES[quantity]
         found = verdicts(runs, quantity, REFERENCE, labels)
         if any(verdict != NO_SEED for verdict in found.values()):
             better = [label for label, verdict in found.items() if verdict == measure.better]
@@ -101,10 +102,12 @@ def _reached(plan: Plan, summary: pl.DataFrame, percent: int) -> str:
         return f"No policy reached {percent} % with any seed."
     if not always:
         return f"No policy reached {percent} % with every seed; {_names(some)} did with some."
+    energy = QUANTITIES[f"joules_to_{percent}"]
     (fast, rounds), (cheap, joules) = (_first(table) for table in every)
     return (
         f"{len(every[0])} of {len(plan.arms)} policies reached {percent} % with every seed; on average in the fewest "
-        f"rounds {fast} ({rounds:.1f}), for the least energy {cheap} ({joules * 1e3:.3g} mJ per device)."
+        f"rounds {fast} ({rounds:.1f}), for the least energy {cheap} ({joules * energy.scale:.3g} {energy.unit} per "
+        "device)."
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from feelstream.experiment.series import SPANS, Span
-from feelstream.studies.claims import UNIT, Ahead, Claim, Effects, Measured, Published, lead, share_saved
+from feelstream.quantities import QUANTITIES
+from feelstream.studies.claims import Ahead, Claim, Effects, Measured, Published, lead, share_saved
 from feelstream.studies.hu2023 import paper as reproduce
 
 ABSTRACT = (
@@ -88,7 +89,7 @@ def _metrics() -> Iterable[Claim]:
                 statement=f"{where}: amount alone ahead of dissimilarity alone early ({better})",
                 paper="ahead",
                 measure=f"{column}, lead of amount over dissimilarity, {SPANS['early']}",
-                unit=UNIT[column],
+                unit=QUANTITIES[column].gap_unit,
                 test=Ahead(),
                 arms=(amount, dissimilarity),
                 effects=lead(amount, {"dissimilarity": dissimilarity}, column, "early"),
@@ -99,7 +100,7 @@ def _metrics() -> Iterable[Claim]:
             statement=f"{where}: dissimilarity alone ahead of both others late ({better})",
             paper="ahead of both",
             measure=f"{column}, lead of dissimilarity over amount and over combined, {SPANS['late']}",
-            unit=UNIT[column],
+            unit=QUANTITIES[column].gap_unit,
             test=Ahead(),
             arms=(dissimilarity, amount, combined),
             effects=lead(dissimilarity, {"amount": amount, "combined": combined}, column, "late"),

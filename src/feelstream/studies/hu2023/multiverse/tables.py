@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from feelstream.report.numbers import number
+from feelstream.quantities import number
 from feelstream.studies.claims import Claim
 from feelstream.studies.hu2023.multiverse.outcomes import shares, specification_of, together
 from feelstream.studies.hu2023.multiverse.settings import LEARNING, Setting, read_by

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from feelstream.experiment import Results
-from feelstream.report.numbers import number
+from feelstream.quantities import number
 from feelstream.studies.claims import Finding, Published, Verdict, judged
 from feelstream.studies.claims.judging import evidence
 from feelstream.studies.hu2023 import paper as reproduce

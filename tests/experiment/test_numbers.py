@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from feelstream.experiment.measures import with_interval
 from feelstream.experiment.statistics import Interval, interval
-from feelstream.report.numbers import number, significant, with_interval
+from feelstream.quantities import number, significant
 
 
 @pytest.mark.parametrize(
