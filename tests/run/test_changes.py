@@ -13,6 +13,8 @@ from sealing import seal
 import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
 from feelstream.run import Change, simulate, simulate_in
+from feelstream.run.changes import from_list, scenario_in
+from feelstream.scenario.files import stored_scenario
 from feelstream.verification import verify
 
 CHANGES = (Change(3, "policy.V", "0.4"), Change(5, "policy.size", "3"), Change(6, "system.energy_budget_j", "0.02"))
@@ -95,3 +97,25 @@ def test_impossible_changes_are_refused_in_a_sentence(change: str, sentence: str
 def test_a_policy_without_v_has_none_to_change() -> None:
     with pytest.raises(ScenarioError, match=r"policy\.V: there is no such field in random"):
         simulate(fs.preset("tiny", ["policy.name=random"]), changes=[Change(2, "policy.V", "1")])
+
+
+def test_a_change_is_an_override_with_a_round_however_it_was_given() -> None:
+    given = Change(round=3, field="policy.V", value="0.4")
+    assert given == Change.parse("3: policy.V = 0.4") == from_list([{"round": 3, "field": "policy.V", "value": 0.4}])[0]
+    assert str(given) == "3:policy.V=0.4"
+    assert small().overridden([given]) == small("policy.V=0.4")
+    assert scenario_in(small(), [given], 2) == small()
+    assert scenario_in(small(), [given], 3) == small("policy.V=0.4")
+    infinite = from_list([{"round": 1, "field": "policy.V", "value": "inf"}])
+    assert scenario_in(small(), infinite, 1) == small("policy.V=inf")
+
+
+def test_the_changes_of_a_stored_run_apply_without_the_code_of_its_policy(tmp_path: Path) -> None:
+    table = small().as_dict()
+    table["policy"] = {"name": f"{tmp_path / 'gone.py'}:Gone", "V": 0.1, "size": 2}
+    stored = stored_scenario(table, tmp_path)
+    changes = from_list(
+        [{"round": 2, "field": "policy.V", "value": 0.3}, {"round": 4, "field": "policy.size", "value": 5}]
+    )
+    assert [scenario_in(stored, changes, t).as_dict()["policy"]["V"] for t in (1, 2, 4)] == [0.1, 0.3, 0.3]
+    assert [scenario_in(stored, changes, t).as_dict()["policy"]["size"] for t in (1, 2, 4)] == [2, 2, 5]

@@ -8,8 +8,9 @@ from feelstream.errors import ScenarioError
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict, preset, presets
-from feelstream.studio.draft import Draft, PolicyDraft
-from feelstream.studio.fields import as_text, field_named_in, policy_form, world_forms
+from feelstream.scenario.overrides import as_text
+from feelstream.studio.draft import Draft
+from feelstream.studio.fields import field_named_in, policy_form, world_forms
 
 
 def overrides(forms) -> list[str]:
@@ -44,9 +45,9 @@ def test_all_of_a_scenario_is_in_some_form() -> None:
 @pytest.mark.parametrize(
     ("set_wrong", "where"),
     [
-        (lambda draft: draft.policies[0].fields.update(V="-1"), (0, "policy.V")),
-        (lambda draft: draft.policies[1].fields.update(size="0"), (1, "policy.size")),
-        (lambda draft: draft.policies[1].fields.update(size="99"), (1, "policy.size")),
+        (lambda draft: draft.policies[0].update({"policy.V": "-1"}), (0, "policy.V")),
+        (lambda draft: draft.policies[1].update({"policy.size": "0"}), (1, "policy.size")),
+        (lambda draft: draft.policies[1].update({"policy.size": "99"}), (1, "policy.size")),
         (lambda draft: draft.world.update({"system.devices": "x"}), (None, "system.devices")),
         (lambda draft: draft.world.update({"cpu.frequency_hz": "[2e9, 1e9]"}), (None, "cpu.frequency_hz")),
         (lambda draft: draft.world.update({"data.arrivals.sigma": "-3"}), (None, "data.arrivals.sigma")),
@@ -61,17 +62,17 @@ def test_the_field_that_is_wrong_is_named_with_the_sentence_of_the_command_line(
     assert problem is not None
     assert problem[:2] == where
     if where[1] != "seed":
+        typed = draft.world | draft.policies[where[0] or 0]
         with pytest.raises(ScenarioError) as told:
-            preset(
-                "paper-iid", [f"{p}={v}" for p, v in draft.world.items()] + draft.policies[where[0] or 0].overrides()
-            )
+            preset("paper-iid", [f"{path}={text}" for path, text in typed.items()])
         assert problem[2] == str(told.value)
 
 
 def test_two_to_four_policies_with_labels_of_their_own() -> None:
-    draft = Draft(policies=[PolicyDraft("lyapunov")])
+    ours = {"policy.name": "lyapunov"}
+    draft = Draft(policies=[ours])
     assert draft.problem() == (None, None, "a race has from 2 to 4 policies, not 1")
-    draft.policies = [PolicyDraft("lyapunov", {"V": "1"}), PolicyDraft("lyapunov"), PolicyDraft("lyapunov")]
+    draft.policies = [ours | {"policy.V": "1"}, ours, ours]
     assert draft.labels() == ["lyapunov V=1", "lyapunov", "lyapunov (2)"]
 
 

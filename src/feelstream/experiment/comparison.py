@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -20,7 +19,7 @@ from feelstream.policies import POLICIES, Policy
 from feelstream.quantities import by_round, of_table
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
-from feelstream.scenario.overrides import AnyOverride, Override, Typed, parsed
+from feelstream.scenario.overrides import AnyOverride, Override, parsed
 
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
@@ -41,64 +40,53 @@ def arms(
     A field of a policy is passed over for policies that do not have it, if at least one of them does.
     """
     changes = parsed(overrides)
-    grid = [_values(entry) if isinstance(entry, str) else entry for entry in vary]
-    wanted = [_Wanted.of(entry) for entry in _expanded(policies)] or [_Wanted()]
-    fields = [_fields_of(entry, source, changes) for entry in wanted]
-    for field in [*(override.field for override in changes), *(field for field, _ in grid)]:
-        if field.startswith("policy.") and not any(field.removeprefix("policy.") in known for known in fields):
-            names = ", ".join(entry.label or "the scenario's policy" for entry in wanted)
+    axes = [_axis(entry) for entry in vary]
+    wanted = _by_label(policies) or {"": ()}
+    fields = {label: _fields_of(own, source, changes) for label, own in wanted.items()}
+    for field in [*(override.field for override in changes), *(axis[0].field for axis in axes if axis)]:
+        if field.startswith("policy.") and not any(field.removeprefix("policy.") in known for known in fields.values()):
+            names = ", ".join(label or "the scenario's policy" for label in wanted)
             last = field.removeprefix("policy.")
-            close = did_you_mean(last, sorted(set().union(*fields)))
+            close = did_you_mean(last, sorted(set().union(*fields.values())))
             raise ScenarioError(f"{field}: there is no such field in {names}{'; ' + close.strip() if close else ''}")
-    size = len(wanted) * prod(len(values) for _, values in grid)
+    size = len(wanted) * prod(map(len, axes))
     if size > MOST_ARMS:
         raise ScenarioError(f"--vary: {size:,} arms were asked for, and at most {MOST_ARMS:,} are possible")
     found: dict[str, Arm] = {}
-    for entry, known in zip(wanted, fields, strict=True):
+    for label, own in wanted.items():
 
-        def has(field: str, known: frozenset[str] = known) -> bool:
-            return not field.startswith("policy.") or field.removeprefix("policy.") in known
+        def has(override: Override, known: frozenset[str] = fields[label]) -> bool:
+            return override.section != ("policy",) or override.last in known
 
-        base = [override for override in changes if has(override.field)]
-        axes = [(field, values) for field, values in grid if has(field)]
-        for point in product(*(values for _, values in axes)):
-            settings = [Override(field, value) for (field, _), value in zip(axes, point, strict=True)]
-            scenario = _scenario(source, entry, [*base, *entry.fields, *settings])
-            words = [entry.label or scenario.policy.plugin_name()]
-            words += [str(setting).removeprefix("policy.") for setting in settings]
+        base = [override for override in changes if has(override)]
+        for point in product(*(axis for axis in axes if not axis or has(axis[0]))):
+            scenario = base_of(source, [*base, *own, *point])
+            words = [label or scenario.policy.plugin_name()]
+            words += [str(override).removeprefix("policy.") for override in point]
             found.setdefault(" ".join(words), Arm(" ".join(words), scenario))
     return tuple(found.values())
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """A policy that was asked for: by name with fields, as an object, or neither for the scenario's own."""
+def _by_label(policies: Iterable[str | Policy]) -> dict[str, tuple[Override, ...]]:
+    """Each policy that was asked for as the overrides that set it, the first of which is its name or itself.
 
-    label: str = ""
-    name: str | None = None
-    fields: tuple[Override, ...] = ()
-    settings: Policy | None = None
-
-    @classmethod
-    def of(cls, entry: str | Policy) -> _Wanted:
-        """`name`, `name(field=value,…)` or an object; the label of an object has the fields that were set."""
+    `name`, `name(field=value,…)` or an object; the label of an object has the fields that were set.
+    """
+    found: dict[str, tuple[Override, ...]] = {}
+    for entry in _expanded(policies):
         if isinstance(entry, Policy):
             own = ",".join(f"{field}={getattr(entry, field)}" for field in sorted(entry.model_fields_set))
             name = entry.plugin_name().rpartition(":")[2]
-            return cls(f"{name}({own})" if own else name, settings=entry)
+            found.setdefault(f"{name}({own})" if own else name, (Override("policy.*", entry),))
+            continue
         match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", entry)
         own = _split(match[2]) if match and match[2] else []
         if match is None or not all("=" in setting for setting in own):
             raise ScenarioError(f"--policy '{entry}' must read name or name(field=value,…), as in lyapunov(V=0.1)")
         name = match[1].strip()
-        label = f"{name}({','.join(own)})" if own else name
-        return cls(label, name, tuple(Override.parse(f"policy.{setting}") for setting in own))
-
-
-def _scenario(source: str | Path | Scenario, entry: _Wanted, overrides: Sequence[Override]) -> Scenario:
-    if entry.settings is not None:
-        return base_of(source, ()).with_(policy=entry.settings).overridden(overrides)
-    return base_of(source, [*overrides, *([Override("policy.name", entry.name)] if entry.name else [])])
+        settings = (Override.parse(f"policy.{setting}") for setting in own)
+        found.setdefault(f"{name}({','.join(own)})" if own else name, (Override("policy.name", name), *settings))
+    return found
 
 
 def base_of(source: str | Path | Scenario, overrides: Iterable[AnyOverride]) -> Scenario:
@@ -114,25 +102,32 @@ def _expanded(policies: Iterable[str | Policy]) -> Iterable[str | Policy]:
             yield entry
 
 
-def _fields_of(entry: _Wanted, source: str | Path | Scenario, overrides: Sequence[Override]) -> frozenset[str]:
-    try:
-        if entry.settings is not None:
-            policy = type(entry.settings)
-        else:
-            policy = POLICIES.lookup(entry.name) if entry.name else type(base_of(source, overrides).policy)
-    except ScenarioError as problem:
-        raise problem if entry.name is None else ScenarioError(f"policy.name: {problem}") from problem
+def _fields_of(own: Sequence[Override], source: str | Path | Scenario, overrides: Sequence[Override]) -> frozenset[str]:
+    """The fields of the policy that `own` sets; where it sets none, of the scenario's own."""
+    if not own:
+        policy = type(base_of(source, overrides).policy)
+    elif own[0].replaces_a_table:
+        policy = type(own[0].value)
+    else:
+        try:
+            policy = POLICIES.lookup(own[0].value)
+        except ScenarioError as problem:
+            raise ScenarioError(f"policy.name: {problem}") from problem
     return frozenset({"name", *policy.model_fields})
 
 
-def _values(text: str) -> Varied:
-    field, equals, values = text.partition("=")
-    found = _split(values)
-    if not equals or "." not in field or not found:
-        raise ScenarioError(f"--vary '{text}' must read section.field=value,value,…, as in policy.V=0.005,0.05,0.5")
-    if field.strip() == "policy.name":
+def _axis(entry: str | Varied) -> list[Override]:
+    """The field of `section.field=value,value,…` set to each of the values."""
+    if not isinstance(entry, str):
+        field, values = entry
+        return [Override(field, value) for value in values]
+    field, _, values = entry.partition("=")
+    found = [Override.parse(f"{field}={value}") for value in _split(values)] if "." in field else []
+    if not found:
+        raise ScenarioError(f"--vary '{entry}' must read section.field=value,value,…, as in policy.V=0.005,0.05,0.5")
+    if found[0].field == "policy.name":
         raise ScenarioError("--vary policy.name: give each policy as --policy instead")
-    return field.strip(), [Typed(value) for value in found]
+    return found
 
 
 def _split(text: str) -> list[str]:

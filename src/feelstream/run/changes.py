@@ -5,46 +5,47 @@ A run is still a function of (scenario, seed, changes): run.json lists the chang
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from numpy.typing import NDArray
 
 from feelstream.errors import ScenarioError
-from feelstream.plugins import STORED, Inert
 from feelstream.scenario import Scenario
-from feelstream.scenario.files import from_dict
+from feelstream.scenario.overrides import Override, as_text
 from feelstream.scheduling import RoundRecord
 from feelstream.simulation import Simulation
 
 CHANGEABLE = ("policy.V", "policy.size", "system.energy_budget_j")
 
 
-@dataclass(frozen=True)
-class Change:
+@dataclass(frozen=True, init=False)
+class Change(Override):
     """From this round on, the field has this value (as text: what follows `--set field=`)."""
 
     round: int
-    field: str
-    value: str
 
-    @staticmethod
-    def parse(text: str) -> Change:
+    def __init__(self, round: int, field: str, value: str) -> None:
+        super().__init__(field, value, typed=True)
+        object.__setattr__(self, "round", round)
+
+    @classmethod
+    def parse(cls, text: str) -> Change:
         """`12:policy.V=0.2`.
 
         >>> Change.parse("12:policy.V=0.2")
-        Change(round=12, field='policy.V', value='0.2')
+        Change(field='policy.V', value='0.2', round=12)
         """
         round, colon, setting = text.partition(":")
-        field, equals, value = (part.strip() for part in setting.partition("="))
-        if not colon or not equals or not round.strip().isdecimal():
+        if not colon or "=" not in setting or not round.strip().isdecimal():
             raise ScenarioError(f"'{text}' must read round:section.field=value, for instance 12:policy.V=0.2")
-        return Change(int(round), field, value)
+        override = Override.parse(setting)
+        return cls(int(round), override.field, override.value)
 
     def __str__(self) -> str:
-        return f"{self.round}:{self.field}={self.value}"
+        return f"{self.round}:{super().__str__()}"
 
 
 def in_order(scenario: Scenario, changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -64,33 +65,25 @@ def in_order(scenario: Scenario, changes: Iterable[Change]) -> tuple[Change, ...
 
 def scenario_in(scenario: Scenario, changes: Sequence[Change], round: int) -> Scenario:
     """The scenario as it stands in a round."""
-    due = [f"{change.field}={change.value}" for change in changes if change.round <= round]
-    if due and isinstance(scenario.policy, Inert):  # of a stored run, whose policy is not imported to show it
-        table = scenario.as_dict()
-        for field, _, value in (text.partition("=") for text in due):
-            section, name = field.split(".")
-            table[section][name] = tomllib.loads(f"value = {value}")["value"]
-        return Scenario.of(table, STORED)
-    return from_dict(scenario.as_dict(), due) if due else scenario
+    due = [change for change in changes if change.round <= round]
+    return scenario.overridden(due) if due else scenario
 
 
 def as_list(scenario: Scenario, changes: Sequence[Change]) -> list[dict[str, Any]]:
     """For run.json: round, field and value, the latter as a number or a list."""
-    listed = []
-    for change in changes:
-        section, name = change.field.split(".")
-        value = getattr(getattr(scenario_in(scenario, changes, change.round), section), name)
-        listed.append({"round": change.round, "field": change.field, "value": value})
-    return listed
+    return [
+        {
+            "round": change.round,
+            "field": change.field,
+            "value": attrgetter(change.field)(scenario_in(scenario, changes, change.round)),
+        }
+        for change in changes
+    ]
 
 
 def from_list(listed: Iterable[dict[str, Any]]) -> tuple[Change, ...]:
     """The changes that run.json lists."""
-    return tuple(Change(int(each["round"]), str(each["field"]), _text(each["value"])) for each in listed)
-
-
-def _text(value: Any) -> str:
-    return f"[{', '.join(map(repr, value))}]" if isinstance(value, list | tuple) else repr(value)
+    return tuple(Change(int(each["round"]), str(each["field"]), as_text(each["value"])) for each in listed)
 
 
 class ChangingSimulation:

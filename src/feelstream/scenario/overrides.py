@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.errors import ScenarioError
-from feelstream.plugins import Plugin, Registry, did_you_mean
+from feelstream.plugins import Inert, Plugin, Registry, did_you_mean
 from feelstream.policies import POLICIES
 from feelstream.scenario.problems import explain
 
@@ -31,13 +32,10 @@ NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
 }
 
 
-class Typed(str):
-    """A value as it was typed: what it stands for follows from the field it is for."""
-
-
 @dataclass(frozen=True)
 class Override:
-    """A field and its new value.
+    """A field and its new value. Everything that sets a field is one, or is made of them: what follows `--set`, a
+    keyword of `with_`, a change during a run, a policy in a form, a specification of the multiverse.
 
     >>> str(Override.parse("policy.V = 0.1"))
     'policy.V=0.1'
@@ -45,8 +43,9 @@ class Override:
     ('policy',)
     """
 
-    field: str  # section.field
+    field: str  # section.field, or section.* for a table that a settings object replaces
     value: Any
+    typed: bool = dataclasses.field(default=False, repr=False)  # a text, of which the field says how to read it
 
     def __post_init__(self) -> None:
         if len(self.path) < 2 or not all(self.path):
@@ -58,7 +57,7 @@ class Override:
         field, equals, value = text.partition("=")
         if not equals:
             raise ScenarioError(f"'{text}' must read section.field=value, for instance policy.V=0.1")
-        return cls(field.strip(), Typed(value.strip()))
+        return cls(field.strip(), value.strip(), typed=True)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -75,7 +74,11 @@ class Override:
     @property
     def names_a_table(self) -> bool:
         """Whether it switches to another policy, partition, … and so decides which fields there are."""
-        return self.section in NAMED_TABLES and self.last == NAMED_TABLES[self.section][0]
+        return self.replaces_a_table or (self.section in NAMED_TABLES and self.last == NAMED_TABLES[self.section][0])
+
+    @property
+    def replaces_a_table(self) -> bool:
+        return self.last == "*" and not self.typed
 
     def __str__(self) -> str:
         return f"{self.field}={self.value}"
@@ -112,7 +115,7 @@ def from_keywords(keywords: Mapping[str, Any], table: Mapping[str, Any], model: 
             if isinstance(value, str):
                 found.append(Override(".".join((*section, NAMED_TABLES[section][0])), value))
             else:
-                found.append(_WholeTable(f"{'.'.join(section)}.*", value))
+                found.append(Override(".".join((*section, "*")), value))
         elif "." in name:
             found.append(Override(name, value))
     known = _fields(overridden(table, found, model), model)
@@ -124,14 +127,6 @@ def from_keywords(keywords: Mapping[str, Any], table: Mapping[str, Any], model: 
             raise ScenarioError(_not_one(name, places, list(known)))
         found.append(Override(places[0], value))
     return found
-
-
-class _WholeTable(Override):
-    """A table replaced by a settings object; `section.*` stands for all its fields."""
-
-    @property
-    def names_a_table(self) -> bool:
-        return True
 
 
 def _not_one(name: str, places: list[str], known: list[str]) -> str:
@@ -183,18 +178,18 @@ def _apply(table: dict[str, Any], override: Override, model: type[BaseModel]) ->
     *above, below = override.section
     for section in above:
         table = _inner(table, section, override)
-    if isinstance(override, _WholeTable):
+    if override.replaces_a_table:
         table[below] = override.value
         return
     own = table.get(below)
     if override.names_a_table:
         fields = _plain(own)
-        table[below] = _renamed(fields, override.section, str(_value(override.value, is_text=True)))
+        table[below] = _renamed(fields, override.section, str(_value(override, is_text=True)))
     elif isinstance(own, Plugin):
         table[below] = _changed(own, override)
     else:
         own = _inner(table, below, override)
-        own[override.last] = _value(override.value, _is_text(override, own, model))
+        own[override.last] = _value(override, _is_text(override, own, model))
 
 
 def _inner(table: dict[str, Any], section: str, override: Override) -> dict[str, Any]:
@@ -213,12 +208,14 @@ def _plain(own: Any) -> dict[str, Any]:
 def _changed(plugin: Plugin, override: Override) -> Plugin:
     """An object of the user's with one field changed: it need not have a name that can be imported."""
     fields = type(plugin).model_fields
+    if isinstance(plugin, Inert):  # of a stored run: its class, which is not imported, knew which values are possible
+        return plugin.model_copy(update={override.last: _value(override, is_text=False)})
     if override.last not in fields:
         close = did_you_mean(override.last, list(fields))
         raise ScenarioError(
             f"{override.field}: there is no such field in {plugin.plugin_name()}; {close}allowed: {', '.join(fields)}"
         )
-    value = _value(override.value, fields[override.last].annotation is str)
+    value = _value(override, fields[override.last].annotation is str)
     try:
         return type(plugin).model_validate(_plain(plugin) | {override.last: value})
     except ValidationError as problem:
@@ -245,12 +242,11 @@ def _is_text(override: Override, table: Mapping[str, Any], model: type[BaseModel
     return field is not None and field.annotation is str
 
 
-def _value(raw: Any, is_text: bool) -> Any:
+def _value(override: Override, is_text: bool) -> Any:
     """What was typed, read as TOML; any other value as it is."""
-    if not isinstance(raw, Typed):
+    raw = override.value
+    if not override.typed or not isinstance(raw, str) or (is_text and raw[:1] not in ("'", '"')):
         return raw
-    if is_text and raw[:1] not in ("'", '"'):
-        return str(raw)
     try:
         return tomllib.loads(f"value = {raw}")["value"]
     except tomllib.TOMLDecodeError:
@@ -260,4 +256,17 @@ def _value(raw: Any, is_text: bool) -> Any:
     try:
         return float(raw)  # .5 and 1. are numbers to everyone but TOML
     except ValueError:
-        return str(raw)
+        return raw
+
+
+def as_text(value: Any) -> str:
+    """A value as it would be typed after `--set field=`.
+
+    >>> as_text((0.5, 20.0)), as_text(True)
+    ('[0.5, 20]', 'true')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(as_text(each) for each in value)}]"
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from feelstream.errors import FeelstreamError, ScenarioError
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import preset
-from feelstream.studio.fields import FormField, as_text, field_named_in, policy_form, world_forms
+from feelstream.scenario.overrides import Override, as_text
+from feelstream.studio.fields import FormField, field_named_in, policy_form, world_forms
 from feelstream.studio.lanes import LiveLane
 
 FEWEST, MOST = 2, 4
 
 
-@dataclass
-class PolicyDraft:
-    """One policy: its name and the fields that were set, `V` → `0.1`."""
+Entries = dict[str, str]  # section.field → what was typed for it
+NAME = "policy.name"
 
-    name: str
-    fields: dict[str, str] = field(default_factory=dict)
 
-    def overrides(self) -> list[str]:
-        return [f"policy.name={self.name}", *(f"policy.{name}={value}" for name, value in self.fields.items())]
+def overrides(entries: Entries) -> list[Override]:
+    return [Override(field, text, typed=True) for field, text in entries.items()]
+
+
+def _two_policies() -> list[Entries]:
+    return [{NAME: "lyapunov"}, {NAME: "random"}]
 
 
 @dataclass
@@ -31,8 +34,8 @@ class Draft:
 
     preset: str = "paper-iid"
     seed: str = "0"
-    world: dict[str, str] = field(default_factory=dict)  # section.field → value
-    policies: list[PolicyDraft] = field(default_factory=lambda: [PolicyDraft("lyapunov"), PolicyDraft("random")])
+    world: Entries = field(default_factory=dict)
+    policies: list[Entries] = field(default_factory=_two_policies)  # each with its NAME
 
     def base(self) -> Scenario:
         """The preset as it is, from which a form takes its defaults."""
@@ -40,8 +43,7 @@ class Draft:
 
     def scenario(self, policy: int) -> Scenario:
         """The scenario of one policy; ScenarioError says in a sentence what is wrong."""
-        world = [f"{path}={value}" for path, value in self.world.items()]
-        return preset(self.preset, [*world, *self.policies[policy].overrides()])
+        return preset(self.preset, overrides(self.world | self.policies[policy]))
 
     def seed_number(self) -> int:
         text = self.seed.strip()
@@ -61,21 +63,21 @@ class Draft:
             try:
                 self.scenario(number)
             except FeelstreamError as wrong:
-                own = {f"policy.{name}" for name in (*self.policies[number].fields, "name")}
                 sentence = str(wrong)
                 if sentence.startswith("policy"):
-                    return number, field_named_in(sentence, own), sentence
+                    return number, field_named_in(sentence, self.policies[number]), sentence
                 return None, field_named_in(sentence, self.world), sentence
         return None
 
     def labels(self) -> list[str]:
         """A name for each lane: the policy's, with the fields that tell equal ones apart."""
-        many = Counter(policy.name for policy in self.policies)
+        many = Counter(policy[NAME] for policy in self.policies)
         labels: list[str] = []
         for policy in self.policies:
-            label = policy.name.rpartition(":")[2]
-            if many[policy.name] > 1 and policy.fields:
-                label += " " + " ".join(f"{name}={value}" for name, value in policy.fields.items())
+            label = policy[NAME].rpartition(":")[2]
+            if many[policy[NAME]] > 1:
+                own = (f"{path.removeprefix('policy.')}={text}" for path, text in policy.items() if path != NAME)
+                label = " ".join((label, *own))
             number, unused = 2, label
             while unused in labels:
                 unused, number = f"{label} ({number})", number + 1
@@ -93,9 +95,8 @@ class Draft:
 
     def _shown(self, policy: int | None) -> Scenario:
         """The scenario whose names decide which fields a form has; wrong values do not matter to that."""
-        names = [f"{path}={value}" for path, value in self.world.items() if path.endswith(".kind")]
-        if policy is not None:
-            names.append(f"policy.name={self.policies[policy].name}")
+        entries = self.world if policy is None else self.world | self.policies[policy]
+        names = [override for override in overrides(entries) if override.names_a_table]
         try:
             return preset(self.preset, names)
         except FeelstreamError:
@@ -104,7 +105,4 @@ class Draft:
 
 def value_in(scenario: Scenario, path: str) -> str:
     """The value of a field, as it would be typed."""
-    found: object = scenario
-    for part in path.split("."):
-        found = getattr(found, part)
-    return as_text(found)
+    return as_text(attrgetter(path)(scenario))

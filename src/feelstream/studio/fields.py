@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
 from feelstream.plugins import Plugin
 from feelstream.scenario import Scenario
-from feelstream.scenario.overrides import NAMED_TABLES
+from feelstream.scenario.overrides import NAMED_TABLES, as_text
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,6 @@ class FormField:
     @property
     def name(self) -> str:
         return self.path.rpartition(".")[2]
-
-
-def as_text(value: Any) -> str:
-    """A value as it would be typed after --set."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(as_text(each) for each in value)}]"
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def fields_of(settings: BaseModel, path: str) -> list[FormField]:

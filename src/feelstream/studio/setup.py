@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from nicegui import ui
 
 from feelstream.plugins import Plugin
 from feelstream.policies import POLICIES
 from feelstream.scenario.files import presets
-from feelstream.studio.draft import MOST, Draft, PolicyDraft
+from feelstream.studio.draft import MOST, NAME
 from feelstream.studio.fields import FormField
 from feelstream.studio.panels import heading
 from feelstream.studio.session import Session
@@ -29,10 +31,7 @@ class SetupForm:
 
     def __init__(self, session: Session, dialog: ui.dialog) -> None:
         self.session, self.dialog = session, dialog
-        draft = session.draft
-        self.draft = Draft(
-            draft.preset, draft.seed, dict(draft.world), [PolicyDraft(p.name, dict(p.fields)) for p in draft.policies]
-        )
+        self.draft = deepcopy(session.draft)
         self.inputs: dict[tuple[int | None, str], ui.input | ui.select] = {}
         self.body = ui.element("div").classes("scroll")
         with ui.element("div").classes("actions"):
@@ -72,15 +71,14 @@ class SetupForm:
         draft = self.draft.policies[index]
         with ui.element("div").classes("head"):
             heading(f"Policy {index + 1}", "h3")
-            ui.label(_first_line(POLICIES.lookup(draft.name))).classes("caption")
+            ui.label(_first_line(POLICIES.lookup(draft[NAME]))).classes("caption")
             ui.space()
             if len(self.draft.policies) > 2:
                 remove = ui.button(icon="close", on_click=lambda: self._remove(index))
                 remove.props(f'flat dense round size=sm aria-label="Remove policy {index + 1}"')
         with ui.element("div").classes("form"):
             for field in fields:
-                value = draft.name if field.name == "name" else draft.fields.get(field.name, field.default)
-                self._input(index, field, value)
+                self._input(index, field, draft.get(field.path, field.default))
 
     def _input(self, policy: int | None, field: FormField, value: str) -> None:
         def changed(event) -> None:
@@ -95,20 +93,20 @@ class SetupForm:
         self.inputs[policy, field.path] = entry.without_auto_validation()  # judged with the whole
 
     def _set(self, policy: int | None, path: str, value: str) -> None:
-        draft, name = self.draft, path.rpartition(".")[2]
+        draft = self.draft
         if path == "seed":
             draft.seed = value
         elif policy is None:
             draft.world[path] = value
-            if name == "kind":  # the fields of another kind have other names
+            if path.endswith(".kind"):  # the fields of another kind have other names
                 table = path.removesuffix("kind")
                 draft.world = {p: v for p, v in draft.world.items() if not p.startswith(table) or p == path}
                 return self.rebuild()
-        elif name == "name":
-            draft.policies[policy] = PolicyDraft(value)
+        elif path == NAME:
+            draft.policies[policy] = {NAME: value}
             return self.rebuild()
         else:
-            draft.policies[policy].fields[name] = value
+            draft.policies[policy][path] = value
         return self.judge()
 
     def _preset(self, event) -> None:
@@ -116,8 +114,8 @@ class SetupForm:
         self.rebuild()
 
     def _add(self) -> None:
-        used = {policy.name for policy in self.draft.policies}
-        self.draft.policies.append(PolicyDraft(next(name for name in POLICIES.names() if name not in used)))
+        used = {policy[NAME] for policy in self.draft.policies}
+        self.draft.policies.append({NAME: next(name for name in POLICIES.names() if name not in used)})
         self.rebuild()
 
     def _remove(self, index: int) -> None:

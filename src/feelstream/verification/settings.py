@@ -24,7 +24,7 @@ OUR_POLICIES = (
 )  # fmt: skip
 
 
-class Change(NamedTuple):
+class StoredChange(NamedTuple):
     """From this round on, one of the settings V, size and budget_j has another value."""
 
     round: int
@@ -75,7 +75,7 @@ class Settings:
     deployed: bool  # real devices: what is not heard of them is not known
     priority: Array  # [K], factor on importance, as the scenario gives it
     around: Around = PAPERS_WORLD
-    changes: tuple[Change, ...] = ()  # by round
+    changes: tuple[StoredChange, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
 
 
@@ -254,19 +254,19 @@ def _budget(budget: _Section, K: int) -> Array:
     return np.array([item.number() for item in budget.items(K)] if many else [budget.number()] * K)
 
 
-def _changes(changes: _Section | None, s: Settings) -> tuple[Change, ...]:
-    found: list[Change] = []
+def _changes(changes: _Section | None, s: Settings) -> tuple[StoredChange, ...]:
+    found: list[StoredChange] = []
     for entry in changes.entries() if changes else []:
         round, value = entry["round"].whole(), entry["value"]
         if not (found[-1].round if found else 1) <= round <= s.T:
             raise RunError(f"run.json: {entry.name}.round must be in order and at most {s.T}, not {round}.")
         match entry["field"].one_of("policy.V", "policy.size", "system.energy_budget_j"):
             case "policy.V":
-                found.append(Change(round, "V", value.weight()))
+                found.append(StoredChange(round, "V", value.weight()))
             case "policy.size":
-                found.append(Change(round, "size", value.whole()))
+                found.append(StoredChange(round, "size", value.whole()))
             case _:
-                found.append(Change(round, "budget_j", _budget(value, s.K)))
+                found.append(StoredChange(round, "budget_j", _budget(value, s.K)))
     return tuple(found)
 
 
