@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from feelstream.arrays import Flags, Ids, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.stream import Stream
-from feelstream.environment.base import Process, Setting, State
+from feelstream.environment.base import Process, ProcessContext, State
 from feelstream.environment.harvest import Battery
 from feelstream.errors import ScenarioError
 from feelstream.learning.contract import Learner, Training
+from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Policy
@@ -62,7 +63,7 @@ class World:
             recording=recording,
             collected=None if (people.arrivals == 1).all() else people.arrivals,
         )
-        self.setting = Setting(
+        self._context = ProcessContext(
             self.devices,
             scenario.system.rounds,
             scenario.system.round_s,
@@ -72,7 +73,7 @@ class World:
             people.gain_high_db,
         )
         self._states: dict[str, State] = {
-            name: self._process(name).init(self.setting, generator(seed, purpose))
+            name: self._process(name).init(self._context, generator(seed, purpose))
             for name, purpose in PROCESSES.items()
         }
         self._values: dict[str, NDArray] = {}
@@ -93,7 +94,7 @@ class World:
 
     def _step(self, name: str, round: int) -> tuple[NDArray, State]:
         rng = generator(self.seed, PROCESSES[name], round)
-        values, state = self._process(name).step(round, self._states[name], self.setting, rng)
+        values, state = self._process(name).step(round, self._states[name], self._context, rng)
         if values.shape != (self.devices,):
             raise ScenarioError(f"world.{name}: must give one value for each of {self.devices} devices")
         return values, state
@@ -130,9 +131,9 @@ class World:
         Nor does one that computes more slowly: both terms rise with f.
         """
         cycles, f_hz = system.device_cycles, self._values["frequency"]
-        left_s = np.maximum(system.round_s - cycles / f_hz, 0.0)
+        left_s = np.maximum(system.round_s - physics.compute_time_s(cycles, f_hz), 0.0)
         power_w = guard.most_power_w(policy, system, self.beta)
-        return system.power_coefficient * cycles * f_hz * f_hz + power_w * left_s
+        return physics.compute_energy_j(system.power_coefficient, cycles, f_hz) + power_w * left_s
 
     def spend(self, energy_j: Reals, policy: Policy) -> dict[str, NDArray]:
         """Take what this round cost from the batteries and add what was harvested; columns for the trace.

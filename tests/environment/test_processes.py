@@ -15,7 +15,7 @@ from scipy.special import j0
 
 import feelstream as fs
 from feelstream.environment.availability import ComesAndGoes, Diurnal, RecordedAvailability
-from feelstream.environment.base import Process, Setting
+from feelstream.environment.base import Process, ProcessContext
 from feelstream.environment.channel import AutoregressiveChannel, JakesChannel
 from feelstream.environment.frequency import FrequencyLevels, RecordedFrequency
 from feelstream.environment.harvest import PacketHarvest, SolarHarvest
@@ -27,14 +27,14 @@ from feelstream.simulation import Simulation
 K = 4000
 
 
-def setting(devices: int = K, round_s: float = 4.0) -> Setting:
+def context(devices: int = K, round_s: float = 4.0) -> ProcessContext:
     low, high = np.full(devices, 1e8), np.full(devices, 1.5e9)
-    return Setting(devices, 200, round_s, low, high, np.full(devices, -5.0), np.full(devices, 3.0))
+    return ProcessContext(devices, 200, round_s, low, high, np.full(devices, -5.0), np.full(devices, 3.0))
 
 
-def values(process: Process, rounds: int, of: Setting | None = None) -> np.ndarray:
+def values(process: Process, rounds: int, of: ProcessContext | None = None) -> np.ndarray:
     """(rounds, K)."""
-    of = of or setting()
+    of = of or context()
     state, found = process.init(of, np.random.default_rng(1)), []
     for t in range(1, rounds + 1):
         given, state = process.step(t, state, of, np.random.default_rng([2, t]))
@@ -70,7 +70,7 @@ def test_autoregressive_fading_forgets_geometrically_and_jakes_does_not() -> Non
 
 
 def test_devices_stay_uniform_in_the_disc() -> None:
-    of, cell = setting(round_s=60.0), RandomDirection(radius_m=100.0, speed_m_s=2.0, nearest_m=1.0, turn=0.2)
+    of, cell = context(round_s=60.0), RandomDirection(radius_m=100.0, speed_m_s=2.0, nearest_m=1.0, turn=0.2)
     state = cell.init(of, np.random.default_rng(3))
     for t in range(1, 31):
         beta, state = cell.step(t, state, of, np.random.default_rng([4, t]))
@@ -116,13 +116,13 @@ def test_harvests_have_their_means() -> None:
 def test_recorded_values_hold_until_the_next(tmp_path: Path) -> None:
     path = tmp_path / "there.csv"
     path.write_text("round,device,available\n2,0,0\n4,0,1\n1,1,0\n")
-    found = values(RecordedAvailability(path=str(path)), 5, setting(3))
+    found = values(RecordedAvailability(path=str(path)), 5, context(3))
     assert found[:, 0].tolist() == [True, False, False, True, True]
     assert not found[:, 1].any()
     assert found[:, 2].all()
     path = tmp_path / "f.parquet"
     pl.DataFrame({"round": [1, 3], "device": [1, 1], "f_hz": [5e8, 9e9]}).write_parquet(path)
-    found = values(RecordedFrequency(path=str(path)), 3, setting(2))
+    found = values(RecordedFrequency(path=str(path)), 3, context(2))
     assert found[:, 1].tolist() == [5e8, 5e8, 1.5e9]  # clipped to the range
     assert found[:, 0].tolist() == [1e8] * 3
 

@@ -13,7 +13,7 @@ from feelstream.model.physics import rate_bit_per_s
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 from feelstream.verification.admission import EDGE, _admit_by_dropping, _admit_largest
-from feelstream.verification.settings import Settings, read_settings
+from feelstream.verification.settings import StoredSettings, read_settings
 
 SLOW_HZ, FAST_HZ = 3e8, 1.5e9
 
@@ -67,7 +67,7 @@ def test_verify_agrees_with_admission_within_a_rounding_of_the_deadline(admissio
 class Case:
     """Three devices with a share of the round left that is `margin` more than the first of them needs."""
 
-    s: Settings
+    s: StoredSettings
     ratio: np.ndarray
     computing_s: np.ndarray
 

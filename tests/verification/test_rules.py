@@ -12,7 +12,7 @@ from slow_simulator import scenario, simulate
 from feelstream.verification.admission import _admit_by_dropping, _admit_largest
 from feelstream.verification.findings import RELATIVE, Findings, close
 from feelstream.verification.formulas import amounts, dissimilarities, surrogate_energy_j, surrogate_time_s
-from feelstream.verification.settings import Settings, read_settings
+from feelstream.verification.settings import StoredSettings, read_settings
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
 
 TABLE = {
@@ -24,7 +24,7 @@ TABLE = {
 }
 
 
-def settings(tmp_path: Path, **changes: object) -> Settings:
+def settings(tmp_path: Path, **changes: object) -> StoredSettings:
     run = simulate(scenario(**TABLE), seed=0)
     for name, value in changes.items():
         section, field = name.split("__")

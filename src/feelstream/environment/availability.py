@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.environment.base import Probability, Process, Setting, State
+from feelstream.environment.base import Probability, Process, ProcessContext, State, Step
 from feelstream.environment.recorded import values_by_round
 
 
@@ -22,8 +21,8 @@ class Always(Availability):
 
     tag: ClassVar[str] = "always"
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
-        return np.ones(setting.devices, bool), state
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        return np.ones(context.devices, bool), state
 
 
 class ComesAndGoes(Availability):
@@ -37,12 +36,12 @@ class ComesAndGoes(Availability):
     p_leave: Annotated[Probability, Field(description="probability per round to leave; above 0, at most 1")] = 0.1
     p_return: Annotated[Probability, Field(description="probability per round to return; above 0, at most 1")] = 0.3
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        return {"there": rng.random(setting.devices) < self.p_return / (self.p_leave + self.p_return)}
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        return {"there": rng.random(context.devices) < self.p_return / (self.p_leave + self.p_return)}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         there = state["there"]
-        flips = rng.random(setting.devices) < np.where(there, self.p_leave, self.p_return)
+        flips = rng.random(context.devices) < np.where(there, self.p_leave, self.p_return)
         return there, {"there": there ^ flips}
 
 
@@ -64,12 +63,12 @@ class Diurnal(Availability):
         float, Field(strict=True, ge=0, le=1, description="spread of the devices' time zones, in days; 0 to 1")
     ] = 1.0
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        return {"phase": rng.uniform(0, self.spread, setting.devices)}
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        return {"phase": rng.uniform(0, self.spread, context.devices)}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         chance = 0.5 * (1 + self.depth * np.cos(2 * np.pi * (round / self.day - state["phase"])))
-        return rng.random(setting.devices) < chance, state
+        return rng.random(context.devices) < chance, state
 
 
 class RecordedAvailability(Availability):
@@ -84,12 +83,12 @@ class RecordedAvailability(Availability):
         str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, available")
     ]
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        return {"there": np.ones(setting.devices, bool)}
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        return {"there": np.ones(context.devices, bool)}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         there = state["there"].copy()
-        recorded = values_by_round("world.availability.path", Path(self.path), "available", setting.devices)
+        recorded = values_by_round("world.availability.path", Path(self.path), "available", context.devices)
         devices, values = recorded.of(round)
         there[devices] = values != 0
         return there, {"there": there}

@@ -3,8 +3,8 @@
 A process is a frozen settings object picked by name, `[world.NAME] kind = "…"`. It gives one value per device and
 round; all that it remembers is its state, a dictionary of arrays of fixed shape that checkpoints keep:
 
-    state         = process.init(setting, rng)
-    values, state = process.step(round, state, setting, rng)      rounds 1, 2, … one by one
+    state         = process.init(context, rng)
+    values, state = process.step(round, state, context, rng)      rounds 1, 2, … one by one
 
 `rng` is keyed by (seed, purpose, round), so two policies with one seed are run in the same world.
 """
@@ -23,11 +23,12 @@ from feelstream.arrays import Reals
 from feelstream.plugins import Plugin
 
 State = dict[str, NDArray]
+Step = tuple[NDArray, State]  # the values of a round, (K,), and the next state
 Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
 
 
 @dataclass(frozen=True)
-class Setting:
+class ProcessContext:
     """What a process is run for: the devices and their constants, the length of a round and of the run."""
 
     devices: int
@@ -42,10 +43,10 @@ class Setting:
 class Process(Plugin, ABC):
     """One value per device and round."""
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
         """The state before the first round; none for a process without memory."""
         return {}
 
     @abstractmethod
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         """The values of this round, (K,), and the next state."""

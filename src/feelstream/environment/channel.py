@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import j0
 
-from feelstream.environment.base import Process, Setting, State
+from feelstream.environment.base import Process, ProcessContext, State, Step
 
 Doppler = Annotated[
     float, Field(strict=True, ge=0, le=1e6, description="Doppler frequency f_D = v f_c / c, Hz; 0 to 1e6")
@@ -25,8 +25,8 @@ class IndependentChannel(Channel):
 
     tag: ClassVar[str] = "independent"
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
-        return rng.standard_exponential(setting.devices), state
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        return rng.standard_exponential(context.devices), state
 
 
 class AutoregressiveChannel(Channel):
@@ -44,12 +44,12 @@ class AutoregressiveChannel(Channel):
         """ρ between successive rounds."""
         return float(j0(2 * np.pi * self.doppler_hz * round_s))
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        return {"h": _complex_normal(setting.devices, rng)}
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        return {"h": _complex_normal(context.devices, rng)}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
-        h, rho = state["h"], self.correlation(setting.round_s)
-        after = rho * h + np.sqrt(1 - rho * rho) * _complex_normal(setting.devices, rng)
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        h, rho = state["h"], self.correlation(context.round_s)
+        after = rho * h + np.sqrt(1 - rho * rho) * _complex_normal(context.devices, rng)
         return np.square(h).sum(axis=0), {"h": after}
 
 
@@ -66,12 +66,12 @@ class JakesChannel(Channel):
     doppler_hz: Doppler = 0.02
     waves: Annotated[int, Field(strict=True, ge=8, le=256, description="N, plane waves of a device; 8 to 256")] = 16
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        shape = (setting.devices, self.waves)
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        shape = (context.devices, self.waves)
         return {"speed": np.cos(rng.uniform(0, 2 * np.pi, shape)), "phase": rng.uniform(0, 2 * np.pi, shape)}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
-        angle = 2 * np.pi * self.doppler_hz * setting.round_s * round * state["speed"] + state["phase"]
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        angle = 2 * np.pi * self.doppler_hz * context.round_s * round * state["speed"] + state["phase"]
         power = np.square(np.cos(angle).sum(axis=1)) + np.square(np.sin(angle).sum(axis=1))
         return power / self.waves, state
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.environment.base import Process, Setting, State
+from feelstream.environment.base import Process, ProcessContext, State, Step
 from feelstream.environment.recorded import values_by_round
 
 
@@ -22,8 +21,8 @@ class UniformFrequency(Frequency):
 
     tag: ClassVar[str] = "uniform"
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
-        return rng.uniform(setting.frequency_low_hz, setting.frequency_high_hz), state
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        return rng.uniform(context.frequency_low_hz, context.frequency_high_hz), state
 
 
 class FrequencyLevels(Frequency):
@@ -40,15 +39,15 @@ class FrequencyLevels(Frequency):
         float, Field(strict=True, ge=0, lt=1, description="probability to keep the level; 0 to below 1")
     ] = 0.8
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        return {"level": rng.integers(0, self.levels, setting.devices)}
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        return {"level": rng.integers(0, self.levels, context.devices)}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         level = state["level"]
-        span = setting.frequency_high_hz - setting.frequency_low_hz
-        f_hz = setting.frequency_low_hz + span * level / (self.levels - 1)
-        moves = rng.random(setting.devices) >= self.stay
-        shift = rng.integers(1, self.levels, setting.devices)
+        span = context.frequency_high_hz - context.frequency_low_hz
+        f_hz = context.frequency_low_hz + span * level / (self.levels - 1)
+        moves = rng.random(context.devices) >= self.stay
+        shift = rng.integers(1, self.levels, context.devices)
         return f_hz, {"level": np.where(moves, (level + shift) % self.levels, level)}
 
 
@@ -62,11 +61,11 @@ class RecordedFrequency(Frequency):
 
     path: Annotated[str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, f_hz")]
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        return {"f_hz": setting.frequency_low_hz.copy()}
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        return {"f_hz": context.frequency_low_hz.copy()}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         f_hz = state["f_hz"].copy()
-        devices, values = values_by_round("world.frequency.path", Path(self.path), "f_hz", setting.devices).of(round)
-        f_hz[devices] = np.clip(values, setting.frequency_low_hz[devices], setting.frequency_high_hz[devices])
+        devices, values = values_by_round("world.frequency.path", Path(self.path), "f_hz", context.devices).of(round)
+        f_hz[devices] = np.clip(values, context.frequency_low_hz[devices], context.frequency_high_hz[devices])
         return f_hz, {"f_hz": f_hz}

@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.environment.base import Process, Setting, State
+from feelstream.environment.base import Process, ProcessContext, State, Step
 from feelstream.plugins import NonNegative, Positive
 
 
@@ -36,8 +35,8 @@ class NoHarvest(Harvest):
 
     tag: ClassVar[str] = "none"
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
-        return np.zeros(setting.devices), state
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        return np.zeros(context.devices), state
 
 
 class PacketHarvest(Battery):
@@ -50,8 +49,8 @@ class PacketHarvest(Battery):
     ] = 0.5
     packet_j: Annotated[NonNegative, Field(description="energy of a packet, J; ≥ 0")] = 1.0
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
-        return self.packet_j * rng.poisson(self.rate, setting.devices), state
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        return self.packet_j * rng.poisson(self.rate, context.devices), state
 
 
 class SolarHarvest(Battery):
@@ -65,6 +64,6 @@ class SolarHarvest(Battery):
     peak_j: Annotated[NonNegative, Field(description="most energy that a round brings, J; ≥ 0")] = 4.0
     day: Annotated[int, Field(strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")] = 24
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         sun = max(0.0, float(np.sin(2 * np.pi * round / self.day)))
-        return self.peak_j * sun * rng.random(setting.devices), state
+        return self.peak_j * sun * rng.random(context.devices), state

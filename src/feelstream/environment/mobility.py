@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.environment.base import Process, Setting, State
+from feelstream.environment.base import Process, ProcessContext, State, Step
+from feelstream.model.physics import ratio
 from feelstream.plugins import Positive
 
 
@@ -29,10 +30,10 @@ class Static(Mobility):
     def gain_range_db(self, low_db: float, high_db: float) -> tuple[float, float]:
         return low_db, high_db
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        return {"beta": 10 ** (rng.uniform(setting.gain_low_db, setting.gain_high_db) / 10)}
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        return {"beta": ratio(rng.uniform(context.gain_low_db, context.gain_high_db))}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         return state["beta"], state
 
 
@@ -66,18 +67,18 @@ class RandomDirection(Mobility):
         nearest = min(self.nearest_m, self.radius_m)
         return tuple(self.gain_1m_db - 10 * self.exponent * np.log10(d) for d in (self.radius_m, nearest))
 
-    def init(self, setting: Setting, rng: np.random.Generator) -> State:
-        distance = self.radius_m * np.sqrt(rng.random(setting.devices))
-        angle, heading = rng.uniform(0, 2 * np.pi, (2, setting.devices))
+    def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        distance = self.radius_m * np.sqrt(rng.random(context.devices))
+        angle, heading = rng.uniform(0, 2 * np.pi, (2, context.devices))
         return {"place": distance * np.array([np.cos(angle), np.sin(angle)]), "heading": heading}
 
-    def step(self, round: int, state: State, setting: Setting, rng: np.random.Generator) -> tuple[NDArray, State]:
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         place = state["place"]
         distance = np.minimum(np.hypot(*place), self.radius_m)
-        beta = 10 ** (self.gain_1m_db / 10) * np.maximum(distance, min(self.nearest_m, self.radius_m)) ** -self.exponent
-        turns = rng.random(setting.devices) < self.turn
-        heading = np.where(turns, rng.uniform(0, 2 * np.pi, setting.devices), state["heading"])
-        path = self.speed_m_s * setting.round_s
+        beta = ratio(self.gain_1m_db) * np.maximum(distance, min(self.nearest_m, self.radius_m)) ** -self.exponent
+        turns = rng.random(context.devices) < self.turn
+        heading = np.where(turns, rng.uniform(0, 2 * np.pi, context.devices), state["heading"])
+        path = self.speed_m_s * context.round_s
         place, heading = _reflected(place, heading, path, self.radius_m)
         return beta, {"place": place, "heading": heading}
 

@@ -2,14 +2,15 @@
 
 One round is
 
-    nodes   = deployment.begin(t, grid)             ask whom we must, and let the policy choose
-    content = deployment.train_message(node, …)     for each chosen node
-    replies = deployment.receive(t, replies)        check them, settle the round; those that count remain
+    nodes           = deployment.begin(t, grid)                 ask whom we must, and let the policy choose
+    messages        = deployment.calls_for_training(nodes, …)   what the strategy says, and what the scheduler adds
+    record, updates = deployment.settle(t, replies)             check them, settle the round; those that count remain
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +28,7 @@ from feelstream.flower.metrics import Values, alike, checked_metrics
 from feelstream.flower.names import NameRules, Names
 from feelstream.flower.report import MEASURED, QUERY, SERVER, DeviceReport, ReportError, device_name
 from feelstream.flower.scheduler import Scheduler
-from feelstream.flower.updates import Model, checked_update
+from feelstream.flower.updates import Model, checked_update, write_model
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
 
@@ -39,7 +40,7 @@ class DeploymentError(FeelstreamError):
 
 
 @dataclass(frozen=True)
-class Settings:
+class DeploymentSettings:
     """How a deployment deals with its nodes; `Scheduled` explains each."""
 
     classes: int = 10
@@ -70,7 +71,7 @@ class Update:
 class Deployment:
     """Scheduler, directory and messages of one run."""
 
-    def __init__(self, scenario: Scenario, settings: Settings, weight_key: str = "num-examples") -> None:
+    def __init__(self, scenario: Scenario, settings: DeploymentSettings, weight_key: str = "num-examples") -> None:
         self.scenario, self.settings, self.weight_key = scenario, settings, weight_key
         devices = scenario.system.devices
         self.scheduler = Scheduler(
@@ -78,16 +79,14 @@ class Deployment:
         )
         self.directory = Directory(NameRules(settings.names, devices), settings.bind_names)
         self.asking = Asking(devices, settings.max_report_age)
-        self.record: RoundRecord | None = None  # of the last round
         self.idle = 0  # rounds in a row in which nobody could be trained
-        self._sent: list[tuple[int, Message]] = []  # this round's calls for training, by device
-        self._dropped: list[str] = []  # why this round's replies were of no use
-        self._errors: dict[int, str] = {}  # what nodes said in place of an answer
+        self._model: Model = {}  # of the round under way
+        self._called: list[tuple[int, Message]] = []  # its calls for training, by device
 
     def begin(self, t: int, grid: Grid) -> list[int]:
         """The nodes to train in round t, in the order of their devices."""
         if self.scheduler.open:  # a wrapper around us threw the last round's replies away
-            self.receive(self.scheduler.round, [], {})
+            self.settle(self.scheduler.round, [])
         if t != self.scheduler.begin():
             raise FeelstreamError(f"round {t} cannot come now; the scheduler is at {self.scheduler.round}")
         nodes = self.directory.update(grid.get_node_ids())
@@ -98,63 +97,72 @@ class Deployment:
         self._check_anyone_is_known(nodes)
         schedule = [int(device) for device in self.scheduler.schedule(self.directory.connected())]
         log.info("round %d: training on %s", t, _shortened([self.directory.name(device) for device in schedule]))
-        self._sent = []
         chosen = [self.directory.node(device) for device in schedule]
         assert None not in chosen, "only connected devices are available"
         return chosen  # pyright: ignore[reportReturnType]
 
-    def train_message(self, node: int, content: RecordDict) -> Message:
-        """A call for training: what the strategy says, and what the device needs to know of the scheduler."""
-        device = self.directory.device(node)
-        assert device is not None
-        told = self._told(self._used_round(device))
-        f_hz = self.scheduler.chosen_f_hz(device)
-        if f_hz is not None:
-            told["chosen-f-hz"] = f_hz
-        content = RecordDict({**content, SERVER: told})
-        message = Message(content, node, MessageType.TRAIN, ttl=self.settings.deadline_s)
-        self._sent.append((device, message))
-        return message
+    def calls_for_training(self, nodes: Sequence[int], contents: Sequence[RecordDict], model: Model) -> list[Message]:
+        """To each chosen node what the strategy says, and what the device needs to know of the scheduler.
 
-    def receive(self, t: int, replies: Iterable[Message], model: Model) -> list[Update]:
-        """Check what came back and settle the round: the updates that count, by device, metrics made alike.
+        contents: as many as nodes, or none where the strategy calls nobody; model: what replies must look like.
+        """
+        self._model, self._called = model, []
+        for node, content in zip(nodes, contents, strict=False):
+            device = self.directory.device(node)
+            assert device is not None
+            server = self._server_record(self._used_round(device))
+            f_hz = self.scheduler.chosen_f_hz(device)
+            if f_hz is not None:
+                server["chosen-f-hz"] = f_hz
+            message = Message(
+                RecordDict({**content, SERVER: server}), node, MessageType.TRAIN, ttl=self.settings.deadline_s
+            )
+            self._called.append((device, message))
+        return [message for _, message in self._called]
+
+    def settle(self, t: int, replies: Iterable[Message]) -> tuple[RoundRecord, list[Message]]:
+        """Check what came back and settle the round: its record, and the updates that count, by device.
 
         A reply that cannot be used costs its sender the round, and is logged once with the reason.
         """
+        updates, dropped = self._checked(t, replies)
+        metrics, refused = alike({device: update.metrics for device, update in updates.items()})
+        for device, reason in refused.items():
+            dropped.append(self._drop(t, device, reason))
+            del updates[device]
+        record = self.scheduler.settle({device: update.report for device, update in updates.items()})
+        senders = record.decision.schedule[record.transmission.sent]
+        self._check_anyone_trains(record, dropped)
+        counted = []
+        for device in map(int, senders):
+            if metrics[device][self.weight_key]:  # an update that weighs nothing would still sway a median
+                update = updates[device]
+                update.message.content = RecordDict({"metrics": metrics[device], "arrays": write_model(update.arrays)})
+                counted.append(update.message)
+        return record, counted
+
+    def _checked(self, t: int, replies: Iterable[Message]) -> tuple[dict[int, Update], list[str]]:
+        """The replies by device that pass every check of their own, and why the others are of no use."""
         # A reply says whom it comes from, so it is not asked: the message that it answers tells.
-        asked = {message.metadata.message_id: device for device, message in self._sent}
-        self._dropped = []
+        called = {message.metadata.message_id: device for device, message in self._called}
         updates: dict[int, Update] = {}
+        dropped: list[str] = []
         for reply in replies:
-            device = asked.pop(reply.metadata.reply_to_message_id, None)
+            device = called.pop(reply.metadata.reply_to_message_id, None)
             try:
                 if device is None:
                     raise ReportError("nobody asked for it")
-                updates[device] = self._read_update(device, reply, model)
+                updates[device] = self._read_update(device, reply)
             except ReportError as problem:
-                self._drop(t, device, str(problem))
-        self._dropped += ["no reply within the deadline"] * len(asked)
-        metrics, refused = alike({device: update.metrics for device, update in updates.items()})
-        for device, reason in refused.items():
-            self._drop(t, device, reason)
-            del updates[device]
-        self.record = self.scheduler.settle({device: update.report for device, update in updates.items()})
-        senders = self.record.decision.schedule[self.record.transmission.sent]
-        self._check_anyone_trains(len(senders))
-        counted = []
-        for device in map(int, senders):
-            update, weight = updates[device], metrics[device][self.weight_key]
-            if weight:  # an update that weighs nothing would still sway a median
-                counted.append(update)
-                update.message.content = RecordDict({"metrics": metrics[device]})
-        return counted
+                dropped.append(self._drop(t, device, str(problem)))
+        return updates, dropped + ["no reply within the deadline"] * len(called)
 
-    def _read_update(self, device: int, reply: Message, model: Model) -> Update:
+    def _read_update(self, device: int, reply: Message) -> Update:
         content, report = self._read(reply, device)
         report = self.scheduler.check(device, report)
         stored = int(report.stored_labels.sum(dtype=np.int64))
         metrics = checked_metrics(content, self.weight_key, stored, self.settings.max_examples)
-        return Update(reply, report, checked_update(content, model), metrics)
+        return Update(reply, report, checked_update(content, self._model), metrics)
 
     def evaluations(self, t: int, replies: Iterable[Message]) -> list[Message]:
         """The replies to evaluation that can be averaged, metrics made alike."""
@@ -190,20 +198,21 @@ class Deployment:
     def _ask(self, nodes: list[int], grid: Grid) -> None:
         """Query reports. A node that only now says who it is may have reported against a history it was not told."""
         again: list[int] = []
-        answers = self._query(nodes, grid)
+        answers, errors = self._query(nodes, grid)
         silent = frozenset(nodes) - answers.keys()
         for node in silent:
-            self.asking.failed(node, self.scheduler.round, self._errors.get(node, "no answer"))
+            self.asking.failed(node, self.scheduler.round, errors.get(node, "no answer"))
         for node in sorted(answers):
             stranger = self.directory.device(node) is None
             if not self._accept(node, answers[node], silent, final=not stranger) and stranger:
                 again.append(node)
         known = [node for node in again if self.directory.device(node) is not None]
-        answers = self._query(known, grid)
+        answers, _ = self._query(known, grid)
         for node in sorted(answers):
             self._accept(node, answers[node], silent, final=True)
 
-    def _query(self, nodes: list[int], grid: Grid) -> dict[int, Message]:
+    def _query(self, nodes: list[int], grid: Grid) -> tuple[dict[int, Message], dict[int, str]]:
+        """The answers of these nodes, and what others said in place of one."""
         # Clients that have never answered may have to be started first, as by Flower's simulation engine.
         known = bool((self.scheduler.report_round > 0).any())
         timeout_s = self.settings.query_timeout_s if known else self.settings.first_query_timeout_s
@@ -212,13 +221,13 @@ class Deployment:
         for node in nodes:
             used_round = self._used_round(self.directory.device(node))
             if used_round not in contents:
-                contents[used_round] = RecordDict({SERVER: self._told(used_round)})
+                contents[used_round] = RecordDict({SERVER: self._server_record(used_round)})
             messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
         answers = exchange(grid, messages, timeout_s, self.settings.enough_reports)
-        self._errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
-        for node, reason in self._errors.items():
+        errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
+        for node, reason in errors.items():
             log.warning("round %d: node %d could not report: %s", self.scheduler.round, node, reason)
-        return {node: answer for node, answer in answers.items() if node not in self._errors}
+        return {node: answer for node, answer in answers.items() if node not in errors}, errors
 
     def _accept(self, node: int, answer: Message, silent: frozenset[int], final: bool) -> bool:
         device, t = self.directory.device(node), self.scheduler.round
@@ -251,7 +260,7 @@ class Deployment:
     def _used_round(self, device: int | None) -> int:
         return 0 if device is None else int(self.scheduler.used_round[device])
 
-    def _told(self, used_round: int) -> MetricRecord:
+    def _server_record(self, used_round: int) -> MetricRecord:
         """What every message tells a device of the scheduler's side."""
         scheduler = self.scheduler
         return MetricRecord(
@@ -265,9 +274,9 @@ class Deployment:
             }
         )
 
-    def _drop(self, t: int, device: int | None, reason: str) -> None:
-        self._dropped.append(reason)
+    def _drop(self, t: int, device: int | None, reason: str) -> str:
         log.warning("round %d: the reply of device %s is dropped: %s", t, self.directory.name(device), reason)
+        return reason
 
     def _check_anyone_is_known(self, nodes: Sequence[int]) -> None:
         """Where every node answered and none of the answers is of use, waiting does not help."""
@@ -282,21 +291,22 @@ class Deployment:
                 "set device-name or partition-id in --node-config, or `names` on the server"
             )
 
-    def _check_anyone_trains(self, senders: int) -> None:
+    def _check_anyone_trains(self, record: RoundRecord, dropped: list[str]) -> None:
         """Too many rounds in a row without an update end the run: nobody wants a model that was never trained."""
-        assert self.record is not None
-        able = bool(self.record.observation.available.any())
-        if senders or (able and not len(self.record.decision.schedule)):  # a policy may choose to rest
+        able = bool(record.observation.available.any())
+        if record.transmission.sent.any() or (
+            able and not len(record.decision.schedule)
+        ):  # a policy may choose to rest
             self.idle = 0
             return
         self.idle += 1
         limit = self.settings.give_up_after
         if limit is not None and self.idle >= limit:
-            raise DeploymentError(f"nobody could be trained for {self.idle} rounds: {self._reason()}")
+            raise DeploymentError(f"nobody could be trained for {self.idle} rounds: {self._reason(record, dropped)}")
 
-    def _reason(self) -> str:
-        if self._dropped:
-            reason = max(set(self._dropped), key=self._dropped.count)
+    def _reason(self, record: RoundRecord, dropped: list[str]) -> str:
+        if dropped:
+            reason = Counter(dropped).most_common(1)[0][0]
             return f"{reason} (the wall-clock limit is {self.settings.deadline_s:g} s)"
         scheduler, connected = self.scheduler, self.directory.connected()
         if not self.directory.nodes:
@@ -310,8 +320,7 @@ class Deployment:
             )
         if not scheduler.stored_labels[connected].any():
             return "no connected device holds any data"
-        assert self.record is not None
-        if len(self.record.decision.schedule):
+        if len(record.decision.schedule):
             return "every scheduled device took longer than system.round_s"
         return f"no connected device has reported within the last {self.settings.max_report_age} rounds"
 

@@ -1,4 +1,8 @@
-"""The strategy inside: it writes the messages, averages and evaluates as if nobody had chosen the nodes for it."""
+"""The strategy inside: it writes the messages, averages and evaluates as if nobody had chosen the nodes for it.
+
+Where it could stumble over the types of the model it is shown floats, and what it makes of them is given the model's
+types again.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
 from feelstream.errors import FeelstreamError
+from feelstream.flower.report import ReportError
+from feelstream.flower.updates import Model, as_floats, as_model, needs_floats, read_model, write_model
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 
@@ -27,6 +33,7 @@ class Inner:
         if self._largest("fraction_train", 1.0) == 0:
             raise FeelstreamError("the inner strategy has fraction_train=0, so it would train nobody")
         self.settings = [{"name": type(s).__name__, **_settings(s)} for s in self._chain()]  # as they were at first
+        self._asked: tuple[int, Model] = (0, {})  # the last round for which it was asked for messages, and its model
 
     @property
     def weight_key(self) -> str:
@@ -36,17 +43,41 @@ class Inner:
         self, t: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, nodes: Sequence[int]
     ) -> list[RecordDict]:
         """What it would send to each of these nodes. A node that it would not write to gets what the first one gets."""
+        if not nodes:
+            return []
+        model = read_model(arrays)
+        self._asked = t, model
+        shown = write_model(as_floats(model)) if needs_floats(model) else arrays
         # It may insist on more nodes than were chosen; the same ones again satisfy it.
         at_least = int(max(self._largest("min_available_nodes", 1), self._largest("min_train_nodes", 1), len(nodes)))
         view = GridView(grid, list(islice(cycle(nodes), at_least)))
-        messages = list(self.strategy.configure_train(t, arrays, config, view))
+        messages = list(self.strategy.configure_train(t, shown, config, view))
         if not messages:
             return []
         own = {message.metadata.dst_node_id: message.content for message in messages}
-        return [own.get(node, messages[0].content) for node in nodes]
+        contents = [own.get(node, messages[0].content) for node in nodes]
+        return [
+            RecordDict({key: arrays if record is shown else record for key, record in content.items()})
+            for content in contents
+        ]
 
     def aggregate(self, t: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        return self._guarded(t, lambda: self.strategy.aggregate_train(t, list(replies)), (None, None))
+        """The model that it makes of these updates, None where it stays as it was, and its metrics."""
+        asked, model = self._asked
+        if asked != t:  # nobody was scheduled, so it has not heard of this round
+            return None, None
+        updates = list(replies)
+        if needs_floats(model):
+            for update in updates:
+                update.content["arrays"] = write_model(as_floats(read_model(update.content.array_records["arrays"])))
+        found, metrics = self._guarded(t, lambda: self.strategy.aggregate_train(t, updates), (None, None))
+        if found is None:
+            return None, metrics
+        try:
+            return write_model(as_model(found, model)), metrics
+        except ReportError as problem:
+            log.error("round %d: the model stays as it was: %s", t, problem)
+            return None, metrics
 
     def evaluation(
         self, t: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, nodes: list[int]

@@ -18,6 +18,7 @@ from flwr.app import ConfigRecord, RecordDict
 from numpy.typing import NDArray
 
 from feelstream.errors import FeelstreamError
+from feelstream.model.physics import ratio
 from feelstream.scenario import Scenario
 
 REPORT, SERVER = "feelstream", "feelstream.server"
@@ -113,11 +114,10 @@ class Bounds:
 
     @classmethod
     def of(cls, scenario: Scenario, classes: int) -> Bounds:
-        low_db, high_db = scenario.radio.gain_db
         return cls(
             classes=classes,
             frequency_hz=scenario.cpu.frequency_hz,
-            gain=(10 ** (low_db / 10), 10 ** (high_db / 10)),
+            gain=(ratio(scenario.radio.gain_db[0]), ratio(scenario.radio.gain_db[1])),
             round_s=scenario.system.round_s,
             capacity=getattr(scenario.data.buffer, "capacity", None),
             uses_once=scenario.data.buffer.plugin_name() == "use_once",

@@ -72,14 +72,13 @@ class Rounds:
         clock = self._lap("schedule", clock)
         replies = exchange(self.grid, messages, self.deployment.settings.deadline_s)
         clock = self._lap("train", clock)
-        arrays, metrics = hooks.aggregate_train(t, list(replies.values()))
+        record, updates = self.deployment.settle(t, replies.values())
+        arrays, metrics = hooks.aggregate_train(t, updates)
         result.arrays = result.arrays if arrays is None else arrays
         if metrics is not None:
             log.info("\t└──> Aggregated MetricRecord: %s", metrics)
             result.train_metrics_clientapp[t] = metrics
         clock = self._lap("settle", clock)
-        record = self.deployment.record
-        assert record is not None  # aggregate_train has just settled the round
         self._evaluate_on_clients(t)
         record = replace(record, evaluation=self._evaluate(t))
         self._lap("evaluate", clock)

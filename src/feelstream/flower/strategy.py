@@ -22,12 +22,12 @@ from flwr.serverapp.strategy.strategy_utils import log_strategy_start_info
 
 from feelstream.errors import FeelstreamError
 from feelstream.flower.app_files import from_app, run_directory, scenario_from_app
-from feelstream.flower.deployment import Deployment, DeploymentError, Settings
+from feelstream.flower.deployment import Deployment, DeploymentError, DeploymentSettings
 from feelstream.flower.inner import Inner
 from feelstream.flower.names import Names
-from feelstream.flower.report import MEASURED, ReportError
+from feelstream.flower.report import MEASURED
 from feelstream.flower.rounds import Evaluate, Rounds, run_all
-from feelstream.flower.updates import Model, as_floats, as_model, needs_floats, read_model, write_model
+from feelstream.flower.updates import read_model
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
 from feelstream.scenario import files as scenario_files
@@ -92,7 +92,7 @@ class Scheduled(Strategy):
         self.scenario = _resolve(scenario, policy)
         self.out = run_directory(out) if out is not None else None
         self.min_available_nodes, self.wait_s, self.about = min_available_nodes, wait_s, dict(about or {})
-        self.settings = Settings(
+        self.settings = DeploymentSettings(
             classes=classes,
             seed=seed,
             deadline_s=_deadline_s(self.scenario.system.round_s, deadline_s, clock),
@@ -115,8 +115,6 @@ class Scheduled(Strategy):
     def _begin(self, scenario: Scenario) -> None:
         """Forget everything: no queues and no reports."""
         self.deployment = Deployment(scenario, self.settings, self.inner.weight_key)
-        self._model: Model = {}
-        self._asked_inner = False
 
     def summary(self) -> None:
         """Log the settings, ours and the inner strategy's."""
@@ -168,17 +166,9 @@ class Scheduled(Strategy):
             )
         if not self.deployment.directory.connected().any():
             self._wait(grid)
-        self._model = read_model(arrays)
-        plain = write_model(as_floats(self._model)) if needs_floats(self._model) else arrays
         nodes = self.deployment.begin(server_round, grid)
-        self._asked_inner = bool(nodes)
-        if not nodes:
-            return []
-        messages = []
-        for node, content in zip(nodes, self.inner.contents(server_round, plain, config, grid, nodes), strict=False):
-            sent = {key: arrays if record is plain else record for key, record in content.items()}
-            messages.append(self.deployment.train_message(node, type(content)(sent)))
-        return messages
+        contents = self.inner.contents(server_round, arrays, config, grid, nodes)
+        return self.deployment.calls_for_training(nodes, contents, read_model(arrays))
 
     def _wait(self, grid: Grid) -> None:
         end = monotonic() + self.wait_s
@@ -190,22 +180,13 @@ class Scheduled(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Settle the round, and let the inner strategy average what counts; (None, None) keeps the model."""
-        updates = self.deployment.receive(server_round, replies, self._model)
-        plain = needs_floats(self._model)
-        for update in updates:
-            arrays = as_floats(update.arrays) if plain else update.arrays
-            update.message.content["arrays"] = write_model(arrays)
-        if not self._asked_inner:
-            return None, None
-        found, metrics = self.inner.aggregate(server_round, [update.message for update in updates])
-        if found is None:
-            return None, metrics
-        try:
-            return write_model(as_model(found, self._model)), metrics
-        except ReportError as problem:
-            log.error("round %d: the model stays as it was: %s", server_round, problem)
-            return None, metrics
+        """Let the inner strategy average the updates that count; (None, None) keeps the model.
+
+        Our own loop has settled the round by now; replies from a strategy around this one are settled here.
+        """
+        if self.deployment.scheduler.open:
+            _, replies = self.deployment.settle(server_round, replies)
+        return self.inner.aggregate(server_round, replies)
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid

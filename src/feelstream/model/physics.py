@@ -11,7 +11,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Reals = TypeVar("Reals", float, NDArray[np.float64])
+RealOrArray = TypeVar("RealOrArray", float, NDArray[np.float64])
+
+
+def ratio(db: RealOrArray) -> RealOrArray:
+    """What a level in dB stands for.
+
+    >>> ratio(20.0)
+    100.0
+    """
+    return 10 ** (db / 10)
 
 
 def watts(dbm: float) -> float:
@@ -20,22 +29,22 @@ def watts(dbm: float) -> float:
     >>> watts(30.0)
     1.0
     """
-    return 10 ** (dbm / 10) / 1000
+    return ratio(dbm) / 1000
 
 
-def compute_energy_j(power_coefficient: float, cycles: Reals, f_hz: Reals) -> Reals:
+def compute_energy_j(power_coefficient: float, cycles: RealOrArray, f_hz: RealOrArray) -> RealOrArray:
     """E_cmp = λ c f²."""
     return power_coefficient * cycles * f_hz * f_hz
 
 
-def compute_time_s(cycles: Reals, f_hz: Reals) -> Reals:
+def compute_time_s(cycles: RealOrArray, f_hz: RealOrArray) -> RealOrArray:
     """T_cmp = c / f."""
     return cycles / f_hz
 
 
 def rate_bit_per_s(
-    n: int, received_power_w: Reals, bandwidth_hz: float, noise_w_per_hz: float
-) -> Reals | NDArray[np.float64]:
+    n: int, received_power_w: RealOrArray, bandwidth_hz: float, noise_w_per_hz: float
+) -> RealOrArray | NDArray[np.float64]:
     """R = (B/n) log2(1 + n P|g|² / (B N0)), with P|g|² the power that arrives at the base station."""
     snr = n * received_power_w / (bandwidth_hz * noise_w_per_hz)
     return bandwidth_hz / n * np.log1p(snr) / np.log(2)

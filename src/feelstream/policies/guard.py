@@ -26,7 +26,7 @@ class PolicyError(FeelstreamError):
 
 def start(policy: Policy, system: System, rng: np.random.Generator) -> State:
     """The policy's state before the first round."""
-    with _told(policy, "before the first round"):
+    with _policy_errors(policy, "before the first round"):
         state = policy.start(system, rng)
     return _checked_state(policy, state, "init")
 
@@ -34,7 +34,7 @@ def start(policy: Policy, system: System, rng: np.random.Generator) -> State:
 def select(policy: Policy, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
     """The policy's decision; its schedule as int64."""
     system, when = observation.system, f"in round {observation.round}"
-    with _told(policy, when):
+    with _policy_errors(policy, when):
         decision = policy.select(state, observation, rng)
     if not isinstance(decision, Decision):
         raise broken(policy, f"must return a feelstream.Decision from select, not {type(decision).__name__}")
@@ -62,7 +62,7 @@ def select(policy: Policy, state: State, observation: Observation, rng: np.rando
 def transmit(policy: Policy, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
     """Who sends and at which cost, once gain, (scheduled,), is known."""
     when = f"in round {observation.round}"
-    with _told(policy, when):
+    with _policy_errors(policy, when):
         spent = policy.transmit(observation, decision, gain)
     if not isinstance(spent, Transmission):
         raise broken(policy, f"must return a Transmission from transmit, not {type(spent).__name__}")
@@ -81,7 +81,7 @@ def transmit(policy: Policy, observation: Observation, decision: Decision, gain:
 
 def most_power_w(policy: Policy, system: System, beta: Reals) -> Reals:
     """(K,) the power that no device exceeds in a round with these mean gains."""
-    with _told(policy, "when asked for its greatest power"):
+    with _policy_errors(policy, "when asked for its greatest power"):
         power_w = policy.most_power_w(system, beta)
     if not _are_reals(power_w, system.devices) or not (power_w >= 0).all():
         raise broken(policy, "must give one finite, non-negative power per device from most_power_w")
@@ -90,7 +90,7 @@ def most_power_w(policy: Policy, system: System, beta: Reals) -> Reals:
 
 def update(policy: Policy, state: State, outcome: Outcome) -> State:
     """The policy's state after a round."""
-    with _told(policy, f"in round {outcome.round}"):
+    with _policy_errors(policy, f"in round {outcome.round}"):
         after = policy.update(state, outcome)
     return _checked_state(policy, after, "update")
 
@@ -149,7 +149,7 @@ def _checked_state(policy: Policy, state: object, method: str) -> State:
 
 
 @contextmanager
-def _told(policy: Policy, when: str) -> Iterator[None]:
+def _policy_errors(policy: Policy, when: str) -> Iterator[None]:
     """Whatever a user's policy raises becomes a sentence, SystemExit too; only the user may interrupt."""
     try:
         yield

@@ -25,6 +25,7 @@ from feelstream.arrays import Ids, Reals
 from feelstream.errors import ScenarioError
 from feelstream.model.admission import Transmission
 from feelstream.model.importance import MetricName
+from feelstream.model.physics import compute_time_s
 from feelstream.model.system import System
 from feelstream.plugins import Magnitude, Positive
 from feelstream.policies.base import Decision, Observation, Policy, State
@@ -61,7 +62,7 @@ class LyapunovJoint(Policy):
 
     def init(self, system: System) -> State:
         """Refuse rounds of which computing takes so little that T_rd − τ would be all rounding."""
-        shortest_s = float(system.device_cycles.min()) / system.frequency_hz[1]
+        shortest_s = compute_time_s(float(system.device_cycles.min()), system.frequency_hz[1])
         if shortest_s < LEAST_SHARE_OF_ROUND * system.round_s:
             raise ScenarioError(
                 f"system.round_s: with lyapunov_joint, computing at the highest frequency must take at least "

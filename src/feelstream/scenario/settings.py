@@ -248,9 +248,10 @@ class Scenario(Settings):
         self._check_world()
         self._check_magnitudes()
         system, people, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
-        quickest = int(np.argmin(people.cycles / people.frequency_high_hz))
+        computing_s = physics.compute_time_s(people.cycles, people.frequency_high_hz)
+        quickest = int(np.argmin(computing_s))
         fastest = people.frequency_high_hz[quickest]
-        needed = people.cycles[quickest] / fastest + system.surrogate_time_s(n)
+        needed = computing_s[quickest] + system.surrogate_time_s(n)
         if not needed <= self.system.round_s:
             raise ScenarioError(
                 f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s, since computing at "
@@ -270,7 +271,7 @@ class Scenario(Settings):
                 f"cpu.power_coefficient: computing for a round must take at most {most:g} J, not {computing_j:g} J"
             )
         lowest_db = self.gain_range_db[0]
-        sending_j = power_w / 10 ** (lowest_db / 10) * self.system.round_s
+        sending_j = power_w / physics.ratio(lowest_db) * self.system.round_s
         if sending_j > most:
             raise ScenarioError(
                 f"radio.received_power_dbm: sending for a round must take at most {most:g} J, but takes "

@@ -7,7 +7,7 @@ import numpy as np
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage, close
 from feelstream.verification.formulas import computing_time_s, sending_time_s
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 # Both sides compute a sending time by some ten operations, each right to half an ulp: 64 ulps of the round's length are
 # above what rounding can do, and far below any difference that means something.
@@ -19,7 +19,7 @@ RULES = {
 }
 
 
-def check_admission(found: Findings, s: Settings, block: Block) -> None:
+def check_admission(found: Findings, s: StoredSettings, block: Block) -> None:
     """Repeat the rule in each round in which anyone might be late; otherwise all scheduled ones transmit.
 
     Where rounding alone decides whether a device is late, or which of two is worse, the stored choice stands.
@@ -40,13 +40,13 @@ def check_admission(found: Findings, s: Settings, block: Block) -> None:
     found.flag(Stage.ADMISSION, "transmitted", block.rounds, bad, sent, expected, RULES[s.admission])
 
 
-def is_late(s: Settings, n: Array | int, ratio: Array, computing_s: Array, sent: Array) -> Array:
+def is_late(s: StoredSettings, n: Array | int, ratio: Array, computing_s: Array, sent: Array) -> Array:
     """S_bits/R(n, |g|²/margin) > T_rd − T_cmp, and always without time left; at the edge by what is stored."""
     late, edge = lateness(s, n, ratio, computing_s)
     return np.where(edge, ~sent, late)
 
 
-def lateness(s: Settings, n: Array | int, ratio: Array, computing_s: Array) -> tuple[Array, Array]:
+def lateness(s: StoredSettings, n: Array | int, ratio: Array, computing_s: Array) -> tuple[Array, Array]:
     """Whether a device is late among n, and where rounding alone decides that."""
     needed, left = sending_time_s(s, n, ratio / s.link_margin), s.round_s - computing_s
     # The remaining time is a difference, so its rounding error is that of the round's length.
@@ -54,7 +54,7 @@ def lateness(s: Settings, n: Array | int, ratio: Array, computing_s: Array) -> t
     return (left <= 0) | ~(needed <= left), edge
 
 
-def _admit_by_dropping(s: Settings, ratio: Array, computing_s: Array, sent: Array) -> Array:
+def _admit_by_dropping(s: StoredSettings, ratio: Array, computing_s: Array, sent: Array) -> Array:
     """Drop one at a time; of equally weak late devices the one that computed longest, then any."""
     kept = np.ones(ratio.size, dtype=bool)
     while kept.any():
@@ -69,7 +69,7 @@ def _admit_by_dropping(s: Settings, ratio: Array, computing_s: Array, sent: Arra
     return kept
 
 
-def _admit_largest(s: Settings, ratio: Array, computing_s: Array, sent: Array) -> Array:
+def _admit_largest(s: StoredSettings, ratio: Array, computing_s: Array, sent: Array) -> Array:
     """The largest n at which at least n devices are on time, and of those the n with the greatest |g|²/β.
 
     Where it takes devices at the edge to reach n, n is the size of the stored set or none at all: a device may be

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from feelstream.verification.findings import Array
-from feelstream.verification.settings import PLACES, Settings, place_j, with_weight
+from feelstream.verification.settings import PLACES, StoredSettings, place_j, with_weight
 
 
 class Phase(NamedTuple):
@@ -17,23 +17,23 @@ class Phase(NamedTuple):
 
     first: int
     end: int
-    settings: Settings
+    settings: StoredSettings
 
 
-def phases(s: Settings) -> list[Phase]:
+def phases(s: StoredSettings) -> list[Phase]:
     """All phases in order; a run without changes is one."""
     firsts = sorted({1, *(change.round for change in s.changes)})
     return [Phase(first, end, _in_force(s, first)) for first, end in zip(firsts, [*firsts[1:], s.T + 1], strict=True)]
 
 
-def _in_force(s: Settings, round: int) -> Settings:
+def _in_force(s: StoredSettings, round: int) -> StoredSettings:
     changed: dict[str, Any] = {change.setting: change.value for change in s.changes if change.round <= round}
     if "V" in changed:
         changed["auto"] = math.isnan(changed["V"])
     return with_weight(replace(s, **changed))
 
 
-def with_backlog(s: Settings, energy_mean_j: Array) -> Settings:
+def with_backlog(s: StoredSettings, energy_mean_j: Array) -> StoredSettings:
     """The same with the fleet's queue of every round [T], from what all devices spent together.
 
     Z(1) = V·q0, the energy of PLACES places, in the first round with V = auto; then max(Z + ΣE − ΣE^avg, 0).

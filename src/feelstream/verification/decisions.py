@@ -22,13 +22,13 @@ from feelstream.verification.joint import (
 from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
 from feelstream.verification.reading import Block, Table
-from feelstream.verification.settings import CONTROLLED_OCEAN, Settings
+from feelstream.verification.settings import CONTROLLED_OCEAN, StoredSettings
 from feelstream.verification.whole_run import least_planned_energy_j
 
-ScoreRule = Callable[[Findings, Settings, Block, Array, Importance], None]
+ScoreRule = Callable[[Findings, StoredSettings, Block, Array, Importance], None]
 
 
-def equal_power_w(s: Settings, block: Block) -> Array:
+def equal_power_w(s: StoredSettings, block: Block) -> Array:
     """P0/β: all are received with the same power. [R, K]"""
     return s.received_power_w / block["beta"]
 
@@ -41,21 +41,21 @@ class PolicyRules:
     energy per device (of mean gains β) with which it can have scheduled, and the power that no device exceeds.
     """
 
-    planned: Callable[[Findings, Settings, Table, Array], None]
-    score: Callable[[Findings, Settings, Block, Array, Importance], None]
-    decision: Callable[[Findings, Settings, Block, Array, Importance], None]
+    planned: Callable[[Findings, StoredSettings, Table, Array], None]
+    score: Callable[[Findings, StoredSettings, Block, Array, Importance], None]
+    decision: Callable[[Findings, StoredSettings, Block, Array, Importance], None]
     note: str
-    admission: Callable[[Findings, Settings, Block], None] = check_admission
-    energy: Callable[[Findings, Settings, Block, Array], None] = check_energy
-    least_energy: Callable[[Settings, Array], Array] = least_planned_energy_j
-    most_power: Callable[[Settings, Block], Array] = equal_power_w
+    admission: Callable[[Findings, StoredSettings, Block], None] = check_admission
+    energy: Callable[[Findings, StoredSettings, Block, Array], None] = check_energy
+    least_energy: Callable[[StoredSettings, Array], Array] = least_planned_energy_j
+    most_power: Callable[[StoredSettings, Block], Array] = equal_power_w
 
 
 def rules_for(policy: str) -> PolicyRules:
     return POLICY_RULES.get(policy, GENERIC)
 
 
-def check_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+def check_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
     """0 ≤ planned ≤ K; `scheduled` [R] is the number of devices scheduled."""
     planned = rounds["planned"]
     bad = (planned < 0) | (planned > s.K)
@@ -63,7 +63,7 @@ def check_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array)
     found.flag(Stage.INPUTS, "planned", rounds.rounds, bad, planned, np.clip(planned, 0, s.K), rule)
 
 
-def check_subset(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def check_subset(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
     """Only feasible devices are scheduled, and no more than planned [R]."""
     scheduled = block["scheduled"]
     bad = scheduled & ~importance.feasible
@@ -74,11 +74,11 @@ def check_subset(found: Findings, s: Settings, block: Block, planned: Array, imp
     found.flag(Stage.DECISION, "scheduled", block.rounds, count > planned, count, planned, rule)
 
 
-def _any_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def _any_score(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
     check_null_outside(found, Stage.SCORE, block, "score")
 
 
-def _random_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+def _random_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
     check_planned(found, s, rounds, scheduled)
     if s.size is not None:
         size, planned = np.array(s.size), rounds["planned"]
@@ -93,7 +93,7 @@ def _random_planned(found: Findings, s: Settings, rounds: Table, scheduled: Arra
         )
 
 
-def _with_data_only(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def _with_data_only(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
     """Feasible devices that hold data, and as many of them as planned, or all."""
     check_subset(found, s, block, planned, importance)
     scheduled, holds = block["scheduled"], block["stored"] > 0
@@ -104,12 +104,12 @@ def _with_data_only(found: Findings, s: Settings, block: Block, planned: Array, 
     found.flag(Stage.DECISION, "scheduled", block.rounds, count != expected, count, expected, rule)
 
 
-def _no_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def _no_score(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
     rule = "this policy has no score, so none is stored"
     found.flag(Stage.SCORE, "score", block.rounds, ~block.nulls["score"], block["score"], np.array(None), rule)
 
 
-def _random_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def _random_decision(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
     check_subset(found, s, block, planned, importance)
     count = block["scheduled"].sum(axis=1)
     expected = np.minimum(planned, importance.feasible.sum(axis=1))
@@ -117,7 +117,7 @@ def _random_decision(found: Findings, s: Settings, block: Block, planned: Array,
     found.flag(Stage.DECISION, "scheduled", block.rounds, count != expected, count, expected, rule)
 
 
-def _up_to_size(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+def _up_to_size(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
     """Packing plans for what it schedules; `select_all` heeds no size."""
     planned, most = rounds["planned"], np.array(s.K if s.policy == "select_all" else s.size)
     outside = (planned < 0) | (planned > most)
@@ -128,7 +128,9 @@ def _up_to_size(found: Findings, s: Settings, rounds: Table, scheduled: Array) -
     found.flag(Stage.INPUTS, "planned", rounds.rounds, bad, planned, scheduled, rule)
 
 
-def _select_all_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def _select_all_decision(
+    found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance
+) -> None:
     """All that is left out cannot be added: one device more, and fewer would meet the deadline than share the band."""
     check_subset(found, s, block, planned, importance)
     more = planned + 1
@@ -138,7 +140,7 @@ def _select_all_decision(found: Findings, s: Settings, block: Block, planned: Ar
     found.flag(Stage.DECISION, "planned", block.rounds, fits, planned, more, rule)
 
 
-def _lowest_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def _lowest_decision(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
     """As many as planned, and no feasible device that was left out has a lower score than one that was not."""
     _random_decision(found, s, block, planned, importance)
     score, scheduled = block["score"], block["scheduled"] & importance.feasible
@@ -149,10 +151,10 @@ def _lowest_decision(found: Findings, s: Settings, block: Block, planned: Array,
     found.flag(Stage.DECISION, "scheduled", block.rounds, better, scheduled, ~better, rule)
 
 
-def _given_score(formula: Callable[[Settings, Block, Array, Importance], Array], rule: str) -> ScoreRule:
+def _given_score(formula: Callable[[StoredSettings, Block, Array, Importance], Array], rule: str) -> ScoreRule:
     """A score that follows from the stored round alone."""
 
-    def check(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+    def check(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
         _any_score(found, s, block, planned, importance)
         expected = np.broadcast_to(formula(s, block, planned, importance), importance.feasible.shape)
         stored, null = block["score"], block.nulls["score"]
@@ -163,15 +165,15 @@ def _given_score(formula: Callable[[Settings, Block, Array, Importance], Array],
     return check
 
 
-def _energy_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+def _energy_score(s: StoredSettings, block: Block, planned: Array, importance: Importance) -> Array:
     return surrogate_energy_j(s, block["f_hz"], block["beta"], np.maximum(planned, 1)[:, None])
 
 
-def _importance_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+def _importance_score(s: StoredSettings, block: Block, planned: Array, importance: Importance) -> Array:
     return -importance.importance
 
 
-def _channel_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def _channel_score(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
     """Oracles and best_channel by mean gains go by what is stored; what the others have seen is not."""
     formulas = {
         ("best_channel", "mean"): (_mean_gain_score, "score = −β"),
@@ -182,15 +184,15 @@ def _channel_score(found: Findings, s: Settings, block: Block, planned: Array, i
     (_given_score(*rule) if rule else _any_score)(found, s, block, planned, importance)
 
 
-def _mean_gain_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+def _mean_gain_score(s: StoredSettings, block: Block, planned: Array, importance: Importance) -> Array:
     return -block["beta"]
 
 
-def _gain_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+def _gain_score(s: StoredSettings, block: Block, planned: Array, importance: Importance) -> Array:
     return -block["gain"]
 
 
-def _gain_ratio_score(s: Settings, block: Block, planned: Array, importance: Importance) -> Array:
+def _gain_ratio_score(s: StoredSettings, block: Block, planned: Array, importance: Importance) -> Array:
     return -block["gain"] / block["beta"]
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage, close
 from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
 from feelstream.verification.reading import MEASURED, Block
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 from feelstream.verification.shares import OWN_SHARES, check_split
 
 
-def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> None:
+def check_energy(found: Findings, s: StoredSettings, block: Block, planned: Array) -> None:
     """Every time and energy follows from f, β, |g|² and who computed and sent; deadlines are met."""
     scheduled, sent = block["scheduled"], block["transmitted"]
     n = sent.sum(axis=1, keepdims=True)
@@ -51,7 +51,7 @@ def check_energy(found: Findings, s: Settings, block: Block, planned: Array) -> 
     found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, share, wanted, rule, where=unfair.sum(axis=1) == 0)
 
 
-def check_measured(found: Findings, s: Settings, block: Block) -> None:
+def check_measured(found: Findings, s: StoredSettings, block: Block) -> None:
     """What a device measured is no formula's to say, but nothing is less than nothing, and the deadline holds."""
     for name in MEASURED:
         negative = block[f"{name}_measured"] & ~(block[name] >= 0)
@@ -64,14 +64,14 @@ def check_measured(found: Findings, s: Settings, block: Block) -> None:
         found.flag(Stage.ENERGY, "t_tr_s", block.rounds, late, true_s, np.array(s.round_s), rule)
 
 
-def _check_planned_deadline(found: Findings, s: Settings, block: Block, n: Array) -> None:
+def _check_planned_deadline(found: Findings, s: StoredSettings, block: Block, n: Array) -> None:
     limit = s.round_s * (1 + RELATIVE)
     planned_s = np.where(block["scheduled"], computing_time_s(s, block["f_hz"]) + surrogate_time_s(s, n), 0.0)
     rule = "a scheduled device meets the deadline at the surrogate rate: T_cmp + T~ ≤ T_rd"
     found.flag(Stage.ENERGY, "t_cmp_s", block.rounds, ~(planned_s <= limit), planned_s, np.array(s.round_s), rule)
 
 
-def check_queues(found: Findings, s: Settings, block: Block) -> None:
+def check_queues(found: Findings, s: StoredSettings, block: Block) -> None:
     """Q(t+1) = max(Q + E − E^avg, 0), and L(t+1) − L(t) ≤ ½Σu² + ΣQu with u = E − E^avg, L = ½ΣQ²."""
     queue, after = block["queue_j"], block["queue_next_j"]
     energy = block["e_cmp_j"] + block["e_tr_j"]

@@ -5,32 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.verification.findings import Array
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 
-def computing_time_s(s: Settings, f_hz: Array) -> Array:
+def computing_time_s(s: StoredSettings, f_hz: Array) -> Array:
     """T_cmp = c / f."""
     return s.cycles / f_hz
 
 
-def computing_energy_j(s: Settings, f_hz: Array) -> Array:
+def computing_energy_j(s: StoredSettings, f_hz: Array) -> Array:
     """E_cmp = λ c f²."""
     return s.power_coefficient * s.cycles * np.square(f_hz)
 
 
-def sending_time_s(s: Settings, n: Array | float, gain_ratio: Array | float) -> Array:
+def sending_time_s(s: StoredSettings, n: Array | float, gain_ratio: Array | float) -> Array:
     """S_bits / R with R = (B/n) log2(1 + n P0 (|g|²/β) / (B N0)), as P_k = P0/β_k; infinite at zero gain."""
     share_hz = s.bandwidth_hz / np.asarray(n, dtype=np.float64)
     snr = s.received_power_w * np.asarray(gain_ratio, dtype=np.float64) / (share_hz * s.noise_w_per_hz)
     return s.update_bits * np.log(2.0) / (share_hz * np.log1p(snr))
 
 
-def surrogate_time_s(s: Settings, n: Array | float) -> Array:
+def surrogate_time_s(s: StoredSettings, n: Array | float) -> Array:
     """T~(n) = S_bits / (γ R at |g|² = β)."""
     return sending_time_s(s, n, 1.0) / s.rate_discount
 
 
-def surrogate_energy_j(s: Settings, f_hz: Array, beta: Array, n: Array | float) -> Array:
+def surrogate_energy_j(s: StoredSettings, f_hz: Array, beta: Array, n: Array | float) -> Array:
     """E~ = λ c f² + (P0/β) T~(n)."""
     return computing_energy_j(s, f_hz) + s.received_power_w / beta * surrogate_time_s(s, n)
 
@@ -42,7 +42,7 @@ def amounts(fresh: Array, feasible: Array) -> Array:
     return np.where(total > 0, members * fresh / np.maximum(total, 1), 0.0)
 
 
-def dissimilarities(s: Settings, rounds: Array, used_labels: Array, fresh_labels: Array) -> tuple[Array, Array]:
+def dissimilarities(s: StoredSettings, rounds: Array, used_labels: Array, fresh_labels: Array) -> tuple[Array, Array]:
     """‖x − y‖² / (‖x‖² + ‖y‖²), and where an edge rule fixes it. [R], [R, K, m] twice → [R, K] twice.
 
     x and y are m·p − 1 for label proportions p, so the factor m² cancels and p − 1/m serves as well.

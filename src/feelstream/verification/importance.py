@@ -9,7 +9,7 @@ import numpy as np
 from feelstream.verification.findings import Array, Findings, Stage, close
 from feelstream.verification.formulas import amounts, computing_time_s, dissimilarities, surrogate_time_s
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,14 @@ class Importance:
     scale: Array
 
 
-def feasible_at(s: Settings, block: Block, n: Array | float) -> tuple[Array, Array]:
+def feasible_at(s: StoredSettings, block: Block, n: Array | float) -> tuple[Array, Array]:
     """Π_f(n) = {k : available and c/f + T~(n) ≤ T_rd}, and where rounding alone decides. Both [R, K]."""
     needed_s = computing_time_s(s, block["f_hz"]) + surrogate_time_s(s, n)
     available = block["available"]
     return available & (needed_s <= s.round_s), available & close(needed_s, s.round_s)
 
 
-def check_feasible(found: Findings, s: Settings, block: Block, n: Array) -> None:
+def check_feasible(found: Findings, s: StoredSettings, block: Block, n: Array) -> None:
     """The stored feasible set at the planned sizes n [R, 1]."""
     expected, unsure = feasible_at(s, block, n)
     rule = "feasible: available, and c/f + T~(planned size) within the round"
@@ -36,7 +36,7 @@ def check_feasible(found: Findings, s: Settings, block: Block, n: Array) -> None
     found.flag(Stage.FEASIBLE, "feasible", block.rounds, bad, block["feasible"], expected, rule)
 
 
-def check_importance(found: Findings, s: Settings, block: Block) -> Importance:
+def check_importance(found: Findings, s: StoredSettings, block: Block) -> Importance:
     """Amount, dissimilarity and their combination for the stored feasible set; null outside it."""
     feasible = block["feasible"]
     amount = amounts(block["fresh"], feasible)
@@ -71,7 +71,7 @@ def check_importance(found: Findings, s: Settings, block: Block) -> Importance:
 
 
 def importance_at(
-    s: Settings, block: Block, amount: Array, dissimilarity: Array, fixed: Array, feasible: Array
+    s: StoredSettings, block: Block, amount: Array, dissimilarity: Array, fixed: Array, feasible: Array
 ) -> Importance:
     """I = amount + dissimilarity, or one of them, by the metric; times the device's priority."""
     zero = np.zeros_like(amount)

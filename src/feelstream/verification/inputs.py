@@ -15,12 +15,12 @@ from feelstream.verification.reading import (
     Block,
     Table,
 )
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 IN = Stage.INPUTS
 
 
-def check_inputs(found: Findings, s: Settings, block: Block, most_power_w: Array) -> None:
+def check_inputs(found: Findings, s: StoredSettings, block: Block, most_power_w: Array) -> None:
     """most_power_w: what no device sends with more than; broadcasts against [R, K]."""
     _check_rows(found, s, block)
     check_present(found, block, DEVICE_COLUMNS)
@@ -31,7 +31,7 @@ def check_inputs(found: Findings, s: Settings, block: Block, most_power_w: Array
     found.compare(IN, "queue_j", block.rounds, block["queue_j"], block.before("queue_next_j"), rule)
 
 
-def _check_batteries(found: Findings, s: Settings, block: Block, most_power_w: Array) -> None:
+def _check_batteries(found: Findings, s: StoredSettings, block: Block, most_power_w: Array) -> None:
     """b(t+1) = min(b − E + H, C), E ≤ b, and nobody is available whose charge does not cover the round's worst case."""
     if s.around.capacity_j is None:
         return
@@ -79,13 +79,13 @@ def check_present(found: Findings, table: Table, columns: dict[str, str]) -> Non
             found.flag(IN, name, table.rounds, bad, table[name], np.array("finite"), "every number is finite")
 
 
-def _check_rows(found: Findings, s: Settings, block: Block) -> None:
+def _check_rows(found: Findings, s: StoredSettings, block: Block) -> None:
     rule = "rows are sorted by round and device, each device once a round"
     for name, expected in (("round", block.rounds[:, None]), ("device", np.arange(s.K)[None, :])):
         found.flag(IN, name, block.rounds, block[name] != expected, block[name], expected, rule)
 
 
-def _check_radio_and_cpu(found: Findings, s: Settings, block: Block) -> None:
+def _check_radio_and_cpu(found: Findings, s: StoredSettings, block: Block) -> None:
     if s.deployed:  # elsewhere it is not stored
         value, rule = block["priority"], "a priority is greater than 0"
         found.flag(IN, "priority", block.rounds, ~(value > 0), value, np.array("above 0"), rule)
@@ -109,7 +109,7 @@ def _check_radio_and_cpu(found: Findings, s: Settings, block: Block) -> None:
         found.compare(IN, "gain", block.rounds, gain, block["beta"], "without fading the gain equals β", where=~silent)
 
 
-def _check_data(found: Findings, s: Settings, block: Block) -> None:
+def _check_data(found: Findings, s: StoredSettings, block: Block) -> None:
     stored, fresh, labels, used = (block[c] for c in ("stored", "fresh", "fresh_labels", "used_labels"))
 
     def flag(name: str, bad: Array, value: Array, expected: Array, rule: str) -> None:

@@ -14,28 +14,28 @@ from feelstream.verification.importance import Importance, check_null_outside, f
 from feelstream.verification.joint_sets import OPTIMAL, Sets, alone_j, costs_at, members
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 check_joint_planned = check_lyapunov_planned
 
 
-def weights(s: Settings, block: Block) -> Array:
+def weights(s: StoredSettings, block: Block) -> Array:
     """w = Q, at least a thousandth of the round's largest queue or of the largest budget. [R, K]"""
     largest = np.maximum(block["queue_j"].max(axis=1, keepdims=True), s.budget_j.max())
     return np.maximum(block["queue_j"], np.maximum(1e-3 * largest, 1e-30))
 
 
-def limit_w(s: Settings, block: Block) -> Array:
+def limit_w(s: StoredSettings, block: Block) -> Array:
     """The power that no device exceeds, W: power_max_w, or P0 over the least β of the round. [R, 1]"""
     least_beta = block["beta"].min(axis=1, keepdims=True)
     return s.received_power_w / least_beta if s.power_max_w is None else np.full_like(least_beta, s.power_max_w)
 
 
-def airtime_s(s: Settings) -> float:
+def airtime_s(s: StoredSettings) -> float:
     return s.update_bits * math.log(2) / s.bandwidth_hz
 
 
-def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
+def planned_radio(s: StoredSettings, block: Block, n: Array) -> tuple[Radio, Array]:
     """All devices as known when scheduling n [R, 1], and who can be planned with an n-th of the band. [R, K]"""
     kappa = s.bandwidth_hz * s.noise_w_per_hz / (s.rate_discount * block["beta"])
     longest = s.round_s - s.cycles / block["f_hz"]
@@ -48,7 +48,7 @@ def planned_radio(s: Settings, block: Block, n: Array) -> tuple[Radio, Array]:
     return radio, least_share(radio) <= (1 + RELATIVE) / n
 
 
-def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def check_joint_score(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
     """Frequencies and scores at the price at which the scheduled ones fill the band."""
     check_null_outside(found, Stage.SCORE, block, "score")
     _check_time_by_witnesses(found, s, block)
@@ -94,7 +94,7 @@ def check_joint_score(found: Findings, s: Settings, block: Block, planned: Array
         _compare(found, block, "score", score, size, where, rule)
 
 
-def _check_time_by_witnesses(found: Findings, s: Settings, block: Block) -> None:
+def _check_time_by_witnesses(found: Findings, s: StoredSettings, block: Block) -> None:
     """Where energy and time of sending tell one computing time and t_cmp_s another, t_cmp_s is the wrong one.
 
     What follows from t_cmp_s, such as the shares of the band, is checked later, and would be blamed for it.
@@ -109,7 +109,9 @@ def _check_time_by_witnesses(found: Findings, s: Settings, block: Block) -> None
     found.flag(Stage.SCORE, "t_cmp_s", block.rounds, bad, stored, by_sending, rule)
 
 
-def check_joint_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def check_joint_decision(
+    found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance
+) -> None:
     """Only candidates, as many as the cardinality says, and no set that we find has a smaller total."""
     n = np.maximum(planned, 1)
     radio, able = planned_radio(s, block, n[:, None])
@@ -138,13 +140,13 @@ def check_joint_decision(found: Findings, s: Settings, block: Block, planned: Ar
     found.flag(Stage.DECISION, "scheduled", block.rounds, bad, total, best, rule)
 
 
-def least_joint_energy_j(s: Settings, beta: Array) -> Array:
+def least_joint_energy_j(s: StoredSettings, beta: Array) -> Array:
     """Computing through the whole round or at the lowest frequency, sending free: no planned energy is less. [K]"""
     slowest_hz = np.maximum(s.cycles / s.round_s, s.frequency_hz[0].min())
     return np.broadcast_to(s.power_coefficient * s.cycles * slowest_hz**2, beta.shape)
 
 
-def _other_sizes(s: Settings, block: Block, planned: Array, beat: Array, slack: Array) -> Array:
+def _other_sizes(s: StoredSettings, block: Block, planned: Array, beat: Array, slack: Array) -> Array:
     """The least total found at any other size that `free` could have planned for. [R]"""
     dissimilarity, fixed = dissimilarities(s, block.rounds, block["used_labels"], block["fresh_labels"])
     best = np.zeros(len(planned))  # nobody

@@ -12,7 +12,7 @@ from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.joint import airtime_s, limit_w, weights
 from feelstream.verification.joint_sets import OPTIMAL, members
 from feelstream.verification.reading import MEASURED, Block
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 RULES = {
     "paper": "while the scheduled do not fit the band at |g|²/margin, the one with the least |g|²/β is dropped",
@@ -20,7 +20,7 @@ RULES = {
 }
 
 
-def sending_radio(s: Settings, block: Block, margin: float) -> Radio:
+def sending_radio(s: StoredSettings, block: Block, margin: float) -> Radio:
     """All devices over the time that their computing left, at |g|²/margin. [R, K]"""
     gain = np.maximum(block["gain"], np.finfo(float).tiny) / margin
     left = np.where(block["scheduled"], np.maximum(s.round_s - block["t_cmp_s"], 0.0), 0.0)
@@ -30,7 +30,7 @@ def sending_radio(s: Settings, block: Block, margin: float) -> Radio:
     return Radio(weights(s, block), kappa, left, limit, s.round_s, nothing, airtime_s(s), nothing)
 
 
-def check_joint_admission(found: Findings, s: Settings, block: Block) -> None:
+def check_joint_admission(found: Findings, s: StoredSettings, block: Block) -> None:
     """Repeat the rule; where rounding alone decides whether a set fits, the stored choice stands."""
     scheduled, sent = block["scheduled"], block["transmitted"]
     least = least_share(sending_radio(s, block, s.link_margin))
@@ -57,7 +57,7 @@ def _fits(share: float, stored: bool) -> bool:
     return stored if abs(share - 1) <= 1e-7 else share < 1
 
 
-def check_joint_energy(found: Findings, s: Settings, block: Block, planned: Array) -> None:
+def check_joint_energy(found: Findings, s: StoredSettings, block: Block, planned: Array) -> None:
     """Times, powers and energies follow from t_cmp_s and the shares; the shares are those of least Σ w·E_tr."""
     scheduled, sent = block["scheduled"], block["transmitted"]
     computing, share = block["t_cmp_s"], block["bandwidth_share"]

@@ -10,10 +10,10 @@ from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings
 from feelstream.verification.formulas import amounts, dissimilarities, surrogate_energy_j
 from feelstream.verification.importance import Importance, check_null_outside, feasible_at, importance_at
 from feelstream.verification.reading import Block, Table
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 
-def check_lyapunov_planned(found: Findings, s: Settings, rounds: Table, scheduled: Array) -> None:
+def check_lyapunov_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
     """exact and cap plan for the size set; free plans for what it schedules, at most the size set."""
     planned, size = rounds["planned"], np.array(s.size)
     if s.cardinality != "free":
@@ -36,7 +36,9 @@ def check_lyapunov_planned(found: Findings, s: Settings, rounds: Table, schedule
     )
 
 
-def check_lyapunov_score(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def check_lyapunov_score(
+    found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance
+) -> None:
     """score = Q E~(n) − V I, −I for infinite V; null outside the feasible set."""
     check_null_outside(found, Stage.SCORE, block, "score")
     score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], importance)
@@ -54,7 +56,9 @@ def check_lyapunov_score(found: Findings, s: Settings, block: Block, planned: Ar
     )
 
 
-def check_lyapunov_decision(found: Findings, s: Settings, block: Block, planned: Array, importance: Importance) -> None:
+def check_lyapunov_decision(
+    found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance
+) -> None:
     """The schedule has the allowed size and the least possible total; ties may fall any way."""
     scheduled = block["scheduled"]
     stray = scheduled & ~importance.feasible
@@ -81,7 +85,7 @@ def check_lyapunov_decision(found: Findings, s: Settings, block: Block, planned:
 
 
 def _check_free_size(
-    found: Findings, s: Settings, block: Block, planned: Array, planned_total: Array, planned_scale: Array
+    found: Findings, s: StoredSettings, block: Block, planned: Array, planned_total: Array, planned_scale: Array
 ) -> None:
     """No other size n with |Π_f(n)| ≥ n has a smaller least total, everything recomputed at that n."""
     dissimilarity, fixed = dissimilarities(s, block.rounds, block["used_labels"], block["fresh_labels"])
@@ -100,7 +104,7 @@ def _check_free_size(
     found.flag(Stage.DECISION, "planned", block.rounds, bad, planned, least_n.astype(int), rule)
 
 
-def scores_at(s: Settings, block: Block, n: Array | int, importance: Importance) -> tuple[Array, Array]:
+def scores_at(s: StoredSettings, block: Block, n: Array | int, importance: Importance) -> tuple[Array, Array]:
     """Q E~(n) − V I and the size of its terms, both [R, K]."""
     V = s.V if s.V is not None else 0.0
     if math.isinf(V):

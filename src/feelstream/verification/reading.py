@@ -12,7 +12,7 @@ import polars as pl
 
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 WHOLE, REAL, TRUTH, COUNTS = "whole numbers", "real numbers", "booleans", "lists of whole numbers"
 
@@ -62,7 +62,7 @@ class Block(Table):
         return np.concatenate([self.last[column][None], self.values[column][:-1]])
 
 
-def read_rounds(directory: Path, settings: Settings) -> Table:
+def read_rounds(directory: Path, settings: StoredSettings) -> Table:
     """rounds.parquet as arrays [T]."""
     path = directory / "rounds.parquet"
     _check_shape(path, ROUND_COLUMNS, settings.T, f"{settings.T} rounds")
@@ -70,7 +70,7 @@ def read_rounds(directory: Path, settings: Settings) -> Table:
     return Table(np.arange(1, settings.T + 1), *_arrays(path, frame, ROUND_COLUMNS, (settings.T,)))
 
 
-def read_blocks(directory: Path, settings: Settings, phases: Iterable[int] = (1,)) -> Iterator[Block]:
+def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int] = (1,)) -> Iterator[Block]:
     """devices.parquet in blocks of rounds, in order; a block ends where one of the phases begins."""
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})

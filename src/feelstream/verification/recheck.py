@@ -15,7 +15,7 @@ from feelstream.verification.importance import check_feasible, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
 from feelstream.verification.reading import Block, Table, read_blocks, read_rounds
-from feelstream.verification.settings import OUR_POLICIES, Settings, read_settings
+from feelstream.verification.settings import OUR_POLICIES, StoredSettings, read_settings
 from feelstream.verification.totals import check_counts, check_rounds, check_totals
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
 
@@ -51,7 +51,7 @@ def verify(path: str | PathLike[str]) -> Report:
     return Report(str(directory), found.checks(), found.first, _not_checked(settings))
 
 
-def _not_checked(s: Settings) -> list[str]:
+def _not_checked(s: StoredSettings) -> list[str]:
     """What no computation from the stored files can tell."""
     full = s.trace_level == "full"
     policy = "user's own policy" if s.policy not in OUR_POLICIES else "policy"
@@ -66,7 +66,7 @@ def _not_checked(s: Settings) -> list[str]:
     ]
 
 
-def _check_devices(found: Findings, s: Settings, directory: Path, rounds: Table) -> None:
+def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: Table) -> None:
     found.notes[Stage.DECISION] = rules_for(s.policy).note
     totals = RunningTotals(s.K)
     parts = phases(s)
@@ -82,7 +82,7 @@ def _check_devices(found: Findings, s: Settings, directory: Path, rounds: Table)
     check_whole_run(found, s, totals, least_j)
 
 
-def _check_block(found: Findings, s: Settings, block: Block, rounds: Table) -> None:
+def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table) -> None:
     """One block of rounds through the stages of a round, in order."""
     rules, planned = rules_for(s.policy), np.clip(rounds["planned"], 0, s.K)
     check_inputs(found, s, block, rules.most_power(s, block))

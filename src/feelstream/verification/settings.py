@@ -33,7 +33,7 @@ class StoredChange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Settings:
+class StoredSettings:
     """A run's settings in SI units, under the model's symbols where it has them."""
 
     K: int
@@ -150,7 +150,7 @@ class _Section:
         return value
 
 
-def read_settings(directory: Path) -> Settings:
+def read_settings(directory: Path) -> StoredSettings:
     """Read run.json of a complete run; RunError says in one sentence what is in the way."""
     path = directory / "run.json"
     if not directory.is_dir():
@@ -166,7 +166,7 @@ def read_settings(directory: Path) -> Settings:
     return replace(with_weight(settings), changes=_changes(root.get("changes"), settings))
 
 
-def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Settings:
+def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> StoredSettings:
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
     policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
     name = str(policy["name"].tree)
@@ -195,7 +195,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
     drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
     limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
     V = policy["V"].weight() if drift_plus_penalty else None
-    return Settings(
+    return StoredSettings(
         K=K,
         T=system["rounds"].whole(),
         round_s=system["round_s"].positive(),
@@ -238,12 +238,12 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Sett
     )
 
 
-def with_weight(s: Settings) -> Settings:
+def with_weight(s: StoredSettings) -> StoredSettings:
     """The same, with the number that V = auto stands for: PLACES·(ΣE^avg/size)²."""
     return replace(s, V=PLACES * place_j(s) ** 2) if s.auto else s
 
 
-def place_j(s: Settings) -> float:
+def place_j(s: StoredSettings) -> float:
     """What the budgets grant one of the places in a round."""
     return float(s.budget_j.sum()) / max(s.size or 0, 1)
 
@@ -254,7 +254,7 @@ def _budget(budget: _Section, K: int) -> Array:
     return np.array([item.number() for item in budget.items(K)] if many else [budget.number()] * K)
 
 
-def _changes(changes: _Section | None, s: Settings) -> tuple[StoredChange, ...]:
+def _changes(changes: _Section | None, s: StoredSettings) -> tuple[StoredChange, ...]:
     found: list[StoredChange] = []
     for entry in changes.entries() if changes else []:
         round, value = entry["round"].whole(), entry["value"]

@@ -7,7 +7,7 @@ import numpy as np
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import computing_time_s, sending_time_s
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 OWN_SHARES = ("ocean",)
 
@@ -15,7 +15,7 @@ OWN_SHARES = ("ocean",)
 PRICE_TOLERANCE, STEP = 1e-5, 1e-4
 
 
-def check_split(found: Findings, s: Settings, block: Block) -> None:
+def check_split(found: Findings, s: StoredSettings, block: Block) -> None:
     """Every transmitter has at least its least share, and no band could be moved to lower Σ Q_k P_k T_k.
 
     The last band that device k got saves it the price p_k = −Q_k P_k dT_k/db_k per unit. A split is cheapest if all

@@ -7,7 +7,7 @@ import numpy as np
 from feelstream.verification.changes import phases
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.reading import Block, Table
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 RD = Stage.ROUND
 
@@ -42,7 +42,7 @@ def check_totals(found: Findings, block: Block, rounds: Table) -> None:
         found.compare(RD, name, block.rounds, rounds[name], value, rule)
 
 
-def check_rounds(found: Findings, s: Settings, rounds: Table) -> None:
+def check_rounds(found: Findings, s: StoredSettings, rounds: Table) -> None:
     """What rounds.parquet must obey by itself: the clock, the running mean, when the model was evaluated."""
     t = rounds.rounds
     found.compare(RD, "sim_time_s", t, rounds["sim_time_s"], t * s.round_s, "sim_time_s = round · round_s")
@@ -61,7 +61,7 @@ def check_rounds(found: Findings, s: Settings, rounds: Table) -> None:
         found.flag(RD, name, t, outside, value, np.clip(value, 0.0, high), f"{name} is {meaning}")
 
 
-def check_counts(found: Findings, s: Settings, rounds: Table) -> None:
+def check_counts(found: Findings, s: StoredSettings, rounds: Table) -> None:
     """Without the devices' rows: the counts are nested, and means and queues fit one another."""
     planned, feasible, scheduled, sent = (rounds[c] for c in ("planned", "feasible", "scheduled", "transmitted"))
     energy, queue, longest = (rounds[c] for c in ("energy_mean_j", "queue_mean_j", "queue_max_j"))

@@ -10,7 +10,7 @@ from feelstream.verification.changes import phases
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import surrogate_energy_j, surrogate_time_s
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import Settings
+from feelstream.verification.settings import StoredSettings
 
 
 class RunningTotals:
@@ -40,7 +40,7 @@ class RunningTotals:
         self.queue_end_j, self.begun = queue[-1], True
 
 
-def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: Array | None = None) -> None:
+def check_whole_run(found: Findings, s: StoredSettings, run: RunningTotals, least_j: Array | None = None) -> None:
     """(1/T)ΣE ≤ (1/T)ΣE^avg + Q(T+1)/T for every device; with `cap` and finite V also the bound on its queue.
 
     least_j [K]: no device was ever scheduled at a planned energy below this; by default E~_min.
@@ -71,7 +71,7 @@ def check_whole_run(found: Findings, s: Settings, run: RunningTotals, least_j: A
         found.notes[Stage.WHOLE_RUN] += "; queue bound of cap, with the largest energy that occurred"
 
 
-def _check_fleet(found: Findings, s: Settings, run: RunningTotals, growth_j: float) -> None:
+def _check_fleet(found: Findings, s: StoredSettings, run: RunningTotals, growth_j: float) -> None:
     """ΣE ≤ (T−1)·ΣE^avg + Z(T) − Z(1) over all rounds but the last, which is not in the growth of Z either."""
     spent, granted = float(run.energy_j.sum()) - run.last_j, (s.T - 1) * float(s.budget_j.sum())
     over = np.array([not spent <= granted + growth_j + RELATIVE * (spent + granted + abs(growth_j))])
@@ -81,7 +81,7 @@ def _check_fleet(found: Findings, s: Settings, run: RunningTotals, growth_j: flo
     )
 
 
-def least_planned_energy_j(s: Settings, beta: Array) -> Array:
+def least_planned_energy_j(s: StoredSettings, beta: Array) -> Array:
     """E~_min [K]: at the lowest frequency that is allowed and meets the deadline."""
     left_s = s.round_s - float(surrogate_time_s(s, max(s.size or 0, 1)))
     slowest_hz = np.maximum(s.frequency_hz[0], s.cycles / left_s) if left_s > 0 else np.full(s.K, math.inf)
@@ -89,7 +89,7 @@ def least_planned_energy_j(s: Settings, beta: Array) -> Array:
 
 
 def _check_queue_bound(
-    found: Findings, s: Settings, run: RunningTotals, V: float, least_j: Array, budget_j: Array
+    found: Findings, s: StoredSettings, run: RunningTotals, V: float, least_j: Array, budget_j: Array
 ) -> None:
     """Q_k ≤ V·I_max/E~_min + max(E_max − E^avg, 0) with I_max = (K + 2)·priority.
 

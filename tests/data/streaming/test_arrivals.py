@@ -14,12 +14,12 @@ from pydantic import ValidationError
 from scipy.stats import kstest, truncnorm
 
 from feelstream.data.streaming.arrivals import (
+    ArrivalContext,
     Arrivals,
     Bursts,
     EndlessArrivals,
     FiniteArrivals,
     Poisson,
-    Setting,
     TruncatedNormal,
     Uniform,
     events_by_round,
@@ -30,8 +30,8 @@ from feelstream.data.streaming.stream import Stream
 from feelstream.errors import ScenarioError
 
 
-def setting(devices: int = 3, rounds: int = 5, round_s: float = 4.0, samples: int = 30) -> Setting:
-    return Setting(np.zeros(samples, np.uint8), 1, devices, rounds, round_s, 0, IID())
+def context(devices: int = 3, rounds: int = 5, round_s: float = 4.0, samples: int = 30) -> ArrivalContext:
+    return ArrivalContext(np.zeros(samples, np.uint8), 1, devices, rounds, round_s, 0, IID())
 
 
 @pytest.mark.parametrize("sigma", [0.001, 0.03, 0.5, 1000.0])
@@ -84,7 +84,7 @@ def test_events_fall_into_the_rounds_of_their_intervals(round_s: float, rounds: 
     inside = st.floats(0, 1.2 * rounds * round_s)
     times = np.array(data.draw(st.lists(edge | inside, max_size=30)))
     devices = np.arange(len(times), dtype=np.int32) % 3
-    events = events_by_round(times, devices, setting(3, rounds, round_s))
+    events = events_by_round(times, devices, context(3, rounds, round_s))
     for round in range(1, rounds + 1):
         inside_now = ((round - 1) * round_s < times) & (times <= round * round_s)
         if round == 1:

@@ -7,45 +7,45 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from feelstream.data.streaming.arrivals import Setting, TruncatedNormal, Uniform
+from feelstream.data.streaming.arrivals import ArrivalContext, TruncatedNormal, Uniform
 from feelstream.data.streaming.partition import IID, Digits
 from feelstream.data.streaming.sharing import schedule_of
 
 LABELS = np.arange(300, dtype=np.uint8) % 10
-SETTING = Setting(LABELS, 10, 5, 12, 4.0, 3, IID())
+CONTEXT = ArrivalContext(LABELS, 10, 5, 12, 4.0, 3, IID())
 
 
-def arrays(arrivals, setting):
-    made = schedule_of(arrivals, setting)
+def arrays(arrivals, context):
+    made = schedule_of(arrivals, context)
     assert made.events is not None
     return [made.shards.samples, made.shards.offsets, made.events.devices, made.events.starts]
 
 
 def test_the_same_settings_share_one_schedule_and_nobody_can_change_it():
-    first = schedule_of(TruncatedNormal(), SETTING)
-    assert schedule_of(TruncatedNormal(), replace(SETTING)) is first
+    first = schedule_of(TruncatedNormal(), CONTEXT)
+    assert schedule_of(TruncatedNormal(), replace(CONTEXT)) is first
     with pytest.raises(ValueError, match="read-only"):
         first.shards.samples[0] = 1
 
 
 @pytest.mark.parametrize(
-    ("arrivals", "setting"),
+    ("arrivals", "context"),
     [
-        (TruncatedNormal(sigma=0.2), SETTING),
-        (TruncatedNormal(bounds="clip"), SETTING),
-        (TruncatedNormal(order="shuffled"), SETTING),
-        (Uniform(), SETTING),
-        (TruncatedNormal(), replace(SETTING, seed=4)),
-        (TruncatedNormal(), replace(SETTING, rounds=13)),
-        (TruncatedNormal(), replace(SETTING, round_s=5.0)),
-        (TruncatedNormal(), replace(SETTING, devices=6)),
-        (TruncatedNormal(), replace(SETTING, partition=Digits(per_device=2))),
-        (TruncatedNormal(), replace(SETTING, labels=LABELS[::-1].copy())),
+        (TruncatedNormal(sigma=0.2), CONTEXT),
+        (TruncatedNormal(bounds="clip"), CONTEXT),
+        (TruncatedNormal(order="shuffled"), CONTEXT),
+        (Uniform(), CONTEXT),
+        (TruncatedNormal(), replace(CONTEXT, seed=4)),
+        (TruncatedNormal(), replace(CONTEXT, rounds=13)),
+        (TruncatedNormal(), replace(CONTEXT, round_s=5.0)),
+        (TruncatedNormal(), replace(CONTEXT, devices=6)),
+        (TruncatedNormal(), replace(CONTEXT, partition=Digits(per_device=2))),
+        (TruncatedNormal(), replace(CONTEXT, labels=LABELS[::-1].copy())),
     ],
 )
-def test_whatever_differs_is_planned_anew(arrivals, setting):
-    schedule_of(TruncatedNormal(), SETTING)
-    found, alone = arrays(arrivals, setting), arrivals.plan(setting)
+def test_whatever_differs_is_planned_anew(arrivals, context):
+    schedule_of(TruncatedNormal(), CONTEXT)
+    found, alone = arrays(arrivals, context), arrivals.plan(context)
     assert alone.events is not None
     for ours, theirs in zip(
         found, [alone.shards.samples, alone.shards.offsets, alone.events.devices, alone.events.starts], strict=True

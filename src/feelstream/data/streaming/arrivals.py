@@ -30,7 +30,7 @@ Rate = Annotated[float, Field(strict=True, gt=0, le=1e6)]
 
 
 @dataclass(frozen=True)
-class Setting:
+class ArrivalContext:
     """What a process is planned for: the data (labels (N,)), the devices, the run and its seed."""
 
     labels: Labels
@@ -74,7 +74,7 @@ class Arrivals(Plugin, ABC):
     """The contract of every arrival process; derive from FiniteArrivals or EndlessArrivals."""
 
     @abstractmethod
-    def plan(self, setting: Setting) -> ArrivalSchedule:
+    def plan(self, context: ArrivalContext) -> ArrivalSchedule:
         """Fix all that is known before the first round."""
 
 
@@ -98,11 +98,11 @@ class OrderedArrivals(Arrivals):
         ),
     ] = 0.9
 
-    def shards(self, setting: Setting) -> Shards:
+    def shards(self, context: ArrivalContext) -> Shards:
         """Partition the data and put each device's samples in order."""
-        rng = generator(setting.seed, Purpose.PARTITION)
-        owner = setting.owners(rng)
-        return arrange(owner, setting.labels, setting.devices, setting.classes, self.order, self.stay, rng)
+        rng = generator(context.seed, Purpose.PARTITION)
+        owner = context.owners(rng)
+        return arrange(owner, context.labels, context.devices, context.classes, self.order, self.stay, rng)
 
 
 class FiniteArrivals(OrderedArrivals):
@@ -115,16 +115,16 @@ class FiniteArrivals(OrderedArrivals):
         Samples whose time is beyond `run_s` never arrive.
         """
 
-    def plan(self, setting: Setting) -> ArrivalSchedule:
-        shards = self.shards(setting)
-        rng = generator(setting.seed, Purpose.ARRIVALS)
-        times = self.times(shards.sizes, setting.rounds * setting.round_s, rng)
-        devices = np.repeat(np.arange(setting.devices, dtype=np.int32), shards.sizes)
+    def plan(self, context: ArrivalContext) -> ArrivalSchedule:
+        shards = self.shards(context)
+        rng = generator(context.seed, Purpose.ARRIVALS)
+        times = self.times(shards.sizes, context.rounds * context.round_s, rng)
+        devices = np.repeat(np.arange(context.devices, dtype=np.int32), shards.sizes)
         if times.shape != devices.shape or not (times >= 0).all():
             raise ScenarioError(
                 f"data.arrivals: {self.tag} must give each of {len(devices)} samples a time, 0 s or later."
             )
-        return ArrivalSchedule(shards, events_by_round(times, devices, setting))
+        return ArrivalSchedule(shards, events_by_round(times, devices, context))
 
 
 class EndlessArrivals(OrderedArrivals):
@@ -141,22 +141,22 @@ class EndlessArrivals(OrderedArrivals):
         A device whose shard is empty receives nothing, whatever is returned for it.
         """
 
-    def plan(self, setting: Setting) -> ArrivalSchedule:
-        return ArrivalSchedule(self.shards(setting), None)
+    def plan(self, context: ArrivalContext) -> ArrivalSchedule:
+        return ArrivalSchedule(self.shards(context), None)
 
 
-def events_by_round(times: NDArray[np.float64], devices: NDArray[np.int32], setting: Setting) -> Events:
+def events_by_round(times: NDArray[np.float64], devices: NDArray[np.int32], context: ArrivalContext) -> Events:
     """Round t has the events of ((t−1)·T_rd, t·T_rd]; time 0 counts to round 1, times beyond the run to none.
 
     times: float64 (n,) in s; devices: int32 (n,).
     """
-    edges = np.arange(setting.rounds + 1) * setting.round_s
+    edges = np.arange(context.rounds + 1) * context.round_s
     rounds = np.maximum(np.searchsorted(edges, times), 1)
     # Round and device in one number: one plain sort groups by round and, within it, by device.
-    keys = (rounds * setting.devices + devices)[rounds <= setting.rounds]
+    keys = (rounds * context.devices + devices)[rounds <= context.rounds]
     keys.sort()
-    starts = np.searchsorted(keys, np.arange(1, setting.rounds + 2) * setting.devices)
-    return Events((keys % setting.devices).astype(np.int32), starts.astype(np.int64))
+    starts = np.searchsorted(keys, np.arange(1, context.rounds + 2) * context.devices)
+    return Events((keys % context.devices).astype(np.int32), starts.astype(np.int64))
 
 
 class TruncatedNormal(FiniteArrivals):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, Setting, events_by_round
+from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, ArrivalSchedule, events_by_round
 from feelstream.data.streaming.order import Shards, offsets_of
 from feelstream.errors import ScenarioError
 from feelstream.randomness import Purpose, generator
@@ -37,28 +37,28 @@ class Recorded(Arrivals):
         Field(description="together: all start with the run; spread: each at a random time that leaves room"),
     ] = "together"
 
-    def plan(self, setting: Setting) -> ArrivalSchedule:
-        recorded_s = setting.recording.time_s
+    def plan(self, context: ArrivalContext) -> ArrivalSchedule:
+        recorded_s = context.recording.time_s
         if recorded_s is None:
             raise ScenarioError(
                 "data.arrivals.kind: recorded needs a data set that tells when each sample was recorded: hapt, or an "
                 ".npz file with time_train"
             )
-        owner = setting.owners(generator(setting.seed, Purpose.PARTITION))
+        owner = context.owners(generator(context.seed, Purpose.PARTITION))
         samples = np.flatnonzero(owner >= 0)
         devices = owner[samples].astype(np.int64)
-        times = self._times(recorded_s[samples], devices, setting)
+        times = self._times(recorded_s[samples], devices, context)
         # By device, then by time; what comes after the end is left out, so that the j-th arrival is the j-th sample.
         place = np.lexsort((times, devices))
-        place = place[times[place] <= setting.rounds * setting.round_s]
-        sizes = np.bincount(devices[place], minlength=setting.devices)
+        place = place[times[place] <= context.rounds * context.round_s]
+        sizes = np.bincount(devices[place], minlength=context.devices)
         shards = Shards(offsets_of(sizes), samples[place].astype(np.int32))
-        return ArrivalSchedule(shards, events_by_round(times[place], devices[place].astype(np.int32), setting))
+        return ArrivalSchedule(shards, events_by_round(times[place], devices[place].astype(np.int32), context))
 
     def _times(
-        self, recorded_s: NDArray[np.float64], devices: NDArray[np.int64], setting: Setting
+        self, recorded_s: NDArray[np.float64], devices: NDArray[np.int64], context: ArrivalContext
     ) -> NDArray[np.float64]:
-        run_s = setting.rounds * setting.round_s
+        run_s = context.rounds * context.round_s
         last_s = float(recorded_s.max(initial=0.0))
         if self.speed == "fit":
             # Rounding must not push the very last sample out of the run.
@@ -67,7 +67,7 @@ class Recorded(Arrivals):
             times = recorded_s / self.speed
         if self.start == "together":
             return times
-        last = np.zeros(setting.devices)
+        last = np.zeros(context.devices)
         np.maximum.at(last, devices, times)
-        draws = generator(setting.seed, Purpose.ARRIVALS).random(setting.devices)
+        draws = generator(context.seed, Purpose.ARRIVALS).random(context.devices)
         return times + (draws * np.maximum(run_s - last, 0.0))[devices]

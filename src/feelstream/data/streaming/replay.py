@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, Setting, events_by_round
+from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, ArrivalSchedule, events_by_round
 from feelstream.data.streaming.order import Shards, offsets_of
 from feelstream.errors import DataError
 from feelstream.randomness import Purpose, generator
@@ -37,19 +37,19 @@ class Trace(Arrivals):
         ),
     ]
 
-    def plan(self, setting: Setting) -> ArrivalSchedule:
-        times, devices, samples, by_label = self._read(setting)
+    def plan(self, context: ArrivalContext) -> ArrivalSchedule:
+        times, devices, samples, by_label = self._read(context)
         ahead = np.argsort(times, kind="stable")
-        ahead = ahead[times[ahead] <= setting.rounds * setting.round_s]
+        ahead = ahead[times[ahead] <= context.rounds * context.round_s]
         times, devices, samples = times[ahead], devices[ahead], samples[ahead]
         if by_label:
-            samples = _samples_of(samples, setting)
+            samples = _samples_of(samples, context)
         place = np.argsort(devices, kind="stable")
-        sizes = np.bincount(devices, minlength=setting.devices)
+        sizes = np.bincount(devices, minlength=context.devices)
         shards = Shards(offsets_of(sizes), samples[place].astype(np.int32))
-        return ArrivalSchedule(shards, events_by_round(times, devices.astype(np.int32), setting))
+        return ArrivalSchedule(shards, events_by_round(times, devices.astype(np.int32), context))
 
-    def _read(self, setting: Setting) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], bool]:
+    def _read(self, context: ArrivalContext) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], bool]:
         """Times, devices, samples or labels as checked arrays, and whether the third is labels."""
         table = self._table()
         what = [name for name in ("sample", "label") if name in table.columns]
@@ -64,8 +64,8 @@ class Trace(Arrivals):
         times = self._column(table, "time", float)
         if not (np.isfinite(times) & (times >= 0)).all():
             raise DataError(f"Trace {self.path}: every time must be a finite number of seconds, 0 or later.")
-        limit = len(setting.labels) if what == ["sample"] else setting.classes
-        devices = self._number(table, "device", setting.devices)
+        limit = len(context.labels) if what == ["sample"] else context.classes
+        devices = self._number(table, "device", context.devices)
         return times, devices, self._number(table, what[0], limit), what == ["label"]
 
     def _table(self) -> pl.DataFrame:
@@ -107,12 +107,12 @@ class Trace(Arrivals):
         return values
 
 
-def _samples_of(labels: NDArray[np.int64], setting: Setting) -> NDArray[np.int64]:
+def _samples_of(labels: NDArray[np.int64], context: ArrivalContext) -> NDArray[np.int64]:
     """A sample for each label of a sequence: the next of that label, cyclically, in a random order."""
-    rng = generator(setting.seed, Purpose.PARTITION)
+    rng = generator(context.seed, Purpose.PARTITION)
     samples = np.empty_like(labels)
     for label in np.unique(labels):
-        pool = rng.permutation(np.flatnonzero(setting.labels == label))
+        pool = rng.permutation(np.flatnonzero(context.labels == label))
         if not len(pool):
             raise DataError(
                 f"data.arrivals.path: the trace asks for label {label}, of which the data set has no sample."

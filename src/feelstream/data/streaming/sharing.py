@@ -6,36 +6,36 @@ own finite processes are kept, since a user's might read a file that changes, no
 
 from __future__ import annotations
 
-from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, Setting, TruncatedNormal, Uniform
+from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, ArrivalSchedule, TruncatedNormal, Uniform
 from feelstream.data.streaming.natural import Natural
 
 MOST_SAMPLES = 200_000
 
-_last: tuple[Arrivals, Setting, ArrivalSchedule] | None = None
+_last: tuple[Arrivals, ArrivalContext, ArrivalSchedule] | None = None
 
 
-def schedule_of(arrivals: Arrivals, setting: Setting) -> ArrivalSchedule:
-    """`arrivals.plan(setting)`, or what it gave the last time if nothing differs; its arrays are read-only then."""
+def schedule_of(arrivals: Arrivals, context: ArrivalContext) -> ArrivalSchedule:
+    """`arrivals.plan(context)`, or what it gave the last time if nothing differs; its arrays are read-only then."""
     global _last
-    ours = type(arrivals) in (TruncatedNormal, Uniform) and not isinstance(setting.partition, Natural)
-    if not ours or len(setting.labels) > MOST_SAMPLES:
-        return arrivals.plan(setting)
+    ours = type(arrivals) in (TruncatedNormal, Uniform) and not isinstance(context.partition, Natural)
+    if not ours or len(context.labels) > MOST_SAMPLES:
+        return arrivals.plan(context)
     last = _last  # one read: another thread may replace it
-    if last is not None and last[0] == arrivals and _same(last[1], setting):
+    if last is not None and last[0] == arrivals and _same(last[1], context):
         return last[2]
-    found = arrivals.plan(setting)
+    found = arrivals.plan(context)
     for array in (found.shards.samples, found.shards.offsets):
         array.flags.writeable = False
     if found.events is not None:
         found.events.devices.flags.writeable = found.events.starts.flags.writeable = False
-    _last = arrivals, setting, found
+    _last = arrivals, context, found
     return found
 
 
-def _same(one: Setting, other: Setting) -> bool:
+def _same(one: ArrivalContext, other: ArrivalContext) -> bool:
     """Labels by identity: a data set that is loaded again is another one, at worst planned again."""
     return one.labels is other.labels and _numbers(one) == _numbers(other) and one.partition == other.partition
 
 
-def _numbers(setting: Setting) -> tuple[int, int, int, float, int]:
-    return setting.classes, setting.devices, setting.rounds, setting.round_s, setting.seed
+def _numbers(context: ArrivalContext) -> tuple[int, int, int, float, int]:
+    return context.classes, context.devices, context.rounds, context.round_s, context.seed

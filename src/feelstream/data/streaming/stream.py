@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Ints
 from feelstream.data.recording import Recording
-from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, Setting
+from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, EndlessArrivals
 from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.data.streaming.partition import Labels, Partition
 from feelstream.data.streaming.sharing import schedule_of
@@ -47,8 +47,8 @@ class Stream:
         arrived in this round and is still held). collected: share of the arriving samples that each device keeps,
         (K,); the others are passed over, and it goes through its shard more slowly.
         """
-        setting = Setting(labels, classes, devices, rounds, round_s, seed, partition, recording or Recording())
-        plan = schedule_of(arrivals, setting)
+        context = ArrivalContext(labels, classes, devices, rounds, round_s, seed, partition, recording or Recording())
+        plan = schedule_of(arrivals, context)
         self._arrivals, self._events = arrivals, plan.events
         self._samples, self._offsets = plan.shards.samples, plan.shards.offsets
         self._sizes = plan.shards.sizes
