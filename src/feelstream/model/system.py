@@ -47,13 +47,17 @@ class System:
         """(K,) priority of each device."""
         return np.broadcast_to(np.asarray(self.priority, float), self.devices)
 
+    @property
+    def noise_w(self) -> float:
+        """B N0: the noise on the whole band."""
+        return self.bandwidth_hz * self.noise_w_per_hz
+
+    @property
+    def airtime_s(self) -> float:
+        """a = S_bits ln 2 / B: sending takes a / (ρ ln(1 + SNR)) on the share ρ of the band."""
+        return self.update_bits * np.log(2) / self.bandwidth_hz
+
     def surrogate_time_s(self, n: int) -> float:
         """T~(n): the planned transmission time when n devices share the band."""
-        return physics.surrogate_time_s(
-            n,
-            self.received_power_w,
-            self.bandwidth_hz,
-            self.noise_w_per_hz,
-            self.rate_discount,
-            self.update_bits,
-        )
+        radio = self.received_power_w, self.bandwidth_hz, self.noise_w_per_hz
+        return physics.surrogate_time_s(n, *radio, self.rate_discount, self.update_bits)

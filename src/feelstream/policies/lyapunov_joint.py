@@ -134,9 +134,8 @@ class LyapunovJoint(Policy):
         system = observation.system
         sending_s = system.round_s - observation.compute_time_s
         weight = joint.weights(observation)
-        kappa_w = system.bandwidth_hz * system.noise_w_per_hz / (system.rate_discount * observation.beta)
+        kappa_w, airtime_s = system.noise_w / (system.rate_discount * observation.beta), system.airtime_s
         limit_w = self.power_limit_w(system, observation.beta)
-        airtime_s = system.update_bits * np.log(2) / system.bandwidth_hz
         with np.errstate(over="ignore", divide="ignore"):
             equal_w = kappa_w / n * np.expm1(airtime_s * n / np.maximum(sending_s, 0.0))
         # A rounding more, so that the share of such a device is an n-th and not a hair above it.

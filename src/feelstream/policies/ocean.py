@@ -88,10 +88,10 @@ class Ocean(Policy):
     def _controlled(self, observation: Observation, ids: Ids) -> tuple[Ids, Reals, Reals, Callable[[Ids], float]]:
         """Who fits an n-th of the band, their weighted energy there, their least energy, and the cost of a prefix."""
         system, n = observation.system, self.size
-        kappa_w = system.bandwidth_hz * system.noise_w_per_hz / (system.rate_discount * observation.beta)
+        kappa_w = system.noise_w / (system.rate_discount * observation.beta)
         sending_s = system.round_s - observation.compute_time_s
         limit_w = self.most_power_w(system, observation.beta)
-        weight, airtime_s = joint.weights(observation), system.update_bits * np.log(2) / system.bandwidth_hz
+        weight, airtime_s = joint.weights(observation), system.airtime_s
         devices = joint.Devices.of(weight, kappa_w, sending_s, limit_w, system.round_s, 0.0, airtime_s)
         ids = ids[devices.share_min[ids] <= (1 + 1e-9) / n]
         equal = joint.energy_j(devices.take(ids), sending_s[ids], np.full(len(ids), 1.0 / n))
@@ -106,7 +106,7 @@ class Ocean(Policy):
     def _cost(self, observation: Observation, plan: RoundPlan, ids: Ids) -> float:
         """Σ Q_k (E_cmp,k + P_k T~(b_k)) at the best split, planned at the mean gains and the discounted rate."""
         system = observation.system
-        queue, beta, unit_s = observation.queue_j[ids], observation.beta[ids], _unit_s(system) / system.rate_discount
+        queue, beta, unit_s = observation.queue_j[ids], observation.beta[ids], system.airtime_s / system.rate_discount
         left_s = system.round_s - observation.compute_time_s[ids]
         snr = _snr(system, np.ones(len(ids)))
         sending_s = sending_time_s(self._shares(queue / beta, snr, snr, left_s, unit_s), snr, unit_s)
@@ -138,18 +138,13 @@ class Ocean(Policy):
         if not sent.any():
             return equal
         ratio, weight = (gain / observation.beta[ids])[sent], (observation.queue_j[ids] / observation.beta[ids])[sent]
-        snr, left_s, unit_s = _snr(system, ratio), system.round_s - equal.t_cmp_s[sent], _unit_s(system)
+        snr, left_s, unit_s = _snr(system, ratio), system.round_s - equal.t_cmp_s[sent], system.airtime_s
         shares, t_tr_s = np.zeros(len(ids)), np.zeros(len(ids))
         shares[sent] = self._shares(weight, snr, snr / system.link_margin, left_s, unit_s)
         t_tr_s[sent] = sending_time_s(shares[sent], snr, unit_s)
         return replace(equal, bandwidth_share=shares, t_tr_s=t_tr_s, e_tr_j=equal.power_w * t_tr_s)
 
 
-def _unit_s(system: System) -> float:
-    """a = S ln 2 / B."""
-    return system.update_bits * np.log(2) / system.bandwidth_hz
-
-
 def _snr(system: System, ratio: Reals) -> Reals:
     """c = P0 (|g|²/β) / (B N0): the SNR with the whole band."""
-    return system.received_power_w * ratio / (system.bandwidth_hz * system.noise_w_per_hz)
+    return system.received_power_w * ratio / system.noise_w

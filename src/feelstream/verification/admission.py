@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.verification.findings import RELATIVE, Array, Findings, Stage, close
+from feelstream.verification.findings import RELATIVE, Array, Stage, close
 from feelstream.verification.formulas import computing_time_s, sending_time_s
-from feelstream.verification.reading import Block
+from feelstream.verification.importance import Case
 from feelstream.verification.settings import StoredSettings
 
 # Both sides compute a sending time by some ten operations, each right to half an ulp: 64 ulps of the round's length are
@@ -19,11 +19,12 @@ RULES = {
 }
 
 
-def check_admission(found: Findings, s: StoredSettings, block: Block) -> None:
+def check_admission(case: Case) -> None:
     """Repeat the rule in each round in which anyone might be late; otherwise all scheduled ones transmit.
 
     Where rounding alone decides whether a device is late, or which of two is worse, the stored choice stands.
     """
+    s, block = case.s, case.block
     scheduled, sent = block["scheduled"], block["transmitted"]
     # Impossible inputs are reported elsewhere; here they count as no gain and no time, so that this can run.
     ratio = np.maximum(np.nan_to_num(block["gain"] / block["beta"]), 0.0)
@@ -36,8 +37,7 @@ def check_admission(found: Findings, s: StoredSettings, block: Block) -> None:
     for r in np.flatnonzero(doubtful.any(axis=1)):
         k = np.flatnonzero(scheduled[r])
         expected[r, k] = admit(s, ratio[r, k], computing[r, k], sent[r, k])
-    bad = sent != expected
-    found.flag(Stage.ADMISSION, "transmitted", block.rounds, bad, sent, expected, RULES[s.admission])
+    case.at(Stage.ADMISSION).flag("transmitted", sent != expected, expected, RULES[s.admission])
 
 
 def is_late(s: StoredSettings, n: Array | int, ratio: Array, computing_s: Array, sent: Array) -> Array:

@@ -7,7 +7,8 @@ reached at (e^x − 1)/x = P τ/(κa): both are Lambert W. What is left is one u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import lambertw
@@ -37,28 +38,14 @@ class Radio:
         def pick(column: Array) -> Array:
             return np.take_along_axis(column, index, axis=1)
 
-        return Radio(
-            pick(self.weight),
-            pick(self.kappa_w),
-            pick(self.longest_s),
-            pick(self.limit_w),
-            self.round_s,
-            pick(self.work),
-            self.airtime_s,
-            pick(self.shortest_s),
-        )
+        return self._picked(pick)
 
     def rows(self, which: Array) -> Radio:
-        return Radio(
-            self.weight[which],
-            self.kappa_w[which],
-            self.longest_s[which],
-            self.limit_w[which],
-            self.round_s,
-            self.work[which],
-            self.airtime_s,
-            self.shortest_s[which],
-        )
+        return self._picked(lambda column: column[which])
+
+    def _picked(self, pick: Callable[[Array], Array]) -> Radio:
+        columns = {name: pick(value) for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **columns)
 
 
 def price_of(x: Array) -> Array:

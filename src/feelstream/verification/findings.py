@@ -6,10 +6,13 @@ import json
 import math
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from feelstream.verification.reading import Table
 
 Array = npt.NDArray[Any]
 
@@ -129,16 +132,9 @@ class Findings:
     _key: tuple[int, int, int] | None = None
 
     def flag(
-        self,
-        stage: Stage,
-        name: str,
-        rounds: Array,
-        bad: Array,
-        stored: Array,
-        recomputed: Array,
-        rule: str,
+        self, stage: Stage, name: str, rounds: Array, bad: Array, stored: Array, recomputed: Array, rule: str,
         null: Array | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Count the checks in `bad` [R] or [R, K] and remember its first True, if none came before.
 
         `rounds` [R] are the round numbers; `stored` and `recomputed` are broadcast against `bad` (an extra
@@ -156,26 +152,42 @@ class Findings:
             value = None if missing else _at(stored, index, bad.shape)
             self.first = Disagreement(key[0], device, name, value, _at(recomputed, index, bad.shape), rule)
 
-    def compare(
-        self,
-        stage: Stage,
-        name: str,
-        rounds: Array,
-        stored: Array,
-        recomputed: Array,
-        rule: str,
-        scale: Array | float = 0.0,
-        where: Array | None = None,
-        null: Array | None = None,
-    ) -> None:
-        """Flag numbers that differ by more than rounding; `scale` is the size of terms that may cancel."""
-        bad = ~close(stored, recomputed, scale)
-        if where is not None:
-            bad &= where
-        self.flag(stage, name, rounds, bad, stored, recomputed, rule, null)
+    def at(self, stage: Stage, table: Table) -> Checker:
+        return Checker(self, stage, table)
 
     def checks(self) -> list[Check]:
         return [Check(CHECK_NAMES[s], self.counts.get(s, 0), self.notes.get(s, "")) for s in Stage]
+
+
+@dataclass(frozen=True)
+class Checker:
+    """One stage of the re-check, on some rounds of a table: what is stored is the column itself, unless it is given."""
+
+    found: Findings
+    stage: Stage
+    table: Table
+
+    def flag(self, name: str, bad: Array, recomputed: Array | float, rule: str, stored: Array | None = None) -> None:
+        """Flag what is `bad` [R] or [R, K], as `Findings.flag` does."""
+        value, null = (self.table[name], self.table.nulls.get(name)) if stored is None else (stored, None)
+        recomputed = np.asarray(recomputed)
+        self.found.flag(self.stage, name, self.table.rounds, bad, value, recomputed, rule, null)
+
+    def compare(
+        self, name: str, recomputed: Array, rule: str, scale: Array | float = 0.0, where: Array | bool = True,
+        stored: Array | None = None,
+    ) -> None:  # fmt: skip
+        """Flag numbers that differ by more than rounding; `scale` is the size of terms that may cancel."""
+        value = self.table[name] if stored is None else stored
+        self.flag(name, ~close(value, recomputed, scale) & where, recomputed, rule, stored)
+
+    def within(
+        self, name: str, low: Array | float, high: Array | float, rule: str, stored: Array | None = None
+    ) -> None:
+        """Flag numbers below `low` or above `high` by more than rounding, and NaN."""
+        value = self.table[name] if stored is None else stored
+        inside = (value >= low - RELATIVE * np.abs(low)) & (value <= high + RELATIVE * np.abs(high))
+        self.flag(name, ~inside, np.clip(value, low, high), rule, stored)
 
 
 def close(left: Array, right: Array | float, scale: Array | float = 0.0) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feelstream.verification.findings import Array, Findings, Stage, close
+from feelstream.verification.findings import Array, Checker, Findings, Stage, close
 from feelstream.verification.formulas import amounts, computing_time_s, dissimilarities, surrogate_time_s
 from feelstream.verification.reading import Block
 from feelstream.verification.settings import StoredSettings
@@ -21,6 +21,25 @@ class Importance:
     scale: Array
 
 
+@dataclass(frozen=True)
+class Case:
+    """Some rounds whose scores, schedule and costs are re-checked, with what is known of them by then."""
+
+    found: Findings
+    s: StoredSettings
+    block: Block
+    planned: Array  # [R], from 0 to K
+    importance: Importance
+
+    def at(self, stage: Stage) -> Checker:
+        return self.found.at(stage, self.block)
+
+    @property
+    def n(self) -> Array:
+        """[R, 1] how many share the band in the plan: the planned size, at least 1."""
+        return np.maximum(self.planned, 1)[:, None]
+
+
 def feasible_at(s: StoredSettings, block: Block, n: Array | float) -> tuple[Array, Array]:
     """Π_f(n) = {k : available and c/f + T~(n) ≤ T_rd}, and where rounding alone decides. Both [R, K]."""
     needed_s = computing_time_s(s, block["f_hz"]) + surrogate_time_s(s, n)
@@ -33,7 +52,7 @@ def check_feasible(found: Findings, s: StoredSettings, block: Block, n: Array) -
     expected, unsure = feasible_at(s, block, n)
     rule = "feasible: available, and c/f + T~(planned size) within the round"
     bad = (block["feasible"] != expected) & ~unsure
-    found.flag(Stage.FEASIBLE, "feasible", block.rounds, bad, block["feasible"], expected, rule)
+    found.at(Stage.FEASIBLE, block).flag("feasible", bad, expected, rule)
 
 
 def check_importance(found: Findings, s: StoredSettings, block: Block) -> Importance:
@@ -45,28 +64,18 @@ def check_importance(found: Findings, s: StoredSettings, block: Block) -> Import
     if s.metric == "own":
         given = np.where(feasible, block["importance"], 0.0)
         importance = Importance(feasible, given, np.abs(given))
-    rules = {
-        "amount": "amount = |Π_f|·fresh / Σ fresh over Π_f, 0 if nothing is fresh",
-        "dissimilarity": "dissimilarity = ‖x−y‖²/(‖x‖²+‖y‖²) of centred label counts, with the rules for empty sets",
-        "importance": "importance is stored for every feasible device"
-        if s.metric == "own"
-        else f"importance by the metric {s.metric}, times the device's priority",
-    }
-    recomputed = {"amount": amount, "dissimilarity": dissimilarity, "importance": importance.importance}
-    scales = {"amount": 0.0, "dissimilarity": np.where(fixed, 0.0, 1.0), "importance": importance.scale}
-    for name, rule in rules.items():
-        check_null_outside(found, Stage.IMPORTANCE, block, name)
-        found.compare(
-            Stage.IMPORTANCE,
-            name,
-            block.rounds,
-            block[name],
-            recomputed[name],
-            rule,
-            scales[name],
-            feasible,
-            block.nulls[name],
-        )
+    by_metric = f"importance by the metric {s.metric}, times the device's priority"
+    if s.metric == "own":
+        by_metric = "importance is stored for every feasible device"
+    check = found.at(Stage.IMPORTANCE, block)
+    for name, recomputed, scale, rule in (
+        ("amount", amount, 0.0, "amount = |Π_f|·fresh / Σ fresh over Π_f, 0 if nothing is fresh"),
+        ("dissimilarity", dissimilarity, np.where(fixed, 0.0, 1.0),
+         "dissimilarity = ‖x−y‖²/(‖x‖²+‖y‖²) of centred label counts, with the rules for empty sets"),
+        ("importance", importance.importance, importance.scale, by_metric),
+    ):  # fmt: skip
+        check_null_outside(check, name)
+        check.compare(name, recomputed, rule, scale, where=feasible)
     return importance
 
 
@@ -83,8 +92,7 @@ def importance_at(
     return Importance(feasible, priority * (by_amount + by_kind), priority * (by_amount + kind_scale))
 
 
-def check_null_outside(found: Findings, stage: Stage, block: Block, name: str) -> None:
+def check_null_outside(check: Checker, name: str) -> None:
     """Null for every device that is not feasible."""
-    bad = ~block["feasible"] & ~block.nulls[name]
-    rule = f"{name} is null for a device that is not feasible"
-    found.flag(stage, name, block.rounds, bad, block[name], np.array(None), rule)
+    bad = ~check.table["feasible"] & ~check.table.nulls[name]
+    check.flag(name, bad, np.array(None), f"{name} is null for a device that is not feasible")

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from feelstream.verification.band import Radio, cost_at_time, least_share, settle
-from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.findings import RELATIVE, Array, Checker, Stage
 from feelstream.verification.formulas import amounts, dissimilarities
-from feelstream.verification.importance import Importance, check_null_outside, feasible_at, importance_at
+from feelstream.verification.importance import Case, check_null_outside, feasible_at, importance_at
 from feelstream.verification.joint_sets import OPTIMAL, Sets, alone_j, costs_at, members
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned
 from feelstream.verification.reading import Block
@@ -48,18 +48,19 @@ def planned_radio(s: StoredSettings, block: Block, n: Array) -> tuple[Radio, Arr
     return radio, least_share(radio) <= (1 + RELATIVE) / n
 
 
-def check_joint_score(found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance) -> None:
+def check_joint_score(case: Case) -> None:
     """Frequencies and scores at the price at which the scheduled ones fill the band."""
-    check_null_outside(found, Stage.SCORE, block, "score")
-    _check_time_by_witnesses(found, s, block)
-    radio, able = planned_radio(s, block, np.maximum(planned, 1)[:, None])
+    s, block, importance, check = case.s, case.block, case.importance, case.at(Stage.SCORE)
+    check_null_outside(check, "score")
+    _check_time_by_witnesses(check, s, block)
+    radio, able = planned_radio(s, block, case.n)
     scheduled, candidates = block["scheduled"], importance.feasible & able
     index, member = members(scheduled & candidates)
     rows = np.flatnonzero(member.any(axis=1))
     finite = s.V is not None and math.isfinite(s.V)
     if not finite:
         rule = "score = −importance for infinite V"
-        _compare(found, block, "score", -importance.importance, importance.scale, candidates, rule)
+        _compare(check, "score", -importance.importance, importance.scale, candidates, rule)
     if rows.size:
         part = radio.rows(rows)
         log_price, tau, _ = settle(part.of(index[rows]), member[rows])
@@ -74,27 +75,27 @@ def check_joint_score(found: Findings, s: StoredSettings, block: Block, planned:
         extra = cost_at_time(part, log_price, taken) - costs_at(part, log_price)
         bad[rows] &= ~(extra <= OPTIMAL * costs_at(part, log_price))
         rule = "a scheduled device computes for T_rd − τ, τ of least Σ(w·e) over times and shares of the band"
-        found.flag(Stage.SCORE, "t_cmp_s", block.rounds, bad, block["t_cmp_s"], computing, rule)
+        check.flag("t_cmp_s", bad, computing, rule)
         if finite:
-            cost = costs_at(part, log_price)
-            score, size = np.full(scheduled.shape, np.nan), np.zeros(scheduled.shape)
-            score[rows] = cost - s.V * importance.importance[rows]
-            size[rows] = cost + s.V * importance.scale[rows]
-            where = candidates & np.isin(np.arange(len(scheduled)), rows)[:, None]
             rule = "score = least w·e + μ·ρ − V·importance at the price μ at which the scheduled fill the band"
-            _compare(found, block, "score", score, size, where, rule)
+            _compare_scores(case, rows, costs_at(part, log_price), candidates, rule)
     idle = np.flatnonzero(~scheduled.any(axis=1))
     if idle.size and finite:
-        alone = alone_j(radio.rows(idle))
-        score, size = np.full(scheduled.shape, np.nan), np.zeros(scheduled.shape)
-        score[idle] = alone - s.V * importance.importance[idle]
-        size[idle] = alone + s.V * importance.scale[idle]
-        where = candidates & np.isin(np.arange(len(scheduled)), idle)[:, None]
         rule = "with nobody scheduled, score = w·e − V·importance of each device alone on the band"
-        _compare(found, block, "score", score, size, where, rule)
+        _compare_scores(case, idle, alone_j(radio.rows(idle)), candidates, rule)
 
 
-def _check_time_by_witnesses(found: Findings, s: StoredSettings, block: Block) -> None:
+def _compare_scores(case: Case, rows: Array, cost: Array, candidates: Array, rule: str) -> None:
+    """score = cost − V·importance in these rows, of the candidates."""
+    V, importance = case.s.V or 0.0, case.importance
+    score, size = np.full(candidates.shape, np.nan), np.zeros(candidates.shape)
+    score[rows] = cost - V * importance.importance[rows]
+    size[rows] = cost + V * importance.scale[rows]
+    where = candidates & np.isin(np.arange(len(candidates)), rows)[:, None]
+    _compare(case.at(Stage.SCORE), "score", score, size, where, rule)
+
+
+def _check_time_by_witnesses(check: Checker, s: StoredSettings, block: Block) -> None:
     """Where energy and time of sending tell one computing time and t_cmp_s another, t_cmp_s is the wrong one.
 
     What follows from t_cmp_s, such as the shares of the band, is checked later, and would be blamed for it.
@@ -106,28 +107,25 @@ def _check_time_by_witnesses(found: Findings, s: StoredSettings, block: Block) -
     alike = np.abs(by_energy - by_sending) <= RELATIVE * s.round_s
     bad = sent & alike & ~(np.abs(stored - by_sending) <= RELATIVE * s.round_s)
     rule = "computing takes the time that its energy λ·c·(c/t_cmp)² and the time left for sending both tell"
-    found.flag(Stage.SCORE, "t_cmp_s", block.rounds, bad, stored, by_sending, rule)
+    check.flag("t_cmp_s", bad, by_sending, rule)
 
 
-def check_joint_decision(
-    found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance
-) -> None:
+def check_joint_decision(case: Case) -> None:
     """Only candidates, as many as the cardinality says, and no set that we find has a smaller total."""
-    n = np.maximum(planned, 1)
-    radio, able = planned_radio(s, block, n[:, None])
+    s, block, planned, importance, check = case.s, case.block, case.planned, case.importance, case.at(Stage.DECISION)
+    radio, able = planned_radio(s, block, case.n)
     candidates, scheduled = importance.feasible & able, block["scheduled"]
     rule = "only feasible devices that an n-th of the band would suffice are scheduled"
-    stray = scheduled & ~candidates
-    found.flag(Stage.DECISION, "scheduled", block.rounds, stray, scheduled, scheduled & candidates, rule)
+    check.flag("scheduled", scheduled & ~candidates, scheduled & candidates, rule)
     if s.V is None or math.isinf(s.V):
         if s.power_max_w is None and s.rate_discount <= 1:
-            check_lyapunov_decision(found, s, block, planned, replace(importance, feasible=candidates))
+            check_lyapunov_decision(replace(case, importance=replace(importance, feasible=candidates)))
         return
     count = scheduled.sum(axis=1)
     most = np.minimum(planned, candidates.sum(axis=1))
     wrong = count > most if s.cardinality == "cap" else count != most
     rule = "as many devices are scheduled as planned (cap: at most), or all candidates if they are fewer"
-    found.flag(Stage.DECISION, "scheduled", block.rounds, wrong, count, most, rule)
+    check.flag("scheduled", wrong, most, rule, stored=count)
     own = Sets(radio, s.V * importance.importance, candidates, planned, s.cardinality != "cap")
     chosen = scheduled & candidates
     total, log_price = own.totals(chosen)
@@ -136,8 +134,7 @@ def check_joint_decision(
     if s.cardinality == "free":
         best = np.minimum(best, _other_sizes(s, block, planned, total, OPTIMAL * size))
     rule = "no allowed set has a smaller total of w·e − V·importance than the scheduled one"
-    bad = ~(total <= best + OPTIMAL * size)
-    found.flag(Stage.DECISION, "scheduled", block.rounds, bad, total, best, rule)
+    check.flag("scheduled", ~(total <= best + OPTIMAL * size), best, rule, stored=total)
 
 
 def least_joint_energy_j(s: StoredSettings, beta: Array) -> Array:
@@ -166,8 +163,7 @@ def _other_sizes(s: StoredSettings, block: Block, planned: Array, beat: Array, s
     return best
 
 
-def _compare(found: Findings, block: Block, name: str, expected: Array, scale: Array, where: Array, rule: str) -> None:
-    stored = block[name]
+def _compare(check: Checker, name: str, expected: Array, scale: Array, where: Array, rule: str) -> None:
+    stored = check.table[name]
     size = np.maximum(np.maximum(np.abs(stored), np.abs(expected)), scale)
-    bad = where & ~(np.abs(stored - expected) <= OPTIMAL * size)
-    found.flag(Stage.SCORE, name, block.rounds, bad, stored, expected, rule, block.nulls[name])
+    check.flag(name, where & ~(np.abs(stored - expected) <= OPTIMAL * size), expected, rule)

@@ -8,7 +8,9 @@ import numpy as np
 
 from feelstream.verification.band import Radio, least_share, power_w, settle
 from feelstream.verification.energy import check_measured
-from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.findings import RELATIVE, Array, Checker, Stage
+from feelstream.verification.formulas import computing_energy_j
+from feelstream.verification.importance import Case
 from feelstream.verification.joint import airtime_s, limit_w, weights
 from feelstream.verification.joint_sets import OPTIMAL, members
 from feelstream.verification.reading import MEASURED, Block
@@ -30,8 +32,9 @@ def sending_radio(s: StoredSettings, block: Block, margin: float) -> Radio:
     return Radio(weights(s, block), kappa, left, limit, s.round_s, nothing, airtime_s(s), nothing)
 
 
-def check_joint_admission(found: Findings, s: StoredSettings, block: Block) -> None:
+def check_joint_admission(case: Case) -> None:
     """Repeat the rule; where rounding alone decides whether a set fits, the stored choice stands."""
+    s, block = case.s, case.block
     scheduled, sent = block["scheduled"], block["transmitted"]
     least = least_share(sending_radio(s, block, s.link_margin))
     ratio = np.nan_to_num(block["gain"] / block["beta"])
@@ -49,51 +52,34 @@ def check_joint_admission(found: Findings, s: StoredSettings, block: Block) -> N
             while kept and not _fits(least[r, kept].sum(), sorted(kept) == list(stored)):
                 kept.pop()
         expected[r, kept] = True
-    rule = RULES[s.admission]
-    found.flag(Stage.ADMISSION, "transmitted", block.rounds, sent != expected, sent, expected, rule)
+    case.at(Stage.ADMISSION).flag("transmitted", sent != expected, expected, RULES[s.admission])
 
 
 def _fits(share: float, stored: bool) -> bool:
     return stored if abs(share - 1) <= 1e-7 else share < 1
 
 
-def check_joint_energy(found: Findings, s: StoredSettings, block: Block, planned: Array) -> None:
+def check_joint_energy(case: Case) -> None:
     """Times, powers and energies follow from t_cmp_s and the shares; the shares are those of least Σ w·E_tr."""
+    s, block, check = case.s, case.block, case.at(Stage.ENERGY)
     scheduled, sent = block["scheduled"], block["transmitted"]
     computing, share = block["t_cmp_s"], block["bandwidth_share"]
-    stray = (computing != 0) & ~scheduled
-    found.flag(
-        Stage.ENERGY,
-        "t_cmp_s",
-        block.rounds,
-        stray,
-        computing,
-        np.zeros(()),
-        "an unscheduled device does not compute",
-    )
+    check.flag("t_cmp_s", (computing != 0) & ~scheduled, 0.0, "an unscheduled device does not compute")
     frequency = s.cycles / np.where(scheduled, computing, np.inf)
     modelled = ~block["t_cmp_s_measured"]  # a device's own clock may say what it likes, but for the deadline
-    found.flag(
-        Stage.ENERGY,
-        "t_cmp_s",
-        block.rounds,
-        modelled & ~(frequency <= block["f_hz"] * (1 + RELATIVE)),
-        computing,
-        s.cycles / block["f_hz"],
-        "no device computes faster than it can: c/t_cmp ≤ f",
-    )
+    fast = modelled & ~(frequency <= block["f_hz"] * (1 + RELATIVE))
+    check.flag("t_cmp_s", fast, s.cycles / block["f_hz"], "no device computes faster than it can: c/t_cmp ≤ f")
     lowest_hz = s.frequency_hz[0].min()
     slow = modelled & scheduled & ~(frequency >= lowest_hz * (1 - RELATIVE))
-    rule = "no device computes more slowly than the lowest frequency"
-    found.flag(Stage.ENERGY, "t_cmp_s", block.rounds, slow, computing, np.asarray(s.cycles / lowest_hz), rule)
+    check.flag("t_cmp_s", slow, s.cycles / lowest_hz, "no device computes more slowly than the lowest frequency")
     radio = sending_radio(s, block, 1.0)
-    _check_shares(found, block, radio)  # before the powers, which follow from them
+    _check_shares(check, block, radio)  # before the powers, which follow from them
     left = s.round_s - computing
     power = power_w(radio.kappa_w, radio.airtime_s, np.where(sent, left, 1.0), np.where(sent, share, 1.0))
     expected = {
         "e_cmp_j": (
             scheduled,
-            s.power_coefficient * s.cycles * np.square(frequency),
+            computing_energy_j(s, frequency),
             "E_cmp = λ·c·(c/t_cmp)² for a scheduled device, else 0",
         ),
         "t_tr_s": (sent, left, "a transmitter sends for all the time that is left, others not at all"),
@@ -104,30 +90,26 @@ def check_joint_energy(found: Findings, s: StoredSettings, block: Block, planned
         own = block[f"{name}_measured"] & who if name in MEASURED else np.zeros_like(who)
         if name == "e_cmp_j":  # its frequency is then not stored: no more than the device's own is all there is to say
             own |= ~modelled
-        found.compare(Stage.ENERGY, name, block.rounds, block[name], np.where(who, value, 0.0), rule, where=~own)
-    most = s.power_coefficient * s.cycles * np.square(block["f_hz"])
+        check.compare(name, np.where(who, value, 0.0), rule, where=~own)
+    most = computing_energy_j(s, block["f_hz"])
     over = ~modelled & ~block["e_cmp_j_measured"] & ~(block["e_cmp_j"] <= most * (1 + RELATIVE))
-    rule = "computing takes at most λ·c·f²"
-    found.flag(Stage.ENERGY, "e_cmp_j", block.rounds, over, block["e_cmp_j"], most, rule)
-    check_measured(found, s, block)
+    check.flag("e_cmp_j", over, most, "computing takes at most λ·c·f²")
+    check_measured(case)
     over = sent & ~(block["power_w"] <= radio.limit_w * (1 + RELATIVE))
-    rule = "no device sends with more than the greatest power"
-    found.flag(Stage.ENERGY, "power_w", block.rounds, over, block["power_w"], radio.limit_w, rule)
+    check.flag("power_w", over, radio.limit_w, "no device sends with more than the greatest power")
 
 
-def _check_shares(found: Findings, block: Block, radio: Radio) -> None:
+def _check_shares(check: Checker, block: Block, radio: Radio) -> None:
     sent, share = block["transmitted"], block["bandwidth_share"]
     idle = ~sent & (share != 0)
-    rule = "a device that does not transmit has no band"
-    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, idle, share, np.zeros(()), rule)
+    check.flag("bandwidth_share", idle, 0.0, "a device that does not transmit has no band")
     expected = _best_shares(block, radio)
     bad = sent & ~(np.abs(share - expected) <= OPTIMAL * np.maximum(expected, 1e-3))
     rule = "the band is shared so that Σ w·E_tr is least: one marginal worth for all not at full power"
-    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, bad, share, expected, rule)
+    check.flag("bandwidth_share", bad, expected, rule)
     # Where one device's share is wrong, that device is named instead.
     total, wanted, fair = share.sum(axis=1), sent.any(axis=1).astype(float), ~(bad | idle).any(axis=1)
-    rule = "the shares add up to 1 if anyone transmits"
-    found.compare(Stage.ENERGY, "bandwidth_share", block.rounds, total, wanted, rule, where=fair)
+    check.compare("bandwidth_share", wanted, "the shares add up to 1 if anyone transmits", where=fair, stored=total)
 
 
 def _best_shares(block: Block, radio: Radio) -> Array:

@@ -8,64 +8,40 @@ import numpy as np
 
 from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import amounts, dissimilarities, surrogate_energy_j
-from feelstream.verification.importance import Importance, check_null_outside, feasible_at, importance_at
+from feelstream.verification.importance import Case, Importance, check_null_outside, feasible_at, importance_at
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import StoredSettings
 
 
 def check_lyapunov_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
     """exact and cap plan for the size set; free plans for what it schedules, at most the size set."""
-    planned, size = rounds["planned"], np.array(s.size)
+    check, planned, size = found.at(Stage.INPUTS, rounds), rounds["planned"], s.size or 0
     if s.cardinality != "free":
-        rule = f"{s.cardinality} plans for the size set"
-        found.flag(Stage.INPUTS, "planned", rounds.rounds, planned != size, planned, size, rule)
+        check.flag("planned", planned != size, size, f"{s.cardinality} plans for the size set")
         return
-    outside = (planned < 0) | (planned > size)
-    rule = "free plans for a size between 0 and the size set"
-    found.flag(Stage.INPUTS, "planned", rounds.rounds, outside, planned, np.clip(planned, 0, size), rule)
+    check.within("planned", 0, size, "free plans for a size between 0 and the size set")
     # Two of three stored counts agree against the planned one, so it is that one which is wrong.
     bad = (planned != scheduled) & (scheduled == rounds["scheduled"])
-    found.flag(
-        Stage.INPUTS,
-        "planned",
-        rounds.rounds,
-        bad,
-        planned,
-        scheduled,
-        "free schedules as many as it planned for",
-    )
+    check.flag("planned", bad, scheduled, "free schedules as many as it planned for")
 
 
-def check_lyapunov_score(
-    found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance
-) -> None:
+def check_lyapunov_score(case: Case) -> None:
     """score = Q E~(n) − V I, −I for infinite V; null outside the feasible set."""
-    check_null_outside(found, Stage.SCORE, block, "score")
-    score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], importance)
+    check = case.at(Stage.SCORE)
+    check_null_outside(check, "score")
+    score, scale = scores_at(case.s, case.block, case.n, case.importance)
     rule = "score = Q·E~(planned size) − V·importance (V = auto: Q with the fleet's queue), −importance for infinite V"
-    found.compare(
-        Stage.SCORE,
-        "score",
-        block.rounds,
-        block["score"],
-        score,
-        rule,
-        scale,
-        importance.feasible,
-        block.nulls["score"],
-    )
+    check.compare("score", score, rule, scale, where=case.importance.feasible)
 
 
-def check_lyapunov_decision(
-    found: Findings, s: StoredSettings, block: Block, planned: Array, importance: Importance
-) -> None:
+def check_lyapunov_decision(case: Case) -> None:
     """The schedule has the allowed size and the least possible total; ties may fall any way."""
-    scheduled = block["scheduled"]
-    stray = scheduled & ~importance.feasible
+    s, block, planned, importance = case.s, case.block, case.planned, case.importance
+    check, scheduled = case.at(Stage.DECISION), block["scheduled"]
     rule = "only feasible devices are scheduled"
-    found.flag(Stage.DECISION, "scheduled", block.rounds, stray, scheduled, scheduled & importance.feasible, rule)
+    check.flag("scheduled", scheduled & ~importance.feasible, scheduled & importance.feasible, rule)
 
-    score, scale = scores_at(s, block, np.maximum(planned, 1)[:, None], importance)
+    score, scale = scores_at(s, block, case.n, importance)
     slack = RELATIVE * scale
     # Where rounding alone decides the sign, scores are equal and the stored choice stands.
     ranked = np.where(np.abs(score) <= slack, 0.0, score)
@@ -79,15 +55,14 @@ def check_lyapunov_decision(
     best_total, best_scale = _total(score, scale, best)
     worse = chosen_total > best_total + RELATIVE * (chosen_scale + best_scale) + ABSOLUTE
     bad = (size_is_wrong | worse)[:, None] & (scheduled != best)
-    found.flag(Stage.DECISION, "scheduled", block.rounds, bad, scheduled, best, rule)
+    check.flag("scheduled", bad, best, rule)
     if s.cardinality == "free" and s.metric != "own":
-        _check_free_size(found, s, block, planned, best_total, best_scale)
+        _check_free_size(case, best_total, best_scale)
 
 
-def _check_free_size(
-    found: Findings, s: StoredSettings, block: Block, planned: Array, planned_total: Array, planned_scale: Array
-) -> None:
+def _check_free_size(case: Case, planned_total: Array, planned_scale: Array) -> None:
     """No other size n with |Π_f(n)| ≥ n has a smaller least total, everything recomputed at that n."""
+    s, block = case.s, case.block
     dissimilarity, fixed = dissimilarities(s, block.rounds, block["used_labels"], block["fresh_labels"])
     least, least_scale, least_n = (np.zeros_like(planned_total) for _ in range(3))
     for n in range(1, (s.size or 0) + 1):
@@ -101,7 +76,7 @@ def _check_free_size(
         least_n = np.where(better, n, least_n)
     bad = planned_total > least + RELATIVE * (planned_scale + least_scale) + ABSOLUTE
     rule = "free plans for the size whose lowest scores have the least total"
-    found.flag(Stage.DECISION, "planned", block.rounds, bad, planned, least_n.astype(int), rule)
+    case.at(Stage.DECISION).flag("planned", bad, least_n.astype(int), rule, stored=case.planned)
 
 
 def scores_at(s: StoredSettings, block: Block, n: Array | int, importance: Importance) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from feelstream.verification.changes import phases, with_backlog
 from feelstream.verification.decisions import rules_for
 from feelstream.verification.energy import check_queues
 from feelstream.verification.findings import Findings, Report, Stage
-from feelstream.verification.importance import check_feasible, check_importance
+from feelstream.verification.importance import Case, check_feasible, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
 from feelstream.verification.reading import Block, Table, read_blocks, read_rounds
@@ -89,10 +89,9 @@ def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))
     check_feasible(found, s, block, np.maximum(planned, 1)[:, None])
     importance = check_importance(found, s, block)
-    rules.score(found, s, block, planned, importance)
-    rules.decision(found, s, block, planned, importance)
-    rules.admission(found, s, block)
-    rules.energy(found, s, block, planned)
+    case = Case(found, s, block, planned, importance)
+    for rule in (rules.score, rules.decision, rules.admission, rules.energy):
+        rule(case)
     check_queues(found, s, block)
     check_totals(found, block, rounds)
 

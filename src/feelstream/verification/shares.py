@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.findings import RELATIVE, Array, Stage
 from feelstream.verification.formulas import computing_time_s, sending_time_s
-from feelstream.verification.reading import Block
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.importance import Case
 
 OWN_SHARES = ("ocean",)
 
@@ -15,18 +14,19 @@ OWN_SHARES = ("ocean",)
 PRICE_TOLERANCE, STEP = 1e-5, 1e-4
 
 
-def check_split(found: Findings, s: StoredSettings, block: Block) -> None:
+def check_split(case: Case) -> None:
     """Every transmitter has at least its least share, and no band could be moved to lower Σ Q_k P_k T_k.
 
     The last band that device k got saves it the price p_k = −Q_k P_k dT_k/db_k per unit. A split is cheapest if all
     above their least share have one price, and nobody at the least share a higher one.
     """
+    s, block, check = case.s, case.block, case.at(Stage.ENERGY)
     sent, share, ratio = block["transmitted"], block["bandwidth_share"], block["gain"] / block["beta"]
     n = np.maximum(sent.sum(axis=1, keepdims=True), 1)
     least = (s.least_share or 0.0) / n
     rule = "a transmitter has at least its least share of the band"
     small = sent & (share < least * (1 - RELATIVE))
-    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, small, share, least, rule)
+    check.flag("bandwidth_share", small, least, rule)
 
     share = np.where(sent & (share > 0), share, 1.0)
     weight = np.where(sent, block["queue_j"] / block["beta"], 0.0)
@@ -43,7 +43,6 @@ def check_split(found: Findings, s: StoredSettings, block: Block) -> None:
     highest = np.where(sent, price, 0.0).max(axis=1, keepdims=True)
     cheap = weighed & free & (price < highest * (1 - PRICE_TOLERANCE))
     rule = "the band is split so that Σ Q·E is least: whoever could give some up saves as much by it as anyone would"
-    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, cheap, price, highest, rule)
+    check.flag("bandwidth_share", cheap, highest, rule, stored=price)
     unequal = sent & ~weighed & (np.abs(share * n - 1) > RELATIVE)
-    rule = "with all queues of the transmitters at 0 the shares are equal"
-    found.flag(Stage.ENERGY, "bandwidth_share", block.rounds, unequal, block["bandwidth_share"], 1.0 / n, rule)
+    check.flag("bandwidth_share", unequal, 1.0 / n, "with all queues of the transmitters at 0 the shares are equal")

@@ -48,17 +48,9 @@ def check_whole_run(found: Findings, s: StoredSettings, run: RunningTotals, leas
     parts = phases(s)
     budget_mean_j = sum(((p.end - p.first) / s.T * p.settings.budget_j for p in parts), np.zeros(s.K))
     mean, bound = run.energy_j / s.T, budget_mean_j + run.queue_end_j / s.T
-    bad = ~(mean <= bound * (1 + RELATIVE))
+    bad, last, wanted = ~(mean <= bound * (1 + RELATIVE)), np.array([s.T]), (mean - budget_mean_j) * s.T
     rule = "a device's mean energy is at most its budget plus its last queue over the number of rounds"
-    found.flag(
-        Stage.WHOLE_RUN,
-        "queue_next_j",
-        np.array([s.T]),
-        bad[None],
-        run.queue_end_j,
-        (mean - budget_mean_j) * s.T,
-        rule,
-    )
+    found.flag(Stage.WHOLE_RUN, "queue_next_j", last, bad[None], run.queue_end_j, wanted, rule)
     found.notes[Stage.WHOLE_RUN] = "mean energy against budget"
     if s.auto and s.backlog_j is not None and not s.changes:
         _check_fleet(found, s, run, float(s.backlog_j[-1] - s.backlog_j[0]))

@@ -8,7 +8,8 @@ second and hertz, and so with the power P = κ ρ (e^x − 1), κ = B N0 / h. It
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,33 +98,18 @@ class Devices:
         able &= x > 0
         x = np.where(able, x, 1.0)
         share = airtime_s / (x * np.where(able, sending_s, 1.0))
-        return Devices(
-            weight,
-            kappa_w,
-            np.where(sending_s > 0, sending_s, np.nan),
-            power_w,
-            round_s,
-            work,
-            airtime_s,
-            x_max=np.where(able, x, 0.0),
-            share_min=np.where(able, share, np.inf),
-            shortest_s=shortest,
-        )
+        sending_s = np.where(sending_s > 0, sending_s, np.nan)
+        x_max, share_min = np.where(able, x, 0.0), np.where(able, share, np.inf)
+        return Devices(weight, kappa_w, sending_s, power_w, round_s, work, airtime_s, x_max, share_min, shortest)
 
     def take(self, index: NDArray[np.int64]) -> Devices:
         """The problem of the devices with these numbers; of several sets at once where `index` has more axes."""
-        return Devices(
-            self.weight[index],
-            self.kappa_w[index],
-            self.sending_s[index],
-            self.power_w[index],
-            self.round_s,
-            self.work_j_s2[index],
-            self.airtime_s,
-            self.x_max[index],
-            self.share_min[index],
-            self.shortest_s[index],
-        )
+        return self.picked(lambda column: column[index])
+
+    def picked(self, pick: Callable[[Reals], Reals]) -> Devices:
+        """The problem of some of the devices: those that `pick` takes of every array."""
+        columns = {name: pick(value) for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **columns)
 
 
 def full_power_x(log_ratio: Reals) -> Reals:

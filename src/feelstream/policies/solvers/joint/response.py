@@ -30,6 +30,11 @@ class Response:
     share: Reals  # ρ
     elasticity: Reals  # d log ρ / d log μ ≤ 0
 
+    def put(self, where: NDArray[np.bool_], part: Response) -> None:
+        """Write the answers of some devices in the place of these."""
+        for name, values in vars(self).items():
+            values[where] = getattr(part, name)
+
 
 def respond(devices: Devices, log_price: Reals) -> Response:
     """The minimiser of w e + μ ρ for every device, given log μ (broadcast against the devices).
@@ -42,42 +47,20 @@ def respond(devices: Devices, log_price: Reals) -> Response:
     able = np.broadcast_to(np.isfinite(devices.share_min), shape)
     price = np.broadcast_to(np.asarray(log_price, float), shape)
     if not able.all():
-        answers = [np.full(shape, np.nan) for _ in range(3)]
+        answer = Response(*(np.full(shape, np.nan) for _ in range(3)))
         if able.any():
-            part = respond(_part(devices, able), price[able])
-            for whole, some in zip(answers, (part.sending_s, part.share, part.elasticity), strict=True):
-                whole[able] = some
-        return Response(*answers)
+            answer.put(able, respond(_part(devices, able), price[able]))
+        return answer
     free = _unlimited(devices, price)
     x = devices.airtime_s / (free.share * free.sending_s)
     too_strong = np.log(devices.kappa_w) + np.log(free.share) + log_expm1(x) > np.log(devices.power_w)
     if too_strong.any():
-        limited = _full_power(_part(devices, too_strong), price[too_strong])
-        for whole, some in zip(
-            (free.sending_s, free.share, free.elasticity),
-            (limited.sending_s, limited.share, limited.elasticity),
-            strict=True,
-        ):
-            whole[too_strong] = some
+        free.put(too_strong, _full_power(_part(devices, too_strong), price[too_strong]))
     return free
 
 
 def _part(devices: Devices, where: NDArray[np.bool_]) -> Devices:
-    def cut(column: Reals) -> Reals:
-        return np.broadcast_to(column, where.shape)[where]
-
-    return Devices(
-        cut(devices.weight),
-        cut(devices.kappa_w),
-        cut(devices.sending_s),
-        cut(devices.power_w),
-        devices.round_s,
-        cut(devices.work_j_s2),
-        devices.airtime_s,
-        cut(devices.x_max),
-        cut(devices.share_min),
-        cut(devices.shortest_s),
-    )
+    return devices.picked(lambda column: np.broadcast_to(column, where.shape)[where])
 
 
 def _unlimited(d: Devices, price: Reals) -> Response:

@@ -39,11 +39,10 @@ def send(observation: Observation, ids: Ids, f_hz: Reals, limit_w: float, gain: 
     cycles = system.device_cycles[ids]
     t_cmp_s = physics.compute_time_s(cycles, f_hz)
     left_s = system.round_s - t_cmp_s
-    airtime_s = system.update_bits * np.log(2) / system.bandwidth_hz
-    noise_w, weight = system.bandwidth_hz * system.noise_w_per_hz, weights(observation)[ids]
+    airtime_s, weight = system.airtime_s, weights(observation)[ids]
 
     def problem(gain: Reals) -> Devices:
-        kappa_w = noise_w / np.maximum(gain, np.finfo(float).tiny)
+        kappa_w = system.noise_w / np.maximum(gain, np.finfo(float).tiny)
         return Devices.of(weight, kappa_w, left_s, np.full(len(ids), limit_w), system.round_s, 0.0, airtime_s)
 
     sent = admit(problem(gain / system.link_margin).share_min, gain / observation.beta[ids], system.admission)
