@@ -33,9 +33,7 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
             f"learning.engine: the native engine runs stacks of feelstream layers, and '{settings.model}' is not one; "
             'use engine = "torch"'
         )
-    arrays = (
-        dataset.train_images, dataset.train_labels, dataset.test_images, dataset.test_labels, dataset.mean, dataset.std,
-    )  # fmt: skip
+    arrays = arrays_of(dataset)
     if native and settings.engine != "torch":
         from feelstream.learning.native import NativeLearner
 
@@ -45,6 +43,12 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
     if isinstance(model, Model):
         return TorchLearner(model, *arrays, threads=threads or cores())
     return TorchLearner.from_class(model, *arrays, threads=threads or cores())
+
+
+def arrays_of(dataset: Dataset) -> tuple[Any, ...]:
+    """What every learner is made with, in its order: images and labels, those of the test, mean and std."""
+    training, test = (dataset.train_images, dataset.train_labels), (dataset.test_images, dataset.test_labels)
+    return *training, *test, dataset.mean, dataset.std
 
 
 def probe(dataset: Dataset) -> Dataset:

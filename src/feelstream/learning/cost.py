@@ -18,7 +18,7 @@ from typing import Any
 
 from feelstream.data.datasets import Dataset
 from feelstream.errors import ScenarioError
-from feelstream.learning import describe, probe
+from feelstream.learning import arrays_of, describe, probe
 from feelstream.learning.models import Model
 from feelstream.scenario import LearningSettings, Scenario
 from feelstream.scenario.files import preset, presets
@@ -49,10 +49,7 @@ def of(settings: LearningSettings, dataset: Dataset) -> Cost:
     if not isinstance(model, Model):
         from feelstream.learning.torch_engine import TorchLearner
 
-        blank = probe(dataset)
-        model = TorchLearner.from_class(
-            model, blank.train_images, blank.train_labels, blank.test_images, blank.test_labels, 0.0, 1.0
-        )
+        model = TorchLearner.from_class(model, *arrays_of(probe(dataset)))
     return Cost(model.parameters, cycles(model.multiply_adds, settings.steps, settings.batch))
 
 

@@ -107,13 +107,16 @@ class Model:
 
     def weights(self) -> list[tuple[tuple[int, ...], int]]:
         """(weight shape, fan-in) of each layer that has weights; its bias has weight_shape[0] entries."""
+        return [(weight, prod(weight[1:])) for weight, _ in self._weighted()]
+
+    def _weighted(self) -> list[tuple[tuple[int, ...], Shape]]:
+        """(weight shape, shape of its output) of each layer that has weights."""
         found, shape = [], self.input
         for layer, after in zip(self.layers, self.shapes(), strict=True):
             if isinstance(layer, Conv):
-                weight = (layer.channels, shape[0], layer.rows, layer.columns)
-                found.append((weight, prod(weight[1:])))
+                found.append(((layer.channels, shape[0], layer.rows, layer.columns), after))
             elif isinstance(layer, Dense):
-                found.append(((layer.units, prod(shape)), prod(shape)))
+                found.append(((layer.units, prod(shape)), after))
             shape = after
         return found
 
@@ -144,13 +147,7 @@ class Model:
         >>> build("paper-cnn", (1, 28, 28), 10).multiply_adds  # forward 144,000 + 320,000 + 16,000 + 500
         1297500
         """
-        forward, shape = [], self.input
-        for layer, after in zip(self.layers, self.shapes(), strict=True):
-            if isinstance(layer, Conv):
-                forward.append(prod(after) * shape[0] * layer.rows * layer.columns)
-            elif isinstance(layer, Dense):
-                forward.append(layer.units * prod(shape))
-            shape = after
+        forward = [prod(weight) * prod(after[1:]) for weight, after in self._weighted()]
         return 3 * sum(forward) - forward[0] if forward else 0
 
     def init(self, seed: int) -> NDArray[np.float32]:
@@ -162,51 +159,25 @@ class Model:
         return np.concatenate(parts).astype(np.float32)
 
 
-def _paper_cnn(classes: int) -> tuple[Layer, ...]:
-    return (
-        Conv(10, 5), MaxPool(), ReLU(), Conv(20, 5), MaxPool(), ReLU(), Dense(50), ReLU(), Dense(classes),
-    )  # fmt: skip
-
-
-def _lenet5(classes: int) -> tuple[Layer, ...]:
-    return (
-        Conv(6, 5), ReLU(), MaxPool(), Conv(16, 5), ReLU(), MaxPool(),
-        Dense(120), ReLU(), Dense(84), ReLU(), Dense(classes),
-    )  # fmt: skip
-
-
-def _cifar_cnn(classes: int) -> tuple[Layer, ...]:
-    """Three 3×3 convolutions with zeros around, halved after each: for colour images of 32×32."""
-    return (
+# Each ends in a dense layer with one logit per class, which `build` adds.
+STACKS: dict[str, tuple[Layer, ...]] = {
+    "paper-cnn": (Conv(10, 5), MaxPool(), ReLU(), Conv(20, 5), MaxPool(), ReLU(), Dense(50), ReLU()),
+    "lenet5": (
+        Conv(6, 5), ReLU(), MaxPool(), Conv(16, 5), ReLU(), MaxPool(), Dense(120), ReLU(), Dense(84), ReLU(),
+    ),
+    # Three 3×3 convolutions with zeros around, halved after each: for colour images of 32×32.
+    "cifar-cnn": (
         Conv(32, 3, same=True), MaxPool(), ReLU(), Conv(32, 3, same=True), MaxPool(), ReLU(),
-        Conv(64, 3, same=True), MaxPool(), ReLU(), Dense(64), ReLU(), Dense(classes),
-    )  # fmt: skip
-
-
-def _har_cnn(classes: int) -> tuple[Layer, ...]:
-    """Three convolutions along time, halved after each: for series in one row, such as six channels of 128."""
-    return (
+        Conv(64, 3, same=True), MaxPool(), ReLU(), Dense(64), ReLU(),
+    ),
+    # Three convolutions along time, halved after each: for series in one row, such as six channels of 128.
+    "har-cnn": (
         Conv(16, (1, 7), same=True), MaxPool(1, 2), ReLU(), Conv(32, (1, 5), same=True), MaxPool(1, 2), ReLU(),
-        Conv(32, (1, 5), same=True), MaxPool(1, 2), ReLU(), Dense(32), ReLU(), Dense(classes),
-    )  # fmt: skip
-
-
-def _mlp(classes: int) -> tuple[Layer, ...]:
-    return (Dense(64), ReLU(), Dense(classes))
-
-
-def _softmax(classes: int) -> tuple[Layer, ...]:
-    return (Dense(classes),)
-
-
-STACKS = {
-    "paper-cnn": _paper_cnn,
-    "lenet5": _lenet5,
-    "cifar-cnn": _cifar_cnn,
-    "har-cnn": _har_cnn,
-    "mlp": _mlp,
-    "softmax": _softmax,
-}
+        Conv(32, (1, 5), same=True), MaxPool(1, 2), ReLU(), Dense(32), ReLU(),
+    ),
+    "mlp": (Dense(64), ReLU()),
+    "softmax": (),
+}  # fmt: skip
 
 
 def build(name: str, input: Shape, classes: int) -> Model:
@@ -217,4 +188,4 @@ def build(name: str, input: Shape, classes: int) -> Model:
     """
     if name not in STACKS:
         raise ScenarioError(f"no model is called {name!r}; there are: {', '.join(STACKS)}")
-    return Model(input, STACKS[name](classes))
+    return Model(input, (*STACKS[name], Dense(classes)))

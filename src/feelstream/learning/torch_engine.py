@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from math import prod
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,25 +76,16 @@ class TorchLearner:
         self._check(int(max(labels.max(), test_labels.max())) + 1)
 
     @classmethod
-    def from_class(
-        cls,
-        make: Callable[[], object],
-        images: Features,
-        labels: Labels,
-        test_images: Features,
-        test_labels: Labels,
-        mean: float,
-        std: float,
-        threads: int = 1,
-    ) -> Self:
+    def from_class(cls, make: Callable[[], object], *data: Any, threads: int = 1) -> Self:
         """A learner for a user's own nn.Module class, made without arguments, or what makes such a module.
 
-        θ is in the order of its parameters(); init(seed) makes a new module with torch seeded so.
+        data: as for a module that is there. θ is in the order of its parameters(); init(seed) makes a new module with
+        torch seeded so.
         """
         if isinstance(make, type) and not issubclass(make, nn.Module):
             raise EngineError(f"learning.model: {make.__qualname__} is not a class of torch.nn.Module")
         with _one_thread():
-            learner = cls(_seeded(make, 0), images, labels, test_images, test_labels, mean, std, threads)
+            learner = cls(_seeded(make, 0), *data, threads=threads)
         learner._init = lambda seed: _vector(_seeded(make, seed))
         return learner
 
