@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from feelstream.arrays import Reals
 from feelstream.environment.recorded import read_columns
@@ -20,6 +21,16 @@ Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 FromModel = Positive | Literal["auto"]  # auto: what learning.model asks for; a number by the time that it is run
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 Priority = Annotated[float, Field(strict=True, gt=0, le=1000)]
+
+
+def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] > pair[1]:
+        raise ValueError(f"must be [lowest, highest], but {pair[0]:g} > {pair[1]:g}")
+    return pair
+
+
+FrequencyRange = Annotated[tuple[Positive, Positive], AfterValidator(_ordered)]
+GainRange = Annotated[tuple[Decibels, Decibels], AfterValidator(_ordered)]
 
 
 def known_number(field: str, value: float | str) -> float:
@@ -53,24 +64,16 @@ class DeviceClass(Settings):
     energy_budget_j: NonNegative | None = Field(
         default=None, description="energy budget per round, J; ≥ 0; default: system.energy_budget_j"
     )
-    frequency_hz: tuple[Positive, Positive] | None = Field(
+    frequency_hz: FrequencyRange | None = Field(
         default=None, description="range of CPU frequencies, Hz; > 0; default: cpu.frequency_hz"
     )
-    gain_db: tuple[Decibels, Decibels] | None = Field(
+    gain_db: GainRange | None = Field(
         default=None, description="range of the mean gain, dB; -1000 to 1000; default: radio.gain_db"
     )
     arrivals: Share = Field(
         default=1.0, description="share of the arriving samples that it collects; above 0, at most 1"
     )
     priority: Priority = Field(default=1.0, description="factor on the importance of its data; above 0, at most 1000")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        for name in ("frequency_hz", "gain_db"):
-            pair = getattr(self, name)
-            if pair is not None and pair[0] > pair[1]:
-                raise ValueError(f".{name}: must be [lowest, highest], but {pair[0]:g} > {pair[1]:g}")
-        return self
 
 
 class DevicesSettings(Settings):
@@ -111,23 +114,14 @@ def _by_class(classes: tuple[DeviceClass, ...], alike: Population) -> Population
     sizes = class_sizes([each.share for each in classes], len(alike.cycles))
     number = np.repeat(np.arange(len(classes)), sizes)
 
-    def column(usual: Reals, given: list[float | None]) -> Reals:
-        chosen = np.array([np.nan if value is None else value for value in given])[number]
-        return np.where(np.isnan(chosen), usual, chosen)
+    def column(name: str) -> Reals:
+        """`frequency_low_hz` is the first of a class's frequency_hz, `frequency_high_hz` the second."""
+        field, end = re.sub("_(low|high)_", "_", name), int("_high_" in name)
+        given = [getattr(each, field) for each in classes]
+        chosen = np.array([np.nan if v is None else v[end] if isinstance(v, tuple) else v for v in given])[number]
+        return np.where(np.isnan(chosen), getattr(alike, name), chosen)
 
-    def end(name: str, which: int) -> list[float | None]:
-        return [None if (pair := getattr(each, name)) is None else pair[which] for each in classes]
-
-    return Population(
-        cycles=column(alike.cycles, [each.cycles for each in classes]),
-        energy_budget_j=column(alike.energy_budget_j, [each.energy_budget_j for each in classes]),
-        frequency_low_hz=column(alike.frequency_low_hz, end("frequency_hz", 0)),
-        frequency_high_hz=column(alike.frequency_high_hz, end("frequency_hz", 1)),
-        gain_low_db=column(alike.gain_low_db, end("gain_db", 0)),
-        gain_high_db=column(alike.gain_high_db, end("gain_db", 1)),
-        arrivals=column(alike.arrivals, [each.arrivals for each in classes]),
-        priority=column(alike.priority, [each.priority for each in classes]),
-    )
+    return Population(**{each.name: column(each.name) for each in fields(Population)})
 
 
 # What a column of a table may hold.

@@ -52,7 +52,15 @@ from feelstream.plugins import (
 )
 from feelstream.policies import POLICIES, Lyapunov, Policy
 from feelstream.scenario.overrides import AnyOverride, from_keywords, overridden
-from feelstream.scenario.population import Decibels, DevicesSettings, FromModel, Population, known_number
+from feelstream.scenario.population import (
+    Decibels,
+    DevicesSettings,
+    FrequencyRange,
+    FromModel,
+    GainRange,
+    Population,
+    known_number,
+)  # fmt: skip
 from feelstream.scenario.problems import explain
 
 
@@ -84,15 +92,10 @@ class CpuSettings(Settings):
         description="c, CPU cycles of one round of local training; > 0, or auto: by model, steps and batch",
     )
     power_coefficient: Positive = Field(default=1e-27, description="λ in the energy λ c f², J s² per cycle³; > 0")
-    frequency_hz: tuple[Positive, Positive] = Field(
+    frequency_hz: FrequencyRange = Field(
         default=(2e7, 1.52e9),
         description="range of the frequency a device has in a round, Hz; [lowest, highest], > 0",
     )
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        _check_ordered(".frequency_hz", self.frequency_hz)
-        return self
 
 
 class RadioSettings(Settings):
@@ -103,7 +106,7 @@ class RadioSettings(Settings):
     received_power_dbm: Decibels = Field(
         default=28.0, description="P0, mean power that arrives from a device, dBm; -1000 to 1000"
     )
-    gain_db: tuple[Decibels, Decibels] = Field(
+    gain_db: GainRange = Field(
         default=(-5.0, 3.0),
         description="range of the mean channel gain β of a device, dB; [lowest, highest], -1000 to 1000",
     )
@@ -124,16 +127,6 @@ class RadioSettings(Settings):
     update_bits: FromModel = Field(
         default=698880.0, description="S, size of a model update, bit; > 0, or auto: 32 per parameter of the model"
     )
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        _check_ordered(".gain_db", self.gain_db)
-        return self
-
-
-def _check_ordered(field: str, pair: tuple[float, float]) -> None:
-    if pair[0] > pair[1]:
-        raise ValueError(f"{field}: must be [lowest, highest], but {pair[0]:g} > {pair[1]:g}")
 
 
 def _table(registry: PluginRegistry, default: type[Plugin]) -> BeforeValidator:
