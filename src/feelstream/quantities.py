@@ -30,6 +30,15 @@ def significant(value: float, digits: int) -> str:
     return number(round(value, last), max(last, 0))
 
 
+def short(value: float, digits: int = 6) -> float:
+    """Rounded to so many significant digits: as good on screen, and shorter to send.
+
+    >>> short(0.1234567), short(123456.7, 4)
+    (0.123457, 123500.0)
+    """
+    return float(f"{value:.{digits}g}")
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A column as people read it: value × scale, in `unit`."""

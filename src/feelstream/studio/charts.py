@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.quantities import QUANTITIES
+from feelstream.quantities import QUANTITIES, short
 from feelstream.report.drawing.style import line_style
 from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.views import RoundView
@@ -79,7 +79,7 @@ def curves(lanes: Sequence[Lane], column: str, shown: int, dark: bool) -> Option
     series = []
     for index, lane in enumerate(lanes):
         points = [
-            [row["round"], _short(row[column] * quantity.scale)]
+            [row["round"], short(row[column] * quantity.scale, 4)]
             for row in lane.rows[:shown]
             if row.get(column) is not None
         ]
@@ -96,7 +96,7 @@ def _budget(lane: Lane, scale: float, dark: bool) -> Options:
     rounds = lane.scenario.system.rounds
     steps = sorted({1, *(change.round for change in lane.changes if change.round <= rounds)})
     budgets = [
-        [t, _short(float(np.mean(scenario_at(lane, t).system.energy_budget_j)) * scale)] for t in (*steps, rounds)
+        [t, short(float(np.mean(scenario_at(lane, t).system.energy_budget_j)) * scale, 4)] for t in (*steps, rounds)
     ]
     return {
         "name": "budget", "type": "line", "data": budgets, "step": "end", "symbol": "none", "silent": True,
@@ -139,11 +139,6 @@ def _thinned(points: list) -> list:
     return points if stride <= 1 else [*points[:-1:stride], points[-1]]
 
 
-def _short(value: float) -> float:
-    """Four significant digits: what a chart can show, and short to send."""
-    return float(f"{value:.4g}")
-
-
 def device_map(view: RoundView, most_queue_j: float, most_stored: float, selected: int | None, dark: bool) -> Options:
     """The devices around the server, the farther the weaker their mean channel.
 
@@ -158,7 +153,7 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
         return round(5 + 27 * float(np.sqrt(max(count, 0) / max(most_stored, 1))), 1)
 
     def point(i: int, diameter: float, **more: Any) -> Options:
-        backlog = _short(float(devices["queue_j"][i]) * queue.scale)
+        backlog = short(float(devices["queue_j"][i]) * queue.scale, 4)
         value = [round(float(loss_db[i]), 2), round(float(angle[i]), 1), backlog]
         return {"name": f"device {devices['device'][i]}", "value": value, "symbolSize": diameter, **more}
 
@@ -191,7 +186,7 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
         ),
         "visualMap": {
             "type": "continuous", "seriesIndex": [0, 1], "dimension": 2,
-            "min": 0, "max": max(_short(most_queue_j * queue.scale), 1),
+            "min": 0, "max": max(short(most_queue_j * queue.scale, 4), 1),
             "inRange": {"color": QUEUE_COLOURS[dark]}, "orient": "horizontal", "left": "center", "bottom": 0,
             "itemWidth": 10, "itemHeight": 120, "text": [queue.unit, f"{queue.heading} 0"],
             "textStyle": {"color": ink(dark), "fontSize": 11},

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
 from feelstream.experiment.ranking import Point
-from feelstream.quantities import QUANTITIES, significant
+from feelstream.quantities import QUANTITIES, short, significant
 from feelstream.report.drawing.energy_axis import ROOM, EnergyAxis, energy_axis
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
@@ -101,19 +101,19 @@ def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
         "type": "scatter",
         "mode": "lines",
         "name": "Pareto front",
-        "x": [_short(axis.place(point.energy_mj)) for point in front],
-        "y": [_short(point.accuracy) for point in front],
+        "x": [short(axis.place(point.energy_mj)) for point in front],
+        "y": [short(point.accuracy) for point in front],
         "line": {"width": 1, "shape": "hv", "dash": "dot"},
         "hoverinfo": "skip",
         "meta": {"role": "budget"},  # drawn in the colour of the text
     }
     traces: list[dict[str, Any]] = [line] if len(front) > 1 else []
     low, high = axis.low, axis.high
-    x_axis: dict[str, Any] = {"title": {"text": X_AXIS}, "range": [_short(low), _short(high)]}
+    x_axis: dict[str, Any] = {"title": {"text": X_AXIS}, "range": [short(low), short(high)]}
     middle = (low + high) / 2
     if axis.logarithmic:
         middle = sqrt(low * high)
-        x_axis |= {"type": "log", "range": [_short(log10(low)), _short(log10(high))]}
+        x_axis |= {"type": "log", "range": [short(log10(low)), short(log10(high))]}
         x_axis |= {"tickvals": [at for at, _ in axis.ticks], "ticktext": [text for _, text in axis.ticks]}
     for index, point in enumerate(points):
         # Colours come again after seven arms; the symbol then is another one.
@@ -127,8 +127,8 @@ def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
                 # Towards the middle: a phone's screen is hardly wider than two names.
                 "textposition": "top right" if axis.place(point.energy_mj) < middle else "top left",
                 "cliponaxis": False,
-                "x": [_short(axis.place(point.energy_mj))],
-                "y": [_short(point.accuracy)],
+                "x": [short(axis.place(point.energy_mj))],
+                "y": [short(point.accuracy)],
                 "error_x": _bar(point.energy_half),
                 "error_y": _bar(point.accuracy_half),
                 "marker": {
@@ -137,7 +137,7 @@ def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
                     "line": {"width": 1.5},
                 },
                 "line": {"width": 1},
-                "customdata": [[_margin(point.energy_half), _margin(point.accuracy_half), _short(point.energy_mj)]],
+                "customdata": [[_margin(point.energy_half), _margin(point.accuracy_half), short(point.energy_mj)]],
                 "hovertemplate": "%{y:.4~g}%{customdata[1]} %<br>%{customdata[2]:.4~g}%{customdata[0]} mJ",
                 "meta": {"role": "point", "style": index},
             }
@@ -145,18 +145,14 @@ def pareto_chart(points: Sequence[Point]) -> dict[str, Any]:
     layout = {
         "hovermode": "closest",
         "xaxis": x_axis,
-        "yaxis": {"title": {"text": Y_AXIS}, "range": [_short(limit) for limit in _y_limits(points)]},
+        "yaxis": {"title": {"text": Y_AXIS}, "range": [short(limit) for limit in _y_limits(points)]},
     }
     return {"title": TITLE, "axis": f"{Y_AXIS} against {X_AXIS}", "traces": traces, "layout": layout}
 
 
 def _bar(half: float | None) -> dict[str, Any]:
-    return {"type": "data", "array": [_short(half or 0.0)], "visible": half is not None, "thickness": 1, "width": 0}
+    return {"type": "data", "array": [short(half or 0.0)], "visible": half is not None, "thickness": 1, "width": 0}
 
 
 def _margin(half: float | None) -> str:
     return "" if half is None else f" ± {significant(half, 3)}"
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")

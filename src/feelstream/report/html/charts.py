@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from feelstream.experiment.series import Series, series
 from feelstream.experiment.statistics import band_by_round
-from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round, significant
+from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round, short, significant
 from feelstream.report.drawing.limits import axis_limits, final_values, log_limits, spans_decades
 from feelstream.report.drawing.style import line_style
 
@@ -76,15 +76,15 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
     limits = axis_limits(quantity, [*mean, *budget], low, high)
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": ROUND_AXIS}},
-        "yaxis": {"title": {"text": quantity.full_unit}, "range": [_short(limit) for limit in limits]},
+        "yaxis": {"title": {"text": quantity.full_unit}, "range": [short(limit) for limit in limits]},
     }
     ends = [*(final_values(bands) * quantity.scale), *budget]
     if quantity.logarithmic and spans_decades(ends):
         low_end, high_end = log_limits([*mean, *budget])
         for trace in traces:  # a logarithmic axis has no place for 0 and below, where a wide interval may reach
             if trace["meta"]["role"] == "band":
-                trace["y"] = [max(value, _short(low_end / 10)) for value in trace["y"]]
-        layout["yaxis"] |= {"type": "log", "range": [_short(log10(low_end)), _short(log10(high_end))], "dtick": 1}
+                trace["y"] = [max(value, short(low_end / 10)) for value in trace["y"]]
+        layout["yaxis"] |= {"type": "log", "range": [short(log10(low_end)), short(log10(high_end))], "dtick": 1}
     if budget_j is not None:
         last = max(int(line.seeds.rounds[-1]) for line in lines)
         traces.append(
@@ -93,7 +93,7 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
                 "mode": "lines",
                 "name": "budget",
                 "x": [1, last],
-                "y": [_short(budget_j * quantity.scale)] * 2,
+                "y": [short(budget_j * quantity.scale)] * 2,
                 "hoverinfo": "skip",
                 "line": {"width": 1, "dash": "dot"},
                 "meta": {"role": "budget"},
@@ -110,7 +110,7 @@ def _arm_traces(line: _Line, quantity: Quantity) -> list[dict[str, Any]]:
     common = {"type": "scatter", "mode": "lines", "legendgroup": f"arm{index}", "name": plain(line.name)}
     traces: list[dict[str, Any]] = []
     if low.null_count() == 0:
-        edge = [_short(value) for value in [*high.to_list(), *reversed(low.to_list())]]
+        edge = [short(value) for value in [*high.to_list(), *reversed(low.to_list())]]
         traces.append(
             common
             | {
@@ -142,7 +142,7 @@ def _arm_traces(line: _Line, quantity: Quantity) -> list[dict[str, Any]]:
         common
         | {
             "x": rounds,
-            "y": [_short(value) for value in mean.to_list()],
+            "y": [short(value) for value in mean.to_list()],
             "customdata": [_interval_text(a, b) for a, b in zip(low, high, strict=True)],
             "hovertemplate": "%{y:.4~g} %{customdata}",
             "line": {"width": 2, "dash": line_style(index).plotly_dash},
@@ -159,7 +159,7 @@ def _seed_lines(values: Series, quantity: Quantity) -> tuple[list[int | None], l
     y: list[float | None] = []
     for row in values.values:
         x += [*values.rounds[shown].tolist(), None]
-        y += [*(_short(value) for value in row[shown] * quantity.scale), None]
+        y += [*(short(value) for value in row[shown] * quantity.scale), None]
     return x, y
 
 
@@ -172,8 +172,3 @@ def _evenly(count: int, most: int) -> NDArray[np.int64]:
 
 def _interval_text(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"[{significant(low, 4)}, {significant(high, 4)}]"
-
-
-def _short(value: float) -> float:
-    """Six significant digits: as good on screen, and a third of the size."""
-    return float(f"{value:.6g}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream.quantities import QUANTITIES
+from feelstream.quantities import QUANTITIES, short
 from feelstream.run import Run
 
 # Cells of all maps together, and of one; beyond, devices are sampled and rounds are put together.
@@ -60,11 +60,11 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
         "step": step,
         "status": _packed(np.maximum.reduceat(status[shown], starts, axis=1)),
         "waiting": _packed(np.maximum.reduceat(waiting[shown], starts, axis=1)),
-        "computing_mj": _short(computing[shown] * energy.scale),
-        "sending_mj": _short(sending[shown] * energy.scale),
-        "budget_mj": _short(budget[shown] * energy.scale),
-        "beta_db": _short(10 * np.log10(beta[shown])),
-        "arrival_round": _short(_mean_arrival(stored)[shown]),
+        "computing_mj": [short(value, 5) for value in computing[shown] * energy.scale],
+        "sending_mj": [short(value, 5) for value in sending[shown] * energy.scale],
+        "budget_mj": [short(value, 5) for value in budget[shown] * energy.scale],
+        "beta_db": [short(value, 5) for value in 10 * np.log10(beta[shown])],
+        "arrival_round": [short(value, 5) for value in _mean_arrival(stored)[shown]],
     }
 
 
@@ -100,7 +100,3 @@ def _packed(values: NDArray) -> dict[str, str]:
     largest = int(values.max(initial=0))
     kind = "u1" if largest < 2**8 else "u2" if largest < 2**16 else "u4"
     return {"kind": kind, "data": base64.b64encode(values.astype(f"<{kind}").tobytes()).decode("ascii")}
-
-
-def _short(values: Iterable[float]) -> list[float]:
-    return [float(f"{value:.5g}") for value in values]

@@ -20,7 +20,6 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from math import inf
-from typing import Any
 
 from feelstream.data.streaming.arrivals import TruncatedNormal
 from feelstream.errors import ScenarioError
@@ -30,7 +29,7 @@ from feelstream.experiment.plan import flat
 from feelstream.plugins import did_you_mean
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import preset
-from feelstream.scenario.overrides import Override
+from feelstream.scenario.overrides import AnyOverride, Override, as_text, parsed
 from feelstream.studies.hu2023 import STUDY
 
 PLAN_PREFIX = "reproduce-"
@@ -175,29 +174,30 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan
         seeds: seeds of each arm; arms share their worlds.
         overrides: `section.field=value` for all arms. A policy's field is set on the arms whose policy has it.
     """
-    _check_overrides(overrides)
+    changes = parsed(overrides)
+    _check_allowed(changes)
     wanted = dict.fromkeys(curve.arm for figure in chosen(name) for panel in figure.panels for curve in panel.curves)
-    taken: set[str] = set()
+    taken: set[Override] = set()
     arms = []
     for label in wanted:
-        taken.update(fitting_overrides(label, overrides))
-        arms.append(Arm(label, scenario(label, overrides)))
-    for override in overrides:
-        if override not in taken:
-            preset("paper-iid", [override])  # a field that does not exist is named as such
-            raise ScenarioError(f"{Override.parse(override).field}: no run of {name} has this field to set")
+        taken.update(fitting_overrides(label, changes))
+        arms.append(Arm(label, scenario(label, changes)))
+    for change in changes:
+        if change not in taken:
+            preset("paper-iid", [change])  # a field that does not exist is named as such
+            raise ScenarioError(f"{change.field}: no run of {name} has this field to set")
     return Plan(PLAN_PREFIX + name, tuple(arms), tuple(seeds), study=STUDY.name)
 
 
-def scenario(label: str, overrides: Sequence[str] = ()) -> Scenario:
+def scenario(label: str, overrides: Iterable[AnyOverride] = ()) -> Scenario:
     """The scenario of one arm of the paper's figures; overrides that are not for this arm are passed over."""
     base, own = _recipes()[label]
     return preset(base, (*own, *fitting_overrides(label, overrides)))
 
 
-def fitting_overrides(label: str, overrides: Iterable[str]) -> list[str]:
+def fitting_overrides(label: str, overrides: Iterable[AnyOverride]) -> list[Override]:
     """Those of the overrides that are for this arm."""
-    return [override for override in overrides if _fits(_unchanged(label), _recipes()[label][1], override)]
+    return [override for override in parsed(overrides) if _fits(_unchanged(label), _recipes()[label][1], override)]
 
 
 @cache
@@ -205,9 +205,8 @@ def _unchanged(label: str) -> Scenario:
     return preset(*_recipes()[label])
 
 
-def _check_overrides(overrides: Sequence[str]) -> None:
-    for override in overrides:
-        field = Override.parse(override).field
+def _check_allowed(overrides: Iterable[Override]) -> None:
+    for field in (override.field for override in overrides):
         for fixed in FIXED:
             if field == fixed or field.startswith(f"{fixed}."):
                 raise ScenarioError(
@@ -216,14 +215,13 @@ def _check_overrides(overrides: Sequence[str]) -> None:
                 )
 
 
-def _fits(scenario: Scenario, own: Sequence[str], override: str) -> bool:
+def _fits(scenario: Scenario, own: Sequence[str], override: Override) -> bool:
     """Whether an override is for this arm: its policy and arrivals have the field, and it is not what makes the arm.
 
     V = ∞ is what figures 2 and 3 are about, and eligibility what the figure with data is about, so they stay.
     """
-    change = Override.parse(override)
-    section, field = change.section, change.last
-    if change.field == Override.parse(WITH_DATA).field:
+    section, field = override.section, override.last
+    if override.field == Override.parse(WITH_DATA).field:
         return WITH_DATA not in own
     if section == ("data", "arrivals") and field in TruncatedNormal.model_fields:
         return field in type(scenario.data.arrivals).model_fields  # uniform arrivals have no σ
@@ -263,13 +261,6 @@ def changes(plan: Plan) -> list[str]:
     for arm in plan.arms:
         if arm.label in _recipes():
             before, after = flat(_unchanged(arm.label).as_dict()), flat(arm.scenario.as_dict())
-            found.update(dict.fromkeys(f"{key}={_toml(after[key])}" for key in after if after[key] != before.get(key)))
+            changed = (key for key in after if after[key] != before.get(key))
+            found.update(dict.fromkeys(f"{key}={as_text(after[key])}" for key in changed))
     return list(found)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(entry) for entry in value)}]"
-    return f"{value:.12g}" if isinstance(value, float) else str(value)

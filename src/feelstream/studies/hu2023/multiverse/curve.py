@@ -14,7 +14,7 @@ from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, line_style
 from feelstream.studies.claims import Claim
 from feelstream.studies.claims.verdicts import Published
-from feelstream.studies.hu2023.multiverse.settings import Setting, read_by
+from feelstream.studies.hu2023.multiverse.settings import Factor, read_by
 
 OUT, NOT_OUT = line_style(0).light, line_style(1).light
 MANY = 150  # specifications above which single intervals are a band and dots are strokes
@@ -25,7 +25,7 @@ IN_WORDS = {
 }  # fmt: skip
 
 
-def curve_figure(claim: Claim, table: pl.DataFrame, settings: Mapping[str, Setting]) -> Figure:
+def curve_figure(claim: Claim, table: pl.DataFrame, settings: Mapping[str, Factor]) -> Figure:
     """The curve of one claim, from its rows of a table of outcomes.
 
     Settings with one value, or that no run behind the claim looks at, are left out.
@@ -83,7 +83,7 @@ def _draw_effects(axes: Axes, claim: Claim, rows: pl.DataFrame) -> None:
     axes.grid(axis="x", visible=False)
 
 
-def _draw_matrix(axes: Axes, rows: pl.DataFrame, shown: list[str], settings: Mapping[str, Setting]) -> None:
+def _draw_matrix(axes: Axes, rows: pl.DataFrame, shown: list[str], settings: Mapping[str, Factor]) -> None:
     """A row for each value of each setting: marks under the specifications that have it, its share on the right."""
     many, out = len(rows) > MANY, rows["comes_out"].to_numpy()
     y, ticks, names = 0.0, [], []

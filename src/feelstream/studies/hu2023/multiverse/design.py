@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.studies.hu2023.multiverse.settings import LEARNING, SCHEDULE, Setting, Specification, is_played
+from feelstream.studies.hu2023.multiverse.settings import LEARNING, SCHEDULE, Factor, Specification, is_played
 
 TRIES = 400  # random designs, of which the most spread-out is taken
 
 
-def factorial(settings: Mapping[str, Setting]) -> list[Specification]:
+def factorial(settings: Mapping[str, Factor]) -> list[Specification]:
     """Every combination of the settings that the schedule depends on."""
     names = [name for name in LEARNING if name in SCHEDULE]
     return [
@@ -22,7 +22,7 @@ def factorial(settings: Mapping[str, Setting]) -> list[Specification]:
     ]
 
 
-def spread(settings: Mapping[str, Setting], n: int, seed: int = 0) -> list[Specification]:
+def spread(settings: Mapping[str, Factor], n: int, seed: int = 0) -> list[Specification]:
     """n specifications with learning, in which every value of every setting comes up about equally often.
 
     Of TRIES random Latin designs (each setting's values in turn, shuffled) the one whose two nearest specifications
@@ -52,14 +52,14 @@ def _in_turn(values: Sequence[str], n: int, rng: np.random.Generator) -> list[st
     return [column[index] for index in rng.permutation(n)]
 
 
-def _repaired(choices: dict[str, str], settings: Mapping[str, Setting]) -> Specification:
+def _repaired(choices: dict[str, str], settings: Mapping[str, Factor]) -> Specification:
     fewer = sorted(settings["steps"].values, key=int)
     while not is_played(choices) and choices["steps"] != fewer[0]:
         choices = choices | {"steps": fewer[fewer.index(choices["steps"]) - 1]}
     return Specification.of(choices)
 
 
-def coordinates(specifications: Sequence[Specification], settings: Mapping[str, Setting]) -> NDArray[np.float64]:
+def coordinates(specifications: Sequence[Specification], settings: Mapping[str, Factor]) -> NDArray[np.float64]:
     """(n, settings): each value by its place among its setting's, from 0 to 1."""
     names = [name for name, _ in specifications[0].choices]
     places = {name: {value: i for i, value in enumerate(settings[name].values)} for name in names}
@@ -75,7 +75,7 @@ def closest(points: NDArray[np.float64]) -> float:
     return float(distances[np.triu_indices(len(points), 1)].min())
 
 
-def everything(settings: Mapping[str, Setting], schedules: Sequence[Specification]) -> list[Specification]:
+def everything(settings: Mapping[str, Factor], schedules: Sequence[Specification]) -> list[Specification]:
     """Every combination of the given schedules with the settings of learning, as far as it is played."""
     names = [name for name in LEARNING if name not in SCHEDULE]
     learning = [dict(zip(names, values, strict=True)) for values in product(*(settings[n].values for n in names))]

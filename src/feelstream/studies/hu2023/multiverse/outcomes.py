@@ -13,7 +13,7 @@ from feelstream.experiment.statistics import interval
 from feelstream.studies.claims import Claim, Measured
 from feelstream.studies.claims.verdicts import Published, holds
 from feelstream.studies.hu2023.multiverse.plans import arms_of
-from feelstream.studies.hu2023.multiverse.settings import LEARNING, Setting, Specification
+from feelstream.studies.hu2023.multiverse.settings import LEARNING, Factor, Specification
 
 OUTCOMES: dict[str, pl.DataType] = {
     "claim": pl.String(),
@@ -38,7 +38,7 @@ class Under(Measured):
 
 
 def outcomes(
-    results: Results, specifications: Sequence[Specification], claims: Sequence[Claim], settings: Mapping[str, Setting]
+    results: Results, specifications: Sequence[Specification], claims: Sequence[Claim], settings: Mapping[str, Factor]
 ) -> pl.DataFrame:
     """One row per claim and specification that was played: the columns of OUTCOMES.
 
@@ -83,7 +83,7 @@ def specification_of(row: Mapping[str, object]) -> Specification:
     return Specification.of({name: str(row[name]) for name in LEARNING if row[name] is not None})
 
 
-def shares(table: pl.DataFrame, settings: Mapping[str, Setting]) -> pl.DataFrame:
+def shares(table: pl.DataFrame, settings: Mapping[str, Factor]) -> pl.DataFrame:
     """Columns claim, setting, value, specifications, comes_out, clear: the shares by value of each setting."""
     frames = [
         table.drop_nulls(name)

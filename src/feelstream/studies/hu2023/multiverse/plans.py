@@ -12,17 +12,17 @@ from feelstream.experiment.plan import Arm, Plan
 from feelstream.studies.claims import Claim
 from feelstream.studies.hu2023 import STUDY
 from feelstream.studies.hu2023 import paper as reproduce
-from feelstream.studies.hu2023.multiverse.settings import Setting, Specification
+from feelstream.studies.hu2023.multiverse.settings import Factor, Specification
 
 TESTS = 12  # of the accuracy in a run, about: a test takes as long as several rounds of training
 
 
-def arm_label(label: str, specification: Specification, settings: Mapping[str, Setting]) -> str:
+def arm_label(label: str, specification: Specification, settings: Mapping[str, Factor]) -> str:
     """Label of the plan's arm that plays an arm of the paper under a specification."""
     return f"{label} | {specification.read_by(label, settings)}"
 
 
-def arms_of(claims: Iterable[Claim], specification: Specification, settings: Mapping[str, Setting]) -> dict[str, str]:
+def arms_of(claims: Iterable[Claim], specification: Specification, settings: Mapping[str, Factor]) -> dict[str, str]:
     """Arm of the paper → arm of the plan, for all arms that the claims need."""
     labels = dict.fromkeys(label for claim in claims for label in claim.arms)
     return {label: arm_label(label, specification, settings) for label in labels}
@@ -33,7 +33,7 @@ def plan(
     specifications: Sequence[Specification],
     claims: Sequence[Claim],
     seeds: Iterable[int],
-    settings: Mapping[str, Setting],
+    settings: Mapping[str, Factor],
     overrides: Sequence[str] = (),
 ) -> Plan:
     """Every run that the claims need under the specifications, each once; without learning where they set none.

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from feelstream.studies.hu2023.multiverse.outcomes import specification_of
-from feelstream.studies.hu2023.multiverse.settings import LEARNING, Setting, Specification
+from feelstream.studies.hu2023.multiverse.settings import LEARNING, Factor, Specification
 
 RIDGE = 1.0  # prior weight of "no effect of this setting", in specifications
 APART = 2  # settings in which two specifications of one batch differ at least
 
 
-def one_hot(specifications: Sequence[Specification], settings: Mapping[str, Setting]) -> NDArray[np.float64]:
+def one_hot(specifications: Sequence[Specification], settings: Mapping[str, Factor]) -> NDArray[np.float64]:
     """(n, 1 + values): a constant, and 1 for each value that is chosen."""
     columns = [(name, value) for name in LEARNING for value in settings[name].values]
     places = {column: index + 1 for index, column in enumerate(columns)}
@@ -36,7 +36,7 @@ def one_hot(specifications: Sequence[Specification], settings: Mapping[str, Sett
 
 
 def promise(
-    table: pl.DataFrame, claims: Sequence[str], candidates: Sequence[Specification], settings: Mapping[str, Setting]
+    table: pl.DataFrame, claims: Sequence[str], candidates: Sequence[Specification], settings: Mapping[str, Factor]
 ) -> NDArray[np.float64]:
     """(candidates,) Σ over claims of ln P(effect > 0), under a ridge regression of each effect on the settings.
 
@@ -61,7 +61,7 @@ def next_batch(
     table: pl.DataFrame,
     claims: Sequence[str],
     candidates: Sequence[Specification],
-    settings: Mapping[str, Setting],
+    settings: Mapping[str, Factor],
     n: int,
 ) -> list[Specification]:
     """The n most promising candidates that were not played yet and differ from each other in APART settings or more."""

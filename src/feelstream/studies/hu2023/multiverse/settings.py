@@ -6,11 +6,12 @@ Readings are ways to understand a sentence of the paper; unstated settings are n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from feelstream.errors import ScenarioError
 from feelstream.plugins import did_you_mean
+from feelstream.scenario.overrides import Override
 from feelstream.studies.claims import Claim
 from feelstream.studies.hu2023 import paper as reproduce
 
@@ -19,8 +20,8 @@ MOST_STEPS = 2000  # SGD steps of a device over a whole run, were it scheduled i
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One thing that may differ, its values as a scenario file writes them, and the policies that never look at it."""
+class Factor:
+    """A setting that may differ, its levels as a scenario file writes them, and the policies that never look at it."""
 
     name: str
     field: str
@@ -31,9 +32,10 @@ class Setting:
 
     def is_read_by(self, label: str) -> bool:
         """Whether it can change the runs of an arm of the paper: whether its policy and arrivals look at it."""
-        return not self.unread_by(label) and bool(
-            reproduce.fitting_overrides(label, [f"{self.field}={self.values[0]}"])
-        )
+        return not self.unread_by(label) and bool(reproduce.fitting_overrides(label, [self.at(self.values[0])]))
+
+    def at(self, value: str) -> Override:
+        return Override(self.field, value, typed=True)
 
 
 def _by_random(label: str) -> bool:
@@ -44,17 +46,17 @@ def _by_random_or_amount(label: str) -> bool:
     return _by_random(label) or label.endswith(" amount")
 
 
-SETTINGS: tuple[Setting, ...] = (
-    Setting("eligible", "data.eligible", ("any", "with_data"), "eligible devices", "reading"),
-    Setting("fresh", "data.fresh", ("since_use", "per_round"), "fresh data", "reading", _by_random),
-    Setting("empty_used", "data.empty_used", ("zero", "vector"), "nothing used yet", "reading", _by_random_or_amount),
-    Setting("empty_fresh", "data.empty_fresh", ("zero", "vector"), "nothing fresh", "reading", _by_random_or_amount),
-    Setting("bounds", "data.arrivals.bounds", ("truncate", "clip"), "arrival times", "reading"),
-    Setting("T", "system.rounds", ("20", "30", "40", "60", "100", "300"), "rounds T", "unstated"),
-    Setting("sigma", "data.arrivals.sigma", ("0.01", "0.02", "0.03", "0.05", "0.08", "0.125"), "width σ", "unstated"),
-    Setting("steps", "learning.steps", ("5", "20", "50"), "SGD steps", "learning"),
-    Setting("lr", "learning.lr", ("0.01", "0.02", "0.05"), "learning rate", "learning"),
-    Setting("batch", "learning.batch", ("16", "32", "64"), "batch size", "learning"),
+SETTINGS: tuple[Factor, ...] = (
+    Factor("eligible", "data.eligible", ("any", "with_data"), "eligible devices", "reading"),
+    Factor("fresh", "data.fresh", ("since_use", "per_round"), "fresh data", "reading", _by_random),
+    Factor("empty_used", "data.empty_used", ("zero", "vector"), "nothing used yet", "reading", _by_random_or_amount),
+    Factor("empty_fresh", "data.empty_fresh", ("zero", "vector"), "nothing fresh", "reading", _by_random_or_amount),
+    Factor("bounds", "data.arrivals.bounds", ("truncate", "clip"), "arrival times", "reading"),
+    Factor("T", "system.rounds", ("20", "30", "40", "60", "100", "300"), "rounds T", "unstated"),
+    Factor("sigma", "data.arrivals.sigma", ("0.01", "0.02", "0.03", "0.05", "0.08", "0.125"), "width σ", "unstated"),
+    Factor("steps", "learning.steps", ("5", "20", "50"), "SGD steps", "learning"),
+    Factor("lr", "learning.lr", ("0.01", "0.02", "0.05"), "learning rate", "learning"),
+    Factor("batch", "learning.batch", ("16", "32", "64"), "batch size", "learning"),
 )
 SCHEDULE = tuple(setting.name for setting in SETTINGS if setting.kind != "learning")  # what energy depends on
 LEARNING = tuple(setting.name for setting in SETTINGS)
@@ -81,15 +83,15 @@ class Specification:
         """Without the settings of learning, which neither the proposed policy nor random looks at."""
         return Specification(tuple((name, value) for name, value in self.choices if name in SCHEDULE))
 
-    def read_by(self, label: str, settings: Mapping[str, Setting]) -> Specification:
+    def read_by(self, label: str, settings: Mapping[str, Factor]) -> Specification:
         """The choices that can change the runs of an arm of the paper."""
         return Specification(tuple(choice for choice in self.choices if settings[choice[0]].is_read_by(label)))
 
-    def overrides(self, settings: Mapping[str, Setting]) -> list[str]:
-        return [f"{settings[name].field}={value}" for name, value in self.choices]
+    def overrides(self, settings: Mapping[str, Factor]) -> list[Override]:
+        return [settings[name].at(value) for name, value in self.choices]
 
 
-def read_by(claim: Claim, settings: Mapping[str, Setting]) -> list[str]:
+def read_by(claim: Claim, settings: Mapping[str, Factor]) -> list[str]:
     """The names of the settings that a claim can depend on: uniform arrivals, for instance, have no σ."""
     return [name for name in LEARNING if any(settings[name].is_read_by(label) for label in claim.arms)]
 
@@ -99,7 +101,7 @@ def is_played(choices: Mapping[str, str]) -> bool:
     return "steps" not in choices or int(choices["T"]) * int(choices["steps"]) <= MOST_STEPS
 
 
-def chosen(levels: Iterable[str] = ()) -> dict[str, Setting]:
+def chosen(levels: Iterable[str] = ()) -> dict[str, Factor]:
     """All settings by name, with the values of some replaced: `name=value,value,…`."""
     found = {setting.name: setting for setting in SETTINGS}
     for text in levels:
@@ -113,7 +115,7 @@ def chosen(levels: Iterable[str] = ()) -> dict[str, Setting]:
         if not equals or not split or len(set(split)) < len(split):
             raise ScenarioError(f"--levels '{text}' must read name=value,value,… with different values, as in T=20,40")
         old = found[name]
-        found[name] = Setting(name, old.field, split, old.title, old.kind, old.unread_by)
+        found[name] = replace(old, values=split)
         for value in split:  # a wrong value is named before anything is played
-            reproduce.scenario(reproduce.proposed("iid", 2), [f"{old.field}={value}"])
+            reproduce.scenario(reproduce.proposed("iid", 2), [old.at(value)])
     return found

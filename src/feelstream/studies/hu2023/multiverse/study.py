@@ -12,7 +12,7 @@ from feelstream.studies.hu2023.claims import all_claims, energy_claims
 from feelstream.studies.hu2023.multiverse import design, search
 from feelstream.studies.hu2023.multiverse.outcomes import OUTCOMES, outcomes, specification_of, together
 from feelstream.studies.hu2023.multiverse.plans import plan
-from feelstream.studies.hu2023.multiverse.settings import LEARNING, Setting, Specification
+from feelstream.studies.hu2023.multiverse.settings import LEARNING, Factor, Specification
 from feelstream.studies.hu2023.paper import proposed, scenario
 
 SCHEDULES, LEARNED = "multiverse-schedules", "multiverse-learning"
@@ -34,7 +34,7 @@ class Sizes:
 class Study:
     """What came out: `energy` and `learned` are tables of OUTCOMES."""
 
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, Factor]
     sizes: Sizes
     energy: pl.DataFrame
     learned: pl.DataFrame
@@ -69,7 +69,7 @@ def fitting(energy: pl.DataFrame) -> list[Specification]:
     return [specification_of(row) for row in rows.iter_rows(named=True)]
 
 
-def presets(settings: Mapping[str, Setting]) -> Specification:
+def presets(settings: Mapping[str, Factor]) -> Specification:
     """The specification of the paper's presets; where a setting's values leave it out, the first value."""
     own = scenario(proposed("iid", 2)).as_dict()
     choices = {}
@@ -90,7 +90,7 @@ def _equal(text: str, value: object) -> bool:
 
 
 def study(
-    settings: Mapping[str, Setting],
+    settings: Mapping[str, Factor],
     sizes: Sizes,
     play: Play,
     overrides: Sequence[str] = (),

@@ -10,7 +10,7 @@ import polars as pl
 from feelstream.quantities import number
 from feelstream.studies.claims import Claim
 from feelstream.studies.hu2023.multiverse.outcomes import shares, specification_of, together
-from feelstream.studies.hu2023.multiverse.settings import LEARNING, Setting, read_by
+from feelstream.studies.hu2023.multiverse.settings import LEARNING, Factor, read_by
 
 NEEDS = 0.25  # a setting matters to a claim if the share moves by this much between two of its values
 DIGITS = {"nat": 2, "pp": 1, "%": 0}
@@ -20,7 +20,7 @@ def percent(share: float) -> str:
     return f"{number(100 * share, 0)} %"
 
 
-def needs(claim: Claim, by_value: pl.DataFrame, settings: Mapping[str, Setting], most: int = 3) -> str:
+def needs(claim: Claim, by_value: pl.DataFrame, settings: Mapping[str, Factor], most: int = 3) -> str:
     """The settings that move a claim most: value with the largest share, value with the least."""
     parts: list[tuple[float, str]] = []
     own = by_value.filter(pl.col("setting").is_in(read_by(claim, settings)), claim=claim.key)
@@ -54,7 +54,7 @@ def shown(rows: pl.DataFrame) -> Shown:
     return Shown(len(rows), out, clear, middle, low, high)
 
 
-def glance(table: pl.DataFrame, claims: Sequence[Claim], settings: Mapping[str, Setting]) -> str:
+def glance(table: pl.DataFrame, claims: Sequence[Claim], settings: Mapping[str, Factor]) -> str:
     """A row for each claim that a table of outcomes has."""
     by_value = shares(table, settings)
     lines = [
@@ -106,7 +106,7 @@ def by_figure(table: pl.DataFrame, claims: Sequence[Claim]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def settings_table(settings: Mapping[str, Setting]) -> str:
+def settings_table(settings: Mapping[str, Factor]) -> str:
     kinds = {"reading": "a reading", "unstated": "not stated", "learning": "not stated (learning)"}
     lines = ["| name | field | values | the paper |", "|---|---|---|---|"]
     lines += [
