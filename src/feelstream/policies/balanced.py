@@ -37,9 +37,9 @@ class Balanced(Policy):
 
     tag: ClassVar[str] = "balanced"
 
-    price: NonNegative = Field(1.0, description="what a joule costs against class balance, 1/J; ≥ 0")
+    price: NonNegative = Field(default=1.0, description="what a joule costs against class balance, 1/J; ≥ 0")
     memory: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
-        0.5, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
+        default=0.5, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
     )
 
     @property

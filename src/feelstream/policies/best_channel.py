@@ -31,7 +31,8 @@ class BestChannel(Policy):
     tag: ClassVar[str] = "best_channel"
 
     gain: Literal["mean", "last", "oracle"] = Field(
-        "mean", description="mean: β; last: the gain last seen, β if none was; oracle: this round's (simulations only)"
+        default="mean",
+        description="mean: β; last: the gain last seen, β if none was; oracle: this round's (simulations only)",
     )
 
     @property

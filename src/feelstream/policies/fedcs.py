@@ -34,7 +34,8 @@ class FedCS(Policy):
     tag: ClassVar[str] = "fedcs"
 
     share: Fraction = Field(
-        0.1, description="share of all devices that is asked each round, at least `size` unless that is K; 0 to 1"
+        default=0.1,
+        description="share of all devices that is asked each round, at least `size` unless that is K; 0 to 1",
     )
 
     @property

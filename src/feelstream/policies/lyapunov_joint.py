@@ -41,18 +41,20 @@ class LyapunovJoint(Policy):
     tag: ClassVar[str] = "lyapunov_joint"
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
-        0.05, description="weight of importance against energy, J²; > 0, inf ignores energy when choosing devices"
+        default=0.05,
+        description="weight of importance against energy, J²; > 0, inf ignores energy when choosing devices",
     )
     cardinality: Literal["exact", "cap", "free"] = Field(
-        "exact",
+        default="exact",
         description="exact: `size` devices; cap: at most `size`, as many as pay; free: 0..`size`, planned for each",
     )
     metric: MetricName = "combined"
     power_max_w: Positive | None = Field(
-        None, description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need"
+        default=None,
+        description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need",
     )
     fade_reserve: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
-        3.0,
+        default=3.0,
         description="frequencies leave time to meet the deadline at a gain this many times below the planned one; ≥ 1",
     )
 

@@ -31,7 +31,7 @@ class MyopicEnergy(Policy):
     tag: ClassVar[str] = "myopic_energy"
 
     budget: Literal["adaptive", "static"] = Field(
-        "adaptive", description="adaptive: what is left of all rounds so far; static: this round's budget only"
+        default="adaptive", description="adaptive: what is left of all rounds so far; static: this round's budget only"
     )
 
     def init(self, system: System) -> State:

@@ -47,16 +47,18 @@ class Ocean(Policy):
     tag: ClassVar[str] = "ocean"
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
-        0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"
+        default=0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"
     )
     eta: Literal["ascending", "uniform", "descending"] = Field(
-        "ascending", description="weight of a participant over the run: ascending, uniform or descending"
+        default="ascending", description="weight of a participant over the run: ascending, uniform or descending"
     )
     power: Literal["control", "fixed"] = Field(
-        "control", description="control: as little as sends in the time that is left; fixed: P0/β, like other policies"
+        default="control",
+        description="control: as little as sends in the time that is left; fixed: P0/β, like other policies",
     )
     least_share: Annotated[float, Field(strict=True, ge=1e-6, le=1)] = Field(
-        0.5, description="fixed power: a device's least share of the band, as a part of the equal share; 1e-6 to 1"
+        default=0.5,
+        description="fixed power: a device's least share of the band, as a part of the equal share; 1e-6 to 1",
     )
 
     def weight(self, round: int, rounds: int) -> float:

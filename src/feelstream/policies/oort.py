@@ -39,11 +39,13 @@ class Oort(Policy):
 
     tag: ClassVar[str] = "oort"
 
-    exploration: Fraction = Field(0.9, description="ε_0, share of the schedule that explores at first; 0 to 1")
-    decay: Fraction = Field(0.98, description="factor on that share per round; 0 to 1")
-    exploration_min: Fraction = Field(0.3, description="ε_min, below which that share never falls; 0 to 1")
-    prefer: Fraction = Field(0.3, description="quantile of the devices' times that counts as fast enough; 0 to 1")
-    alpha: NonNegative = Field(2.0, description="α, how hard slower devices are penalised; ≥ 0")
+    exploration: Fraction = Field(default=0.9, description="ε_0, share of the schedule that explores at first; 0 to 1")
+    decay: Fraction = Field(default=0.98, description="factor on that share per round; 0 to 1")
+    exploration_min: Fraction = Field(default=0.3, description="ε_min, below which that share never falls; 0 to 1")
+    prefer: Fraction = Field(
+        default=0.3, description="quantile of the devices' times that counts as fast enough; 0 to 1"
+    )
+    alpha: NonNegative = Field(default=2.0, description="α, how hard slower devices are penalised; ≥ 0")
 
     def init(self, system: System) -> State:
         zeros = np.zeros(system.devices)

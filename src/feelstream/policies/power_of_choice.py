@@ -30,7 +30,7 @@ class PowerOfChoice(Policy):
 
     tag: ClassVar[str] = "power_of_choice"
 
-    candidates: Count = Field(10, description="d, devices drawn to choose from; `size` if that is more; ≥ 1")
+    candidates: Count = Field(default=10, description="d, devices drawn to choose from; `size` if that is more; ≥ 1")
 
     def init(self, system: System) -> State:
         return {"known": np.zeros(system.devices, bool), "loss": np.zeros(system.devices)}

@@ -34,9 +34,10 @@ class ProportionalFair(Policy):
 
     tag: ClassVar[str] = "proportional_fair"
 
-    window: Count = Field(20, description="w, rounds over which service is averaged; ≥ 1")
+    window: Count = Field(default=20, description="w, rounds over which service is averaged; ≥ 1")
     gain: Literal["last", "oracle"] = Field(
-        "last", description="last: the gain last seen over mean service; oracle: this round's over β (simulations only)"
+        default="last",
+        description="last: the gain last seen over mean service; oracle: this round's over β (simulations only)",
     )
 
     @property
