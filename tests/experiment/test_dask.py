@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 from small_plans import in_process, tables, two_arms
 
 import feelstream
@@ -81,7 +82,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_files(tmp_path: Path) -> N
                 workers[0].kill()
 
         results = execute(plan, tmp_path / "dask", executor=executor, progress=kill_one)
-        assert workers[0].wait(30) != 0
+        assert workers[0].wait(PATIENCE_S) != 0
         assert workers[1].poll() is None
     assert results.failures == []
     in_process(plan, tmp_path / "here")

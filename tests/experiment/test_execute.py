@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from patience import PATIENCE_S
 from sealing import seal
 from small_plans import arm, in_process, tables, two_arms
 
@@ -50,6 +51,7 @@ def test_results_are_the_runs_of_simulate(tmp_path: Path) -> None:
         assert rounds.filter(arm=label, seed=seed).drop("arm", "seed").equals(alone.rounds)
         devices = results.run(label, seed).devices
         assert devices is not None
+        assert alone.devices is not None
         assert devices.equals(alone.devices)
     assert load(tmp_path).rounds().equals(rounds)
     assert load(tmp_path).plan == plan
@@ -304,12 +306,12 @@ def test_two_callers_at_once_are_told(tmp_path: Path) -> None:
 
     def hold(_: Progress) -> None:
         inside.set()
-        leave.wait(30)
+        leave.wait(PATIENCE_S)
 
     with ThreadPoolExecutor(2) as executor:
         first = executor.submit(execute, two_arms((0,)), tmp_path, executor=executor, progress=hold)
         try:
-            assert inside.wait(30)
+            assert inside.wait(PATIENCE_S)
             with pytest.raises(RunError, match="another process is writing to"):
                 in_process(two_arms((0,)), tmp_path)
         finally:

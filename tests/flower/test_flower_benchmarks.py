@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 import feelstream
 
@@ -20,6 +21,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 def test_smoke(name: str, tmp_path: Path) -> None:
     source = Path(feelstream.__file__ or "").parents[1]
     command, env = [sys.executable, str(BENCHMARKS / name), "--smoke"], {**os.environ, "PYTHONPATH": str(source)}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=500, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=PATIENCE_S, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 import feelstream as fs
 
@@ -21,7 +22,7 @@ def test_flowers_simulation_repeats_ours(tmp_path: Path) -> None:
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1", "FLWR_HOME": str(tmp_path / "flower")}
     done = subprocess.run(
         [sys.executable, str(script), str(tmp_path / "run")],
-        env=os.environ | quiet, capture_output=True, text=True, timeout=300, check=False,
+        env=os.environ | quiet, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     from simulated_federation import SEED, scenario

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 import feelstream
 from feelstream.run import Change, simulate_in
@@ -34,7 +35,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-PATIENCE_MS = 30_000
+PATIENCE_MS = 1000 * PATIENCE_S
 PACKAGE = Path(feelstream.__file__).parents[1]  # the very package under test, wherever the studio is started
 
 
@@ -253,7 +254,7 @@ def test_a_wrong_token_gets_nothing(address: str) -> None:
 
 def test_twenty_sessions_at_once_are_answered(address: str) -> None:
     def page(_: int) -> str:
-        with urllib.request.urlopen(address, timeout=120) as answer:
+        with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
             return answer.read().decode()
 
     with ThreadPoolExecutor(20) as pool:

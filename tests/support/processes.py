@@ -11,9 +11,9 @@ from threading import Event
 from uuid import uuid4
 
 import pytest
+from patience import PATIENCE_S
 
 MARK = "FEELSTREAM_TEST_MARK"
-PATIENCE_S = 600
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def alive(mark: str) -> list[int]:
 def until(condition: Callable[[], bool], check: Callable[[], None] = lambda: None) -> None:
     """Wait for something that processes bring about; check: fails where it cannot come any more."""
     pause = Event()
-    for _ in range(PATIENCE_S * 20):
+    for _ in range(int(PATIENCE_S * 20)):
         if condition():
             return
         check()

@@ -33,6 +33,7 @@ def tables(out: Path) -> dict[str, bytes]:
 
 LONG = ("system.rounds=1500",)  # more than one checkpoint
 
-if __name__ == "__main__":  # what the tests kill: python small_plans.py OUT WORKERS
-    failures = execute(two_arms((0,), *LONG), sys.argv[1], workers=int(sys.argv[2])).failures
+if __name__ == "__main__":  # what the tests kill: python small_plans.py OUT WORKERS [ROUNDS]
+    rounds = [f"system.rounds={number}" for number in sys.argv[3:]] or LONG
+    failures = execute(two_arms((0,), *rounds), sys.argv[1], workers=int(sys.argv[2])).failures
     sys.exit(str(failures) if failures else 0)

@@ -142,7 +142,7 @@ class Race:
         """Wait until the worker has ended (after `close`)."""
         self._thread.join(timeout_s)
 
-    def wait(self, until: Callable[[Race], bool], timeout_s: float = 60.0) -> bool:
+    def wait(self, until: Callable[[Race], bool], timeout_s: float = 600.0) -> bool:
         """Wait until something holds; for those who may wait, such as tests."""
         with self._changed:
             return self._changed.wait_for(lambda: until(self) or self._closed, timeout_s)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from patience import PATIENCE_S
 
 from feelstream.data.datasets import cache, catalogue, mirrors
 from feelstream.data.datasets import loading as datasets
@@ -61,13 +62,12 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Server
-
     def do_GET(self) -> None:
         name = self.path.rsplit("/", 1)[1]
+        assert isinstance(self.server, Server)
         self.server.asked.append(name)
         if self.server.silent.is_set():
-            self.server.over.wait(60)
+            self.server.over.wait(PATIENCE_S)
             return
         body = self.server.bodies.get(name)
         if body is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 from feelstream import report
 
@@ -36,6 +37,7 @@ class Opened:
 
     def __init__(self, page) -> None:
         self.page = page
+        page.set_default_timeout(1000 * PATIENCE_S)
         self.problems: list[str] = []
         self.requests: list[str] = []
         page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
