@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def test_any_other_setting_has_another_name(override: str) -> None:
 
 
 @pytest.mark.parametrize("changed", [{"feelstream": "9"}, {"format": 0}, {"engine": {"isa": "x"}}, {"data": "0"}])
-def test_another_version_engine_or_data_has_another_name(changed: dict[str, object]) -> None:
+def test_another_version_engine_or_data_has_another_name(changed: dict[str, Any]) -> None:
     assert name_of(BASE, **changed) != name_of(BASE)
 
 

@@ -21,7 +21,7 @@ def test_interval_is_students(values: list[float], level: float) -> None:
     low, high = stats.t.interval(level, len(values) - 1, np.mean(values), stats.sem(values))
     ours = fs.interval(values, level)
     assert ours.n == len(values)
-    np.testing.assert_allclose((ours.mean, ours.low, ours.high), (np.mean(values), low, high), rtol=1e-9, atol=1e-9)
+    assert (ours.mean, ours.low, ours.high) == pytest.approx((np.mean(values), low, high), rel=1e-9, abs=1e-9)
 
 
 @given(st.lists(st.tuples(st.floats(-10, 10), st.floats(-10, 10)), min_size=2, max_size=20))
@@ -55,7 +55,7 @@ def test_equal_differences_are_a_point() -> None:
 def test_saving() -> None:
     saving = fs.paired_saving([0.8, 0.6], [1.0, 1.0])
     low, high = stats.t.interval(0.95, 1, 0.3, stats.sem([0.2, 0.4]))
-    np.testing.assert_allclose((saving.mean, saving.low, saving.high), (0.3, low, high))
+    assert (saving.mean, saving.low, saving.high) == pytest.approx((0.3, low, high), rel=1e-7)
 
 
 @pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), ([[1.0]], [[2.0]]), ([math.nan, 1.0], [1.0, 2.0])])

@@ -5,6 +5,7 @@ from math import inf
 import pytest
 
 from feelstream.errors import ScenarioError
+from feelstream.policies import Lyapunov
 from feelstream.studies.hu2023 import paper as reproduce
 
 
@@ -15,13 +16,15 @@ def test_the_plan_is_the_papers_table():
     for setting, kind in (("iid", "iid"), ("3digit", "digits")):
         for n in (2, 4):
             proposed, random = arms[reproduce.proposed(setting, n)], arms[reproduce.random(setting, n)]
-            assert (proposed.policy.plugin_name(), proposed.policy.size, proposed.policy.V) == ("lyapunov", n, 0.05)
+            assert isinstance(proposed.policy, Lyapunov)
+            assert (proposed.policy.size, proposed.policy.V) == (n, 0.05)
             assert (random.policy.plugin_name(), random.policy.size) == ("random", n)
             assert proposed.data == random.data  # the same world
             assert proposed.data.partition.plugin_name() == kind
     for setting in ("iid", "2digit", "minority", "minority-uniform"):
         for name in reproduce.METRICS:
             policy = arms[reproduce.metric(setting, name)].policy
+            assert isinstance(policy, Lyapunov)
             assert (policy.metric, policy.size, policy.V) == (name, 2, inf)
     assert arms[reproduce.metric("minority-uniform", "amount")].data.arrivals.plugin_name() == "uniform"
     assert arms[reproduce.metric("minority", "amount")].data.arrivals.plugin_name() == "truncated_normal"
