@@ -82,7 +82,7 @@ def test_threads_may_draw_at_once():
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda panel: figures.panel_figure(panel, made_up()), panels))
     assert {figure.axes[0].spines["top"].get_visible() for figure in made} == {False}
-    assert {figure.axes[0].xaxis.label.get_size() for figure in made} == {8.0}
+    assert {figure.axes[0].xaxis.label.get_fontsize() for figure in made} == {8.0}
     assert dict(mpl.rcParams) == before
 
 

@@ -259,8 +259,8 @@ def test_the_page_opens_with_what_came_out(learned_results, learned_text):
     page = Page(learned_text)
     runs = per_run(learned_results.rounds())
     arms = [arm.label for arm in learned_results.plan.arms]
-    accuracy = {arm: runs.filter(arm=arm)["final_accuracy"].mean() for arm in arms}
-    energy = {arm: runs.filter(arm=arm)["energy_j"].mean() for arm in arms}
+    accuracy = {arm: float(runs.filter(arm=arm)["final_accuracy"].to_numpy().mean()) for arm in arms}
+    energy = {arm: float(runs.filter(arm=arm)["energy_j"].to_numpy().mean()) for arm in arms}
     best, least = max(arms, key=accuracy.__getitem__), min(arms, key=energy.__getitem__)
     assert (
         learned_text.index('id="glance"') < learned_text.index('id="leaderboard"') < learned_text.index('id="curves"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -35,7 +36,7 @@ FEW = ("--policy", "lyapunov", "--policy", "random", "--policy", "select_all")
 SHORT = ("--set", "system.rounds=4", "--set", "learning.steps=2")
 
 
-def summary_of(values: dict[str, dict[str, list[float | None]]]) -> tuple[Plan, pl.DataFrame, pl.DataFrame]:
+def summary_of(values: Mapping[str, Mapping[str, Sequence[float | None]]]) -> tuple[Plan, pl.DataFrame, pl.DataFrame]:
     """Plan, runs and summary of arms whose values per seed are given."""
     seeds = len(next(iter(next(iter(values.values())).values())))
     arms = tuple(Arm(name, preset("tiny", [f"policy.V={n}.0"])) for n, name in enumerate(values, start=1))
@@ -302,7 +303,8 @@ def test_a_board_enters_variants_and_weights_at_equal_energy():
     entered = entries("paper-iid", few)
     assert entered[0] == "all"
     assert "fedcs(size=10)" in entered
-    weight = float(re.search(r"balanced\(price=([^)]+)\)", " ".join(entered))[1])
+    (found,) = re.findall(r"balanced\(price=([^)]+)\)", " ".join(entered))
+    weight = float(found)
     spent = {
         policy: tuning.energy_j(preset("paper-iid", [*few, *policy]), tuning.TUNING_SEEDS)
         for policy in ((), ("policy.name=balanced", f"policy.price={weight}"))
