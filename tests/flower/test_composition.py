@@ -81,9 +81,8 @@ def _answer_of(device: int, mod: Callable[..., Message] | None) -> Answer:
         held = [2, 1, 0] if told is None else [2 * told["round"], told["round"], 0]
         if message.metadata.message_type == QUERY:
             return Device(context, message, held, f_hz=1.2e9, beta=1.0, meter=None).answer()
-        arrays = ArrayRecord(
-            {name: Array(_moved(array.numpy(), STEPS[device])) for name, array in message.content["arrays"].items()}
-        )
+        received = message.content.array_records["arrays"]
+        arrays = ArrayRecord({name: Array(_moved(array.numpy(), STEPS[device])) for name, array in received.items()})
         metrics = MetricRecord({"loss": STEPS[device], "num-examples": 3})
         if told is None:
             return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
@@ -154,10 +153,10 @@ class PulledPlugError(Exception):
 @pytest.mark.parametrize("kind", ["FedAdam", "FedAvgM", "DP, client adaptive"])
 def test_a_restart_keeps_what_the_inner_strategy_has_learnt(kind: str, tmp_path: Path) -> None:
     class Doomed(Scheduled):
-        def aggregate_train(self, server_round: int, *args: Any) -> Any:
+        def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> Any:
             if server_round == 3:
                 raise PulledPlugError
-            return super().aggregate_train(server_round, *args)
+            return super().aggregate_train(server_round, replies)
 
     start, out = record({"w": BATCH_NORM["w"]}), tmp_path / "run"
     once = scheduled(INNER[kind]()).start(federation(kind), start, num_rounds=4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -103,14 +103,12 @@ def test_finite_updates_whose_average_overflows_leave_the_model() -> None:
         reply.content["arrays"] = ArrayRecord({"w": Array(huge), "steps": Array(np.array([0]))})
         return reply
 
-    def step(self: flower.FedAvg, t: int, replies: Any) -> Any:
-        arrays, found = flower.FedAvg.aggregate_train(self, t, replies)
-        assert arrays is not None
-        doubled = {name: Array(array.numpy().astype(float) * 2) for name, array in arrays.items()}
-        return ArrayRecord(doubled), found
-
     class Doubling(flower.FedAvg):
-        aggregate_train = step
+        def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> Any:
+            arrays, found = super().aggregate_train(server_round, replies)
+            assert arrays is not None
+            doubled = {name: Array(array.numpy().astype(float) * 2) for name, array in arrays.items()}
+            return ArrayRecord(doubled), found
 
     scenario = fs.preset("tiny", [*FAST, "policy.size=3"])
     strategy = Scheduled(Doubling(fraction_evaluate=0.0), scenario, classes=CLASSES, wait_s=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 from deployed_clients import CLASSES, FAST, START, K, client, grid_of, growing, model, silent_in_training
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
@@ -170,18 +172,18 @@ def test_nobody_can_take_the_name_of_one_who_answers(tmp_path: Path) -> None:
 
 
 def test_a_device_that_returns_keeps_its_queue(tmp_path: Path) -> None:
-    grid = grid_of(client(growing), client(growing))
+    devices = grid_of(client(growing), client(growing))
 
     class Watched(ScheduledFedAvg):
-        def configure_train(self, server_round: int, *args: Any) -> Any:
+        def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Any:
             if server_round == 2:
-                grid.remove(10)
+                devices.remove(10)
             if server_round == 4:  # back, as another node and without its memory
-                grid.add(77, {"partition-id": 0}, client(growing))
-            return super().configure_train(server_round, *args)
+                devices.add(77, {"partition-id": 0}, client(growing))
+            return super().configure_train(server_round, arrays, config, grid)
 
     scenario = fs.preset("tiny", FAST)
-    Watched(scenario, out=tmp_path / "run", **OPTIONS).start(grid, model(), num_rounds=5)
+    Watched(scenario, out=tmp_path / "run", **OPTIONS).start(devices, model(), num_rounds=5)
     device = rows(tmp_path / "run", 0)
     assert device["transmitted"].to_list() == [True, False, False, True, True]
     queue, budget = device["queue_next_j"].to_list(), 5e-4
@@ -266,10 +268,10 @@ class PulledPlugError(Exception):
 
 def test_a_restarted_server_goes_on_with_queues_and_model(tmp_path: Path) -> None:
     class Doomed(ScheduledFedAvg):
-        def aggregate_train(self, server_round: int, *args: Any) -> Any:
+        def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> Any:
             if server_round == 3:
                 raise PulledPlugError
-            return super().aggregate_train(server_round, *args)
+            return super().aggregate_train(server_round, replies)
 
     answers = [client(growing), client(lambda t: [0, t, 3 * t], 3.0), client(lambda t: [1, 1, 1])]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
