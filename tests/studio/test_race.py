@@ -221,6 +221,8 @@ def test_stored_runs_and_results_are_replayed(tmp_path: Path) -> None:
     for round in (1, 8):
         old, new = stored.view(round), live.view(round)
         np.testing.assert_array_equal(old.used_labels, new.used_labels)
+        assert old.devices is not None
+        assert new.devices is not None
         assert old.devices.keys() == new.devices.keys()
         for name in old.devices:
             np.testing.assert_array_equal(old.devices[name], new.devices[name])
@@ -236,6 +238,7 @@ def test_many_devices_are_sampled_with_all_that_were_scheduled() -> None:
     lane = LiveLane("lyapunov", small("system.devices=3000", "data.samples=6000", "policy.size=7"), 0)
     lane.step()
     view = lane.view(1)
+    assert view.devices is not None
     assert 400 <= len(view.devices["device"]) <= 407
     assert int(view.devices["scheduled"].sum()) == view.row["scheduled"] == 7
     assert view.all_devices == 3000
