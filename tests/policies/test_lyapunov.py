@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from feelstream.errors import ScenarioError
 from feelstream.policies import Lyapunov
 from feelstream.policies.base import Observation, lowest
 
+Cardinality = Literal["exact", "cap", "free"]
 METRICS = ("combined", "amount", "dissimilarity")
 
 
@@ -105,7 +107,7 @@ def about(value: float) -> object:
     return pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
-def choose(seen: Observation, V: float, size: int, cardinality: str, metric: str) -> tuple[int, ...]:
+def choose(seen: Observation, V: float, size: int, cardinality: Cardinality, metric: str) -> tuple[int, ...]:
     policy = Lyapunov(V=V, size=size, cardinality=cardinality, metric=metric)
     return tuple(policy.select({}, seen, np.random.default_rng(0)).schedule.tolist())
 
@@ -144,7 +146,7 @@ def test_free(devices, used, V, metric, size, narrow) -> None:
 
 
 @pytest.mark.parametrize("cardinality", ["exact", "cap", "free"])
-def test_ties_fall_uniformly(cardinality: str) -> None:
+def test_ties_fall_uniformly(cardinality: Cardinality) -> None:
     """Two devices lead, five tie for two places left: each of the five gets a place in 2 of 5 cases."""
     fresh = np.array([5, 2, 2, 9, 2, 2, 2])
     seen = observation(system(7, classes=1), fresh=fresh, fresh_labels=fresh[:, None].astype(np.int32))
@@ -182,7 +184,7 @@ def test_a_metric_must_give_a_finite_number_per_device(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("cardinality", "scheduled"), [("exact", 2), ("cap", 0), ("free", 0)])
-def test_a_score_of_nothing_is_no_reason_to_schedule(cardinality: str, scheduled: int) -> None:
+def test_a_score_of_nothing_is_no_reason_to_schedule(cardinality: Cardinality, scheduled: int) -> None:
     """Empty queues and nothing fresh: every score is 0, so only `exact` schedules anybody."""
     nothing = {"fresh": np.zeros(3, np.int64), "fresh_labels": np.zeros((3, 10), np.int32)}
     assert len(choose(observation(system(3), **nothing), 0.05, 2, cardinality, "combined")) == scheduled

@@ -17,6 +17,7 @@ from feelstream.policies.base import Observation
 from feelstream.policies.lyapunov import Lyapunov
 from feelstream.policies.lyapunov_joint import LyapunovJoint
 from feelstream.policies.solvers import joint
+from feelstream.policies.solvers.joint import sending
 from feelstream.policies.solvers.joint.sending import admit, weights
 from feelstream.run import Run
 from feelstream.verification.recheck import verify
@@ -117,9 +118,8 @@ def test_decisions_keep_the_limits(cardinality: str, V: float) -> None:
             rate = hertz * np.log2(1 + spent.power_w[sent] * gain[sent] / (hertz * system.noise_w_per_hz))
             np.testing.assert_allclose(rate * spent.t_tr_s[sent], system.update_bits, rtol=1e-9)
             np.testing.assert_allclose((spent.t_cmp_s + spent.t_tr_s)[sent], system.round_s, rtol=1e-12)
-            np.testing.assert_allclose(
-                spent.e_cmp_j, physics.compute_energy_j(system.power_coefficient, system.cycles, f_hz)
-            )
+            computing_j = physics.compute_energy_j(system.power_coefficient, np.full_like(f_hz, system.cycles), f_hz)
+            np.testing.assert_allclose(spent.e_cmp_j, computing_j)
 
 
 def test_free_is_the_best_of_all_sizes() -> None:
@@ -287,7 +287,7 @@ def test_wrong_policies_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return replace(answer, share=share, power_w=joint.least_power_w(devices, devices.sending_s, share))
 
     with monkeypatch.context() as patch:
-        patch.setattr(joint.sending, "allocate", equal)
+        patch.setattr(sending, "allocate", equal)
         path = run("stress", "radio.fading=none").save(tmp_path / "shares")
     found = verify(path).disagreement
     assert found is not None

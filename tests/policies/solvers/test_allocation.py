@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from problems import KINDS, problem
-from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.optimize import minimize, minimize_scalar, root_scalar
 
 from feelstream.policies.solvers.joint import Devices, allocate, energy_j, least_power_w, respond
 from feelstream.policies.solvers.joint.roots import falling_root
@@ -28,7 +28,9 @@ def least_at_share(d: Devices, k: int, rho: float) -> tuple[float, float]:
         shortest = longest
     else:
         tiny = d.airtime_s / rho / 700
-        shortest = tiny if power(tiny) <= 0 else brentq(power, tiny, longest, xtol=1e-15, rtol=1e-14)
+        shortest = tiny
+        if power(tiny) > 0:
+            shortest = root_scalar(power, bracket=(tiny, longest), method="brentq", xtol=1e-15, rtol=1e-14).root
     # In the logarithm, since the best time may be a thousandth of the longest.
     found = minimize_scalar(
         lambda u: plain_energy_j(d, k, np.exp(u), rho),
