@@ -36,7 +36,7 @@ def test_our_policies_keep_their_names_however_they_are_called() -> None:
 
 
 def test_a_policy_of_ones_own_as_an_object() -> None:
-    policy = POLICIES.lookup(STATEFUL)(size=1)
+    policy = POLICIES.lookup(STATEFUL).model_validate({"size": 1})
     run = fs.simulate(small().model_copy(update={"policy": policy}))
     assert run.about["scenario"]["policy"] == {"name": STATEFUL, "size": 1}
 

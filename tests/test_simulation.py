@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import tracemalloc
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -59,8 +59,8 @@ def test_devices_without_data_are_scheduled_unless_data_is_asked_for(policy: str
     assert none.rounds["scheduled"].sum() == 0
     assert none.rounds["queue_max_j"].sum() == 0
     run = fs.simulate(small(*quiet, "learning.engine=auto", "learning.model=softmax"))
-    assert run.rounds["scheduled"].min() > 0
-    assert run.rounds["energy_mean_j"].min() > 0
+    assert (run.rounds["scheduled"] > 0).all()
+    assert (run.rounds["energy_mean_j"] > 0).all()
     assert run.rounds["loss"].n_unique() == 1  # θ never changes, and no weight is 0/0
     assert run.devices is not None
     assert run.devices["available"].all()
@@ -77,6 +77,7 @@ def test_a_device_without_data_weighs_nothing(tmp_path) -> None:
             return fs.Decision(np.array([0, 1]), observation.plan(2))
 
         def update(self, state, outcome):
+            assert outcome.losses is not None
             seen.append(outcome.losses)
             return state
 
@@ -256,7 +257,7 @@ def test_the_papers_budget_cannot_be_met_with_an_exact_size(n: int, energy_j: fl
 
 def test_admission_is_busy_under_stress() -> None:
     run = fs.simulate(fs.preset("stress", ["data.dataset=synthetic", "learning.engine=none"]))
-    scheduled, sent = run.rounds["scheduled"].sum(), run.rounds["transmitted"].sum()
+    scheduled, sent = (int(run.rounds[name].sum()) for name in ("scheduled", "transmitted"))
     assert 0.02 < 1 - sent / scheduled < 0.5
 
 
@@ -307,7 +308,7 @@ def test_the_proposed_policy_leads_with_three_digits_per_device() -> None:
 
 
 class Silent(fs.Policy):
-    def select(self, state, observation, rng):
+    def select(self, state, observation, rng) -> Any:
         return None
 
 
@@ -333,9 +334,9 @@ def test_a_metric_that_breaks_is_told_in_a_sentence() -> None:
 
 @pytest.mark.parametrize("score", [np.zeros(2), "x", [1.0], np.full(6, -np.inf), np.array(["a"] * 6)], ids=repr)
 def test_malformed_scores_get_a_sentence(score: object) -> None:
-    class Scored(fs.Policy):
+    class Scored(Random):
         def select(self, state, observation, rng):
-            decision = Random.select(self, state, observation, rng)
+            decision = super().select(state, observation, rng)
             return dataclasses.replace(decision, score=score)
 
     with pytest.raises(PolicyError, match="must give each feasible device a finite score or NaN, or None for all"):

@@ -74,7 +74,7 @@ def test_a_sweep_is_a_grid(threads: ThreadPoolExecutor) -> None:
         found.plot(against="policy.size")
     axes = found.plot(against="policy.V").axes
     assert [axis.get_xlabel() for axis in axes] == ["policy.V"]
-    assert [len(line.get_xdata()) for line in axes[0].lines[::3]] == [2, 2]  # two lines of two values each
+    assert [np.size(line.get_xdata()) for line in axes[0].lines[::3]] == [2, 2]  # two lines of two values each
 
 
 def test_pictures_and_the_page_of_a_notebook(tmp_path: Path, threads: ThreadPoolExecutor) -> None:

@@ -72,6 +72,7 @@ def test_autoregressive_fading_forgets_geometrically_and_jakes_does_not() -> Non
 def test_devices_stay_uniform_in_the_disc() -> None:
     of, cell = context(round_s=60.0), RandomDirection(radius_m=100.0, speed_m_s=2.0, nearest_m=1.0, turn=0.2)
     state = cell.init(of, np.random.default_rng(3))
+    beta = np.empty(0)
     for t in range(1, 31):
         beta, state = cell.step(t, state, of, np.random.default_rng([4, t]))
     distance = np.hypot(*state["place"])

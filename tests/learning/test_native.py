@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,11 +14,15 @@ from feelstream.errors import EngineError
 from feelstream.learning.models import STACKS, WINDOWS, Conv, Dense, Layer, MaxPool, Model, ReLU, build
 from feelstream.learning.native import ISA_VARIABLE, NativeLearner, chosen_instruction_set, instruction_sets
 
-try:
+if TYPE_CHECKING:
     import torch
     from torch import nn
-except ImportError:  # the tests against it skip; those of the engine alone do not need it
-    torch = nn = None
+else:
+    try:
+        import torch
+        from torch import nn
+    except ImportError:  # the tests against it skip; those of the engine alone do not need it
+        torch = nn = None
 
 MEAN, STD = 0.3, 0.4
 TOLERANCE = 1e-4  # of the update's norm: float32 arithmetic over 20 steps against float64
@@ -350,8 +355,9 @@ def test_theta_must_be_a_finite_float32_vector():
     theta = learner.init(0)
     with pytest.raises(ValueError, match="theta must be float32 of shape"):
         learner.evaluate(theta[:-1])
+    doubles: Any = theta.astype(np.float64)
     with pytest.raises(ValueError, match="theta must be float32 of shape"):
-        learner.evaluate(theta.astype(np.float64))
+        learner.evaluate(doubles)
     theta[7] = np.nan
     with pytest.raises(EngineError, match="no finite numbers"):
         learner.evaluate(theta)

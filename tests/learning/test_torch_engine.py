@@ -13,9 +13,11 @@ from feelstream.data.datasets import Dataset, load
 from feelstream.errors import EngineError, ScenarioError
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU, build
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from feelstream.learning.torch_engine import TorchLearner  # noqa: E402
+import torch
+
+from feelstream.learning.torch_engine import TorchLearner
 
 DATA = load("synthetic", samples=600, test_samples=300)
 FULL = load("synthetic")
@@ -139,7 +141,7 @@ def test_rectangles_agree_with_the_native_engine(first: Conv) -> None:
     ours, theirs = (
         engine(model, *arrays, threads=1).train(theta, drawn, 0.05) for engine in (NativeLearner, TorchLearner)
     )
-    scale = np.linalg.norm(theirs.updates[0])
+    scale = float(np.linalg.norm(theirs.updates[0]))
     np.testing.assert_allclose(ours.updates, theirs.updates, atol=1e-5 * scale)
 
 

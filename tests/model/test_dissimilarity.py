@@ -17,8 +17,8 @@ def by_definition(fresh: list[int], used: list[int]) -> Fraction:
     if not sum(fresh) or not sum(used):
         return Fraction(0)
     x, y = ([Fraction(c * len(a), sum(a)) - 1 for c in a] for a in (used, fresh))
-    below = sum(a * a for a in x) + sum(b * b for b in y)
-    return sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / below if below else Fraction(0)
+    below = sum((a * a for a in (*x, *y)), Fraction(0))
+    return sum(((a - b) ** 2 for a, b in zip(x, y, strict=True)), Fraction(0)) / below if below else Fraction(0)
 
 
 counts = st.lists(st.integers(0, 5), min_size=3, max_size=3)

@@ -42,7 +42,7 @@ def test_nothing_changes_before_its_round_and_all_of_it_from_then_on() -> None:
     for t in (1, 2):
         assert plain.devices.filter(round=t).equals(changed.devices.filter(round=t))
     # score = Q·E~ − V·I, so the difference of scores between two V in the same state is their difference times I.
-    third, other = (run.devices.filter(round=3, feasible=True) for run in (plain, changed))
+    third, other = (devices.filter(round=3, feasible=True) for devices in (plain.devices, changed.devices))
     np.testing.assert_allclose(third["score"] - other["score"], (0.4 - 0.05) * third["importance"], rtol=1e-9)
     # Who is idle loses the budget in force, 0.02 J from round 6 on.
     idle = changed.devices.filter(round=6, scheduled=False)

@@ -18,6 +18,7 @@ import feelstream as fs
 from feelstream.errors import ScenarioError
 from feelstream.run import simulate_in
 from feelstream.scenario.files import from_dict
+from feelstream.scenario.population import known_number
 
 # Eight devices at most are drawn; a trace for fewer would be refused, so all of it is for device 0.
 TRACE_ROWS = "time,device,sample\n0.0,0,3\n1.1,0,4\n1.2,0,4\n2.5,0,9\n"
@@ -81,7 +82,7 @@ def check_energy_and_queues(run: fs.Run) -> None:
     spent = column("e_cmp_j") + column("e_tr_j")
     assert (spent[~column("scheduled")] == 0).all()
     assert (column("e_tr_j")[~column("transmitted")] == 0).all()
-    computing = s.cpu.power_coefficient * s.cpu.cycles * column("f_hz") ** 2
+    computing = s.cpu.power_coefficient * known_number("cpu.cycles", s.cpu.cycles) * column("f_hz") ** 2
     assert column("e_cmp_j")[column("scheduled")] == pytest.approx(computing[column("scheduled")])
     queue = np.zeros(s.system.devices)
     for t in range(rounds):
@@ -147,4 +148,5 @@ def test_a_run_stopped_and_started_again_is_the_same(
         ]  # fmt: skip
     assert run.rounds.equals(left_alone.rounds)
     assert run.devices is not None
+    assert left_alone.devices is not None
     assert run.devices.equals(left_alone.devices)

@@ -281,7 +281,7 @@ def decide(tree: dict[str, Any], view: dict[str, Any], rng: random.Random) -> tu
         most = min(size, len(feasible))
         least = most if policy["cardinality"] == "exact" else 0
         return size, list(best_subset(tree, view, size, feasible, importance, least, most, rng)[1])
-    options = [(0.0, 0, ())]
+    options: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, ())]
     for n in range(1, size + 1):
         feasible, _, _, importance = importances(tree, view, n)
         if len(feasible) >= n:

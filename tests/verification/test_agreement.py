@@ -94,7 +94,7 @@ def test_the_runs_are_busy_enough_to_mean_something() -> None:
     """Devices are infeasible, dropped, and sizes vary: otherwise the tests above would prove little."""
     for name in ("exact", "largest", "paper-many", "no-fading"):
         rounds = simulate(scenario(**VARIANTS[name], system__rounds=30)).rounds
-        assert rounds["feasible"].min() < rounds["feasible"].max()
+        assert rounds["feasible"].n_unique() > 1
         assert (rounds["transmitted"] < rounds["scheduled"]).sum() >= 3, name
         assert (rounds["transmitted"] > 0).sum() >= 3, name
     free = simulate(scenario(**VARIANTS["free-cheap"], system__rounds=30)).rounds

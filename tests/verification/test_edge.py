@@ -43,7 +43,8 @@ def edge_s(seed: int, admission: str) -> float:
     radio, ratio = scenario.radio, devices["gain"][0] / devices["beta"][0]
     power_w = 10 ** (radio.received_power_dbm / 10) / 1000
     rate = float(rate_bit_per_s(3, power_w * ratio, radio.bandwidth_hz, radio.noise_w_per_hz))
-    return scenario.cpu.cycles / SLOW_HZ + radio.update_bits / rate
+    system = scenario.known_system(10)
+    return float(system.cycles) / SLOW_HZ + system.update_bits / rate
 
 
 @pytest.mark.parametrize("admission", ["paper", "largest"])

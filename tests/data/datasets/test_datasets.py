@@ -4,6 +4,7 @@ import pickle
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from feelstream.data.datasets.synthetic import CHUNK, Synthetic
 from feelstream.errors import DataError
 
 
-def own(rng: np.random.Generator, **changes: object) -> dict[str, object]:
-    arrays: dict[str, object] = {
+def own(rng: np.random.Generator, **changes: Any) -> dict[str, Any]:
+    arrays: dict[str, Any] = {
         "x_train": rng.integers(256, size=(12, 6, 5), dtype=np.uint8),
         "y_train": np.arange(12) % 3,
         "x_test": rng.integers(256, size=(4, 6, 5), dtype=np.uint8),
@@ -24,8 +25,8 @@ def own(rng: np.random.Generator, **changes: object) -> dict[str, object]:
     return {key: value for key, value in (arrays | changes).items() if value is not None}
 
 
-def write(path: Path, arrays: dict[str, object]) -> str:
-    np.savez(path, **arrays)  # pyright: ignore[reportArgumentType]
+def write(path: Path, arrays: dict[str, Any]) -> str:
+    np.savez(path, **arrays)
     return str(path)
 
 
@@ -34,7 +35,7 @@ class TestSynthetic:
         one, two = datasets.load("synthetic"), datasets.load("synthetic")
         assert np.array_equal(one.train_images, two.train_images)
         assert one.digest == two.digest
-        others = [{"samples": 5999}, {"test_samples": 1001}, {"classes": 9}]
+        others: list[dict[str, Any]] = [{"samples": 5999}, {"test_samples": 1001}, {"classes": 9}]
         assert len({one.digest, *(datasets.load("synthetic", **other).digest for other in others)}) == 4
 
     def test_an_image_does_not_depend_on_how_many_there_are(self) -> None:
@@ -83,7 +84,7 @@ class TestSynthetic:
         "wrong",
         [{"samples": 0}, {"samples": 10**8 + 1}, {"test_samples": -1}, {"classes": 1}, {"classes": 257}],
     )
-    def test_refuses(self, wrong: dict[str, int]) -> None:
+    def test_refuses(self, wrong: dict[str, Any]) -> None:
         (field, value), *_ = wrong.items()
         with pytest.raises(DataError, match=f"{field} is {value}, allowed are"):
             datasets.load("synthetic", **wrong)

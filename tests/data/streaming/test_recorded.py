@@ -85,7 +85,7 @@ def test_spread_recordings_move_as_a_whole_and_stay_within_the_run() -> None:
 
 
 def test_recorded_times_go_with_any_partition() -> None:
-    times = np.arange(40) * 0.25
+    times = np.arange(40, dtype=np.float64) * 0.25
     stream = Stream(
         partition=IID(), arrivals=Recorded(), buffer=Keep(), labels=np.zeros(40, np.uint8), classes=2, devices=4,
         rounds=ROUNDS, round_s=ROUND_S, seed=0, recording=Recording(None, times),

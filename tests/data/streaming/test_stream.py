@@ -16,6 +16,7 @@ from feelstream.data.streaming.arrivals import (
     Bursts,
     EndlessArrivals,
     FiniteArrivals,
+    OrderedArrivals,
     Poisson,
     TruncatedNormal,
     Uniform,
@@ -94,6 +95,7 @@ class Naive:
                 self.devices[device].shard.append(sample)
                 self.devices[device].times.append(time)
             return
+        assert isinstance(arrivals, OrderedArrivals)
         rng = generator(case.seed, Purpose.PARTITION)
         owner = case.partition.split(case.labels, case.devices, CLASSES, rng)
         shards = arrange(owner, case.labels, case.devices, CLASSES, arrivals.order, arrivals.stay, rng)
