@@ -58,6 +58,7 @@ def test_version_and_help_import_nothing_heavy(arguments: list[str]) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_the_shell_completes_presets_and_policies() -> None:
     policies = "feelstream compare tiny --policy lyapunov_"
     for words, expected in (("feelstream run ti", "tiny"), (policies, "lyapunov_joint")):

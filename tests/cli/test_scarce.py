@@ -15,7 +15,10 @@ import feelstream as fs
 SOURCE = str(Path(fs.__file__ or "").parents[1])
 SMALL = ["tiny", "--set", "learning.engine=none", "--set", "system.rounds=3"]
 FULL = Path("/dev/full")
-pytestmark = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, where every write finds the disk full")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, where every write finds the disk full"),
+]
 
 
 def feelstream(*arguments: str, cwd: Path, stdout: str = os.devnull, files: int | None = None) -> tuple[int, str]:

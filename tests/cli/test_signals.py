@@ -73,6 +73,7 @@ def wait_for(command: Started, pattern: str, cwd: Path) -> None:
         time.sleep(0.01)  # another process is at work; there is nothing else to wait for
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "number", "terminal"),
     [("run", signal.SIGINT, True), ("compare", signal.SIGINT, True), ("compare", signal.SIGTERM, False)],
@@ -89,6 +90,7 @@ def test_a_command_under_way_ends_with_a_sentence(command: str, number: int, ter
     assert [file for file in tmp_path.rglob(".*.tmp") if file.parent.name != "progress"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["feelstream.signals", "numpy", "polars", "feelstream.simulation"])
 def test_an_interrupt_while_modules_are_imported_prints_no_traceback(module: str, tmp_path: Path) -> None:
     """From the first module on that is imported after start.py decided; what was before belongs to Python itself."""
@@ -100,6 +102,7 @@ def test_an_interrupt_while_modules_are_imported_prints_no_traceback(module: str
     assert "Traceback" not in text
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     changes = ["learning.engine=none", "system.rounds=2000"]
     words = [word for change in changes for word in ("--set", change)]

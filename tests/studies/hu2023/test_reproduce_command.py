@@ -30,6 +30,7 @@ def made(tmp_path_factory) -> tuple[Path, str]:
     return out, done.stdout
 
 
+@pytest.mark.slow
 def test_reproduce_leaves_everything_and_ends_with_the_report(made):
     out, said = made
     for name in ("report.html", "claims.json", "curves.csv", "curves.parquet", "figures/fig1c.pdf", "figures/fig1.png"):
@@ -41,6 +42,7 @@ def test_reproduce_leaves_everything_and_ends_with_the_report(made):
         assert claim["verdict"] in said
 
 
+@pytest.mark.slow
 def test_report_makes_the_same_files_again(made):
     out, _ = made
     before = {
@@ -53,6 +55,7 @@ def test_report_makes_the_same_files_again(made):
     assert {name: (out / name).read_bytes() for name in before} == before
 
 
+@pytest.mark.slow
 def test_a_second_call_plays_nothing_again(made):
     out, _ = made
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/rounds.parquet")}
@@ -63,6 +66,7 @@ def test_a_second_call_plays_nothing_again(made):
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_as_single_runs(made):
     """What `reproduce` stores is what `feelstream run` would make of the same settings and seed."""
     import feelstream as fs
@@ -100,6 +104,7 @@ def test_when_every_run_fails_the_reason_is_told(tmp_path):
     assert not (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs():
     script = Path(__file__).parents[3] / "benchmarks" / "reproduce.py"
     done = subprocess.run(

@@ -36,6 +36,7 @@ def made(tmp_path_factory) -> tuple[Path, str]:
     return out, done.stdout
 
 
+@pytest.mark.slow
 def test_every_claim_is_judged_under_every_specification(made):
     out, said = made
     table = pl.read_parquet(out / "results" / "outcomes.parquet")
@@ -49,6 +50,7 @@ def test_every_claim_is_judged_under_every_specification(made):
     assert 2 <= learned["len"][0] <= 4
 
 
+@pytest.mark.slow
 def test_the_page_shows_a_curve_for_each_claim(made):
     out, said = made
     page = (out / "docs" / "multiverse.md").read_text(encoding="utf-8")
@@ -61,6 +63,7 @@ def test_the_page_shows_a_curve_for_each_claim(made):
     assert " ".join(first.split()) in page
 
 
+@pytest.mark.slow
 def test_shares_on_the_page_are_those_of_the_table(made):
     out, _ = made
     table = pl.read_parquet(out / "results" / "outcomes.parquet").filter(claim="1c-n2-saving")
@@ -71,6 +74,7 @@ def test_shares_on_the_page_are_those_of_the_table(made):
     assert f"| 8 | {100 * share:.0f} % |" in row
 
 
+@pytest.mark.slow
 def test_a_second_call_plays_nothing_again_writes_the_same_and_tells_it_as_json(made):
     out, _ = made
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("results/runs/*/rounds.parquet")}
@@ -88,6 +92,7 @@ def test_a_second_call_plays_nothing_again_writes_the_same_and_tells_it_as_json(
     assert Path(told["outcomes"]).is_file()
 
 
+@pytest.mark.slow
 def test_random_is_played_once_for_all_readings_of_importance(made):
     out, _ = made
     runs = [path.name for path in (out / "results" / "runs").iterdir() if path.is_dir()]
