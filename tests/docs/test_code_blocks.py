@@ -53,6 +53,7 @@ def named(page: Path) -> Any:
     return pytest.param(page, id=name, marks=[getattr(pytest.mark, mark) for mark in NEEDS.get(name, [])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [named(page) for page in WITH_CODE])
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = str(page.relative_to(ROOT))

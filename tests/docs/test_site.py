@@ -17,6 +17,7 @@ from pages import ROOT
 
 for needed in ("mkdocs", "material", "mkdocstrings", "latex2mathml", "nbclient", "jupytext", "flwr"):
     pytest.importorskip(needed)
+pytestmark = pytest.mark.slow  # the whole site is built
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_pages_fit_the_window(site: Path, browser: Any, width: int, scheme: str)
 def test_the_search_works_from_the_disk(site: Path, browser: Any) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
     page, found, late = context.new_page(), 0, pytest.importorskip("playwright.sync_api").TimeoutError
-    for patience_s in (0, 2, 10):  # what is typed before the page's own script listens is lost
+    for patience_s in (0, 2, 10, 30, 60):  # what is typed before the page's own script listens is lost
         page.goto(f"file://{site}/index.html")
         page.wait_for_timeout(1000 * patience_s)
         page.fill("[data-md-component=search-query]", "dissimilarity")
