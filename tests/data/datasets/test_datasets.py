@@ -205,6 +205,7 @@ class TestOwn:
         assert np.array_equal(full.train_images, plain.train_images)
         assert full.digest != plain.digest
 
+    @pytest.mark.slow
     def test_archives_that_numpy_did_not_write(self, tmp_path: Path) -> None:
         good = Path(write(tmp_path / "good.npz", own(np.random.default_rng(0))))
         path = tmp_path / "a.npz"
@@ -241,6 +242,7 @@ def test_unknown_names_are_refused() -> None:
         datasets.fetch("synthetic")
 
 
+@pytest.mark.slow
 @pytest.mark.mnist
 def test_mnist() -> None:
     """Counts per digit as its authors publish them; the agreed mean and deviation are those of the pixels."""

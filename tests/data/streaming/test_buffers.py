@@ -29,6 +29,7 @@ def test_a_reservoir_holds_every_arrival_with_equal_probability() -> None:
     assert chisquare(np.bincount(held.ravel(), minlength=total)).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "buffer",
     [Keep(), Window(rounds=5), Fifo(capacity=7), Reservoir(capacity=7), UseOnce()],

@@ -145,6 +145,7 @@ def test_a_natural_stream_is_learned_and_verifies(policy: str, tmp_path: Path) -
     assert fs.verify(tmp_path / "run").ok
 
 
+@pytest.mark.slow
 def test_both_engines_learn_the_same(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     path = series_of_five(tmp_path / "a.npz")
@@ -177,6 +178,7 @@ def test_many_classes_are_scheduled_and_learned(tmp_path: Path) -> None:
     assert fs.simulate(scenario).rounds["accuracy"][-1] > 0.5  # chance is 0.003
 
 
+@pytest.mark.slow
 @pytest.mark.fetched
 def test_har(tmp_path: Path) -> None:
     """People as they move: most samples of a person have the label of the one before, and it can be learned."""
