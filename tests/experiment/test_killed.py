@@ -101,6 +101,7 @@ def kill_one(process: subprocess.Popen[bytes], target: str, chance: random.Rando
     return kill_one(process, target, chance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_their_runner(tmp_path: Path, end: signal.Signals) -> None:
     with runner(tmp_path / "out", rounds=10**6) as process:  # more than can be finished before the signal comes
