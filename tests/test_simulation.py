@@ -221,6 +221,7 @@ def test_no_round_reads_the_rounds_before() -> None:
     assert (worlds[0].gain(7) != worlds[0].gain(8)).all()
 
 
+@pytest.mark.slow
 def test_an_endless_stream_does_not_grow() -> None:
     """The theorem's case: what is held in memory after 1,000 rounds is what was held after 100."""
     simulation = begin(fs.preset("theorem"))

@@ -96,6 +96,7 @@ def smoke(script: Path, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_pytorch_and_feelstream_play_the_workload(tmp_path: Path) -> None:
     said = smoke(PEERS / "run.py", "--folder", str(tmp_path))
     rows = [line.split("|")[1].strip() for line in said.splitlines() if line.startswith(("| PyTorch", "| feelstream"))]

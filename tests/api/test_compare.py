@@ -77,6 +77,7 @@ def test_a_sweep_is_a_grid(threads: ThreadPoolExecutor) -> None:
     assert [np.size(line.get_xdata()) for line in axes[0].lines[::3]] == [2, 2]  # two lines of two values each
 
 
+@pytest.mark.slow
 def test_pictures_and_the_page_of_a_notebook(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
     found = fs.compare(["lyapunov", "random"], small("learning.engine=native"), seeds=2, executor=threads)
     axes = found.plot().axes

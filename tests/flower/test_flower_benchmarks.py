@@ -15,9 +15,8 @@ import feelstream
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.parametrize(
-    "name", ["label_noise.py", "flower_scale.py", pytest.param("flower.py", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["label_noise.py", "flower_scale.py", "flower.py"])
 def test_smoke(name: str, tmp_path: Path) -> None:
     source = Path(feelstream.__file__ or "").parents[1]
     command, env = [sys.executable, str(BENCHMARKS / name), "--smoke"], {**os.environ, "PYTHONPATH": str(source)}
