@@ -1,0 +1,45 @@
+"""What contributors are told agrees with what there is: commands, versions, pages of decisions."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+TELLING = ["CONTRIBUTING.md", "docs/releasing.md", ".github/PULL_REQUEST_TEMPLATE.md", ".ci/run"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [*TELLING, *(str(file.relative_to(ROOT)) for file in WORKFLOWS)])
+def test_commands_that_are_named_exist(page: str) -> None:
+    """`make TARGET` in code or at the beginning of a line."""
+    named = set(re.findall(r"(?:^ *|`|run: )make ([a-z][a-z-]*)", text(page), re.M))
+    assert named <= TARGETS
+
+
+def test_workflows_test_every_python_that_wheels_are_built_for() -> None:
+    built = re.findall(r"cp3(\d+)-\*", PROJECT["tool"]["cibuildwheel"]["build"])
+    (tested,) = re.findall(r"python: \[(.*)\]", text(".github/workflows/ci.yml"))
+    assert re.findall(r'"3\.(\d+)"', tested) == built
+    assert PROJECT["project"]["requires-python"] == f">=3.{built[0]}"
+
+
+def test_the_hooks_format_as_the_linters_do() -> None:
+    (hook,) = re.findall(r"ruff-pre-commit\n +rev: v([\d.]+)", text(".pre-commit-config.yaml"))
+    assert f"ruff=={hook}" in text("constraints.txt").splitlines()
+
+
+def test_every_decision_is_listed() -> None:
+    pages = {file.name for file in (ROOT / "docs" / "decisions").glob("*.md")} - {"index.md"}
+    assert len(pages) >= 10
+    assert set(re.findall(r"\]\(([a-z-]+\.md)\)", text("docs/decisions/index.md"))) == pages
+    assert set(re.findall(r"decisions/([a-z-]+\.md)", text("mkdocs.yml"))) == pages | {"index.md"}
