@@ -15,8 +15,8 @@ from feelstream.data.streaming.arrivals import EndlessArrivals
 class Daily(EndlessArrivals):
     """Poisson(rate) samples a round in the first half of a device's day, none in the second."""
 
-    rate: float = Field(5.0, gt=0, le=1e6, description="mean samples per device and round by day; above 0")
-    day: int = Field(24, ge=2, description="rounds of a day; ≥ 2")
+    rate: float = Field(default=5.0, gt=0, le=1e6, description="mean samples per device and round by day; above 0")
+    day: int = Field(default=24, ge=2, description="rounds of a day; ≥ 2")
 
     def init(self, devices: int, rng: np.random.Generator) -> NDArray:
         return rng.integers(0, self.day, devices)  # the hour of each device at the start

@@ -15,7 +15,7 @@ from feelstream import Decision, Observation, Outcome, Policy, System
 class Rested(Policy):
     """The `size` feasible devices with the most fresh samples among those that have rested."""
 
-    rest: int = Field(2, ge=0, description="rounds that a device rests after its turn; ≥ 0")
+    rest: int = Field(default=2, ge=0, description="rounds that a device rests after its turn; ≥ 0")
 
     def init(self, system: System) -> dict[str, np.ndarray]:
         return {"last": np.full(system.devices, -(10**9))}

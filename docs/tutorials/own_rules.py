@@ -21,7 +21,9 @@ import feelstream as fs
 class Rested(fs.Policy):
     """The feasible devices with the most fresh samples among those that have rested."""
 
-    rest: int = Field(2, ge=0, description="rounds that a device rests after its turn; ≥ 0")
+    rest: int = Field(
+        default=2, ge=0, description="rounds that a device rests after its turn; ≥ 0"
+    )
 
     def init(self, system):
         return {"last": np.full(system.devices, -(10**9))}
@@ -112,7 +114,7 @@ class Daily(EndlessArrivals):
     rate: float = Field(
         5.0, gt=0, le=1e6, description="mean samples per device and round by day; above 0"
     )
-    day: int = Field(24, ge=2, description="rounds of a day; ≥ 2")
+    day: int = Field(default=24, ge=2, description="rounds of a day; ≥ 2")
 
     def init(self, devices, rng):
         return rng.integers(0, self.day, devices)  # the hour of each device at the start
