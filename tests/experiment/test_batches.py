@@ -59,6 +59,7 @@ def test_runs_that_learn_go_first_and_the_longest_of_them_before_all():
     assert order == ["everyone", "three", "two", "rarely tested", "short"]
 
 
+@pytest.mark.slow
 def test_batches_leave_the_same_bytes_as_single_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     together = execute(many(), tmp_path / "together", workers=1)
     assert together.failures == []

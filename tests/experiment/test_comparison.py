@@ -143,6 +143,7 @@ def feelstream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[...,
     return call
 
 
+@pytest.mark.slow
 def test_compare_from_the_command_line(
     feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +167,7 @@ def test_compare_from_the_command_line(
     assert math.isclose(final, summary.filter(arm="random", quantity="late_accuracy")["mean"].item())
 
 
+@pytest.mark.slow
 def test_one_seed_gives_no_interval(feelstream: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     two = ("--policy", "lyapunov", "--policy", "random")
     assert feelstream("compare", "tiny", *two, "--seeds", "1", "--set", *NONE, "--out", "here") == 0
@@ -175,6 +177,7 @@ def test_one_seed_gives_no_interval(feelstream: Callable[..., int], capsys: pyte
     assert "accuracy, %" not in shown
 
 
+@pytest.mark.slow
 def test_what_failed_is_told_and_the_rest_is_shown(
     feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_failure_stays_with_its_run(tmp_path: Path) -> None:
     assert load(tmp_path / "out").finished == results.finished
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
     """One process, two processes, an executor of the user's: identical files."""
     plan = two_arms((0, 1))
@@ -154,6 +155,7 @@ def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_workers_learn_the_same_bytes(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     plan = Plan("x", (arm("learning", "learning.engine=torch", "learning.steps=2", "system.rounds=2"),), (0,))
@@ -172,6 +174,7 @@ class Killer(Random):
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
     """As the kernel does to a process that takes too much memory."""
     (tmp_path / "killer.py").write_text(KILLER)

@@ -73,6 +73,7 @@ def tokens(tmp_path: Path) -> Iterator[Tokens]:
     os.close(pipe)
 
 
+@pytest.mark.slow
 def test_a_plan_tells_the_rounds_of_a_run_under_way(plan: Plan, tokens: Tokens, tmp_path: Path) -> None:
     def progress(state: Progress) -> None:
         assert (state.runs, state.rounds) == (1, ROUNDS)
@@ -86,6 +87,7 @@ def test_a_plan_tells_the_rounds_of_a_run_under_way(plan: Plan, tokens: Tokens, 
     assert tokens.seen[-1] == ROUNDS
 
 
+@pytest.mark.slow
 def test_the_bar_of_the_command_line_moves(
     plan: Plan, tokens: Tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

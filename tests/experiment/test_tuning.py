@@ -63,6 +63,7 @@ def test_matching_finds_a_known_weight() -> None:
     assert tuning.energy_j(tuning.with_weight(scenario, weight), (3, 4)) == pytest.approx(target, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_command_recommends_and_draws(
     feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
