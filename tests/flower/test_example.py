@@ -43,6 +43,7 @@ def play(apps: Any, **changes: Any) -> LocalGrid:
     return grid
 
 
+@pytest.mark.slow
 def test_the_example_schedules_trains_and_verifies(
     apps: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
