@@ -124,6 +124,7 @@ def stacks(draw) -> Model:
     return Model(shape, (*model.layers, Dense(draw(st.integers(2, 12)))))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(stacks(), st.integers(1, 40))
 def test_any_stack_trains_like_torch(model: Model, batch: int):
