@@ -31,7 +31,15 @@ LONGEST = (
 )
 
 
+# Cases that are slow wherever they take part: the solver of this policy takes seconds.
+SLOW_CASE = "lyapunov_joint"
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SLOW_CASE in item.name.partition("[")[2]:
+            item.add_marker(pytest.mark.slow)
     here = Path(__file__).parent
     place = {here / file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
