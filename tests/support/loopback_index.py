@@ -33,9 +33,8 @@ class Index(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Index
-
     def do_GET(self) -> None:
+        assert isinstance(self.server, Index)
         self.server.asked.append(self.path)
         self.server.headers.append(dict(self.headers))
         status, headers, body = self.server.answers.get(self.path, (404, {}, b"nothing here"))
