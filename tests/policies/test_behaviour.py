@@ -101,6 +101,7 @@ def test_myopic_energy_keeps_the_budget_at_every_moment() -> None:
         assert (spent <= 0.05 * np.arange(1, 61) * (1 + 1e-9)).all()
 
 
+@pytest.mark.slow
 def test_ocean_spends_more_in_later_rounds() -> None:
     def first_half(eta: str) -> float:
         run = play(
@@ -143,6 +144,7 @@ def test_the_split_of_the_band_is_the_cheapest(seed: int) -> None:
     assert cost(shares) / cost(equal) <= found.fun * (1 + 1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["paper-2digit", "paper-minority", "stress", "theorem", "tiny"])
 @pytest.mark.parametrize("name", OURS)
 def test_presets_verify(name: str, scenario: str, tmp_path: Any) -> None:
@@ -153,6 +155,7 @@ def test_presets_verify(name: str, scenario: str, tmp_path: Any) -> None:
     assert not any(run.rounds[column].is_nan().any() for column in ("energy_mean_cum_j", "queue_mean_j"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize(
     "edge",

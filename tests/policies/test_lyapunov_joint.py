@@ -42,6 +42,7 @@ def observation(rng: np.random.Generator, devices: int = 12, stress: bool = Fals
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stress", [False, True])
 @pytest.mark.parametrize("gamma", [1.0, 0.5])
 def test_planned_energy_is_never_above_equal_shares_at_full_frequency(stress: bool, gamma: float) -> None:
@@ -89,6 +90,7 @@ def test_sending_is_never_dearer_than_with_equal_shares(stress: bool) -> None:
     assert compared >= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cardinality", ["exact", "cap", "free"])
 @pytest.mark.parametrize("V", [0.05, 1e-5, np.inf])
 def test_decisions_keep_the_limits(cardinality: str, V: float) -> None:
@@ -122,6 +124,7 @@ def test_decisions_keep_the_limits(cardinality: str, V: float) -> None:
             np.testing.assert_allclose(spent.e_cmp_j, computing_j)
 
 
+@pytest.mark.slow
 def test_free_is_the_best_of_all_sizes() -> None:
     rng = np.random.default_rng(9)
     sizes = set()
@@ -205,6 +208,7 @@ def run(name: str, *changes: str) -> Run:
     return simulate(preset(scenario, [*common, *settings, *changes]), seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_runs_verify(name: str, tmp_path: Path) -> None:
     report = verify(run(name).save(tmp_path / "run"))
@@ -233,6 +237,7 @@ def stressed() -> Run:
     return run("stress")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", CHANGES)
 def test_a_changed_value_is_seen(column: str, stressed: Run, tmp_path: Path) -> None:
     """Of one transmitter, in the field, the round and the device where it was changed."""
@@ -249,6 +254,7 @@ def test_a_changed_value_is_seen(column: str, stressed: Run, tmp_path: Path) -> 
     assert (found.round, found.device) == (table["round"][row], table["device"][row])
 
 
+@pytest.mark.slow
 def test_wrong_policies_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Consistent runs of a wrong rule: another set, equal shares, full frequency."""
 
@@ -294,6 +300,7 @@ def test_wrong_policies_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found.field in ("bandwidth_share", "power_w")
 
 
+@pytest.mark.slow
 def test_no_device_computes_more_slowly_than_its_lowest_frequency(tmp_path: Path) -> None:
     """At 0.4 GHz and more, computing takes 1.05 s of 4 s at most; without the floor it would be stretched to 3.9 s."""
     overrides = [

@@ -88,6 +88,7 @@ def by_slsqp(d: Devices) -> float:
     return best * unit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
 def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
@@ -107,6 +108,7 @@ def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
     assert tested >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["paper", "power", "cycles"])
 def test_every_device_has_its_own_lowest_frequency(kind: str) -> None:
     """Sending times with a floor for some devices and none for others: allowed, and SciPy finds nothing better.

@@ -37,6 +37,7 @@ def instances(kind: str, count: int, rng: np.random.Generator) -> list[tuple[Dev
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_search_is_exact_for_few_devices(kind: str, fill: bool) -> None:
@@ -59,6 +60,7 @@ def test_the_search_is_exact_for_few_devices(kind: str, fill: bool) -> None:
                 assert (own < 0).all()  # whoever does not pay is not in the set
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["stress", "noisy", "wide"])
 def test_without_subsets_to_try_the_bound_still_holds(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The approximation alone: never below the optimum, never above by more than its own bound says."""
