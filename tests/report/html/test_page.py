@@ -238,6 +238,7 @@ def test_runs_without_device_tables_have_no_maps(tmp_path):
     assert not any(attributes.get("id") == "map-schedule" for _, attributes in page.elements)
 
 
+@pytest.mark.slow
 def test_missing_runs_are_named(learned_results, tmp_path):
     failure = Failure(NASTY, 2, "the <disk> is gone")
     partial = Results(learned_results.plan, learned_results.directories, [failure])
@@ -271,6 +272,7 @@ def test_the_page_opens_with_what_came_out(learned_results, learned_text):
     assert f"Against {arms[0]}, seed by seed" in words
 
 
+@pytest.mark.slow
 def test_a_single_run_has_no_leaderboard(learned_results, tmp_path):
     arm, seed = learned_results.finished[0]
     results = report.results_in(learned_results.directories[arm, seed])

@@ -253,6 +253,7 @@ def test_the_chart_is_valid_plotly_and_the_figure_takes_odd_values():
     pareto_figure(points)
 
 
+@pytest.mark.slow
 def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
     done = CliRunner().invoke(
         cli.app,
@@ -277,6 +278,7 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
     assert TITLE in page
 
 
+@pytest.mark.slow
 def test_the_leaderboard_as_json_is_all_that_is_printed(tmp_path: Path):
     words = ["leaderboard", "tiny", "--policy", "lyapunov", "--policy", "random", "--set", "learning.engine=none"]
     words += [*SHORT, "--seeds", "2", "--workers", "2", "--out", str(tmp_path), "--json"]
@@ -297,6 +299,7 @@ def test_the_board_is_of_scenarios_that_exist():
         assert scenario.system.rounds % scenario.learning.eval_every == 0
 
 
+@pytest.mark.slow
 def test_a_board_enters_variants_and_weights_at_equal_energy():
     """The weight found for `balanced` makes it spend what `lyapunov` does, within what two digits can say."""
     few = ["data.dataset=synthetic", "system.rounds=10", "system.devices=10", "learning.engine=none"]
