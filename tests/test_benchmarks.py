@@ -30,6 +30,7 @@ def theorem() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scale.py", "theorem.py"])
 def test_smoke(name: str, tmp_path: Path) -> None:
     source = Path(sys.modules["feelstream"].__file__ or "").parents[1]

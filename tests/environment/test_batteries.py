@@ -48,6 +48,7 @@ def play(policy: str, world: dict[str, Any], mixed: bool, seed: int) -> fs.Run:
     return fs.simulate(small(*overrides, *([CLASSES] if mixed else []), "data.arrivals.kind=poisson"), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", EVERY_POLICY)
 @settings(max_examples=5)
 @given(world=WORLDS, mixed=st.booleans(), seed=st.integers(0, 99))

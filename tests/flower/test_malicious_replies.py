@@ -49,6 +49,7 @@ def test_there_are_enough_of_them() -> None:
     assert len(BAD) >= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BAD)
 def test_a_malicious_reply_is_refused_and_the_honest_count(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

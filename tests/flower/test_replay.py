@@ -50,6 +50,7 @@ class Drifting:
         return Evaluation(loss=float(np.square(theta).mean()), accuracy=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_federation_does_what_the_simulator_does(world: str, tmp_path: Path) -> None:
     scenario = fs.preset("tiny", [f"system.devices={DEVICES}", "system.rounds=8", "data.samples=600", *WORLDS[world]])

@@ -176,6 +176,7 @@ def test_no_device_gives_nothing() -> None:
     assert training.losses.shape == (0, 5, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "steps", "goal"), [("softmax", 200, 0.9), ("paper-cnn", 400, 0.8)])
 def test_learns(model: str, steps: int, goal: float) -> None:
     engine = learner(model, FULL)

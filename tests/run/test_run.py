@@ -46,6 +46,7 @@ def files(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in kept}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("natural", [False, True], ids=["drawn", "natural"])
 def test_a_run_killed_again_and_again_ends_in_the_same_bytes(natural: bool, tmp_path: Path) -> None:
     """Real SIGKILLs: at calls that write files (before fsync, before the move, between rows and checkpoint) and at

@@ -13,6 +13,7 @@ from feelstream.experiment import Arm, Plan, comparison
 from feelstream.run import size
 
 
+@pytest.mark.slow
 def test_too_many_devices_get_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size, "memory_bytes", lambda: 8 * 10**9)
     with pytest.raises(ScenarioError, match=r"100,000,000 devices and 8 rounds need about .* GB of memory, and there"):

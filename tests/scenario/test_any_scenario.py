@@ -52,6 +52,7 @@ def play(scenario: fs.Scenario, seed: int) -> fs.Run:
         raise
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data(), st.integers(0, 3))
 def test_a_run_is_sound_and_verifies(trace_file: str, data: st.DataObject, seed: int) -> None:

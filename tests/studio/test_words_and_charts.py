@@ -93,6 +93,7 @@ def test_the_budget_is_a_step_where_it_changes() -> None:
     assert budget["data"] == [[1, 0.5], [3, 20.0], [8, 20.0]]
 
 
+@pytest.mark.slow
 def test_long_curves_are_thinned_and_keep_their_end() -> None:
     lane = played("system.rounds=1100", rounds=1100)
     points = charts.curves([lane], "energy_mean_j", 1100, False)["series"][0]["data"]

@@ -31,11 +31,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "fields"),
-    [pytest.param(*each, marks=[pytest.mark.slow] if each[0] == "ocean" else []) for each in VARIANTS],
-    ids=lambda value: str(value),
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "fields"), VARIANTS, ids=lambda value: str(value))
 def test_every_policy_keeps_the_contract(name: str, fields: dict[str, Any]) -> None:
     results = check_policy(POLICIES.lookup(name)(**fields))  # type: ignore[arg-type]
     assert [result.name for result in results] == list(CHECKS)

@@ -47,6 +47,7 @@ def edge_s(seed: int, admission: str) -> float:
     return float(system.cycles) / SLOW_HZ + system.update_bits / rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("admission", ["paper", "largest"])
 def test_verify_agrees_with_admission_within_a_rounding_of_the_deadline(admission: str, tmp_path: Path) -> None:
     """The strongest of three may be late among three by a rounding, and still be one of the two that transmit."""
