@@ -27,6 +27,7 @@ quick: $(VENV)/.installed-dev
 quick-lint:
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
+	$(BIN)/clang-format --dry-run --Werror src/native/*.?pp tests/native/*.cpp
 	@said=$$($(BIN)/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 
 quick-types:
