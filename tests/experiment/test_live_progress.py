@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import feelstream as fs
-from feelstream.cli import playing
 from feelstream.experiment import Arm, Plan, Progress, execute
+from feelstream.terminal import playing
 
 ROUNDS = 300
 PATIENT = """
