@@ -162,7 +162,9 @@ def test_compare_from_the_command_line(
         assert (out / name).is_file(), name
     curves = pl.read_parquet(out / "curves.parquet")
     assert curves.columns == ["quantity", "arm", "round", "mean", "low", "high", "n"]
-    assert len(curves) == 4 * 2 * 3
+    drawn = ["accuracy", "loss", "energy_mean_cum_j", "queue_mean_j", "queue_max_j"]  # all that the report draws
+    assert curves["quantity"].unique(maintain_order=True).to_list() == drawn
+    assert len(curves) == len(drawn) * 2 * 3
     final = curves.filter(quantity="accuracy", arm="random", round=3)["mean"].item()
     assert math.isclose(final, summary.filter(arm="random", quantity="late_accuracy")["mean"].item())
 
