@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream import _native
 from feelstream.learning import cores
 from feelstream.learning.models import STACKS, Conv, Dense, Model, build
 from feelstream.learning.native import ISA_VARIABLE, NativeLearner
@@ -138,10 +139,11 @@ class Bench:
         updates = np.empty((1, learner.parameters), np.float32)
         losses = np.empty(batches.shape, np.float32)
         data = (learner._images, learner._labels, learner._scale, learner._shift)
+        plain = _native.LocalSgd([LR] * STEPS)
         best = np.full((len(engine.stages), 3), np.inf)
         for _ in range(self.repeats):
             self.measure_peak()
-            spent = engine.train(*data, self.theta, batches, LR, 1, updates, losses, True)
+            spent = engine.train(*data, self.theta, batches, plain, None, None, 1, updates, losses, True)
             best = np.minimum(best, np.reshape(spent, best.shape))
         print(f"\n{'share of peak by layer':32}{'forward':>9}{'weights':>9}{'input':>9}")
         weighted = [number for number, name in enumerate(engine.stages) if name.startswith(("conv", "dense"))]

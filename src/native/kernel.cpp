@@ -140,21 +140,16 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
     }
 }
 
-void evaluate(const Network& net, const float* theta, Workspace& space, const Samples& samples, std::int64_t first,
-              int count, double& loss, int& right) {
-    std::int64_t numbers[lanes];
-    for (int lane = 0; lane < count; ++lane) numbers[lane] = first + lane;
+void predict(const Network& net, const float* theta, Workspace& space, const Samples& samples,
+             const std::int64_t* numbers, int count, float* losses, std::int32_t* classes) {
+    std::int32_t labels[lanes];
+    for (int lane = 0; lane < count; ++lane) labels[lane] = samples.labels[numbers[lane]];
     gather(samples, net.pixels, numbers, count, space.memory + net.input);
     forward<false>(net, theta, space);
-    float losses[lanes];
     int predicted[lanes];
     const float* logits = space.memory + net.stages[net.count - 1].output;
-    cross_entropy(logits, net.classes, samples.labels + first, count, 0, losses, predicted, nullptr);
-    loss = 0, right = 0;
-    for (int lane = 0; lane < count; ++lane) {
-        loss += losses[lane];
-        right += predicted[lane] == samples.labels[first + lane];
-    }
+    cross_entropy(logits, net.classes, labels, count, 0, losses, predicted, nullptr);
+    for (int lane = 0; lane < count; ++lane) classes[lane] = predicted[lane];
 }
 
 void gradient(const Network& net, const float* theta, Workspace& space, const Samples& samples,
@@ -195,6 +190,7 @@ double multiply_adds(std::int64_t rounds) {
 }  // namespace
 
 extern const Kernel FEELSTREAM_KERNEL;
-const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, pack<false>, pack<true>, evaluate, gradient, descend, multiply_adds};
+const Kernel FEELSTREAM_KERNEL = {FEELSTREAM_NAME, pack<false>, pack<true>, predict,
+                                  gradient,        add,         descend,    multiply_adds};
 
 }  // namespace feelstream

@@ -16,19 +16,31 @@ struct Workspace {
     double (*now)();
 };
 
+// One step of one device. Null or 0 where a term is not used.
+struct Step {
+    float* theta;             // the device's weights, which the step changes
+    const float* start;       // those that it began with, for prox
+    float* velocity;          // momentum's state, which the step changes
+    const float* correction;  // added to the gradient
+    float lr, momentum, weight_decay, prox, clip;
+    bool nesterov;
+};
+
 struct Kernel {
     const char* name;
-    // Bring the weights into the order in which evaluate reads them, or gradient.
+    // Bring the weights into the order in which predict reads them, or gradient.
     void (*prepare)(const Network&, const float* theta, Workspace&);
     void (*prepare_training)(const Network&, const float* theta, Workspace&);
-    // Sum of losses and number of right answers of samples first .. first + count − 1, count ≤ lanes.
-    void (*evaluate)(const Network&, const float* theta, Workspace&, const Samples&, std::int64_t first, int count,
-                     double& loss, int& right);
+    // Loss and most probable class of `count` ≤ lanes samples.
+    void (*predict)(const Network&, const float* theta, Workspace&, const Samples&, const std::int64_t* numbers,
+                    int count, float* losses, std::int32_t* classes);
     // The part of the gradient of a batch's mean loss that samples first .. last − 1 contribute, and their losses.
     void (*gradient)(const Network&, const float* theta, Workspace&, const Samples&, const std::int64_t* batch,
                      int size, int first, int last, float* losses, float* gradient);
-    // θ −= lr · Σ of the gradients, which lie one after the other; `count` ≤ 4.
-    void (*descend)(float* theta, const float* gradients, int count, std::int64_t parameters, float lr);
+    // Σ of `count` ≤ max_shares gradients, which lie one after the other; `result` may be the first of them.
+    void (*add)(const float* gradients, int count, std::int64_t parameters, float* result);
+    // A step by that sum; the gradients are used up.
+    void (*descend)(const Step&, float* gradients, int count, std::int64_t parameters);
     // Runs `rounds` rounds of independent multiply-adds in registers; gives how many multiply-adds that was.
     double (*multiply_adds)(std::int64_t rounds);
 };

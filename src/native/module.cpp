@@ -2,6 +2,7 @@
 // what is checked here again is only what would otherwise read or write outside an array.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -22,12 +24,15 @@ namespace nb = nanobind;
 using feelstream::Engine;
 using feelstream::Kind;
 using feelstream::Layer;
+using feelstream::LocalSgd;
 
 namespace {
 
 template <class T, int N>
 using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 using Images = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // (sample, pixel), uint8 or float
+template <int N>
+using Numbers = Array<const std::int64_t, N>;  // of samples
 using Labels = Array<const std::int32_t, 1>;
 using Theta = Array<const float, 1>;
 using Profile = std::vector<double>;
@@ -50,23 +55,75 @@ feelstream::Samples check(const Engine& engine, const Images& images, const Labe
             bytes ? nullptr : static_cast<const float*>(images.data()), labels.data(), scale, shift};
 }
 
-Profile train(const Engine& engine, const Images& images, const Labels& labels, float scale, float shift,
-              const Theta& theta, const Array<const std::int64_t, 3>& batches, float lr, int threads,
-              const Array<float, 2>& updates, const Array<float, 3>& losses, bool profile) {
-    const auto samples = check(engine, images, labels, theta, scale, shift);
-    const std::size_t devices = batches.shape(0), steps = batches.shape(1), size = batches.shape(2);
-    require(updates.shape(0) == devices && updates.shape(1) == theta.shape(0), "updates has the wrong shape");
-    require(losses.shape(0) == devices && losses.shape(1) == steps && losses.shape(2) == size,
-            "losses has the wrong shape");
+// Every number names a sample, or is −1 behind the last of its step.
+void check_batches(const Numbers<3>& batches, std::size_t samples) {
+    const std::size_t size = batches.shape(2);
     require(size > 0 && size <= std::size_t(std::numeric_limits<int>::max()), "the batch size is out of range");
-    for (std::size_t i = 0; i < batches.size(); ++i)
-        require(batches.data()[i] >= 0 && std::size_t(batches.data()[i]) < images.shape(0),
-                "a sample number is outside the data set");
+    for (std::size_t start = 0; start < batches.size(); start += size) {
+        const std::int64_t* numbers = batches.data() + start;
+        for (std::size_t i = 0; i < size; ++i) {
+            require(numbers[i] >= -1 && numbers[i] < std::int64_t(samples), "a sample number is outside the data set");
+            require(numbers[i] < 0 || i == 0 || numbers[i - 1] >= 0, "an absent sample is not the last of its step");
+        }
+    }
+}
+
+feelstream::Batches batches_of(const Numbers<3>& batches) {
+    return {batches.data(), std::int64_t(batches.shape(0)), std::int64_t(batches.shape(1)),
+            std::int64_t(batches.shape(2))};
+}
+
+template <class A, class... Sizes>
+bool has_shape(const A& array, Sizes... sizes) {
+    std::size_t axis = 0;
+    return ((array.shape(axis++) == std::size_t(sizes)) && ...);
+}
+
+Profile train(const Engine& engine, const Images& images, const Labels& labels, float scale, float shift,
+              const Theta& theta, const Numbers<3>& batches, const LocalSgd& sgd,
+              const std::optional<Array<float, 2>>& velocity, const std::optional<Array<const float, 2>>& correction,
+              int threads, const Array<float, 2>& updates, const Array<float, 3>& losses, bool profile) {
+    const auto samples = check(engine, images, labels, theta, scale, shift);
+    check_batches(batches, images.shape(0));
+    const std::size_t devices = batches.shape(0), steps = batches.shape(1), parameters = theta.shape(0);
+    require(steps > 0 && sgd.rates.size() == steps, "as many learning rates as steps are needed");
+    require(has_shape(updates, devices, parameters), "updates has the wrong shape");
+    require(has_shape(losses, devices, steps, batches.shape(2)), "losses has the wrong shape");
+    require(!velocity || has_shape(*velocity, devices, parameters), "momentum has the wrong shape");
+    require(!correction || has_shape(*correction, devices, parameters), "correction has the wrong shape");
     Profile seconds(profile ? engine.profile_size() : 0);
+    const feelstream::DeviceState state{velocity ? velocity->data() : nullptr,
+                                        correction ? correction->data() : nullptr};
     const nb::gil_scoped_release release;
-    engine.train(samples, theta.data(), batches.data(), std::int64_t(devices), std::int64_t(steps), std::int64_t(size),
-                 lr, threads, updates.data(), losses.data(), profile ? seconds.data() : nullptr);
+    engine.train(samples, theta.data(), batches_of(batches), sgd, state, threads, updates.data(), losses.data(),
+                 profile ? seconds.data() : nullptr);
     return seconds;
+}
+
+void gradients(const Engine& engine, const Images& images, const Labels& labels, float scale, float shift,
+               const Theta& theta, const Numbers<3>& batches, int threads, const Array<float, 2>& result,
+               const Array<float, 3>& losses) {
+    const auto samples = check(engine, images, labels, theta, scale, shift);
+    check_batches(batches, images.shape(0));
+    require(batches.shape(1) == 1, "a gradient is of one step");
+    require(has_shape(result, batches.shape(0), theta.shape(0)), "gradients has the wrong shape");
+    require(has_shape(losses, batches.shape(0), 1, batches.shape(2)), "losses has the wrong shape");
+    const nb::gil_scoped_release release;
+    engine.gradients(samples, theta.data(), batches_of(batches), threads, result.data(), losses.data());
+}
+
+void predict(const Engine& engine, const Images& images, const Labels& labels, float scale, float shift,
+             const Theta& theta, const Numbers<1>& numbers, int threads, const Array<float, 1>& losses,
+             const Array<std::int32_t, 1>& classes) {
+    const auto samples = check(engine, images, labels, theta, scale, shift);
+    for (std::size_t i = 0; i < numbers.shape(0); ++i)
+        require(numbers(i) >= 0 && std::size_t(numbers(i)) < images.shape(0),
+                "a sample number is outside the data set");
+    require(has_shape(losses, numbers.shape(0)), "losses has the wrong shape");
+    require(has_shape(classes, numbers.shape(0)), "classes has the wrong shape");
+    const nb::gil_scoped_release release;
+    engine.predict(samples, numbers.data(), std::int64_t(numbers.shape(0)), theta.data(), threads, losses.data(),
+                   classes.data(), nullptr);
 }
 
 std::tuple<double, std::int64_t, Profile> evaluate(const Engine& engine, const Images& images, const Labels& labels,
@@ -94,6 +151,10 @@ NB_MODULE(_native, m) {
     nb::class_<Layer>(m, "Layer", "A layer as the engine takes it; network.hpp says what the numbers mean.")
         .def(nb::init<Kind, int, int, int>(), nb::arg("kind"), nb::arg("size") = 0, nb::arg("rows") = 0,
              nb::arg("columns") = 0);
+    nb::class_<LocalSgd>(m, "LocalSgd", "What devices do with their gradients; learning/contract.py has the formulas.")
+        .def(nb::init<std::vector<float>, float, float, float, float, bool>(), nb::arg("rates"),
+             nb::arg("momentum") = 0.0f, nb::arg("weight_decay") = 0.0f, nb::arg("prox") = 0.0f, nb::arg("clip") = 0.0f,
+             nb::arg("nesterov") = false);
     nb::class_<Engine>(m, "Engine")
         .def(nb::init<int, int, int, const std::vector<Layer>&, const std::string&>(), nb::arg("channels"),
              nb::arg("rows"), nb::arg("columns"), nb::arg("layers"), nb::arg("isa"))
@@ -101,6 +162,8 @@ NB_MODULE(_native, m) {
         .def_prop_ro("classes", [](const Engine& e) { return e.network().classes; })
         .def_prop_ro("stages", &Engine::stage_names)
         .def("train", &train)
+        .def("gradients", &gradients)
+        .def("predict", &predict)
         .def("evaluate", &evaluate)
         .def("peak", &Engine::peak, nb::call_guard<nb::gil_scoped_release>(), nb::arg("seconds"),
              "Multiply-adds a second that one core can do.");

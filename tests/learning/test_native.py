@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from float64 import MEAN, STD, TOLERANCE, data, needs_torch, torch_input, torch_module, torch_training
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,68 +24,9 @@ else:
     except ImportError:  # the tests against it skip; those of the engine alone do not need it
         torch = nn = None
 
-MEAN, STD = 0.3, 0.4
-TOLERANCE = 1e-4  # of the update's norm: float32 arithmetic over 20 steps against float64
-
-
-def data(model: Model, samples: int, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    images = rng.integers(0, 256, (samples, *model.input), dtype=np.uint8)
-    return images, rng.integers(0, model.classes, samples)
-
 
 def learner_of(model: Model, samples: int = 80, tests: int = 50, threads: int = 1) -> NativeLearner:
     return NativeLearner(model, *data(model, samples), *data(model, tests, 1), MEAN, STD, threads)
-
-
-def needs_torch() -> None:
-    pytest.importorskip("torch", reason="needs PyTorch: install feelstream[torch]")
-
-
-def torch_module(model: Model, theta: np.ndarray) -> nn.Sequential:
-    needs_torch()
-    modules: list[nn.Module] = []
-    shape = model.input
-    for layer, after in zip(model.layers, model.shapes(), strict=True):
-        match layer:
-            case Conv(channels):
-                modules += [padding_of(layer), nn.Conv2d(shape[0], channels, (layer.rows, layer.columns))]
-            case MaxPool(rows, columns):
-                modules.append(nn.MaxPool2d((rows, columns)))
-            case ReLU():
-                modules.append(nn.ReLU())
-            case Dense(units):
-                modules += [nn.Flatten(), nn.Linear(prod(shape), units), nn.Unflatten(1, after)]
-        shape = after
-    module = nn.Sequential(*modules, nn.Flatten()).double()
-    nn.utils.vector_to_parameters(torch.from_numpy(theta.astype(np.float64)), module.parameters())
-    return module
-
-
-def padding_of(layer: Conv) -> nn.Module:
-    """By hand rather than by padding="same": (before, behind) of columns, then of rows."""
-    sides = [(zeros // 2, zeros - zeros // 2) for zeros in (layer.columns - 1, layer.rows - 1)]
-    return nn.ZeroPad2d((*sides[0], *sides[1]) if layer.same else 0)
-
-
-def torch_input(images: np.ndarray) -> torch.Tensor:
-    return (torch.from_numpy(images).double() / 255 - MEAN) / STD
-
-
-def torch_training(model, images, labels, theta, batches, lr):
-    """What train should give, for one device: (update, losses) in float64."""
-    module = torch_module(model, theta)
-    optimiser = torch.optim.SGD(module.parameters(), lr)
-    losses = []
-    for batch in batches:
-        optimiser.zero_grad()
-        loss = nn.functional.cross_entropy(
-            module(torch_input(images[batch])), torch.from_numpy(labels[batch]), reduction="none"
-        )
-        loss.mean().backward()
-        optimiser.step()
-        losses.append(loss.detach().numpy())
-    return nn.utils.parameters_to_vector(module.parameters()).detach().numpy() - theta, np.stack(losses)
 
 
 def assert_trains_like_torch(model: Model, batch: int, steps: int, lr: float = 0.02, seed: int = 0):
@@ -94,7 +35,7 @@ def assert_trains_like_torch(model: Model, batch: int, steps: int, lr: float = 0
     theta = learner.init(seed)
     batches = np.random.default_rng(seed).integers(0, 80, (1, steps, batch))
     training = learner.train(theta, batches, lr)
-    update, losses = torch_training(model, images, labels, theta, batches[0], lr)
+    update, losses, _ = torch_training(model, images, labels, theta, batches[0], lr)
     scale = np.linalg.norm(update)
     assert scale > 0
     assert np.abs(training.updates[0] - update).max() <= TOLERANCE * scale
@@ -186,7 +127,7 @@ def test_ties_in_a_pooling_window_go_where_torch_sends_them():
     labels = np.arange(40) % 3
     learner = NativeLearner(model, images, labels, images, labels, MEAN, STD, 1)
     theta, batches = learner.init(0), np.arange(40).reshape(1, 2, 20)
-    update, _ = torch_training(model, images, labels, theta, batches[0], 0.1)
+    update, *_ = torch_training(model, images, labels, theta, batches[0], 0.1)
     error = learner.train(theta, batches, 0.1).updates[0] - update
     assert np.abs(error).max() <= TOLERANCE * np.linalg.norm(update)
 
@@ -305,7 +246,7 @@ def test_float_features_are_taken_as_they_are(name: str):
         assert np.abs(other - expected).max() <= 1e-5 * np.linalg.norm(expected)
     losses = [learner.evaluate(theta).loss for learner in learners]
     assert losses == pytest.approx([losses[0]] * 3, rel=1e-5)
-    update, _ = torch_training(model, images, labels, theta, batches[0], 0.1)
+    update, *_ = torch_training(model, images, labels, theta, batches[0], 0.1)
     assert np.abs(others[0][0] - update).max() <= TOLERANCE * np.linalg.norm(update)
 
 
@@ -318,7 +259,8 @@ SMALL = build("softmax", (1, 4, 4), 3)
         (np.zeros((1, 1, 0), np.int64), "hold no samples"),
         (np.zeros((0, 1, 1), np.int64), "hold no samples"),
         (np.full((1, 1, 1), 80), "sample numbers must lie in 0 … 79"),
-        (np.full((1, 1, 1), -1), "sample numbers must lie in 0 … 79"),
+        (np.full((1, 1, 1), -2), "sample numbers must lie in 0 … 79, or be −1"),
+        (np.array([[[3, -1, 4]]]), "must come behind the samples of its batch"),
         (np.zeros((1, 1), np.int64), r"shape \(devices, steps, batch\)"),
         (np.zeros((1, 1, 1), np.float64), "must be int64"),
     ],

@@ -11,6 +11,7 @@ import feelstream as fs
 from feelstream import learning
 from feelstream.data.datasets import Dataset, load
 from feelstream.errors import EngineError, ScenarioError
+from feelstream.learning.contract import LocalSGD
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU, build
 
 pytest.importorskip("torch")
@@ -312,6 +313,15 @@ class TestImported:
         update = engine.train(engine.init(0), batches(1, 3, 8), 0.1).updates[0]
         assert np.all(update[-10:] == 0)
         assert np.any(update[:-10] != 0)
+
+    def test_frozen_parameters_stay_whatever_is_added_to_the_gradient(self) -> None:
+        engine, sgd = own(HalfFrozen), LocalSGD(0.1, momentum=0.9, weight_decay=0.1, prox=1.0, clip=1.0)
+        ones = np.ones((1, engine.parameters), np.float32)
+        training = engine.train(engine.init(0), batches(1, 3, 8), sgd, momentum=ones, correction=ones)
+        assert training.momentum is not None
+        assert np.all(training.updates[0, -10:] == 0)
+        assert np.all(training.momentum[0, -10:] == 1)
+        assert np.all(training.updates[0, :-10] != 0)
 
     @pytest.mark.parametrize(
         ("cls", "sentence"),

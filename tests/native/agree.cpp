@@ -52,35 +52,89 @@ struct Numbers {
     float uniform() { return float(next()) / 16777216.0f; }
 };
 
-// Updates of three devices after three steps, one after the other; then their losses and the test set's.
+// Updates of three devices after three steps of plain SGD and after three with everything, momentum's state, gradients
+// at θ; and the losses of all that, absent samples (NaN) left out, and of predictions.
 struct Results {
     std::vector<float> updates, losses;
     bool operator==(const Results& other) const { return same(updates, other.updates) && same(losses, other.losses); }
 
 private:
     static bool same(const std::vector<float>& a, const std::vector<float>& b) {
-        return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+        return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
     }
 };
 
+// A data set, weights and batches for a case.
+struct Problem {
+    static constexpr int samples = 50, devices = 3, steps = 3;
+    const Engine engine;
+    std::vector<std::uint8_t> pixels;
+    std::vector<std::int32_t> labels;
+    std::vector<float> theta, velocity, correction;
+    std::vector<std::int64_t> numbers;
+    int batch;
+
+    Problem(const Case& c, const std::string& isa)
+        : engine(c.channels, c.rows, c.columns, c.layers, isa),
+          pixels(std::size_t(samples) * engine.network().pixels),
+          labels(samples),
+          theta(engine.network().parameters),
+          velocity(devices * theta.size()),
+          correction(devices * theta.size()),
+          numbers(std::size_t(devices) * steps * c.batch),
+          batch(c.batch) {
+        Numbers random;
+        for (auto& pixel : pixels) pixel = std::uint8_t(random.next());
+        for (auto& label : labels) label = std::int32_t(random.next() % engine.network().classes);
+        for (auto& weight : theta) weight = 0.3f * (random.uniform() - 0.5f);
+        for (auto& sample : numbers) sample = random.next() % samples;
+        for (auto& value : velocity) value = 0.02f * (random.uniform() - 0.5f);
+        for (auto& value : correction) value = 0.02f * (random.uniform() - 0.5f);
+    }
+
+    feelstream::Samples data() const { return {pixels.data(), nullptr, labels.data(), 1.0f / 80, -1.3f}; }
+    feelstream::Batches batches() const { return {numbers.data(), devices, steps, batch}; }
+    // The second device's batches get shorter from step to step; the third has one.
+    void shorten() {
+        for (int step = 0; step < steps; ++step)
+            for (int i = 0; i < batch; ++i) {
+                if (i >= batch - step * batch / 3) numbers[(steps + step) * batch + i] = -1;
+                if (step > 0) numbers[(2 * steps + step) * batch + i] = -1;
+            }
+    }
+};
+
+void append(std::vector<float>& to, const std::vector<float>& numbers) {
+    for (const float number : numbers)
+        if (!std::isnan(number)) to.push_back(number);
+}
+
 Results compute(const Case& c, const std::string& isa, int threads) {
-    const Engine engine(c.channels, c.rows, c.columns, c.layers, isa);
-    const auto& net = engine.network();
-    const int samples = 50, devices = 3, steps = 3;
-    Numbers numbers;
-    std::vector<std::uint8_t> pixels(std::size_t(samples) * net.pixels);
-    std::vector<std::int32_t> labels(samples);
-    std::vector<float> theta(net.parameters);
-    std::vector<std::int64_t> batches(std::size_t(devices) * steps * c.batch);
-    for (auto& pixel : pixels) pixel = std::uint8_t(numbers.next());
-    for (auto& label : labels) label = std::int32_t(numbers.next() % net.classes);
-    for (auto& weight : theta) weight = 0.3f * (numbers.uniform() - 0.5f);
-    for (auto& sample : batches) sample = numbers.next() % samples;
-    const feelstream::Samples data{pixels.data(), nullptr, labels.data(), 1.0f / 80, -1.3f};
-    Results result{std::vector<float>(devices * theta.size()), std::vector<float>(batches.size() + 1)};
-    engine.train(data, theta.data(), batches.data(), devices, steps, c.batch, 0.02f, threads, result.updates.data(),
-                 result.losses.data(), nullptr);
-    result.losses.back() = float(engine.evaluate(data, samples, theta.data(), threads, nullptr).loss_sum / samples);
+    Problem p(c, isa);
+    Results result;
+    std::vector<float> updates(p.velocity.size()), losses(p.numbers.size());
+    const auto keep = [&] { append(result.updates, updates), append(result.losses, losses); };
+    p.engine.train(p.data(), p.theta.data(), p.batches(), {{0.02f, 0.02f, 0.02f}}, {nullptr, nullptr}, threads,
+                   updates.data(), losses.data(), nullptr);
+    keep();
+    p.shorten();
+    const feelstream::LocalSgd everything{{0.02f, 0.01f, 0.015f}, 0.8f, 0.05f, 0.5f, 0.7f, true};
+    p.engine.train(p.data(), p.theta.data(), p.batches(), everything, {p.velocity.data(), p.correction.data()}, threads,
+                   updates.data(), losses.data(), nullptr);
+    keep();
+    append(result.updates, p.velocity);
+    const feelstream::Batches once{p.numbers.data(), p.devices, 1, p.batch};
+    losses.resize(p.devices * p.batch);
+    p.engine.gradients(p.data(), p.theta.data(), once, threads, updates.data(), losses.data());
+    keep();
+    const std::vector<std::int64_t> chosen{7, 0, 7, 49, 3, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22};
+    std::vector<std::int32_t> classes(chosen.size());
+    losses.resize(chosen.size());
+    p.engine.predict(p.data(), chosen.data(), chosen.size(), p.theta.data(), threads, losses.data(), classes.data(),
+                     nullptr);
+    append(result.losses, losses);
+    const auto evaluation = p.engine.evaluate(p.data(), p.samples, p.theta.data(), threads, nullptr);
+    result.losses.push_back(float(evaluation.loss_sum / p.samples));
     return result;
 }
 

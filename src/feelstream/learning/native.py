@@ -7,6 +7,7 @@ What the kernel does and how is told in docs/engine.md. Results depend on the in
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +16,9 @@ from feelstream import _native
 from feelstream.data.datasets.dataset import Features
 from feelstream.errors import EngineError
 from feelstream.learning import cores
-from feelstream.learning.contract import Evaluation, Training
+from feelstream.learning.contract import Evaluation, Gradients, LocalSGD, Part, Predictions, Training
 from feelstream.learning.models import Conv, Dense, Layer, MaxPool, Model, ReLU
+from feelstream.learning.sample_numbers import ABSENT, chosen, padded
 
 ISA_VARIABLE = "FEELSTREAM_ISA"
 
@@ -107,38 +109,76 @@ class NativeLearner:
         """θ(1): the same vector whatever the engine."""
         return self.model.init(seed)
 
-    def train(self, theta: NDArray[np.float32], batches: NDArray[np.int64], lr: float) -> Training:
-        """Plain SGD on the mean loss of each batch, from θ, for each device by itself.
+    def train(
+        self,
+        theta: NDArray[np.float32],
+        batches: NDArray[np.int64],
+        sgd: LocalSGD | float,
+        *,
+        momentum: NDArray[np.float32] | None = None,
+        correction: NDArray[np.float32] | None = None,
+    ) -> Training:
+        """Local SGD on the mean loss of each batch, from θ, for each device by itself: see Learner.train.
 
         theta: float32 (parameters,), finite.
         batches: int64 (devices, steps, batch), sample numbers of the training set; a number may repeat.
-        lr: the step size, finite.
         Raises EngineError if a device's weights or losses stop being finite numbers.
         """
         theta = self._finite(theta)
-        batches = self._sample_numbers(batches)
-        if not np.isfinite(lr):
-            raise ValueError(f"the learning rate must be a finite number, not {lr}")
+        batches = self._batches(batches, ("devices", "steps", "batch"))
+        sgd = LocalSGD.of(sgd)
         updates = np.empty((len(batches), self.parameters), np.float32)
         losses = np.empty(batches.shape, np.float32)
-        data = (self._images, self._labels, self._scale, self._shift)
-        self._engine.train(*data, theta, batches, lr, self.threads, updates, losses, False)
+        velocity, correction = sgd.state(updates.shape, momentum, correction)
+        rates = sgd.rates(batches.shape[1]).tolist()
+        native = _native.LocalSgd(rates, sgd.momentum, sgd.weight_decay, sgd.prox, sgd.clip or 0.0, sgd.nesterov)
+        self._engine.train(
+            *self._data("train"), theta, batches, native, velocity, correction, self.threads, updates, losses, False
+        )
         for device in range(len(batches)):
-            if not (np.isfinite(updates[device]).all() and np.isfinite(losses[device]).all()):
+            if not (np.isfinite(updates[device]).all() and _finite_where(losses[device], batches[device])):
                 raise EngineError(
                     f"training diverged: device {device} of the cohort of {len(batches)} (counted from 0) has"
-                    f" weights or losses that are no finite numbers; try a learning.lr smaller than {lr:g}"
+                    f" weights or losses that are no finite numbers; try a learning.lr smaller than {sgd.largest_lr:g}"
                 )
-        return Training(updates, losses)
+        return Training(updates, losses, velocity)
+
+    def gradients(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> Gradients:
+        """The gradient of the mean loss of each device's samples (devices, samples) at θ: see Learner.gradients."""
+        theta = self._finite(theta)
+        batches = self._batches(samples, ("devices", "samples"))[:, None]
+        values = np.empty((len(batches), self.parameters), np.float32)
+        losses = np.empty(batches.shape, np.float32)
+        self._engine.gradients(*self._data("train"), theta, batches, self.threads, values, losses)
+        if not (np.isfinite(values).all() and _finite_where(losses, batches)):
+            raise EngineError("a gradient is no finite number: the weights have grown too large")
+        return Gradients(values, losses[:, 0])
 
     def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
         """Mean cross-entropy and accuracy of θ on the whole test set; EngineError if the loss is not finite."""
         theta = self._finite(theta)
-        data = (self._test_images, self._test_labels, self._scale, self._shift)
-        total, right, _ = self._engine.evaluate(*data, theta, self.threads, False)
+        total, right, _ = self._engine.evaluate(*self._data("test"), theta, self.threads, False)
         if not np.isfinite(total):
             raise EngineError("the test loss is no finite number: the weights have grown too large")
         return Evaluation(total / len(self._test_labels), right / len(self._test_labels))
+
+    def predict(
+        self, theta: NDArray[np.float32], of: Part = "test", samples: NDArray[np.int64] | None = None
+    ) -> Predictions:
+        """Loss and class of each of these samples: see Learner.predict. EngineError if a loss is not finite."""
+        theta = self._finite(theta)
+        data = self._data(of)
+        samples = chosen(samples, len(data[1]))
+        losses, classes = np.empty(len(samples), np.float32), np.empty(len(samples), np.int32)
+        self._engine.predict(*data, theta, samples, self.threads, losses, classes)
+        if not np.isfinite(losses).all():
+            raise EngineError("a loss is no finite number: the weights have grown too large")
+        return Predictions(losses, classes, data[1][samples])
+
+    def _data(self, of: Part) -> tuple[Features, NDArray[np.int32], float, float]:
+        """Images, labels, scale and shift of a part of the data set, as the engine takes them."""
+        images, labels = (self._images, self._labels) if of == "train" else (self._test_images, self._test_labels)
+        return images, labels, self._scale, self._shift
 
     def _finite(self, theta: NDArray[np.float32]) -> NDArray[np.float32]:
         if theta.dtype != np.float32 or theta.shape != (self.parameters,):
@@ -149,19 +189,16 @@ class NativeLearner:
             raise EngineError("theta holds weights that are no finite numbers: an earlier round diverged")
         return np.ascontiguousarray(theta)
 
-    def _sample_numbers(self, batches: NDArray[np.int64]) -> NDArray[np.int64]:
-        if batches.dtype != np.int64 or batches.ndim != 3:
-            raise ValueError(
-                f"batches must be int64 of shape (devices, steps, batch), not {batches.dtype} of shape {batches.shape}"
-            )
+    def _batches(self, batches: NDArray[np.int64], axes: Sequence[str]) -> NDArray[np.int64]:
+        batches = padded(batches, len(self._labels), axes)
         if batches.size == 0:
             raise ValueError(f"batches of shape {batches.shape} hold no samples to train on")
-        if batches.min() < 0 or batches.max() >= len(self._labels):
-            raise ValueError(
-                f"sample numbers must lie in 0 … {len(self._labels) - 1}, and batches hold"
-                f" {batches.min()} … {batches.max()}"
-            )
-        return np.ascontiguousarray(batches)
+        return batches
+
+
+def _finite_where(losses: NDArray[np.float32], numbers: NDArray[np.int64]) -> bool:
+    """Whether every loss of a sample that is there is a finite number."""
+    return bool((np.isfinite(losses) | (numbers == ABSENT)).all())
 
 
 def _samples(model: Model, which: str, images: Features, labels: ArrayLike) -> tuple[Features, NDArray[np.int32]]:

@@ -1,6 +1,6 @@
 """The learner on PyTorch (extra `torch`): our models, or any nn.Module named by its import path.
 
-Training is a pure function of (θ, batches, lr). Every device is trained alone on one intra-op thread, `threads` devices
+Training is a pure function of its arguments. Every device is trained alone on one intra-op thread, `threads` devices
 at a time, and so is every chunk of test images evaluated: neither the number of threads nor the rest of the cohort
 changes a bit. Our own models are laid out channels last, which is PyTorch's fastest way with them on a CPU.
 """
@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from math import prod
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -20,15 +19,18 @@ from numpy.typing import NDArray
 
 from feelstream.data.datasets.dataset import Features, Labels
 from feelstream.errors import EngineError
-from feelstream.learning.contract import Evaluation, Training
-from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU
-from feelstream.plugins import in_a_sentence
+from feelstream.learning.contract import Evaluation, Gradients, LocalSGD, Part, Predictions, Training
+from feelstream.learning.models import Model
+from feelstream.learning.sample_numbers import ABSENT, chosen, padded
 
 try:
     import torch
     from torch import nn
     from torch.nn.functional import cross_entropy
     from torch.utils.flop_counter import FlopCounterMode
+
+    from feelstream.learning.torch_modules import parts, seeded, stack, vector
+    from feelstream.learning.torch_sgd import Descent
 except ImportError as error:
     raise EngineError(
         "the torch engine needs PyTorch; install feelstream[torch] or choose another learning.engine"
@@ -40,7 +42,7 @@ DIVERGED = "training diverged: the model is no longer finite; try a smaller lear
 
 
 class TorchLearner:
-    """One model on one data set, trained by plain SGD on the mean cross-entropy.
+    """One model on one data set, trained by local SGD on the mean cross-entropy.
 
     images, test_images: (N, C, H, W); labels, test_labels: (N,). An input is (x/255 − mean) / std where x is uint8
     and (x − mean) / std where it is float32.
@@ -62,11 +64,11 @@ class TorchLearner:
         self.details = {"torch": torch.__version__, "instructions": torch.backends.cpu.get_cpu_capability()}
         self._init: Callable[[int], NDArray[np.float32]]
         if isinstance(model, Model):
-            stack = _stack(model).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-            self._module, self._init, self._threads = stack, model.init, threads
+            laid_out = stack(model).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+            self._module, self._init, self._threads = laid_out, model.init, threads
         else:
             # A foreign module may draw random numbers (dropout), and torch has one generator for all threads.
-            weights = _vector(model)
+            weights = vector(model)
             self._module, self._init, self._threads = model, lambda seed: weights.copy(), 1
         # One rounding per pixel value, the same in every engine and batch.
         self._inputs = ((np.arange(256) / 255 - mean) / std).astype(np.float32)
@@ -85,8 +87,8 @@ class TorchLearner:
         if isinstance(make, type) and not issubclass(make, nn.Module):
             raise EngineError(f"learning.model: {make.__qualname__} is not a class of torch.nn.Module")
         with _one_thread():
-            learner = cls(_seeded(make, 0), *data, threads=threads)
-        learner._init = lambda seed: _vector(_seeded(make, seed))
+            learner = cls(seeded(make, 0), *data, threads=threads)
+        learner._init = lambda seed: vector(seeded(make, seed))
         return learner
 
     @property
@@ -106,12 +108,26 @@ class TorchLearner:
     def init(self, seed: int) -> NDArray[np.float32]:
         return self._init(seed)
 
-    def train(self, theta: NDArray[np.float32], batches: NDArray[np.int64], lr: float) -> Training:
+    def train(
+        self,
+        theta: NDArray[np.float32],
+        batches: NDArray[np.int64],
+        sgd: LocalSGD | float,
+        *,
+        momentum: NDArray[np.float32] | None = None,
+        correction: NDArray[np.float32] | None = None,
+    ) -> Training:
+        batches = padded(batches, len(self._labels), ("devices", "steps", "batch"))
+        sgd = LocalSGD.of(sgd)
         updates = np.empty((len(batches), self.parameters), np.float32)
         losses = np.empty(batches.shape, np.float32)
+        velocity, correction = sgd.state(updates.shape, momentum, correction)
 
         def device(k: int) -> None:
-            updates[k], losses[k] = self._train_device(theta, batches[k], lr)
+            own = None if velocity is None else velocity[k]
+            updates[k], losses[k] = self._train_device(
+                theta, batches[k], sgd, own, None if correction is None else correction[k]
+            )
 
         with _one_thread(), torch.random.fork_rng(devices=[]):
             if self._threads > 1:
@@ -122,25 +138,78 @@ class TorchLearner:
                     device(k)
         if not np.isfinite(updates).all():
             raise EngineError(DIVERGED)
-        return Training(updates, losses)
+        return Training(updates, losses, velocity)
 
-    def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
+    def gradients(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> Gradients:
+        """See Learner.gradients; a module's dropout is off, as in evaluation."""
+        samples = padded(samples, len(self._labels), ("devices", "samples"))
+        values = np.zeros((len(samples), self.parameters), np.float32)
+        losses = np.full(samples.shape, np.nan, np.float32)
         module = self._with(theta).eval()
 
-        def chunk(start: int) -> tuple[float, int]:
-            part = slice(start, start + EVALUATION_CHUNK)
-            with torch.inference_mode():
-                labels = torch.from_numpy(self._test_labels[part])
-                logits = module(self._normalised(self._test_images[part]))
-                loss = float(cross_entropy(logits, labels, reduction="none").double().sum())
-                return loss, int((logits.argmax(1) == labels).sum())
+        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+
+        def device(k: int) -> None:
+            held = samples[k][samples[k] != ABSENT]
+            totals = parts(module, values[k])
+            for start in range(0, len(held), EVALUATION_CHUNK):
+                chunk = held[start : start + EVALUATION_CHUNK]
+                loss = self._losses(module, chunk)
+                losses[k, start : start + len(chunk)] = loss.detach().numpy()
+                found = torch.autograd.grad(loss.sum() / len(held), trained, allow_unused=True)
+                for total, gradient in zip(totals, found, strict=True):
+                    if gradient is not None:
+                        total += gradient
 
         with _one_thread():
-            parts = self._side_by_side(chunk, range(0, len(self._test_labels), EVALUATION_CHUNK))
-        loss, correct = sum(part[0] for part in parts), sum(part[1] for part in parts)
+            self._side_by_side(device, range(len(samples)))
+        if not (np.isfinite(values).all() and (np.isfinite(losses) | (samples == ABSENT)).all()):
+            raise EngineError(DIVERGED)
+        return Gradients(values, losses)
+
+    def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
+        chunks = self._chunks(theta, self._test_images, self._test_labels)
+        loss = sum(float(losses.double().sum()) for losses, _, _ in chunks)
+        correct = sum(int((classes == labels).sum()) for _, classes, labels in chunks)
         if not np.isfinite(loss):
             raise EngineError(DIVERGED)
         return Evaluation(loss / len(self._test_labels), correct / len(self._test_labels))
+
+    def predict(
+        self, theta: NDArray[np.float32], of: Part = "test", samples: NDArray[np.int64] | None = None
+    ) -> Predictions:
+        images, labels = (self._images, self._labels) if of == "train" else (self._test_images, self._test_labels)
+        samples = chosen(samples, len(labels))
+        losses, classes = np.empty(len(samples), np.float32), np.empty(len(samples), np.int32)
+        start = 0
+        for chunk_losses, chunk_classes, _ in self._chunks(theta, images, labels, samples):
+            end = start + len(chunk_losses)
+            losses[start:end], classes[start:end] = chunk_losses.numpy(), chunk_classes.numpy()
+            start = end
+        if not np.isfinite(losses).all():
+            raise EngineError(DIVERGED)
+        return Predictions(losses, classes, labels[samples].astype(np.int32))
+
+    def _chunks(
+        self,
+        theta: NDArray[np.float32],
+        images: Features,
+        labels: NDArray[np.int64],
+        samples: NDArray[np.int64] | None = None,
+    ) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """(losses, classes, labels) of one chunk of the samples after the other; None: of all."""
+        module = self._with(theta).eval()
+
+        def chunk(start: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+            part = slice(start, start + EVALUATION_CHUNK)
+            rows = part if samples is None else samples[part]
+            with torch.inference_mode():
+                truth = torch.from_numpy(labels[rows])
+                logits = module(self._normalised(images[rows]))
+                return cross_entropy(logits, truth, reduction="none"), logits.argmax(1), truth
+
+        with _one_thread():
+            return self._side_by_side(chunk, range(0, len(labels if samples is None else samples), EVALUATION_CHUNK))
 
     def _side_by_side(self, work: Callable[[int], T], items: Sequence[int]) -> list[T]:
         """`work` on every item, `threads` at a time on one intra-op thread each; results in the order of the items."""
@@ -150,22 +219,32 @@ class TorchLearner:
             return list(pool.map(work, items))
 
     def _train_device(
-        self, theta: NDArray[np.float32], batches: NDArray[np.int64], lr: float
+        self,
+        theta: NDArray[np.float32],
+        batches: NDArray[np.int64],
+        sgd: LocalSGD,
+        velocity: NDArray[np.float32] | None,
+        correction: NDArray[np.float32] | None,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """θ_k − θ and the losses (steps, batch) of one device."""
+        """θ_k − θ and the losses (steps, batch) of one device; changes its velocity."""
         module = self._with(theta).train()
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        losses = np.empty(batches.shape, np.float32)
-        for step, batch in enumerate(batches):
-            logits = module(self._normalised(self._images[batch]))
-            loss = cross_entropy(logits, torch.from_numpy(self._labels[batch]), reduction="none")
-            losses[step] = loss.detach().numpy()
-            gradients = torch.autograd.grad(loss.mean(), trained, allow_unused=True)
-            with torch.no_grad():
-                for parameter, gradient in zip(trained, gradients, strict=True):
-                    if gradient is not None:
-                        parameter.sub_(gradient, alpha=lr)
-        return _vector(module) - theta, losses
+        state = (None if values is None else parts(module, values) for values in (velocity, correction))
+        descent = Descent(sgd, trained, *state)
+        losses = np.full(batches.shape, np.nan, np.float32)
+        for step, (batch, lr) in enumerate(zip(batches, sgd.rates(len(batches)).tolist(), strict=True)):
+            held = batch[batch != ABSENT]
+            if not len(held):
+                continue
+            loss = self._losses(module, held)
+            losses[step, : len(held)] = loss.detach().numpy()
+            descent.step(torch.autograd.grad(loss.mean(), trained, allow_unused=True), lr)
+        return vector(module) - theta, losses
+
+    def _losses(self, module: nn.Module, samples: NDArray[np.int64]) -> torch.Tensor:
+        """Of each of these samples of the training set."""
+        logits = module(self._normalised(self._images[samples]))
+        return cross_entropy(logits, torch.from_numpy(self._labels[samples]), reduction="none")
 
     def _with(self, theta: NDArray[np.float32]) -> nn.Module:
         """A copy of the module, so that devices share nothing, with the weights θ."""
@@ -217,49 +296,6 @@ class TorchLearner:
                 f"the model gives {tuple(logits.shape)} for one sample; it must give (1, classes) "
                 f"with at least {classes} classes"
             )
-
-
-def _stack(model: Model) -> nn.Sequential:
-    """The same model in PyTorch's layers, which keep their parameters in our order."""
-    layers: list[nn.Module] = []
-    before = model.input
-    for layer, after in zip(model.layers, model.shapes(), strict=True):
-        match layer:
-            case Conv(channels):
-                if layer.same:  # Conv2d's own padding="same" warns of even kernels
-                    layers.append(nn.ZeroPad2d(_halves(layer.columns - 1) + _halves(layer.rows - 1)))
-                layers.append(nn.Conv2d(before[0], channels, (layer.rows, layer.columns)))
-            case MaxPool(rows, columns):
-                layers.append(nn.MaxPool2d((rows, columns)))
-            case ReLU():
-                layers.append(nn.ReLU())
-            case Dense(units):
-                layers += [nn.Flatten(), nn.Linear(prod(before), units)]
-        before = after
-    return nn.Sequential(*layers)
-
-
-def _halves(zeros: int) -> tuple[int, int]:
-    return zeros // 2, zeros - zeros // 2
-
-
-def _seeded(make: Callable[[], object], seed: int) -> nn.Module:
-    """A new module whose initial weights follow from `seed`; the caller's random numbers stay untouched."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        try:
-            module = make()
-        except Exception as error:  # a foreign class may raise anything
-            raise EngineError(f"learning.model: the model cannot be made: {in_a_sentence(error)}") from error
-    if not isinstance(module, nn.Module):
-        raise EngineError(f"learning.model: a torch.nn.Module is needed, not {type(module).__name__}")
-    return module
-
-
-def _vector(module: nn.Module) -> NDArray[np.float32]:
-    with torch.no_grad():
-        # reshape, not view: a weight that is laid out channels last still reads as (out, in, row, column)
-        return torch.cat([parameter.reshape(-1) for parameter in module.parameters()]).numpy()
 
 
 @contextmanager

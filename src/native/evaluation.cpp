@@ -1,0 +1,51 @@
+// Predictions, block by block.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine.hpp"
+#include "kernel.hpp"
+#include "network.hpp"
+#include "threads.hpp"
+
+namespace feelstream {
+
+void Engine::predict(const Samples& samples, const std::int64_t* numbers, std::int64_t count, const float* theta,
+                     int threads, float* losses, std::int32_t* classes, double* seconds) const {
+    const std::int64_t blocks = (count + lanes - 1) / lanes;
+    std::atomic<std::int64_t> next{0};
+    on_threads(int(std::min<std::int64_t>(seconds ? 1 : threads, blocks)), [&] {
+        const Memory memory = allocate(network_.workspace, guards_);
+        Workspace space{memory.get(), seconds, now};
+        kernel_->prepare(network_, theta, space);
+        for (std::int64_t block; (block = next++) < blocks;) {
+            const std::int64_t first = block * lanes;
+            const int size = int(std::min<std::int64_t>(lanes, count - first));
+            std::int64_t own[lanes];
+            for (int lane = 0; lane < size; ++lane) own[lane] = numbers ? numbers[first + lane] : first + lane;
+            kernel_->predict(network_, theta, space, samples, own, size, losses + first, classes + first);
+        }
+    });
+}
+
+Result Engine::evaluate(const Samples& samples, std::int64_t count, const float* theta, int threads,
+                        double* seconds) const {
+    std::vector<float> losses(count);
+    std::vector<std::int32_t> classes(count);
+    predict(samples, nullptr, count, theta, threads, losses.data(), classes.data(), seconds);
+    // In the order of the samples, whichever thread had them: the sum has the same bits for any `threads`.
+    Result result{0, 0};
+    for (std::int64_t first = 0; first < count; first += lanes) {
+        double loss = 0;
+        for (std::int64_t i = first; i < std::min(first + lanes, count); ++i) {
+            loss += losses[i];
+            result.right += classes[i] == samples.labels[i];
+        }
+        result.loss_sum += loss;
+    }
+    return result;
+}
+
+}  // namespace feelstream
