@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from compared import three_arms
 from hypothesis import HealthCheck, settings
 from small_results import learned_results, paper_output, paper_results
 
-__all__ = ["learned_results", "paper_output", "paper_results"]  # fixtures
+__all__ = ["learned_results", "paper_output", "paper_results", "three_arms"]  # fixtures
 
 # Derandomised: a failure is the same failure on every machine. The machine may be slow, so no deadline.
 settings.register_profile(

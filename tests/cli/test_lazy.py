@@ -12,20 +12,16 @@ import pytest
 
 import feelstream.cli
 from feelstream.cli.lazy import COMMANDS, load
+from feelstream.studies import Command
 from feelstream.studies.registry import OURS, commands, ours
 
 FOLDER = Path(feelstream.cli.__file__).parent
 
 
-HELPS = {name: short for name, (_, short) in COMMANDS.items()} | {
-    command.name: command.help for study in ours() for command in study.commands
-}
-
-
-@pytest.mark.parametrize("name", HELPS)
-def test_each_command_is_what_the_list_says(name: str) -> None:
-    said = " ".join((load(name).help or "").split())
-    assert said.startswith(HELPS[name][:20])  # the list may shorten what follows
+@pytest.mark.parametrize("command", [*COMMANDS.values(), *commands().values()], ids=lambda command: command.name)
+def test_each_command_is_what_the_list_says(command: Command) -> None:
+    said = " ".join((load(command).help or "").split())
+    assert said.startswith(command.help[:20])  # the list may shorten what follows
 
 
 def test_our_studies_have_the_names_that_they_are_known_by() -> None:
@@ -43,7 +39,8 @@ def test_every_module_with_commands_is_in_the_list() -> None:
             for node in ast.parse(path.read_text(encoding="utf-8")).body
         )
     }
-    assert with_commands == {module for module, _ in COMMANDS.values()}
+    apps = {command.app for command in COMMANDS.values()}
+    assert {f"feelstream.cli.{name}:app" for name in with_commands} == apps
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"]])

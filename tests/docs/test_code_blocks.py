@@ -20,14 +20,23 @@ WITH_CODE = [page for page in PAGES if blocks(page)]
 NEEDS = {"README.md": ["mnist"], "docs/how-to/budget.md": ["mnist"]}  # paper-iid; marks by page
 
 
+STUDY_NAMES = (
+    "Sequence", "Plan", "Results", "comparison", "Curve", "Panel", "PanelFigure", "Section", "Study", "Ahead", "Claim",
+    "Published", "lead", "share_saved", "Page",
+)  # fmt: skip
+
+
 def of_extending(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     """That page shows its examples without their imports, and says so."""
     import numpy as np
     from pydantic import Field
 
     from feelstream.data.streaming.arrivals import EndlessArrivals
+    from feelstream.plugins import import_object
 
-    return {"np": np, "Field": Field, "Policy": fs.Policy, "Decision": fs.Decision, "EndlessArrivals": EndlessArrivals}
+    study = import_object(f"{ROOT / 'examples' / 'own-study' / 'own_study.py'}:__dict__")
+    names = {"np": np, "Field": Field, "Policy": fs.Policy, "Decision": fs.Decision, "EndlessArrivals": EndlessArrivals}
+    return names | {name: study[name] for name in STUDY_NAMES}
 
 
 def of_deployment(patch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -9,24 +9,29 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 from typer.models import ArgumentInfo
 
-from feelstream.studies import registry as studies
+from feelstream.studies import Command, registry
 
-# Name → module of feelstream.cli, and the first line of its help.
 COMMANDS = {
-    "run": ("run", "Run one scenario and say how it went."),
-    "compare": ("compare", "Compare policies in pairs over many seeds; runs that are stored are not run again."),
-    "tune": ("tune", "Find the weight (V, or price) that asks for most importance and keeps an energy budget."),
-    "report": ("report", "Make the report of stored results again, with the figures and claims of their study."),
-    "verify": ("run", "Recompute a stored run from its files alone; exit code 1 if anything disagrees."),
-    "studio": ("studio", "Watch schedulers race in the browser, on this machine only."),
-    "flower": ("flower", "Federations of real processes, by Flower."),
-    "check-policy": ("check", "Try a policy on awkward rounds; exit code 1 if it breaks a promise of the contract."),
-    "presets": ("catalogue", "List the presets, or print one with every field and its meaning."),
-    "policies": ("catalogue", "List the scheduling policies and their fields."),
-    "data": ("catalogue", "Data sets: fetch them, list them."),
+    name: Command(name, help, f"feelstream.cli.{module}:app")
+    for name, module, help in (
+        ("run", "run", "Run one scenario and say how it went."),
+        ("compare", "compare", "Compare policies in pairs over many seeds; runs that are stored are not run again."),
+        ("tune", "tune", "Find the weight (V, or price) that asks for most importance and keeps an energy budget."),
+        ("study", "study", "Run a study of your own, as file.py:NAME or by its name, and write its report."),
+        ("report", "report", "Make the report of stored results again, with the figures and claims of their study."),
+        ("verify", "run", "Recompute a stored run from its files alone; exit code 1 if anything disagrees."),
+        ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
+        ("flower", "flower", "Federations of real processes, by Flower."),
+        (
+            "check-policy",
+            "check",
+            "Try a policy on awkward rounds; exit code 1 if it breaks a promise of the contract.",
+        ),
+        ("presets", "catalogue", "List the presets, or print one with every field and its meaning."),
+        ("policies", "catalogue", "List the scheduling policies and their fields."),
+        ("data", "catalogue", "Data sets: fetch them, list them."),
+    )
 }
-
-
 STUDIES = "Studies"  # the heading of their commands in the help
 
 
@@ -34,14 +39,16 @@ class LazyGroup(TyperGroup):
     """A group that knows its commands by name, and imports the module of one when it is asked for it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS, *(name for name in studies.commands() if name not in COMMANDS)]
+        return [*COMMANDS, *(name for name in registry.commands() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS and cmd_name not in studies.commands():
+        command = COMMANDS.get(cmd_name) or registry.command(cmd_name)
+        if command is None:
             return None
         if getattr(ctx, "short_helps", False):
-            return _short(cmd_name)
-        return load(cmd_name)
+            panel = None if cmd_name in COMMANDS else STUDIES
+            return TyperCommand(cmd_name, help=command.help, rich_help_panel=panel)
+        return load(command)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The list of commands needs their first lines only, so nothing is imported for it."""
@@ -49,16 +56,9 @@ class LazyGroup(TyperGroup):
         super().format_help(ctx, formatter)
 
 
-def _short(name: str) -> TyperCommand:
-    if name in COMMANDS:
-        return TyperCommand(name, help=COMMANDS[name][1])
-    return TyperCommand(name, help=studies.commands()[name].help, rich_help_panel=STUDIES)
-
-
-def load(name: str) -> Any:
-    """The command of that name, with the help of its arguments."""
-    where = f"feelstream.cli.{COMMANDS[name][0]}:app" if name in COMMANDS else studies.commands()[name].app
-    return _with_argument_help(get_group(resolve_name(where)).commands[name])
+def load(command: Command) -> Any:
+    """The command itself, with the help of its arguments."""
+    return _with_argument_help(get_group(resolve_name(command.app)).commands[command.name])
 
 
 def _with_argument_help(command: Any) -> Any:

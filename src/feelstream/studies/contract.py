@@ -6,10 +6,12 @@ is referred to as "package.module:name", or by a function that imports what it n
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
+
+from feelstream.errors import ScenarioError
 
 if TYPE_CHECKING:
     from feelstream.experiment import Plan, Results
@@ -31,6 +33,8 @@ class Study:
 
     name: str
     title: str
+    # Seeds and `section.field=value` → every run that it needs, for `feelstream study`; None: it has commands instead.
+    plan: str | Callable[[Sequence[int], Sequence[str]], Plan] | None = None
     page: str | Callable[[Results], Page | None] | None = None  # of its results; None: that of any comparison
     commands: tuple[Command, ...] = ()
     earlier: tuple[str, ...] = ()  # how its plans' names begin in results that were stored before plans named a study
@@ -39,6 +43,13 @@ class Study:
         if plan.study:
             return plan.study == self.name
         return plan.name.startswith(self.earlier) if self.earlier else False
+
+    def plan_of(self, seeds: Sequence[int], overrides: Sequence[str] = (), command: str = "") -> Plan:
+        """Its plan, which says whose it is; command: that makes it again."""
+        if self.plan is None:
+            own = ", ".join(f"feelstream {each.name}" for each in self.commands)
+            raise ScenarioError(f"the study '{self.name}' has no plan to run by itself; its commands: {own or 'none'}")
+        return replace(_resolved(self.plan)(seeds, overrides), study=self.name, command=command)
 
     def page_of(self, results: Results) -> Page | None:
         """What the report of these results has of its own; None where it has nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
@@ -66,5 +67,15 @@ def study_of(plan: Plan) -> Study | None:
 
 
 def commands() -> dict[str, Command]:
-    """All commands of all studies, by name."""
-    return {command.name: command for study in (*installed(), *ours()) for command in study.commands}
+    """All commands of all studies by name, ours first; a name that ours have is ours."""
+    mine = _by_name(ours())
+    return mine | _by_name(installed()) | mine
+
+
+def command(name: str) -> Command | None:
+    """The command of that name; other packages are asked only where it is none of ours."""
+    return _by_name(ours()).get(name) or _by_name(installed()).get(name)
+
+
+def _by_name(studies: Iterable[Study]) -> dict[str, Command]:
+    return {command.name: command for study in studies for command in study.commands}

@@ -37,6 +37,8 @@ def write(results: Results, out: str | Path, docs: Path | None = None, study: St
     """
     out, study = usable(results, out), study or study_of(results.plan)
     page = (study.page_of(results) if study else None) or Page()
+    if not isinstance(page, Page):
+        raise RunError(f"the study '{study.name if study else ''}' must give a Page for its report, or None")
     if docs is not None and page.docs is None:
         raise RunError("--docs: these results are of no study that writes a page for the docs")
     findings = judged(results.plan, results.rounds(), page.claims) if page.claims else []

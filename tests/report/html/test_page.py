@@ -5,13 +5,13 @@ import gzip
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
 from plotly.offline import get_plotlyjs
+from report_page import Page
 from small_results import NASTY, played
 
 import feelstream as fs
@@ -22,40 +22,6 @@ from feelstream.experiment.statistics import per_run
 from feelstream.report.html import charts, device_maps
 from feelstream.report.html.groups import by_world
 from feelstream.report.origin import origin
-from feelstream.studies import reporting
-
-
-class Page(HTMLParser):
-    """What a browser would make of the page: elements with their attributes, and the text outside scripts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.words: list[str] = []
-        self._open: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        if tag in ("script", "style", "title", "option", "summary", "pre"):
-            self._open.append(tag)
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_endtag(self, tag):
-        if self._open and self._open[-1] == tag:
-            self._open.pop()
-
-    def handle_data(self, data):
-        if "script" in self._open:
-            self.scripts[-1] += data
-        elif "style" not in self._open:
-            self.words.append(data)
-
-    @property
-    def data(self):
-        return json.loads(self.scripts[0])
 
 
 @pytest.fixture(scope="module")
@@ -193,30 +159,6 @@ def test_arms_in_different_worlds_are_not_drawn_together():
     assert [arm for arm, _ in found[1].arms] == ["lyapunov 6", "random 6"]
 
 
-def test_the_paper_report_has_claims_settings_and_the_command(paper_output):
-    page = Page((paper_output / "report.html").read_text(encoding="utf-8"))
-    words = "\n".join(page.words)
-    stored = json.loads((paper_output / "claims.json").read_text(encoding="utf-8"))
-    assert {claim["panel"] for claim in stored["claims"]} == {"1c", "1d"}
-    for claim in stored["claims"]:
-        assert claim["claim"] in words
-        assert claim["low"] < claim["mean"] < claim["high"]
-    assert "feelstream reproduce fig1 --seeds 3 --set system.devices=8 --set system.rounds=6" in words
-    assert "[data.partition]" in words
-    assert (paper_output / "figures" / "fig1d.pdf").is_file()
-    assert not (paper_output / "figures" / "fig1a.pdf").exists()  # no accuracy, no panel
-
-
-def test_the_docs_page_is_dated_and_shows_what_it_wrote(paper_output):
-    text = (paper_output / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert re.search(r"Runs of \d{4}-\d\d-\d\d, 3 seeds", text)
-    for picture in re.findall(r"\]\((figures/[^)]+)\)", text):
-        assert (paper_output / "docs" / picture).stat().st_size < 200_000
-    rows = [line for line in text.splitlines() if line.startswith("| 1")]
-    assert len(rows) == 4
-    assert all(row.count(" | ") == 7 for row in rows)
-
-
 def test_a_single_run_has_a_report(tmp_path):
     fs.simulate(fs.preset("tiny", ["learning.engine=none"]), 7).save(tmp_path / "one")
     results = report.results_in(tmp_path / "one")
@@ -249,11 +191,6 @@ def test_missing_runs_are_named(learned_results, tmp_path):
 def test_directories_without_results_are_refused(tmp_path):
     with pytest.raises(RunError, match="neither results"):
         report.results_in(tmp_path)
-
-
-def test_only_a_study_writes_docs(learned_results, tmp_path):
-    with pytest.raises(RunError, match="no study that writes a page"):
-        reporting.write(learned_results, tmp_path, docs=tmp_path / "docs")
 
 
 def test_the_page_opens_with_what_came_out(learned_results, learned_text):
