@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,8 @@ def ours() -> list[Study]:
 
 def installed() -> list[Study]:
     """Studies of other packages; one that cannot be imported is named in the log and left out."""
+    from importlib.metadata import entry_points  # 20 ms, which no command of ours need wait for
+
     found = []
     for name in sorted({point.name for point in entry_points(group="feelstream.studies")} - OURS.keys()):
         try:
