@@ -13,7 +13,7 @@ from feelstream.experiment.ranking import verdicts
 def test_cells_say_mean_interval_and_how_many_seeds_got_there(three_arms):
     _, _, summary = three_arms
     measures = measured(summary)
-    assert [measure.quantity for measure in measures] == [
+    assert [measure.name for measure in measures] == [
         "late_accuracy", "rounds_to_80", "joules_to_80", "rounds_to_90", "energy_j", "energy_over_budget", "drops",
     ]  # fmt: skip
     # t quantile of four degrees of freedom 2.776; s/√5 = 0.01 √(10/4/5) = 0.00707.

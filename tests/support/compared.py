@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import polars as pl
 import pytest
 
 from feelstream.experiment import Arm, Plan, Results, comparison
+from feelstream.quantities import QUANTITIES
 from feelstream.scenario.files import preset
 
 
-def summary_of(values: dict[str, dict[str, list[float | None]]]) -> tuple[Plan, pl.DataFrame, pl.DataFrame]:
+def summary_of(values: Mapping[str, Mapping[str, Sequence[float | None]]]) -> tuple[Plan, pl.DataFrame, pl.DataFrame]:
     """Plan, runs and summary of arms whose values per seed are given."""
     seeds = len(next(iter(next(iter(values.values())).values())))
     arms = tuple(Arm(name, preset("tiny", [f"policy.V={n}.0"])) for n, name in enumerate(values, start=1))
@@ -24,7 +27,7 @@ def summary_of(values: dict[str, dict[str, list[float | None]]]) -> tuple[Plan, 
 
 
 def all_of() -> tuple[str, ...]:
-    return comparison.QUANTITIES
+    return tuple(quantity.name for quantity in QUANTITIES.values() if quantity.table == "runs")
 
 
 def spread(mean: float, step: float) -> list[float | None]:
