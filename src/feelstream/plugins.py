@@ -3,6 +3,10 @@
 Partitions, arrival processes, buffers and policies are all the same kind of thing: a small frozen object that is
 picked by name (`kind = "digits"`) and carries its own fields. A name is looked up among ours, then among
 installed entry points (`feelstream.policies`, …), then as `package.module:Class` or `path/to/file.py:Class`.
+
+No other code asks for that name. What it must know of a plug-in are flags: attributes of the class at the base of the
+kind, which promise nothing unless a class says so. run.json stores them beside the name, so that a run is understood
+without the code that made it.
 """
 
 from __future__ import annotations
@@ -69,15 +73,27 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
-class Plugin(Settings):
-    """A settings object picked by name. `tag` is that name; an unregistered class is named by where it lives."""
+Promise = bool | int | float | None
 
+
+class Plugin(Settings):
+    """A settings object picked by name. `tag` is that name; an unregistered class is named by where it lives.
+
+    The class at the base of a kind says what the kind is called, and which of its attributes are flags.
+    """
+
+    plugin_group: ClassVar[str] = ""
+    plugin_flags: ClassVar[tuple[str, ...]] = ()
     tag_field: ClassVar[str] = "kind"
     tag: ClassVar[str] = ""
 
     @classmethod
     def plugin_name(cls) -> str:
         return cls.__dict__.get("tag", "") or f"{cls.__module__}:{cls.__qualname__}"
+
+    def plugin_promises(self) -> dict[str, Promise]:
+        """Its flags by name."""
+        return {flag: getattr(self, flag) for flag in self.plugin_flags}
 
     @model_serializer(mode="wrap")
     def _named(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -88,7 +104,12 @@ class Inert:
     """Mixed into the settings of a stored run that are not ours: their name and fields, and no code to run."""
 
 
-STORED = {"stored": True}  # the context in which stored settings are validated
+STORED: dict[str, Any] = {"stored": True}  # the context in which stored settings are validated
+
+
+def stored_with(promises: Mapping[str, Mapping[str, Promise]]) -> dict[str, Any]:
+    """The same, where the promises of the plug-ins are stored beside them, by group and flag."""
+    return {**STORED, "promises": promises}
 
 
 def is_stored(info: ValidationInfo) -> bool:
@@ -96,8 +117,16 @@ def is_stored(info: ValidationInfo) -> bool:
     return bool(info.context and info.context.get("stored"))
 
 
+def _inert(base: type[Plugin], name: str, fields: dict[str, Any], promises: Any) -> Plugin:
+    """Settings of a stored run that are not ours; what they promise, as far as it was stored and can be meant."""
+    stored = promises.get(base.plugin_group) if isinstance(promises, Mapping) else None
+    known = stored if isinstance(stored, Mapping) else {}
+    flags = {flag: known[flag] for flag in base.plugin_flags if isinstance(known.get(flag), bool | int | float)}
+    return _inert_class(base, name, tuple(flags.items())).model_construct(**fields)  # its own class checked them
+
+
 @lru_cache(maxsize=256)
-def _inert_class(base: type[Plugin], name: str) -> type[Plugin]:
+def _inert_class(base: type[Plugin], name: str, flags: tuple[tuple[str, Promise], ...]) -> type[Plugin]:
     def refuse(self: Any, *arguments: Any, **more: Any) -> Any:
         raise ScenarioError(
             f"'{name}' was read from a stored run, and reading runs no code; to run it again, load its scenario with "
@@ -106,7 +135,10 @@ def _inert_class(base: type[Plugin], name: str) -> type[Plugin]:
 
     methods = dict.fromkeys(base.__abstractmethods__, refuse)
     body = {"tag": name, "__module__": __name__, "model_config": ConfigDict(extra="allow"), **methods}
-    return cast(type[Plugin], type(f"Stored{base.__name__}", (Inert, base), body))
+    found = cast(type[Plugin], type(f"Stored{base.__name__}", (Inert, base), body))
+    for flag, promised in flags:
+        setattr(found, flag, promised)
+    return found
 
 
 T = TypeVar("T")
@@ -232,10 +264,12 @@ class Registry(Generic[T]):
 class PluginRegistry(Registry[type[Plugin]]):
     """The registry of one group of Plugin classes."""
 
-    def __init__(self, group: str, base: type[Plugin], *ours: type[Plugin]) -> None:
+    def __init__(self, base: type[Plugin], *ours: type[Plugin]) -> None:
         self.base = base
         super().__init__(
-            group, {cls.tag: cls for cls in ours}, lambda found: isinstance(found, type) and issubclass(found, base)
+            base.plugin_group,
+            {cls.tag: cls for cls in ours},
+            lambda found: isinstance(found, type) and issubclass(found, base),
         )
 
     def lookup(self, name: str) -> type[Plugin]:
@@ -243,10 +277,6 @@ class PluginRegistry(Registry[type[Plugin]]):
         if missing := ", ".join(sorted(found.__abstractmethods__)):
             raise ScenarioError(f"'{name}' lacks {missing}, which every class of feelstream.{self.group} must have")
         return found
-
-
-def plugin_registry(group: str, base: type[Plugin], *ours: type[Plugin]) -> PluginRegistry:
-    return PluginRegistry(group, base, *ours)
 
 
 def from_table(registry: PluginRegistry, default: type[Plugin]) -> Callable[[Any, ValidationInfo], Any]:
@@ -264,7 +294,7 @@ def from_table(registry: PluginRegistry, default: type[Plugin]) -> Callable[[Any
         if not isinstance(name, str):
             raise ScenarioError(f".{tag_field}: must be one of {', '.join(registry.names())}, not {name!r}")
         if is_stored(info) and name not in registry.ours:
-            return _inert_class(base, name).model_construct(**fields)  # its own class checked them
+            return _inert(base, name, fields, (info.context or {}).get("promises"))
         try:
             cls = registry.lookup(name)
         except ScenarioError as problem:

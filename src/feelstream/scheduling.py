@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Reals, read_only
+from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Nested, Reals, read_only
 from feelstream.learning.contract import Evaluation
 from feelstream.model.admission import Transmission
 from feelstream.model.queues import next_queue_j
@@ -37,15 +37,13 @@ class ServerState:
         begun = guard.start(policy, system, generator(seed, Purpose.POLICY, 0))
         return ServerState(read_only(np.zeros(system.devices)), begun)
 
-    def to_arrays(self) -> dict[str, NDArray]:
-        """Plain arrays for a checkpoint; `from_arrays` gives the state back."""
-        return {"queue_j": self.queue_j, **{f"policy.{name}": array for name, array in self.policy.items()}}
+    def snapshot(self) -> Nested:
+        """For a checkpoint; `restored` gives the state back."""
+        return {"queue_j": self.queue_j, "policy": self.policy}
 
     @staticmethod
-    def from_arrays(arrays: dict[str, NDArray]) -> ServerState:
-        prefix = "policy."
-        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        return ServerState(read_only(arrays["queue_j"]), own)
+    def restored(saved: Nested) -> ServerState:
+        return ServerState(read_only(saved["queue_j"]), saved["policy"])
 
 
 @dataclass(frozen=True)

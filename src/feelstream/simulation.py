@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids
+from feelstream.arrays import Ids, Nested
 from feelstream.data.recording import Recording
 from feelstream.errors import EngineError
 from feelstream.learning.contract import Evaluation, Learner
@@ -130,20 +130,20 @@ class Simulation:
                 f"{self.scenario.learning.lr:g}; choose a smaller one"
             )
 
-    def snapshot(self) -> dict[str, NDArray]:
-        """All that `restore` needs to go on exactly here, as plain arrays."""
+    def snapshot(self) -> Nested:
+        """All that `restore` needs to go on exactly here."""
         return {
             "round": np.array(self.round),
             "senders": self.senders,
             "theta": self.theta,
-            **self.server.to_arrays(),
-            **self.world.snapshot(),
+            "server": self.server.snapshot(),
+            "world": self.world.snapshot(),
         }
 
-    def restore(self, state: dict[str, NDArray]) -> None:
+    def restore(self, state: Nested) -> None:
         self.round, self.senders, self.theta = int(state["round"]), state["senders"], state["theta"]
-        self.server = ServerState.from_arrays(state)
-        self.world.restore(state)
+        self.server = ServerState.restored(state["server"])
+        self.world.restore(state["world"])
 
     def _lap(self, phase: str, since: float) -> float:
         now = perf_counter()

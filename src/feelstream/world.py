@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Reals, read_only
+from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import Process, ProcessContext, State
-from feelstream.environment.harvest import Battery
 from feelstream.errors import ScenarioError
 from feelstream.learning.contract import Learner, Training
 from feelstream.model import physics
@@ -79,8 +78,8 @@ class World:
         self._values: dict[str, NDArray] = {}
         harvest = scenario.world.harvest
         self.battery_j: Reals | None = None  # (K,) charge before the round
-        if isinstance(harvest, Battery):
-            self.battery_j = np.full(self.devices, harvest.start * harvest.capacity_j)
+        if harvest.battery_j is not None:
+            self.battery_j = np.full(self.devices, harvest.charge_j)
 
     def _process(self, name: str) -> Process:
         return getattr(self.scenario.world, name)
@@ -113,8 +112,8 @@ class World:
 
     @property
     def beta(self) -> Reals:
-        """β_k of this round; before the first round that of round 1, where nobody moves."""
-        return read_only(self._values["mobility"] if self.round else self._states["mobility"]["beta"])
+        """β_k of this round; before the first round that of round 1."""
+        return read_only(self._values["mobility"] if self.round else self._step("mobility", 1)[0])
 
     def gain(self, round: int) -> Reals:
         """|g_k(t)|²: β_k times the fading where the channel is Rayleigh, β_k where it does not fade."""
@@ -140,8 +139,8 @@ class World:
 
         PolicyError where a device spent more than it had: then the policy sent with more than its most_power_w.
         """
-        harvest = self.scenario.world.harvest
-        if self.battery_j is None or not isinstance(harvest, Battery):
+        capacity_j = self.scenario.world.harvest.battery_j
+        if self.battery_j is None or capacity_j is None:
             return {}
         before, harvested = self.battery_j, self._values["harvest"]
         over = energy_j > before * (1 + 1e-9)
@@ -153,25 +152,20 @@ class World:
                 "device may send with more than most_power_w, nor beyond the end of the round",
             )
         left_j = np.maximum(before - energy_j, 0.0)  # never below by more than a rounding
-        self.battery_j = np.minimum(left_j + harvested, harvest.capacity_j)
+        self.battery_j = np.minimum(left_j + harvested, capacity_j)
         return {"battery_j": before, "harvest_j": harvested}
 
-    def snapshot(self) -> dict[str, NDArray]:
+    def snapshot(self) -> Nested:
         """All that, with the same settings and seed, lets `restore` go on exactly from here."""
-        saved = {f"stream.{name}": array for name, array in self.stream.snapshot().items()}
-        for process, state in self._states.items():
-            saved |= {f"world.{process}.{name}": array for name, array in state.items()}
-        return saved | ({} if self.battery_j is None else {"world.battery_j": self.battery_j})
+        battery = {} if self.battery_j is None else {"battery_j": self.battery_j}
+        return {"stream": self.stream.snapshot(), "processes": dict(self._states), **battery}
 
-    def restore(self, saved: dict[str, NDArray]) -> None:
-        def part(prefix: str) -> dict[str, NDArray]:
-            return {name.removeprefix(prefix): a for name, a in saved.items() if name.startswith(prefix)}
-
-        self.stream.restore(part("stream."))
+    def restore(self, saved: Nested) -> None:
+        self.stream.restore(saved["stream"])
         self.round = self.stream.round
-        self._states = {name: part(f"world.{name}.") for name in PROCESSES}
+        self._states = {name: saved["processes"][name] for name in PROCESSES}
         if self.battery_j is not None:
-            self.battery_j = saved["world.battery_j"]
+            self.battery_j = saved["battery_j"]
 
     def train(self, round: int, devices: Ids, learner: Learner, theta: Theta) -> Training:
         """Local SGD of these devices on what they hold. One without data has the update 0 and no loss (NaN)."""

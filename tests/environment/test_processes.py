@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.special import j0
 
 import feelstream as fs
+from feelstream.arrays import flatten, unflatten
 from feelstream.environment.availability import ComesAndGoes, Diurnal, RecordedAvailability
 from feelstream.environment.base import Process, ProcessContext
 from feelstream.environment.channel import AutoregressiveChannel, JakesChannel
@@ -196,7 +197,7 @@ def test_every_process_goes_on_from_a_snapshot() -> None:
     for _ in range(5):
         first.step()
     second = begin()
-    second.restore({name: array.copy() for name, array in first.snapshot().items()})
+    second.restore(unflatten({name: array.copy() for name, array in flatten(first.snapshot()).items()}))
     for record in records[5:]:
         again = second.step()
         assert np.array_equal(again.observation.f_hz, record.observation.f_hz)

@@ -5,10 +5,10 @@ from feelstream.environment.channel import AutoregressiveChannel, Channel, Indep
 from feelstream.environment.frequency import Frequency, FrequencyLevels, RecordedFrequency, UniformFrequency
 from feelstream.environment.harvest import Harvest, NoHarvest, PacketHarvest, SolarHarvest
 from feelstream.environment.mobility import Mobility, RandomDirection, Static
-from feelstream.plugins import plugin_registry
+from feelstream.plugins import PluginRegistry
 
-FREQUENCIES = plugin_registry("frequencies", Frequency, UniformFrequency, FrequencyLevels, RecordedFrequency)
-CHANNELS = plugin_registry("channels", Channel, IndependentChannel, AutoregressiveChannel, JakesChannel)
-MOBILITIES = plugin_registry("mobilities", Mobility, Static, RandomDirection)
-AVAILABILITIES = plugin_registry("availabilities", Availability, Always, ComesAndGoes, Diurnal, RecordedAvailability)
-HARVESTS = plugin_registry("harvests", Harvest, NoHarvest, PacketHarvest, SolarHarvest)
+FREQUENCIES = PluginRegistry(Frequency, UniformFrequency, FrequencyLevels, RecordedFrequency)
+CHANNELS = PluginRegistry(Channel, IndependentChannel, AutoregressiveChannel, JakesChannel)
+MOBILITIES = PluginRegistry(Mobility, Static, RandomDirection)
+AVAILABILITIES = PluginRegistry(Availability, Always, ComesAndGoes, Diurnal, RecordedAvailability)
+HARVESTS = PluginRegistry(Harvest, NoHarvest, PacketHarvest, SolarHarvest)

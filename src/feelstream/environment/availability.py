@@ -15,11 +15,17 @@ from feelstream.environment.recorded import values_by_round
 class Availability(Process):
     """True for the devices that can be reached in a round."""
 
+    plugin_group: ClassVar[str] = "availabilities"
+    plugin_flags: ClassVar[tuple[str, ...]] = ("always_there",)
+
+    always_there: ClassVar[bool] = False  # everyone can be reached in every round
+
 
 class Always(Availability):
     """Everyone can be reached in every round: the paper's."""
 
     tag: ClassVar[str] = "always"
+    always_there: ClassVar[bool] = True
 
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         return np.ones(context.devices, bool), state

@@ -17,7 +17,9 @@ Doppler = Annotated[
 
 
 class Channel(Process):
-    """Power ratios; all are Rayleigh fading, |h|² ~ Exp(1) in every single round."""
+    """Power ratios ≥ 0 with mean 1; all of ours are Rayleigh fading, |h|² ~ Exp(1) in every single round."""
+
+    plugin_group: ClassVar[str] = "channels"
 
 
 class IndependentChannel(Channel):

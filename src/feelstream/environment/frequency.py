@@ -15,6 +15,8 @@ from feelstream.environment.recorded import values_by_round
 class Frequency(Process):
     """Values in Hz, within each device's range."""
 
+    plugin_group: ClassVar[str] = "frequencies"
+
 
 class UniformFrequency(Frequency):
     """f_k(t) ~ U(lowest, highest), independent over devices and rounds: the paper's."""

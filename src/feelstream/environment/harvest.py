@@ -18,7 +18,20 @@ from feelstream.plugins import NonNegative, Positive
 
 
 class Harvest(Process):
-    """Energy that arrives in a round, J ≥ 0."""
+    """Energy that arrives in a round, J ≥ 0; it is lost unless there are batteries."""
+
+    plugin_group: ClassVar[str] = "harvests"
+    plugin_flags: ClassVar[tuple[str, ...]] = ("battery_j", "charge_j")
+
+    @property
+    def battery_j(self) -> float | None:
+        """C, what the battery of a device holds, J; None: there are none, and no round is limited by its energy."""
+        return None
+
+    @property
+    def charge_j(self) -> float:
+        """What is in each battery before round 1, J; 0 to C."""
+        return 0.0
 
 
 class Battery(Harvest):
@@ -28,6 +41,14 @@ class Battery(Harvest):
     start: Annotated[float, Field(strict=True, ge=0, le=1, description="charge before round 1, share of C; 0 to 1")] = (
         0.5
     )
+
+    @property
+    def battery_j(self) -> float | None:
+        return self.capacity_j
+
+    @property
+    def charge_j(self) -> float:
+        return self.start * self.capacity_j
 
 
 class NoHarvest(Harvest):

@@ -17,6 +17,12 @@ from feelstream.plugins import Positive
 class Mobility(Process):
     """Mean power gains β_k(t), linear."""
 
+    plugin_group: ClassVar[str] = "mobilities"
+    plugin_flags: ClassVar[tuple[str, ...]] = ("fixed", "within_gain_db")
+
+    fixed: ClassVar[bool] = False  # a device has one β for the whole run
+    within_gain_db: ClassVar[bool] = False  # every β_k lies in the range of radio.gain_db, or of the device's class
+
     @abstractmethod
     def gain_range_db(self, low_db: float, high_db: float) -> tuple[float, float]:
         """The least and the largest β that can occur, given those of radio.gain_db."""
@@ -26,6 +32,8 @@ class Static(Mobility):
     """β_k in dB ~ U(radio.gain_db), drawn once and fixed for a run: the paper's."""
 
     tag: ClassVar[str] = "static"
+    fixed: ClassVar[bool] = True
+    within_gain_db: ClassVar[bool] = True
 
     def gain_range_db(self, low_db: float, high_db: float) -> tuple[float, float]:
         return low_db, high_db

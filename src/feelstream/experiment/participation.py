@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from feelstream.arrays import Flags, Ints, Reals
-from feelstream.data.streaming.buffers import Buffer, Keep, UseOnce, Window
+from feelstream.data.streaming.buffers import Buffer
 from feelstream.experiment.statistics import jain_index
 from feelstream.scenario import Scenario
 
@@ -45,9 +45,9 @@ def data_used(stored: Ints, sent: Flags, buffer: Buffer) -> float | None:
 
     A buffer that holds the newest arrivals puts min(|S_k(t)|, arrived since t̂_k) samples to their first use at t.
     stored, sent: (T, K), what each device held and whether it transmitted. None where nothing arrived, and for buffers
-    that discard samples unseen (fifo, reservoir), whose arrivals the table does not tell.
+    that may discard samples unseen (fifo, reservoir), whose arrivals the table does not tell.
     """
-    came = arrivals(stored, sent, buffer)
+    came = buffer.arrivals(stored, sent)
     if came is None or not came.any():
         return None
     arrived = came.cumsum(axis=0)
@@ -56,22 +56,3 @@ def data_used(stored: Ints, sent: Flags, buffer: Buffer) -> float | None:
     by_last_use = np.vstack([np.zeros_like(arrived[:1]), by_last_use[:-1]])
     first_use = np.where(sent, np.minimum(stored, arrived - by_last_use), 0)
     return float(first_use.sum() / came.sum())
-
-
-def arrivals(stored: Ints, sent: Flags, buffer: Buffer) -> Ints | None:
-    """Samples that arrived at each device in each round, (T, K), from what it held; None where that does not tell.
-
-    keep: |S(t)| − |S(t−1)|. use_once: the same, with |S(t−1)| = 0 after a transmission. window of w rounds:
-    |S(t)| − |S(t−1)| plus what leaves, the arrivals of round t − w.
-    """
-    growth = np.diff(stored, axis=0, prepend=0)
-    if isinstance(buffer, Keep):
-        return growth
-    if isinstance(buffer, UseOnce):
-        growth[1:] += np.where(sent[:-1], stored[:-1], 0)
-        return growth
-    if isinstance(buffer, Window):
-        for t in range(buffer.rounds, len(growth)):
-            growth[t] += growth[t - buffer.rounds]
-        return growth
-    return None

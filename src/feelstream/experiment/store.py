@@ -96,7 +96,10 @@ def load(out: str | Path) -> Results:
         raise RunError(f"{out} holds no results: it has no plan.json")
     stored = _read_plan(file)
     try:
-        arms = tuple(Arm(entry["label"], stored_scenario(entry["scenario"], file)) for entry in stored["arms"])
+        arms = tuple(
+            Arm(entry["label"], stored_scenario(entry["scenario"], file, entry.get("promises")))
+            for entry in stored["arms"]
+        )
         said = (str(stored.get(name, "")) for name in ("command", "study"))  # plans of earlier versions have no study
         plan = Plan(stored["name"], arms, tuple(stored["seeds"]), *said)
         runs = Path(out) / stored["runs"]
@@ -123,6 +126,7 @@ def write_plan(
         {
             "label": arm.label,
             "scenario": arm.scenario.as_dict(),
+            "promises": arm.scenario.promises(),
             "runs": {
                 str(seed): directories[arm.label, seed].name for seed in plan.seeds if (arm.label, seed) in directories
             },

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
+
+from feelstream.arrays import Nested
 
 LONGEST_PAUSE = 32  # rounds
 FEW = 256  # so many may be asked in any round
@@ -56,7 +57,7 @@ class Asking:
             for node in [node for node in table if node not in here]:
                 del table[node]
 
-    def snapshot(self) -> dict[str, NDArray]:
+    def snapshot(self) -> Nested:
         nodes = sorted(self._last_asked)
         columns = (self._last_asked, self._failures, self._pause_until)
         return {
@@ -64,7 +65,7 @@ class Asking:
             "asked": np.array([[table.get(node, 0) for table in columns] for node in nodes], np.int64).reshape(-1, 3),
         }
 
-    def restore(self, state: dict[str, NDArray]) -> None:
+    def restore(self, state: Nested) -> None:
         for node, (asked, failures, until) in zip(state["asked_nodes"].tolist(), state["asked"].tolist(), strict=True):
             self._last_asked[node] = asked
             if failures:

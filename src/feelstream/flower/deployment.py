@@ -20,6 +20,7 @@ from flwr.app import Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
+from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
 from feelstream.flower.asking import Asking
 from feelstream.flower.directory import Directory, UnknownNameError
@@ -268,7 +269,7 @@ class Deployment:
                 "round": scheduler.round,
                 "used-round": used_round,
                 "classes": self.settings.classes,
-                "deletes": int(not scheduler.bounds.keeps_all),
+                "deletes": int(not scheduler.bounds.never_deletes),
                 "frequency-hz": list(scheduler.bounds.frequency_hz),
                 "gain-range": list(scheduler.bounds.gain),
             }
@@ -324,14 +325,18 @@ class Deployment:
             return "every scheduled device took longer than system.round_s"
         return f"no connected device has reported within the last {self.settings.max_report_age} rounds"
 
-    def snapshot(self) -> dict[str, NDArray]:
-        parts = self.scheduler.snapshot() | self.directory.snapshot() | self.asking.snapshot()
-        return parts | {"idle": np.array(self.idle)}
+    def snapshot(self) -> Nested:
+        return {
+            "scheduler": self.scheduler.snapshot(),
+            "directory": self.directory.snapshot(),
+            "asking": self.asking.snapshot(),
+            "idle": np.array(self.idle),
+        }
 
-    def restore(self, state: dict[str, NDArray]) -> None:
-        self.scheduler.restore(state)
-        self.directory.restore(state)
-        self.asking.restore(state)
+    def restore(self, state: Nested) -> None:
+        self.scheduler.restore(state["scheduler"])
+        self.directory.restore(state["directory"])
+        self.asking.restore(state["asking"])
         self.idle = int(state["idle"])
 
     def describe(self) -> dict[str, Any]:

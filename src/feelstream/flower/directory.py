@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Nested
 from feelstream.flower.names import NameRules
 from feelstream.flower.report import ReportError
 
@@ -87,14 +88,14 @@ class Directory:
         self.names.append(name)
         return self._number[name]
 
-    def snapshot(self) -> dict[str, NDArray]:
+    def snapshot(self) -> Nested:
         return {
             "nodes": np.array(list(self._device_of), np.uint64),
             "node_devices": np.array(list(self._device_of.values()), np.int64),
             "names": np.array(self.names, np.str_),
         }
 
-    def restore(self, state: dict[str, NDArray]) -> None:
+    def restore(self, state: Nested) -> None:
         self.names = [str(name) for name in state["names"]]
         self._number = {name: number for number, name in enumerate(self.names)}
         self._device_of = {int(n): int(d) for n, d in zip(state["nodes"], state["node_devices"], strict=True)}

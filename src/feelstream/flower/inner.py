@@ -16,8 +16,8 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
-from numpy.typing import NDArray
 
+from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
 from feelstream.flower.report import ReportError
 from feelstream.flower.updates import Model, as_floats, as_model, needs_floats, read_model, write_model
@@ -114,21 +114,18 @@ class Inner:
     def _largest(self, name: str, default: float) -> float:
         return max((getattr(strategy, name) for strategy in self._chain() if hasattr(strategy, name)), default=default)
 
-    def snapshot(self) -> dict[str, NDArray]:
-        """What the strategy has learnt so far (momenta, adaptive norms, …): its numbers and arrays."""
-        state: dict[str, NDArray] = {}
-        for depth, strategy in enumerate(self._chain()):
-            for name, value in vars(strategy).items():
-                state |= {f"inner.{depth}.{name}.{part}": array for part, array in _arrays(value).items()}
-        return state
+    def snapshot(self) -> Nested:
+        """What the strategy has learnt so far (momenta, adaptive norms, …): its numbers and arrays, by depth."""
+        return {
+            str(depth): {name: saved for name, value in vars(strategy).items() if (saved := _saved(value))}
+            for depth, strategy in enumerate(self._chain())
+        }
 
-    def restore(self, state: dict[str, NDArray]) -> None:
+    def restore(self, state: Nested) -> None:
         for depth, strategy in enumerate(self._chain()):
-            for name in vars(strategy):
-                prefix = f"inner.{depth}.{name}."
-                parts = {key.removeprefix(prefix): array for key, array in state.items() if key.startswith(prefix)}
-                if parts:
-                    setattr(strategy, name, _value(parts))
+            for name, saved in state[str(depth)].items():
+                if name in vars(strategy):
+                    setattr(strategy, name, _restored(saved))
 
 
 def _settings(strategy: Any) -> dict[str, Any]:
@@ -136,32 +133,31 @@ def _settings(strategy: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(strategy).items() if isinstance(value, bool | int | float | str)}
 
 
-def _arrays(value: Any) -> dict[str, NDArray]:
-    """A value as plain arrays; nothing for what is no state: functions, texts, other objects."""
+def _saved(value: Any) -> Nested:
+    """A value as {its kind: plain arrays}; nothing for what is no state: functions, texts, other objects."""
     if isinstance(value, bool | int | float):
         return {"number": np.array(value)}
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return {"array": value}
     if isinstance(value, ArrayRecord):
-        return {f"record/{name}": array.numpy() for name, array in value.items()}
+        return {"record": {name: array.numpy() for name, array in value.items()}}
     if isinstance(value, dict | list) and value:
         entries = list(value.items() if isinstance(value, dict) else enumerate(value))
         if all(isinstance(k, str | int) and isinstance(v, np.ndarray | np.generic) for k, v in entries):
             kind = "dict" if isinstance(value, dict) else "list"
-            return {f"{kind}/{json.dumps(key)}": np.asarray(entry) for key, entry in entries}
+            return {kind: {json.dumps(key): np.asarray(entry) for key, entry in entries}}
     return {}
 
 
-def _value(parts: dict[str, NDArray]) -> Any:
-    kind = next(iter(parts)).split("/", 1)[0]
+def _restored(saved: Nested) -> Any:
+    ((kind, value),) = saved.items()
     if kind == "number":
-        return parts["number"].item()
+        return value.item()
     if kind == "array":
-        return parts["array"]
-    named = {key.split("/", 1)[1]: array for key, array in parts.items()}
+        return value
     if kind == "record":
-        return ArrayRecord({name: Array(array) for name, array in named.items()})
-    keyed = {json.loads(key): array for key, array in named.items()}
+        return ArrayRecord({name: Array(array) for name, array in value.items()})
+    keyed = {json.loads(key): array for key, array in value.items()}
     return keyed if kind == "dict" else [keyed[row] for row in sorted(keyed)]
 
 

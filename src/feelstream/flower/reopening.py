@@ -5,21 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from feelstream.errors import RunError
-from feelstream.run.checkpoint import Checkpoint
+from feelstream.run.checkpoint import Checkpoint, read_state
 from feelstream.run.files import check_digest, sole_writer
 from feelstream.run.manifest import Manifest, check_same_run
 from feelstream.run.run import read_stored
 
 STATE = "state.npz"  # what a complete deployment keeps, so that it can go on
-
-
-def save(path: Path, arrays: dict[str, NDArray]) -> None:
-    with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
 
 
 def reopen(out: Path, about: Manifest) -> None:
@@ -54,6 +46,4 @@ def _lay_out(out: Path, stored: Manifest, longer: Manifest) -> None:
     rounds = read_stored(out, "rounds.parquet", stored).drop("energy_mean_cum_j")
     devices = read_stored(out, "devices.parquet", stored) if full else None
     check_digest(out / STATE, stored.digests.get(STATE))
-    with np.load(out / STATE, allow_pickle=False) as kept:
-        state = dict(kept)
-    Checkpoint(progress, longer.identity, full).add((rounds, devices), state, rounds.height)
+    Checkpoint(progress, longer.identity, full).add((rounds, devices), read_state(out / STATE), rounds.height)

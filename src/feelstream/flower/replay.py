@@ -29,6 +29,7 @@ from feelstream.scenario.files import load
 from feelstream.world import World
 
 Theta = NDArray[np.float32]
+STATE = "feelstream.replay"  # in the state that Flower keeps for a node
 
 
 class ReplayedDevice:
@@ -44,7 +45,7 @@ class ReplayedDevice:
         t, used_round = told["round"], told["used-round"]
         assert isinstance(t, int)
         assert isinstance(used_round, int)
-        world = self.world(t, used_round)
+        world = self.world(t, uses(context, used_round))
         stream, k = world.stream, self.device
         device = Device(
             context,
@@ -67,15 +68,29 @@ class ReplayedDevice:
         metrics = MetricRecord({"num-examples": int(stream.stored[k])})
         return device.answer(to_record(theta), metrics, gain=gain, losses=losses)
 
-    def world(self, t: int, used_round: int) -> World:
-        """The world in round t for a device last used in `used_round`: earlier uses leave no mark on what it holds."""
+    def world(self, t: int, used: list[int]) -> World:
+        """The world in round t for a device that was used in these rounds."""
         labels, classes = self.dataset.train_labels, self.dataset.classes
         world = World(self.scenario, self.seed, labels, classes, self.dataset.recording)
         for round in range(1, t + 1):
             world.advance(round)
-            if round == used_round:
+            if round in used:
                 world.stream.use(np.array([self.device]))
         return world
+
+
+def uses(context: Context, last: int) -> list[int]:
+    """The rounds in which this device was used, as far as it was told: now the last one, and what it remembers.
+
+    A server that was killed may tell of an earlier one than before; what came later has then not happened.
+    """
+    saved = context.state.metric_records.get(STATE)
+    before = saved["uses"] if saved is not None else []
+    assert isinstance(before, list)
+    found = [int(round) for round in before if round < last] + ([last] if last else [])
+    if found:
+        context.state[STATE] = MetricRecord({"uses": found})
+    return found
 
 
 def to_record(theta: Theta) -> ArrayRecord:

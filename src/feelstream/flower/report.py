@@ -107,21 +107,24 @@ class Bounds:
     frequency_hz: tuple[float, float]
     gain: tuple[float, float]
     round_s: float
-    capacity: int | None
-    keeps_all: bool
-    uses_once: bool
+    fixed_gain: bool  # a device has one mean gain for the whole run
+    most_held: int | None  # samples
+    never_deletes: bool
+    empties_on_use: bool
     since_use: bool
 
     @classmethod
     def of(cls, scenario: Scenario, classes: int) -> Bounds:
+        buffer, (low_db, high_db) = scenario.data.buffer, scenario.gain_range_db
         return cls(
             classes=classes,
             frequency_hz=scenario.cpu.frequency_hz,
-            gain=(ratio(scenario.radio.gain_db[0]), ratio(scenario.radio.gain_db[1])),
+            gain=(ratio(low_db), ratio(high_db)),
             round_s=scenario.system.round_s,
-            capacity=getattr(scenario.data.buffer, "capacity", None),
-            uses_once=scenario.data.buffer.plugin_name() == "use_once",
-            keeps_all=scenario.data.buffer.plugin_name() == "keep",
+            fixed_gain=scenario.world.mobility.fixed,
+            most_held=buffer.most_held,
+            never_deletes=buffer.keeps and not buffer.empties_on_use,
+            empties_on_use=buffer.empties_on_use,
             since_use=scenario.data.fresh == "since_use",
         )
 
@@ -133,12 +136,12 @@ class Bounds:
             raise ReportError(f"'{stranger[:40]}' is no field of a report")
         stored = self._counts(record, "stored_labels")
         fresh = self._counts(record, "fresh_labels") if "fresh-labels" in record else None
-        if fresh is None and not self.keeps_all:
+        if fresh is None and not self.never_deletes:
             raise ReportError("fresh-labels is missing, and needed where samples are deleted")
         if fresh is not None and (fresh > stored).any():
             raise ReportError("it has more fresh samples of a label than it stores")
-        if self.capacity is not None and stored.sum(dtype=np.int64) > self.capacity:
-            raise ReportError(f"it stores more than the buffer's {self.capacity} samples")
+        if self.most_held is not None and stored.sum(dtype=np.int64) > self.most_held:
+            raise ReportError(f"it stores more than the buffer's {self.most_held} samples")
         return DeviceReport(
             stored_labels=stored,
             fresh_labels=fresh,
@@ -162,22 +165,22 @@ class Bounds:
         """
         stored = report.stored_labels
         before = known.stored_labels if known is not None else np.zeros_like(stored)
-        if known is not None and not isclose(report.beta, known.beta, rel_tol=1e-9):
+        if known is not None and self.fixed_gain and not isclose(report.beta, known.beta, rel_tol=1e-9):
             raise ReportError(
                 f"its mean gain changed from {known.beta:.6g} to {report.beta:.6g}, and is fixed for a run"
             )
-        if self.keeps_all and (stored < before).any():
-            raise ReportError("its counts shrank, but nothing is ever deleted from a buffer of kind 'keep'")
+        if self.never_deletes and (stored < before).any():
+            raise ReportError("its counts shrank, but nothing is ever deleted from the buffers of this scenario")
         if known is not None and age == 0:
             same = (stored == before).all()
             if not same or (report.fresh_labels is not None and (report.fresh_labels != known.fresh_labels).any()):
                 raise ReportError("its counts changed within the round")
             return replace(report, fresh_labels=known.fresh_labels)
-        if self.keeps_all and self.since_use:
+        if self.never_deletes and self.since_use:
             return replace(report, fresh_labels=_agreed(report, stored - used_labels, "those already used"))
-        if self.keeps_all and (report.fresh_labels is None or age == 1):
+        if self.never_deletes and (report.fresh_labels is None or age == 1):
             return replace(report, fresh_labels=_agreed(report, stored - before, "those it stored the round before"))
-        if self.uses_once and self.since_use:
+        if self.empties_on_use and self.since_use:
             return replace(report, fresh_labels=_agreed(report, stored, "none, since what was used is deleted"))
         return report
 

@@ -19,13 +19,15 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
+from feelstream.arrays import Nested
 from feelstream.errors import RunError
 from feelstream.flower.deployment import Deployment
 from feelstream.flower.exchange import exchange
 from feelstream.flower.inner import Inner
-from feelstream.flower.reopening import STATE, reopen, save
+from feelstream.flower.reopening import STATE, reopen
 from feelstream.learning.contract import Evaluation
 from feelstream.run import play_in
+from feelstream.run.checkpoint import read_state, write_state
 from feelstream.run.files import write_atomically
 from feelstream.run.manifest import Manifest
 from feelstream.scheduling import RoundRecord
@@ -134,28 +136,39 @@ class Rounds:
         }
         return Manifest.begin(self.scenario, settings.seed, packages=packages, **fields)
 
-    def snapshot(self) -> dict[str, NDArray]:
+    def snapshot(self) -> Nested:
         histories = {name: {t: dict(record) for t, record in getattr(self.result, name).items()} for name in HISTORIES}
-        told = np.frombuffer(json.dumps(histories).encode(), np.uint8)
-        return self.deployment.snapshot() | self.inner.snapshot() | self._model() | {"histories": told}
+        return {
+            "round": np.array(self.round),
+            "deployment": self.deployment.snapshot(),
+            "inner": self.inner.snapshot(),
+            "model": self._model(),
+            "histories": np.frombuffer(json.dumps(histories).encode(), np.uint8),
+        }
 
-    def restore(self, state: dict[str, NDArray]) -> None:
-        self.deployment.restore(state)
-        self.inner.restore(state)
-        self.result.arrays = _model(state)
+    def restore(self, state: Nested) -> None:
+        self.deployment.restore(state["deployment"])
+        self.inner.restore(state["inner"])
+        self.result.arrays = ArrayRecord({name: Array(array) for name, array in state["model"].items()})
         histories = json.loads(state["histories"].tobytes())
         for name in HISTORIES:
             found = {int(t): MetricRecord(metrics) for t, metrics in histories[name].items()}
             getattr(self.result, name).update(found)
-        self.round = self.deployment.scheduler.round
+        self.round = int(state["round"])
 
     def keep(self, directory: Path) -> None:
         """Write the model as it is now beside the tables of the run, and what more rounds would need."""
-        write_atomically(directory / STATE, lambda path: save(path, self.snapshot()))
-        write_atomically(directory / MODEL, lambda path: save(path, self._model()))
+        write_state(directory / STATE, self.snapshot())
+        arrays = {f"model.{name}": array for name, array in self._model().items()}
+
+        def write(path: Path) -> None:
+            with path.open("wb") as file:
+                np.savez(file, allow_pickle=False, **arrays)
+
+        write_atomically(directory / MODEL, write)
 
     def _model(self) -> dict[str, NDArray]:
-        return {f"model.{name}": array.numpy() for name, array in self.result.arrays.items()}
+        return {name: array.numpy() for name, array in self.result.arrays.items()}
 
 
 def run_all(rounds: Rounds, out: Path | None) -> Result:
@@ -199,10 +212,4 @@ def _read_complete(rounds: Rounds, out: Path) -> None:
     for name in (MODEL, STATE):
         if not (out / name).is_file():
             raise RunError(f"{out} holds a run that is complete, but not its {name}; choose another directory")
-    with np.load(out / STATE, allow_pickle=False) as stored:
-        rounds.restore(dict(stored))
-
-
-def _model(state: dict[str, NDArray]) -> ArrayRecord:
-    prefix = "model."
-    return ArrayRecord({k.removeprefix(prefix): Array(a) for k, a in state.items() if k.startswith(prefix)})
+    rounds.restore(read_state(out / STATE))

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids
+from feelstream.arrays import Ids, Nested
 from feelstream.errors import ScenarioError
 from feelstream.flower.report import MEASURED, Bounds, DeviceReport
 from feelstream.model.admission import Transmission
@@ -234,7 +234,7 @@ class Scheduler:
         """These devices' data is used up to this round: what they hold now is their part of X."""
         self.used_labels[devices] = self.stored_labels[devices]
         self.used_round[devices] = self.round
-        emptied = self.scenario.data.buffer.plugin_name() == "use_once"
+        emptied = self.scenario.data.buffer.empties_on_use
         if emptied:
             self.stored_labels[devices] = 0
         if emptied or self.bounds.since_use:
@@ -263,16 +263,16 @@ class Scheduler:
         "stated_priority",
     )  # fmt: skip
 
-    def snapshot(self) -> dict[str, NDArray]:
-        """All that `restore` needs to go on after the last settled round, as plain arrays."""
+    def snapshot(self) -> Nested:
+        """All that `restore` needs to go on after the last settled round."""
         own = {name: np.array(getattr(self, name)) for name in self._SAVED}
-        return own | self.server.to_arrays()
+        return own | {"server": self.server.snapshot()}
 
-    def restore(self, state: Mapping[str, NDArray]) -> None:
+    def restore(self, state: Nested) -> None:
         for name in self._SAVED:
             setattr(self, name, state[name].copy())
         self.round = int(state["round"])
-        self.server = ServerState.from_arrays(dict(state))
+        self.server = ServerState.restored(state["server"])
 
 
 def _gain(reply: DeviceReport | None) -> float:

@@ -1,6 +1,6 @@
 """Scheduling policies: the contract in base.py, one rule per file. docs/policies.md is the catalogue."""
 
-from feelstream.plugins import plugin_registry
+from feelstream.plugins import PluginRegistry
 from feelstream.policies.age import Age
 from feelstream.policies.balanced import Balanced
 from feelstream.policies.base import Policy
@@ -19,8 +19,7 @@ from feelstream.policies.random import Random
 from feelstream.policies.round_robin import RoundRobin
 from feelstream.policies.select_all import SelectAll
 
-POLICIES = plugin_registry(
-    "policies",
+POLICIES = PluginRegistry(
     Policy,
     Lyapunov,
     LyapunovJoint,

@@ -141,6 +141,8 @@ class Outcome:
 class Policy(Plugin):
     """Base of all policies: give it a `select`, and `init` and `update` if it must remember something."""
 
+    plugin_group: ClassVar[str] = "policies"
+    plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares",)
     tag_field: ClassVar[str] = "name"
 
     size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so); ≥ 1")
@@ -159,6 +161,14 @@ class Policy(Plugin):
     def needs_stored_labels(self) -> bool:
         """Whether it asks for the label counts of all that a device holds (Observation.stored_labels)."""
         return False
+
+    @property
+    def equal_shares(self) -> bool:
+        """Whether the scenario's admission decides who sends, each with an equal share of the band and the power P0/β.
+
+        So it is unless `transmit` is its own.
+        """
+        return type(self).transmit is Policy.transmit
 
     @property
     def fills_round(self) -> bool:

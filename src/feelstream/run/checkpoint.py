@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import RunError
 from feelstream.run.files import SEAL, check_digest, read_json, read_table, write_atomically, write_sealed
 from feelstream.run.player import Player
 from feelstream.run.trace import Tables
 
+STATE_FORMAT = 2  # of a state; 2: nested dictionaries, flattened by arrays.flatten
 DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
@@ -41,10 +42,11 @@ class Checkpoint:
             for table, digests in self.parts.items():
                 for number, digest in enumerate(digests):
                     check_digest(self._part(table, number), digest)
+            saved = read_state(state)
         except RunError as problem:
             raise RunError(f"{problem}; {self._remedy}") from problem
         try:
-            player.restore(_load(state))
+            player.restore(saved)
         except DAMAGE as problem:
             raise RunError(f"{state} is damaged; {self._remedy}") from problem
 
@@ -64,18 +66,13 @@ class Checkpoint:
         """Add the rows since the last checkpoint, and the player as it is now."""
         self.add(tables, player.snapshot(), player.round)
 
-    def add(self, tables: Tables, state: dict[str, NDArray], round: int) -> None:
+    def add(self, tables: Tables, state: Nested, round: int) -> None:
         number = self._count
         for table, rows in zip(("rounds", "devices"), tables, strict=True):
             if rows is not None:
                 self.parts[table].append(write_atomically(self._part(table, number), rows.write_parquet))
         before = self._state(number)
-
-        def write(path: Path) -> None:
-            with path.open("wb") as file:
-                np.savez(file, allow_pickle=False, **state)
-
-        digest = write_atomically(self._state(), write)
+        digest = write_state(self._state(), state)
         about: dict[str, Any] = {"run": self.run, "round": round, "state": digest, "parts": self.parts}
         write_sealed(self.file, about)
         before.unlink(missing_ok=True)
@@ -110,9 +107,27 @@ class Checkpoint:
         return f"remove {self.directory} to start the run again"
 
 
-def _load(path: Path) -> dict[str, NDArray]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        return dict(stored)
+def write_state(path: Path, state: Nested) -> str:
+    """Nested dictionaries of arrays as one .npz file; its SHA-256."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, format=np.array(STATE_FORMAT), **flatten(state))
+
+    return write_atomically(path, write)
+
+
+def read_state(path: Path) -> Nested:
+    """What `write_state` wrote; RunError where it is damaged, or of another version."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            flat = dict(stored)
+        written = int(flat.pop("format", 1))
+    except DAMAGE as problem:
+        raise RunError(f"{path} is damaged") from problem
+    if written != STATE_FORMAT:
+        raise RunError(f"{path} was written in format {written} and this version goes on from format {STATE_FORMAT}")
+    return unflatten(flat)
 
 
 def rounds_so_far(directory: Path) -> int:

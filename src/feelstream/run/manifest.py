@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from feelstream.errors import RunError
+from feelstream.plugins import Promise
 from feelstream.run.files import SEAL, read_json, write_sealed
 from feelstream.run.named_files import named_files
 from feelstream.scenario import Scenario
@@ -36,6 +37,7 @@ class Manifest(BaseModel):
     status: Literal["running", "complete"] = "running"
     seed: Annotated[int, Field(strict=True, ge=0)]
     scenario: dict[str, Any]
+    promises: dict[str, dict[str, Promise]] = Field(default_factory=dict)  # of its plug-ins, by group and flag
     files: dict[str, Digest]  # every file that the scenario names, and what those import from beside them
     engine: dict[str, Any]
     data: dict[str, Any]
@@ -59,6 +61,7 @@ class Manifest(BaseModel):
         return cls(
             seed=seed,
             scenario=settings,
+            promises=scenario.promises(),
             files=named_files(settings),
             engine=engine,
             data=data,

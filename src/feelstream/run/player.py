@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from numpy.typing import NDArray
-
+from feelstream.arrays import Nested
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
 
@@ -21,8 +20,8 @@ class Player(Protocol):
         """Play the next round."""
         ...
 
-    def snapshot(self) -> dict[str, NDArray]:
-        """All that `restore` needs to go on exactly here, as plain arrays; `theta`, if there, is the model."""
+    def snapshot(self) -> Nested:
+        """All that `restore` needs to go on exactly here: `round`, and `theta` if there is a model here, and more."""
         ...
 
-    def restore(self, state: dict[str, NDArray]) -> None: ...
+    def restore(self, state: Nested) -> None: ...

@@ -282,7 +282,7 @@ def read(directory: str | Path) -> Run:
     manifest = Manifest.read(path)
     if not manifest.complete:
         raise RunError(f"{path} holds an unfinished run; give the same command again to finish it")
-    return _read(path, stored_scenario(manifest.scenario, path / "run.json"), manifest)
+    return _read(path, stored_scenario(manifest.scenario, path / "run.json", manifest.promises), manifest)
 
 
 def read_stored(path: Path, name: str, manifest: Manifest, columns: list[str] | None = None) -> pl.DataFrame:

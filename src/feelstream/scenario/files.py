@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from tomlkit.items import Table
 
 from feelstream.errors import RunError, ScenarioError
-from feelstream.plugins import STORED, Plugin, did_you_mean
+from feelstream.plugins import Plugin, Promise, did_you_mean, stored_with
 from feelstream.scenario.overrides import AnyOverride, overridden
 from feelstream.scenario.settings import Scenario
 
@@ -73,12 +73,16 @@ def from_dict(table: Mapping[str, Any], overrides: Iterable[AnyOverride] = ()) -
     return Scenario.of(overridden(table, overrides, Scenario))
 
 
-def stored_scenario(table: Mapping[str, Any], where: Path) -> Scenario:
+def stored_scenario(
+    table: Mapping[str, Any], where: Path, promises: Mapping[str, Mapping[str, Promise]] | None = None
+) -> Scenario:
     """The scenario that a stored file holds. Reading runs no code: what is not ours is kept by name and fields alone,
     as settings that can be shown, compared and stored, and only refuse to be run (`plugins.Inert`).
+
+    promises: what `Scenario.promises` said of it when it was stored.
     """
     try:
-        return Scenario.of(table, STORED)
+        return Scenario.of(table, stored_with(promises or {}))
     except ScenarioError as problem:
         raise RunError(f"{where} is damaged: {problem}") from problem
 

@@ -46,6 +46,7 @@ from feelstream.plugins import (
     Plugin,
     PluginRegistry,
     Positive,
+    Promise,
     Settings,
     did_you_mean,
     from_table,
@@ -230,7 +231,7 @@ class Scenario(Settings):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         """What no single field can tell: the schedule fits the devices and the update fits the round."""
-        if isinstance(self.policy, Inert):  # what it plans for is not known; it was checked before the run was made
+        if any(isinstance(part, Inert) for part in self._plugins()):  # it was checked before the run was made
             return self
         if self.policy.size > self.system.devices:
             raise ScenarioError(
@@ -281,7 +282,8 @@ class Scenario(Settings):
     def of(cls, table: Mapping[str, Any], context: dict[str, Any] | None = None) -> Self:
         """A scenario from nested tables; every problem becomes one sentence that names the field.
 
-        context: `plugins.STORED` if the tables were read from a stored run, which may name no code to import.
+        context: that of `plugins.stored_with` if the tables were read from a stored run, which may name no code to
+        import.
         """
         try:
             return cls.model_validate(table, context=context)
@@ -315,14 +317,24 @@ class Scenario(Settings):
 
     def _check_world(self) -> None:
         """What the processes of the world do not go together with."""
-        if self.radio.fading == "none" and not isinstance(self.world.channel, IndependentChannel):
+        if self.radio.fading == "none" and self.world.channel != IndependentChannel():
             raise ScenarioError("world.channel.kind: must be independent where radio.fading = none")
-        harvests, policy = not isinstance(self.world.harvest, NoHarvest), type(self.policy)
-        if harvests and policy.transmit is not Policy.transmit and policy.most_power_w is Policy.most_power_w:
+        says_power = self.policy.equal_shares or type(self.policy).most_power_w is not Policy.most_power_w
+        if self.world.harvest.battery_j is not None and not says_power:
             raise ScenarioError(
                 "world.harvest.kind: must be none for a policy with its own transmit, unless its most_power_w says "
                 "what power no device exceeds; otherwise nothing bounds what a round takes from a battery"
             )
+
+    def _plugins(self) -> list[Plugin]:
+        """Everything in this scenario that is picked by name."""
+        sections = (getattr(self, section) for section in type(self).model_fields)
+        parts = [part for section in sections for part in (section, *dict(section).values())]
+        return [part for part in parts if isinstance(part, Plugin)]
+
+    def promises(self) -> dict[str, dict[str, Promise]]:
+        """What its plug-ins promise, by group and flag: with this a stored run is understood without their code."""
+        return {part.plugin_group: part.plugin_promises() for part in self._plugins() if part.plugin_flags}
 
     @property
     def autos(self) -> tuple[str, ...]:

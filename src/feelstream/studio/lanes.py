@@ -7,8 +7,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
-
+from feelstream.arrays import Nested, flatten
 from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
 from feelstream.run import Run, read
@@ -68,7 +67,7 @@ class LiveLane:
         self.rows: list[dict[str, Any]] = []
         self.schedule: list[tuple[int, int, bool]] = []
         self._views: dict[int, RoundView] = {}
-        self._snapshots: dict[int, dict[str, NDArray]] = {0: self._player.snapshot()}
+        self._snapshots: dict[int, Nested] = {0: self._player.snapshot()}
         self._stride = 1
 
     @property
@@ -95,9 +94,9 @@ class LiveLane:
         if self.head % self._stride == 0:
             self._keep(self._player.snapshot())
 
-    def _keep(self, state: dict[str, NDArray]) -> None:
+    def _keep(self, state: Nested) -> None:
         self._snapshots[self.head] = state
-        each = sum(array.nbytes for array in state.values())
+        each = sum(array.nbytes for array in flatten(state).values())
         while len(self._snapshots) > 4 and len(self._snapshots) * each > SNAPSHOT_BYTES:
             self._stride *= 2
             self._snapshots = {t: kept for t, kept in self._snapshots.items() if t % self._stride == 0}

@@ -23,6 +23,7 @@ from feelstream.verification.joint_sending import check_joint_admission, check_j
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import CONTROLLED_OCEAN, StoredSettings
+from feelstream.verification.shares import check_own_energy, check_own_transmission, no_known_power_w
 from feelstream.verification.whole_run import least_planned_energy_j
 
 Rule = Callable[[Case], None]
@@ -51,8 +52,8 @@ class PolicyRules:
     most_power: Callable[[StoredSettings, Block], Array] = equal_power_w
 
 
-def rules_for(policy: str) -> PolicyRules:
-    return POLICY_RULES.get(policy, GENERIC)
+def rules_for(s: StoredSettings) -> PolicyRules:
+    return POLICY_RULES.get(s.policy, GENERIC if s.equal_shares else OWN_TRANSMIT)
 
 
 def check_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
@@ -172,6 +173,7 @@ _BY_CHANNEL = PolicyRules(_check_size_set, _check_channel_score, _check_lowest, 
 GENERIC = PolicyRules(
     check_planned, _check_any_score, check_subset, "schedule within the feasible set and the planned size only"
 )
+OWN_TRANSMIT = replace(GENERIC, admission=check_own_transmission, energy=check_own_energy, most_power=no_known_power_w)
 POLICY_RULES = {
     "lyapunov": PolicyRules(
         check_lyapunov_planned, check_lyapunov_score, check_lyapunov_decision,

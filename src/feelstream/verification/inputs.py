@@ -102,20 +102,21 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
     inputs_decide = s.deployed or s.around.comes_and_goes or s.around.capacity_j is not None
     wrong = block["available"] & ~may if inputs_decide else block["available"] != may
     check.flag("available", wrong, may, f"who may be scheduled with eligible = {s.eligible}")
-    if s.buffer == "keep" and s.fresh == "since_use":
+    keeps = "keeps" in s.buffer and "empties_on_use" not in s.buffer
+    if keeps and s.fresh == "since_use":
         grown = used_before + np.where(sent[..., None], block.before("fresh_labels"), 0)
-        rule = "with buffer keep, a transmitter's fresh labels join its used ones"
+        rule = "where nothing is deleted, a transmitter's fresh labels join its used ones"
         check.flag("used_labels", _differ(used, grown) & (up_to_date | ~sent), grown, rule)
-        check.flag("stored", stored != count + fresh, count + fresh, "with buffer keep, stored = used + fresh")
-    if s.buffer == "keep" and s.fresh == "per_round":
+        rule = "where nothing is deleted, stored = used + fresh"
+        check.flag("stored", stored != count + fresh, count + fresh, rule)
+    if keeps and s.fresh == "per_round":
         grown = block.before("stored") + fresh
         bad = (stored != grown) & up_to_date & (block["report_age"] == 0)
-        check.flag("stored", bad, grown, "with buffer keep, stored grows by what arrived in the round")
-    if s.buffer == "use_once" and s.fresh == "since_use":
-        check.flag("stored", stored != fresh, fresh, "with buffer use_once, nothing stored was used before")
-    if s.buffer_capacity is not None:
-        rule = "a buffer never holds more than its capacity"
-        check.flag("stored", stored > s.buffer_capacity, s.buffer_capacity, rule)
+        check.flag("stored", bad, grown, "where nothing is deleted, stored grows by what arrived in the round")
+    if "empties_on_use" in s.buffer and s.fresh == "since_use":
+        check.flag("stored", stored != fresh, fresh, "where use empties a buffer, nothing stored was used before")
+    if (most := s.buffer.number("most_held")) is not None:
+        check.flag("stored", stored > most, most, "a buffer never holds more than its capacity")
 
 
 def _differ(left: Array, right: Array) -> Array:

@@ -11,6 +11,7 @@ import polars as pl
 
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
+from feelstream.verification.promises import Promises
 
 # Columns of the population, and which end of which range a class gives for it.
 COLUMNS: dict[str, tuple[str, int | None]] = {
@@ -37,32 +38,35 @@ class Around:
 PAPERS_WORLD = Around()
 
 
-def around(world: Any) -> Around:
-    """From the table [world] of run.json; a run without one is the paper's."""
+def around(world: Any, promises: Any) -> Around:
+    """From the table [world] of run.json, and what it says of promises; a run without one is the paper's."""
     if not isinstance(world, dict):
         return PAPERS_WORLD
-    kind = {name: part.get("kind") for name, part in world.items() if isinstance(part, dict)}
-    harvest = world.get("harvest", {})
-    battery = kind.get("harvest", "none") != "none"
-    try:
-        capacity = float(harvest["capacity_j"]) if battery else None
-        start = float(harvest["start"]) * capacity if capacity is not None else 0.0
-    except (KeyError, TypeError, ValueError):
-        raise RunError("run.json: world.harvest must have a capacity_j and a start.") from None
+    availability = Promises.of("availabilities", world.get("availability"), promises)
+    mobility = Promises.of("mobilities", world.get("mobility"), promises)
+    harvest = Promises.of("harvests", world.get("harvest"), promises)
     return Around(
-        kind.get("availability", "always") != "always", kind.get("mobility", "static") != "static", capacity, start
+        comes_and_goes="always_there" not in availability,
+        moves="fixed" not in mobility,
+        capacity_j=harvest.number("battery_j"),
+        start_j=harvest.number("charge_j") or 0.0,
     )
 
 
-def gain_range_db(mobility: Any, low_db: Array, high_db: Array) -> tuple[Array, Array]:
-    """The range of β: that of the population, or what path loss makes of the least and the largest distance."""
-    if not isinstance(mobility, dict) or mobility.get("kind", "static") == "static":
+def gain_range_db(mobility: Any, promises: Any, low_db: Array, high_db: Array) -> tuple[Array, Array]:
+    """The range of β: that of the population, or what path loss makes of the least and the largest distance.
+
+    By a process of the user's own that promises neither, any gain may occur.
+    """
+    if "within_gain_db" in Promises.of("mobilities", mobility, promises):
         return low_db, high_db
+    if mobility.get("kind") != "random_direction":
+        return np.full_like(low_db, -1000.0), np.full_like(high_db, 1000.0)
     try:
         far, near = float(mobility["radius_m"]), min(float(mobility["nearest_m"]), float(mobility["radius_m"]))
         at_1m, exponent = float(mobility["gain_1m_db"]), float(mobility["exponent"])
-    except (KeyError, TypeError, ValueError):  # a process of the user's own: any gain may occur
-        return np.full_like(low_db, -1000.0), np.full_like(high_db, 1000.0)
+    except (KeyError, TypeError, ValueError):
+        raise RunError("run.json: a field of world.mobility is missing or no number.") from None
     return (np.full_like(low_db, at_1m - 10 * exponent * np.log10(d)) for d in (far, near))  # type: ignore[return-value]
 
 

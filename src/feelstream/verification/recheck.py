@@ -41,7 +41,7 @@ def verify(path: str | PathLike[str]) -> Report:
         else:
             for phase in phases(settings):
                 part = _rows(rounds, phase.first, phase.end)
-                rules_for(settings.policy).planned(found, phase.settings, part, part["scheduled"])
+                rules_for(settings).planned(found, phase.settings, part, part["scheduled"])
             check_counts(found, settings, rounds)
             found.notes.update(
                 {stage: NOT_STORED for stage in Stage if stage not in (Stage.FILES, Stage.INPUTS, Stage.ROUND)}
@@ -61,13 +61,14 @@ def _not_checked(s: StoredSettings) -> list[str]:
         if full
         else "everything about single devices, since trace level rounds stores none",
         *([f"the choices of the {policy}, beyond what every policy must obey"] if policy != "policy" else []),
+        *([] if s.equal_shares else ["who was let through and what sending cost, by the user's own transmit"]),
         *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
         "that run.json was not rewritten together with the tables",
     ]
 
 
 def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: Table) -> None:
-    found.notes[Stage.DECISION] = rules_for(s.policy).note
+    found.notes[Stage.DECISION] = rules_for(s).note
     totals = RunningTotals(s.K)
     parts = phases(s)
     for block in read_blocks(directory, s, [phase.first for phase in parts]):
@@ -78,13 +79,13 @@ def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: 
             found.notes[Stage.WHOLE_RUN] = "not reached"
             return
         totals.add(block)
-    least_j = np.min([rules_for(s.policy).least_energy(phase.settings, totals.beta) for phase in parts], axis=0)
+    least_j = np.min([rules_for(s).least_energy(phase.settings, totals.beta) for phase in parts], axis=0)
     check_whole_run(found, s, totals, least_j)
 
 
 def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table) -> None:
     """One block of rounds through the stages of a round, in order."""
-    rules, planned = rules_for(s.policy), np.clip(rounds["planned"], 0, s.K)
+    rules, planned = rules_for(s), np.clip(rounds["planned"], 0, s.K)
     check_inputs(found, s, block, rules.most_power(s, block))
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))
     check_feasible(found, s, block, np.maximum(planned, 1)[:, None])

@@ -13,6 +13,7 @@ from feelstream.errors import RunError
 from feelstream.verification.findings import Array
 from feelstream.verification.intact import read_sealed
 from feelstream.verification.population import PAPERS_WORLD, Around, around, gain_range_db, resolved
+from feelstream.verification.promises import Promises
 
 FORMAT = 2
 PLACES = 20.0  # energy of so many places that the fleet's queue starts at, under V = auto
@@ -22,6 +23,7 @@ OUR_POLICIES = (
     "fedcs", "power_of_choice", "oort", "ocean", CONTROLLED_OCEAN, "myopic_energy", "importance_greedy", "select_all",
     "balanced",
 )  # fmt: skip
+OUR_METRICS = ("combined", "amount", "dissimilarity")
 
 
 class StoredChange(NamedTuple):
@@ -56,10 +58,10 @@ class StoredSettings:
     fresh: str
     empty_used: str
     empty_fresh: str
-    buffer: str
-    buffer_capacity: int | None
+    buffer: Promises
     classes: int | None
     policy: str
+    equal_shares: bool  # who sends shares the band equally, at P0/β; for a user's own policy by its promise
     V: float | None  # the number that it stands for, where it is auto
     auto: bool  # V follows from budget and size, and the fleet has a queue of its own
     size: int | None
@@ -162,11 +164,11 @@ def read_settings(directory: Path) -> StoredSettings:
         raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
-    settings = _settings(root["scenario"], root.get("data"), deployed)
+    settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"))
     return replace(with_weight(settings), changes=_changes(root.get("changes"), settings))
 
 
-def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> StoredSettings:
+def _settings(scenario: _Section, data: _Section | None, deployed: bool, promises: Any) -> StoredSettings:
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
     policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
     name = str(policy["name"].tree)
@@ -187,10 +189,9 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Stor
     people = resolved(scenario.plain("devices"), usual)
     world = scenario.plain("world")
     mobility = world.get("mobility") if isinstance(world, dict) else None
-    gain_low_db, gain_high_db = gain_range_db(mobility, people["gain_low_db"], people["gain_high_db"])
+    gain_low_db, gain_high_db = gain_range_db(mobility, promises, people["gain_low_db"], people["gain_high_db"])
     cycles = people["cycles"]
     classes = data.get("classes") if data else None
-    capacity = buffer.get("capacity")
     metric = policy.get("metric")
     drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
     limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
@@ -216,10 +217,10 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Stor
         empty_used=scenario["data"]["empty_used"].one_of("zero", "vector"),
         empty_fresh=scenario["data"]["empty_fresh"].one_of("zero", "vector"),
         fresh=scenario["data"]["fresh"].one_of("since_use", "per_round"),
-        buffer=str(buffer["kind"].tree),
-        buffer_capacity=capacity.whole() if capacity else None,
+        buffer=Promises.of("buffers", buffer.tree, promises),
         classes=classes.whole() if classes and isinstance(classes.tree, int) else None,
         policy=name,
+        equal_shares=name in OUR_POLICIES or "equal_shares" in Promises.of("policies", policy.tree, promises),
         V=V,
         auto=V is not None and math.isnan(V),
         size=policy["size"].whole(0) if name in OUR_POLICIES else None,
@@ -234,7 +235,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool) -> Stor
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
         priority=people["priority"],
-        around=around(world),
+        around=around(world, promises),
     )
 
 
@@ -272,6 +273,5 @@ def _changes(changes: _Section | None, s: StoredSettings) -> tuple[StoredChange,
 
 def _metric(policy: str, metric: _Section | None) -> str:
     """One of ours, or "own" where a user's function, or a policy that we do not know, says how important data is."""
-    if policy not in OUR_POLICIES or (metric is not None and ":" in str(metric.tree)):
-        return "own"
-    return metric.one_of("combined", "amount", "dissimilarity") if metric else "combined"
+    name = "combined" if metric is None else str(metric.tree)
+    return name if policy in OUR_POLICIES and name in OUR_METRICS else "own"

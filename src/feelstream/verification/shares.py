@@ -7,8 +7,36 @@ import numpy as np
 from feelstream.verification.findings import RELATIVE, Array, Stage
 from feelstream.verification.formulas import computing_time_s, sending_time_s
 from feelstream.verification.importance import Case
+from feelstream.verification.reading import Block
+from feelstream.verification.settings import StoredSettings
 
 OWN_SHARES = ("ocean",)
+
+
+def check_own_transmission(case: Case) -> None:
+    """A user's own `transmit` decides who sends: of the scheduled, and of no one else."""
+    sent, scheduled = case.block["transmitted"], case.block["scheduled"]
+    case.at(Stage.ADMISSION).flag("transmitted", sent & ~scheduled, scheduled, "only scheduled devices transmit")
+
+
+def check_own_energy(case: Case) -> None:
+    """And what it costs them: nothing is negative, who is idle spends nothing, and the band is there once."""
+    block, check = case.block, case.at(Stage.ENERGY)
+    sent, scheduled = block["transmitted"], block["scheduled"]
+    for name in ("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j"):
+        check.flag(name, ~(block[name] >= 0), 0.0, f"{name} is not negative")
+        idle = (block[name] != 0) & ~scheduled
+        check.flag(name, idle, 0.0, f"{name} is 0 for a device that is not scheduled")
+    share, rule = block["bandwidth_share"], "a device has a share of the band if it transmits, and only then"
+    check.flag("bandwidth_share", (share > 0) != sent, sent, rule)
+    total, rule = share.sum(axis=1), "no more than the whole band is shared out"
+    check.flag("bandwidth_share", total > 1 + RELATIVE, 1.0, rule, stored=total)
+
+
+def no_known_power_w(s: StoredSettings, block: Block) -> Array:
+    """What no device is known to exceed: nothing can be said of a user's own, so batteries cover computing at least."""
+    return np.zeros((1, 1))
+
 
 # Prices are derivatives taken as differences, and at the split a change of 1e-6 in a share changes the cost by 1e-12.
 PRICE_TOLERANCE, STEP = 1e-5, 1e-4

@@ -6,8 +6,8 @@ from feelstream.data.streaming.natural import Natural
 from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Partition
 from feelstream.data.streaming.recorded import Recorded
 from feelstream.data.streaming.replay import Trace
-from feelstream.plugins import plugin_registry
+from feelstream.plugins import PluginRegistry
 
-PARTITIONS = plugin_registry("partitions", Partition, IID, Digits, Minority, Dirichlet, Natural)
-ARRIVALS = plugin_registry("arrivals", Arrivals, TruncatedNormal, Uniform, Poisson, Bursts, Trace, Recorded)
-BUFFERS = plugin_registry("buffers", Buffer, Keep, Window, Fifo, Reservoir, UseOnce)
+PARTITIONS = PluginRegistry(Partition, IID, Digits, Minority, Dirichlet, Natural)
+ARRIVALS = PluginRegistry(Arrivals, TruncatedNormal, Uniform, Poisson, Bursts, Trace, Recorded)
+BUFFERS = PluginRegistry(Buffer, Keep, Window, Fifo, Reservoir, UseOnce)

@@ -17,7 +17,6 @@ from pydantic import Field
 from scipy.special import ndtr, ndtri
 
 from feelstream.data.recording import Recording
-from feelstream.data.streaming.natural import Natural
 from feelstream.data.streaming.order import Order, Shards, arrange
 from feelstream.data.streaming.partition import Labels, Owner, Partition
 from feelstream.errors import ScenarioError
@@ -43,9 +42,8 @@ class ArrivalContext:
     recording: Recording = field(default_factory=Recording)
 
     def owners(self, rng: np.random.Generator) -> Owner:
-        """The device of each sample, −1 for none: recorded where the partition is natural, else split by it."""
-        owner = self.partition.owners(self.recording, self.devices) if isinstance(self.partition, Natural) else None
-        return self.partition.split(self.labels, self.devices, self.classes, rng) if owner is None else owner
+        """The device of each sample, −1 for none."""
+        return self.partition.owners(self.recording, self.labels, self.devices, self.classes, rng)
 
 
 @dataclass(frozen=True)
@@ -73,9 +71,24 @@ class ArrivalSchedule:
 class Arrivals(Plugin, ABC):
     """The contract of every arrival process; derive from FiniteArrivals or EndlessArrivals."""
 
+    plugin_group: ClassVar[str] = "arrivals"
+
+    repeats: ClassVar[bool] = False  # the plan follows from settings, partition, labels and seed alone: no file
+
     @abstractmethod
     def plan(self, context: ArrivalContext) -> ArrivalSchedule:
-        """Fix all that is known before the first round."""
+        """Fix all that is known before the first round. Without events the process is endless: `counts` is asked."""
+
+    def init(self, devices: int, rng: np.random.Generator) -> NDArray:
+        """Of an endless process, the state before the first round: one plain array, whose shape may change."""
+        return np.empty(0)
+
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
+        """Of an endless process, new samples of each device in this round, int64 (K,), and the next state.
+
+        A device whose shard is empty receives nothing, whatever is returned for it.
+        """
+        raise ScenarioError(f"data.arrivals: {self.plugin_name()} plans no events, so it must have `counts`.")
 
 
 class OrderedArrivals(Arrivals):
@@ -122,7 +135,7 @@ class FiniteArrivals(OrderedArrivals):
         devices = np.repeat(np.arange(context.devices, dtype=np.int32), shards.sizes)
         if times.shape != devices.shape or not (times >= 0).all():
             raise ScenarioError(
-                f"data.arrivals: {self.tag} must give each of {len(devices)} samples a time, 0 s or later."
+                f"data.arrivals: {self.plugin_name()} must give each of {len(devices)} samples a time, 0 s or later."
             )
         return ArrivalSchedule(shards, events_by_round(times, devices, context))
 
@@ -130,16 +143,9 @@ class FiniteArrivals(OrderedArrivals):
 class EndlessArrivals(OrderedArrivals):
     """Every round brings a drawn number of samples; a device at the end of its shard starts over."""
 
-    def init(self, devices: int, rng: np.random.Generator) -> NDArray:
-        """The state before the first round: one plain array whose shape and type never change."""
-        return np.empty(0)
-
     @abstractmethod
     def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
-        """New samples of each device in this round, int64 (K,), and the next state.
-
-        A device whose shard is empty receives nothing, whatever is returned for it.
-        """
+        """New samples of each device in this round, int64 (K,), and the next state."""
 
     def plan(self, context: ArrivalContext) -> ArrivalSchedule:
         return ArrivalSchedule(self.shards(context), None)
@@ -167,6 +173,7 @@ class TruncatedNormal(FiniteArrivals):
     """
 
     tag: ClassVar[str] = "truncated_normal"
+    repeats: ClassVar[bool] = True
 
     sigma: Annotated[
         float,
@@ -206,6 +213,7 @@ class Uniform(FiniteArrivals):
     """Times ~ U(0, T_tot)."""
 
     tag: ClassVar[str] = "uniform"
+    repeats: ClassVar[bool] = True
 
     def times(self, sizes: Counts, run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
         return rng.random(int(sizes.sum())) * run_s

@@ -1,7 +1,8 @@
 """Buffers: which of the samples that have arrived a device still holds.
 
 Samples are known by their arrival position. All buffers but the reservoir hold an interval [lo, hi) of them.
-A buffer's settings are frozen; `store` makes the arrays that change.
+A buffer's settings are frozen; `store` makes the arrays that change. What a buffer promises beyond that are flags of
+its class, by which a server knows what devices hold without seeing it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from collections import deque
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.arrays import Ints
+from feelstream.arrays import Flags, Ints, Nested
 from feelstream.plugins import Plugin
 
 Whole = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
@@ -51,7 +51,7 @@ class Store(ABC):
         """
 
     def use(self, devices: Ints) -> bool:
-        """Devices have transmitted; True if that empties their buffers."""
+        """Devices have transmitted; True if that empties their buffers, as `empties_on_use` of the settings says."""
         return False
 
     @abstractmethod
@@ -62,10 +62,12 @@ class Store(ABC):
     def held(self, device: int) -> Ints:
         """All positions held, ascending or in slot order."""
 
-    def snapshot(self) -> dict[str, NDArray]:
+    def snapshot(self) -> Nested:
+        """All that `restore` needs: copies of plain arrays of any shape, by name, or dictionaries of them."""
         return {"hi": self.hi.copy()}
 
-    def restore(self, saved: dict[str, NDArray]) -> None:
+    def restore(self, saved: Nested) -> None:
+        """Go back or forward to a snapshot of a store made by the same settings; `saved` itself is not to change."""
         self.hi[:] = saved["hi"]
 
 
@@ -96,10 +98,10 @@ class IntervalStore(Store):
     def held(self, device: int) -> Ints:
         return np.arange(self.lo[device], self.hi[device])
 
-    def snapshot(self) -> dict[str, NDArray]:
+    def snapshot(self) -> Nested:
         return super().snapshot() | {"lo": self.lo.copy()}
 
-    def restore(self, saved: dict[str, NDArray]) -> None:
+    def restore(self, saved: Nested) -> None:
         super().restore(saved)
         self.lo[:] = saved["lo"]
 
@@ -130,14 +132,14 @@ class WindowStore(IntervalStore):
         old, many = self.recent.popleft()
         return self._raise(old, self.lo[old] + many)
 
-    def snapshot(self) -> dict[str, NDArray]:
+    def snapshot(self) -> Nested:
         return super().snapshot() | {
             "recent_lengths": np.array([len(devices) for devices, _ in self.recent], np.int64),
             "recent_devices": np.concatenate([NOTHING.devices, *(devices for devices, _ in self.recent)]),
             "recent_counts": np.concatenate([NOTHING.devices, *(counts for _, counts in self.recent)]),
         }
 
-    def restore(self, saved: dict[str, NDArray]) -> None:
+    def restore(self, saved: Nested) -> None:
         super().restore(saved)
         cuts = np.cumsum(saved["recent_lengths"])
         devices = np.split(saved["recent_devices"], cuts)[:-1]
@@ -201,16 +203,48 @@ class ReservoirStore(Store):
     def held(self, device: int) -> Ints:
         return self.slots[device, : self.hi[device]].copy()
 
-    def snapshot(self) -> dict[str, NDArray]:
+    def snapshot(self) -> Nested:
         return super().snapshot() | {"slots": self.slots.copy()}
 
-    def restore(self, saved: dict[str, NDArray]) -> None:
+    def restore(self, saved: Nested) -> None:
         super().restore(saved)
         self.slots = saved["slots"].copy()
 
 
 class Buffer(Plugin, ABC):
-    """The contract: a buffer's settings make its store."""
+    """The contract: a buffer's settings make its store, and promise what their flags say."""
+
+    plugin_group: ClassVar[str] = "buffers"
+    plugin_flags: ClassVar[tuple[str, ...]] = ("admits_all", "keeps", "empties_on_use", "holds_rounds", "most_held")
+
+    admits_all: ClassVar[bool] = False  # every arrival comes in, and is held in the round of its arrival
+    keeps: ClassVar[bool] = False  # what came in never leaves, except all at once by `empties_on_use`
+    empties_on_use: ClassVar[bool] = False  # when a device transmits, all that it holds is deleted
+
+    @property
+    def holds_rounds(self) -> int | None:
+        """Rounds that every sample is held, that of its arrival included, and then deleted; None: not promised."""
+        return None
+
+    @property
+    def most_held(self) -> int | None:
+        """The most samples that a device ever holds; None: no limit is promised."""
+        return None
+
+    def arrivals(self, stored: Ints, sent: Flags) -> Ints | None:
+        """Samples that arrived at each device in each round, from what it held and when it transmitted, (T, K) each.
+
+        |S(t)| − |S(t−1)| plus what left: all, where a transmission empties the buffer, or the arrivals of round t − w,
+        where samples are held w rounds. None where the promises do not tell.
+        """
+        if not self.admits_all or not (self.keeps or self.holds_rounds) or (self.empties_on_use and self.holds_rounds):
+            return None
+        came = np.diff(stored, axis=0, prepend=0)
+        if self.empties_on_use:
+            came[1:] += np.where(sent[:-1], stored[:-1], 0)
+        for t in range(self.holds_rounds or len(came), len(came)):
+            came[t] += came[t - (self.holds_rounds or 0)]
+        return came
 
     @abstractmethod
     def store(self, devices: int, longest: int | None) -> Store:
@@ -221,6 +255,8 @@ class Keep(Buffer):
     """Keep everything."""
 
     tag: ClassVar[str] = "keep"
+    admits_all: ClassVar[bool] = True
+    keeps: ClassVar[bool] = True
 
     def store(self, devices: int, longest: int | None) -> Store:
         return IntervalStore(devices)
@@ -230,10 +266,15 @@ class Window(Buffer):
     """Keep what arrived in the last `rounds` rounds, the present one included."""
 
     tag: ClassVar[str] = "window"
+    admits_all: ClassVar[bool] = True
 
     rounds: Annotated[
         Whole, Field(description="rounds a sample is held, that of its arrival included; integer, at least 1")
     ] = 10
+
+    @property
+    def holds_rounds(self) -> int | None:
+        return self.rounds
 
     def store(self, devices: int, longest: int | None) -> Store:
         return WindowStore(devices, self.rounds)
@@ -246,6 +287,10 @@ class Fifo(Buffer):
 
     capacity: Annotated[Whole, Field(description="most samples a device holds; integer, at least 1")] = 500
 
+    @property
+    def most_held(self) -> int | None:
+        return self.capacity
+
     def store(self, devices: int, longest: int | None) -> Store:
         return FifoStore(devices, self.capacity)
 
@@ -257,6 +302,10 @@ class Reservoir(Buffer):
 
     capacity: Annotated[Whole, Field(description="most samples a device holds; integer, at least 1")] = 500
 
+    @property
+    def most_held(self) -> int | None:
+        return self.capacity
+
     def store(self, devices: int, longest: int | None) -> Store:
         return ReservoirStore(devices, self.capacity if longest is None else max(1, min(self.capacity, longest)))
 
@@ -265,6 +314,9 @@ class UseOnce(Buffer):
     """Keep everything until the device transmits, then delete all it holds."""
 
     tag: ClassVar[str] = "use_once"
+    admits_all: ClassVar[bool] = True
+    keeps: ClassVar[bool] = True
+    empties_on_use: ClassVar[bool] = True
 
     def store(self, devices: int, longest: int | None) -> Store:
         return UseOnceStore(devices)

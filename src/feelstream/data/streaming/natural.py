@@ -25,10 +25,11 @@ class Natural(Partition):
             "with owner_train"
         )
 
-    def owners(self, recording: Recording, devices: int) -> Owner | None:
-        """The owner of each sample, int32 (N,); None where the data set does not tell."""
+    def owners(
+        self, recording: Recording, labels: Labels, devices: int, classes: int, rng: np.random.Generator
+    ) -> Owner:
         if recording.owner is None:
-            return None
+            return self.split(labels, devices, classes, rng)  # which says what is missing
         known = int(recording.owner.max()) + 1
         if devices > known:
             raise ScenarioError(

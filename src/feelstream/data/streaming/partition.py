@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from feelstream.data.recording import Recording
 from feelstream.errors import ScenarioError
 from feelstream.plugins import Count, Plugin
 
@@ -19,9 +20,19 @@ Labels = NDArray[np.uint8]
 class Partition(Plugin, ABC):
     """The contract: `split` names one owner for every sample, or −1 for a sample that nobody gets."""
 
+    plugin_group: ClassVar[str] = "partitions"
+
+    repeats: ClassVar[bool] = False  # what is drawn follows from settings, labels and seed alone: no file
+
     @abstractmethod
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
         """Owner of each sample, int32 (N,), for labels (N,) below `classes`."""
+
+    def owners(
+        self, recording: Recording, labels: Labels, devices: int, classes: int, rng: np.random.Generator
+    ) -> Owner:
+        """The same, for a partition that goes by who recorded each sample; by default `split`, whoever did."""
+        return self.split(labels, devices, classes, rng)
 
 
 def _shares(samples: int, parts: int) -> NDArray[np.int64]:
@@ -38,6 +49,7 @@ class IID(Partition):
     """An even split of a random permutation: device sizes differ by at most 1."""
 
     tag: ClassVar[str] = "iid"
+    repeats: ClassVar[bool] = True
 
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
         owner = np.empty(len(labels), np.int32)
@@ -54,6 +66,7 @@ class Digits(Partition):
     """
 
     tag: ClassVar[str] = "digits"
+    repeats: ClassVar[bool] = True
 
     per_device: Annotated[
         Count,
@@ -100,6 +113,7 @@ class Minority(Partition):
     """round(share·K) random devices share the samples of `labels` evenly, the rest all others."""
 
     tag: ClassVar[str] = "minority"
+    repeats: ClassVar[bool] = True
 
     share: Annotated[
         float,
@@ -160,6 +174,7 @@ class Dirichlet(Partition):
     """
 
     tag: ClassVar[str] = "dirichlet"
+    repeats: ClassVar[bool] = True
 
     alpha: Annotated[
         float,

@@ -1,13 +1,12 @@
 """The last arrival schedule, kept: runs that meet the same arrivals one after the other plan them once.
 
-A schedule is a function of its settings and the seed, and planning one takes as long as playing fifty rounds. Only our
-own finite processes are kept, since a user's might read a file that changes, no recorded ones, and only small ones.
+A schedule is a function of its settings and the seed, and planning one takes as long as playing fifty rounds. Only
+those of a process and a partition that promise so (`repeats`) are kept, and only small ones.
 """
 
 from __future__ import annotations
 
-from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, ArrivalSchedule, TruncatedNormal, Uniform
-from feelstream.data.streaming.natural import Natural
+from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, ArrivalSchedule
 
 MOST_SAMPLES = 200_000
 
@@ -17,8 +16,8 @@ _last: tuple[Arrivals, ArrivalContext, ArrivalSchedule] | None = None
 def schedule_of(arrivals: Arrivals, context: ArrivalContext) -> ArrivalSchedule:
     """`arrivals.plan(context)`, or what it gave the last time if nothing differs; its arrays are read-only then."""
     global _last
-    ours = type(arrivals) in (TruncatedNormal, Uniform) and not isinstance(context.partition, Natural)
-    if not ours or len(context.labels) > MOST_SAMPLES:
+    repeats = arrivals.repeats and context.partition.repeats
+    if not repeats or len(context.labels) > MOST_SAMPLES:
         return arrivals.plan(context)
     last = _last  # one read: another thread may replace it
     if last is not None and last[0] == arrivals and _same(last[1], context):

@@ -7,16 +7,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ints
+from feelstream.arrays import Ints, Nested
 from feelstream.data.recording import Recording
-from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, EndlessArrivals
+from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals
 from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.data.streaming.partition import Labels, Partition
 from feelstream.data.streaming.sharing import schedule_of
-from feelstream.errors import RunError, ScenarioError
+from feelstream.errors import FeelstreamError, RunError, ScenarioError
+from feelstream.plugins import in_a_sentence
 from feelstream.randomness import Purpose, generator
 
 Fresh = Literal["since_use", "per_round"]
+UNFIT = "The stored state of the data stream does not fit this scenario; start the run afresh."
 
 
 class Stream:
@@ -49,7 +51,7 @@ class Stream:
         """
         context = ArrivalContext(labels, classes, devices, rounds, round_s, seed, partition, recording or Recording())
         plan = schedule_of(arrivals, context)
-        self._arrivals, self._events = arrivals, plan.events
+        self._arrivals, self._events, self._buffer = arrivals, plan.events, buffer
         self._samples, self._offsets = plan.shards.samples, plan.shards.offsets
         self._sizes = plan.shards.sizes
         self._label_at = labels[self._samples]  # uint8, by place in the shards
@@ -60,9 +62,7 @@ class Stream:
 
         endless = plan.events is None
         self._store = buffer.store(devices, None if endless else int(self._sizes.max(initial=0)))
-        self._state = np.empty(0)
-        if isinstance(arrivals, EndlessArrivals):
-            self._state = arrivals.init(devices, generator(seed, Purpose.ARRIVALS))
+        self._state = arrivals.init(devices, generator(seed, Purpose.ARRIVALS)) if endless else np.empty(0)
         self._fresh_from = np.zeros(devices, np.int64)  # positions from here on are fresh
         self._stored = np.zeros(devices, np.int64)
         self._fresh = np.zeros(devices, np.int64)
@@ -127,7 +127,7 @@ class Stream:
     def use(self, devices: NDArray) -> None:
         """Mark devices, int (n,), as used up to this round: those that transmitted, after aggregation.
 
-        What they hold becomes their part of X; it is no longer fresh `since_use`; use_once deletes it.
+        What they hold becomes their part of X; it is no longer fresh `since_use`; a buffer may delete it all.
         What is fresh `per_round` stays so until the next round, unless it is deleted.
         """
         devices = np.unique(np.asarray(devices, np.int64))
@@ -153,33 +153,43 @@ class Stream:
         """All sample numbers in S_k(t), int64; with repetitions once an endless stream has started over."""
         return self._numbers(device, self._store.held(device))
 
-    def snapshot(self) -> dict[str, NDArray]:
+    _SAVED = (
+        "round", "fresh_from", "stored", "fresh", "stored_labels", "fresh_labels", "used_labels", "used_total",
+    )  # fmt: skip
+
+    def snapshot(self) -> Nested:
         """All that, with the same settings and seed, lets `restore` go on exactly from here; copies."""
         own = {name: np.array(getattr(self, "_" + name)) for name in self._SAVED}
-        return own | {f"buffer_{name}": array for name, array in self._store.snapshot().items()}
+        return own | {"arrivals": np.array(self._state), "buffer": self._store.snapshot()}
 
-    def restore(self, saved: dict[str, NDArray]) -> None:
-        """Go back or forward to a snapshot of a stream with the same settings."""
-        present = self.snapshot()
-        fits = present.keys() == saved.keys() and all(
-            saved[name].dtype == array.dtype and (name in self._LISTS or saved[name].shape == array.shape)
-            for name, array in present.items()
+    def restore(self, saved: Nested) -> None:
+        """Go back or forward to a snapshot of a stream with the same settings.
+
+        Only what is the stream's own is checked here: what a buffer or an arrival process remembers is their business.
+        """
+        present = {name: np.array(getattr(self, "_" + name)) for name in self._SAVED}
+        fits = saved.keys() == present.keys() | {"arrivals", "buffer"} and all(
+            saved[name].dtype == array.dtype and saved[name].shape == array.shape for name, array in present.items()
         )
-        if not fits:
-            raise RunError("The stored state of the data stream does not fit this scenario; start the run afresh.")
+        if not fits or saved["arrivals"].dtype != self._state.dtype:
+            raise RunError(UNFIT)
         for name in self._SAVED:
             setattr(self, "_" + name, saved[name].copy())
         self._fresh_labels = np.asfortranarray(self._fresh_labels)
-        self._round = int(saved["round"])
-        prefix = "buffer_"
-        self._store.restore({k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)})
+        self._round, self._state = int(saved["round"]), saved["arrivals"].copy()
+        self._restore_buffer(saved["buffer"])
 
-    _SAVED = (
-        "round", "state", "fresh_from", "stored", "fresh",
-        "stored_labels", "fresh_labels", "used_labels", "used_total",
-    )  # fmt: skip
-    # Of any length.
-    _LISTS = ("buffer_recent_lengths", "buffer_recent_devices", "buffer_recent_counts", "buffer_slots")
+    def _restore_buffer(self, saved: Nested) -> None:
+        try:
+            self._store.restore(saved)
+            fits = self._store.snapshot().keys() == saved.keys()
+        except FeelstreamError:
+            raise
+        except Exception as problem:  # a buffer may be a user's own
+            why = f"data.buffer: '{self._buffer.plugin_name()}' cannot go on from what it stored"
+            raise RunError(f"{why} ({in_a_sentence(problem)}). {UNFIT}") from problem
+        if not fits:
+            raise RunError(UNFIT)
 
     def _arriving(self, round: int) -> tuple[Ints, Ints]:
         """The devices that receive samples in this round, ascending, and how many each."""
@@ -187,12 +197,11 @@ class Stream:
             raise ValueError(f"round {round} is beyond the run of {self._rounds} rounds")
         if self._events is not None:
             return self._events.of(round)
-        assert isinstance(self._arrivals, EndlessArrivals)
         rng = generator(self._seed, Purpose.ARRIVALS, round)
         counts, self._state = self._arrivals.counts(round, self._state, self._devices, rng)
         if counts.shape != (self._devices,) or counts.dtype.kind not in "iu" or (counts < 0).any():
             raise ScenarioError(
-                f"data.arrivals: {self._arrivals.tag} must give each of {self._devices} devices "
+                f"data.arrivals: {self._arrivals.plugin_name()} must give each of {self._devices} devices "
                 "a whole number of samples, 0 or more."
             )
         devices = np.flatnonzero((counts > 0) & (self._sizes > 0))
