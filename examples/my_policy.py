@@ -1,6 +1,6 @@
 """A policy of one's own: prefer devices with much fresh data, but let each rest for some rounds after its turn.
 
-feelstream check-policy examples/my_policy.py:Rested
+feelstream check examples/my_policy.py:Rested
 feelstream run tiny --set policy.name=examples/my_policy.py:Rested --set policy.rest=3
 """
 

@@ -21,8 +21,9 @@ from feelstream.scenario.files import from_dict
 from feelstream.simulation import RoundRecord
 
 ROOT = Path(__file__).parents[1]
-POLICY, METRIC, ARRIVALS = (
-    str(ROOT / "examples" / name) for name in ("my_policy.py:Rested", "my_metric.py:product", "my_arrivals.py:Daily")
+POLICY, METRIC, ARRIVALS, BUFFER = (
+    str(ROOT / "examples" / name)
+    for name in ("my_policy.py:Rested", "my_metric.py:product", "my_arrivals.py:Daily", "my_buffer.py:Newest")
 )
 OWN = [
     "learning.engine=none",
@@ -148,15 +149,23 @@ def test_what_is_not_a_policy_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "says"),
+    ("words", "code", "says"),
     [
-        (POLICY, 0, "pass"),
-        ("oort", 0, "pass"),
-        (METRIC, 2, "does not fulfil"),
-        ("broken.py:Broken", 1, "FAIL"),
+        (["check", POLICY], 0, "pass"),
+        (["check", "oort"], 0, "pass"),
+        (["check", METRIC], 0, "one finite number per device"),
+        (["check", ARRIVALS], 0, "shard"),
+        (["check", BUFFER], 0, "empties_on_use"),
+        (["check", METRIC, "--kind", "policy"], 2, "does not fulfil"),
+        (["check", "uniform"], 2, "--kind arrivals or --kind frequency"),
+        (["check", "uniform", "--kind", "frequency"], 0, "lies in the range of its device"),
+        (["check", "uniform", "--kind", "colour"], 2, "'colour' is not known; allowed: policy, metric"),
+        (["check", "broken.py:Broken"], 1, "FAIL"),
+        (["check-policy", POLICY], 0, "pass"),  # the name of earlier versions
     ],
+    ids=lambda value: " ".join(Path(word).name for word in value) if isinstance(value, list) else None,
 )
-def test_check_policy_command(name: str, code: int, says: str, tmp_path: Path) -> None:
+def test_check_command(words: list[str], code: int, says: str, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
         "import numpy as np\n"
         "from feelstream import Decision, Policy\n"
@@ -166,7 +175,7 @@ def test_check_policy_command(name: str, code: int, says: str, tmp_path: Path) -
     )
     source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
     done = subprocess.run(
-        [sys.executable, "-c", "from feelstream.cli import main; main()", "check-policy", name],
+        [sys.executable, "-c", "from feelstream.cli import main; main()", *words],
         capture_output=True,
         text=True,
         cwd=tmp_path,

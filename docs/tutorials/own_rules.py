@@ -60,13 +60,13 @@ run.devices.filter("scheduled").sort("round").select(
 )
 
 # %% [markdown]
-# `check_policy` tries a policy on awkward rounds and says which promises it keeps. On the command line it is
-# `feelstream check-policy my_policy.py:Rested`.
+# `check` tries a policy on awkward rounds and says which promises it keeps. On the command line it is
+# `feelstream check my_policy.py:Rested`.
 
 # %%
-from feelstream.testing.contract import check_policy
+from feelstream.testing import check
 
-for result in check_policy(Rested()):
+for result in check(Rested()):
     print("pass" if result.ok else "FAIL", result.meaning)
 
 # %% [markdown]
@@ -79,7 +79,7 @@ class FirstTwo(fs.Policy):
         return fs.Decision(np.arange(self.size), observation.plan(self.size))
 
 
-print(*[result.problem for result in check_policy(FirstTwo()) if not result.ok], sep="\n")
+print(*[result.problem for result in check(FirstTwo()) if not result.ok], sep="\n")
 
 # %% [markdown]
 # ## A metric

@@ -134,7 +134,7 @@ def test_every_argument_says_what_it_is(feelstream: Command, monkeypatch: pytest
         "presets": "The preset to print",
         "data get": "The data set",
         "reproduce": "Which figure to make",
-        "check-policy": "The policy: file.py:Class",
+        "check": "The plug-in: file.py:Name",
     }.items():
         code, out, _ = feelstream(*command.split(), "--help")
         assert code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import odd_plugins
 import pytest
 
 import feelstream as fs
@@ -28,6 +29,17 @@ WORLDS = {
     "largest admission, per round": [*STRESS, "radio.admission=largest", "data.fresh=per_round"],
     "no fading, cap": ["radio.fading=none", "policy.cardinality=cap", "policy.V=1.0"],
 }
+WORLDS |= {
+    f"odd buffer {type(buffer).__name__}, {fresh}": [
+        f"data.buffer.kind={odd_plugins.FILE}:{type(buffer).__name__}",
+        f"data.arrivals.kind={odd_plugins.FILE}:Chronicle",
+        f"data.fresh={fresh}",
+        "policy.V=inf",
+    ]
+    for buffer in odd_plugins.BUFFERS
+    for fresh in ("since_use", "per_round")
+}
+WORLDS["all odd but the batteries"] = [*odd_plugins.ODD[:-2], "policy.V=inf"]  # nobody knows a battery from afar
 WORLDS |= {
     f"policy {name}": [f"policy.name={name}", "policy.size=2", "system.energy_budget_j=1.0"]
     for name in POLICIES.names()

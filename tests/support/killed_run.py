@@ -1,4 +1,4 @@
-"""Play a run and be killed: `killed_run.py DIRECTORY POLICY_FILE KIND AT [RECORDED_NPZ]`.
+"""Play a run and be killed: `killed_run.py DIRECTORY POLICY_FILE KIND AT [RECORDED_NPZ | odd]`.
 
 KIND `file`: SIGKILL at the AT-th time a file is about to be forced to disk or moved into place; `time`: AT ms after
 the start of the simulation; `never`.
@@ -13,12 +13,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from odd_plugins import ODD
+
 from feelstream.run import simulate_in
 from feelstream.scenario.files import from_dict
 
 
 def scenario(policy_file: str, recorded: str = "") -> Any:
-    """A drawn stream without learning, or the natural one in an .npz file of five owners with learning."""
+    """A drawn stream without learning, or the natural one in an .npz file of five owners with learning; or all odd."""
+    overrides = ODD if recorded == "odd" else []
+    recorded = "" if recorded == "odd" else recorded
     stream = {"dataset": "synthetic", "samples": 100, "arrivals": {"kind": "bursts", "rate": 3.0}}
     natural = {
         "dataset": recorded,
@@ -31,7 +35,8 @@ def scenario(policy_file: str, recorded: str = "") -> Any:
             "data": (natural if recorded else stream) | {"buffer": {"kind": "reservoir", "capacity": 5}},
             "policy": {"name": f"{policy_file}:Patient", "size": 2},
             "learning": {"engine": "native" if recorded else "none", "model": "har-cnn", "steps": 2, "batch": 4},
-        }
+        },
+        overrides,
     )
 
 

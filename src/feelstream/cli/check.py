@@ -1,38 +1,37 @@
-"""The command that tests a user's own policy."""
+"""The command that tests a user's own plug-in."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from feelstream.errors import ScenarioError
-from feelstream.policies import POLICIES, Policy
 from feelstream.terminal.common import JsonOption, next_command, out, plain_table, print_json
 
 app = typer.Typer()
 
 
-@app.command("check-policy")
-def check_policy(
+@app.command("check")
+def check(
     name: Annotated[
-        str, typer.Argument(metavar="POLICY", help="The policy: file.py:Class, package.module:Class, or a name.")
+        str, typer.Argument(metavar="PLUGIN", help="The plug-in: file.py:Name, package.module:Name, or a name.")
     ],
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", help="What it is (policy, buffer, …), where the name is that of several."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try a policy on awkward rounds; exit code 1 if it breaks a promise of the contract."""
-    from feelstream.testing.contract import check_policy as check
+    """Try a plug-in on awkward cases; exit code 1 if it breaks a promise of the contract of its kind."""
+    from feelstream.testing import KINDS
+    from feelstream.testing.contract import check_kind
+    from feelstream.testing.kinds import named
 
-    policy = POLICIES.lookup(name)
-    try:
-        settings = policy()
-    except (ValidationError, TypeError) as problem:
-        raise ScenarioError(
-            f"'{name}' cannot be made: give each of its fields a default and it a `select`"
-        ) from problem
-    assert isinstance(settings, Policy)
-    results, table = check(settings), plain_table()
+    if kind is not None and kind not in KINDS:
+        raise ScenarioError(f"--kind: '{kind}' is not known; allowed: {', '.join(KINDS)}")
+    plugin, found = named(name, kind)
+    results, table = check_kind(plugin, found), plain_table()
     for result in results:
         table.add_row("pass" if result.ok else "FAIL", result.meaning)
         if result.problem:
@@ -44,4 +43,13 @@ def check_policy(
     if not all(result.ok for result in results):
         raise typer.Exit(1)
     if not as_json:
-        next_command("feelstream", "compare", "tiny", "--policy", name, "--policy", "lyapunov")
+        next_command(*_use_of(name, found.name))
+
+
+def _use_of(name: str, kind: str) -> tuple[str, ...]:
+    """What most people do next with a plug-in of a kind."""
+    if kind == "policy":
+        return "feelstream", "compare", "tiny", "--policy", name, "--policy", "lyapunov"
+    fields = {"metric": "policy.metric", "partition": "data.partition.kind", "arrivals": "data.arrivals.kind"}
+    field = fields.get(kind) or (f"data.{kind}.kind" if kind == "buffer" else f"world.{kind}.kind")
+    return "feelstream", "run", "tiny", "--set", f"{field}={name}"

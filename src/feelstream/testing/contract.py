@@ -1,7 +1,8 @@
-"""The contract of a policy as a test that anyone can run on their own: `feelstream check-policy my_policy.py:Mine`.
+"""How the contract of any kind of plug-in is tested: kind → cases that are awkward in one way each → promises.
 
-A policy is run through small rounds that are awkward in one way each. Whatever it is handed, the observation and
-its own state, is read-only, so that a policy that writes where it must not is caught in the act.
+A kind plays a plug-in through a case and shows what happened step by step; its promises look at each step and say what
+is wrong with it. Another kind needs a `Kind` of its own in `kinds.KINDS`: cases, how one is played, a list of promises.
+Whatever a plug-in is handed is read-only, so that one that writes where it must not is caught in the act.
 """
 
 from __future__ import annotations
@@ -9,27 +10,59 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
-from feelstream.testing.trials import CASES, Case
+from feelstream.arrays import Nested, flatten, unflatten
+from feelstream.errors import FeelstreamError
+from feelstream.plugins import Plugin, PluginRegistry, Registry
 
-CHECKS = {
-    "settings": "its settings survive being stored and read",
-    "runs": "it gets through every case without an error, and writes to nothing that it is handed",
-    "feasible": "it schedules feasible devices only, each once",
-    "plan": "its plan is the observation's for the planned size, and not smaller than the schedule",
-    "figures": "its importance and scores are one finite number per device",
-    "repeatable": "the same state, observation and random numbers give the same schedule",
-    "global random": "it leaves the global random numbers alone",
-    "transmission": "it shares out no more than the band, and only to scheduled devices, at a finite cost",
-    "state": "its state is a dictionary of plain, finite arrays",
-    "checkpoint": "it goes on the same from a stored state",
+Step = TypeVar("Step")
+SETTINGS, RUNS, RANDOM = "settings", "runs", "global random"
+OF_ALL = {
+    SETTINGS: "its settings survive being stored and read",
+    RUNS: "it gets through every case without an error, and writes to nothing that it is handed",
+    RANDOM: "it leaves the global random numbers alone",
 }
+
+
+@dataclass(frozen=True)
+class Promise(Generic[Step]):
+    """What a plug-in of a kind does in every step; `broken` says what is wrong with one, or None."""
+
+    name: str
+    meaning: str
+    broken: Callable[[Step], str | None]
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Step]):
+    """A kind of plug-in and how it is tried: `play` yields, for a plug-in and a case, (when, what happened) in turn."""
+
+    name: str
+    registry: Registry[Any]
+    cases: Mapping[str, Any]
+    play: Callable[[Any, Any], Iterator[tuple[str, Step]]]
+    promises: tuple[Promise[Step], ...]
+    may_refuse: bool = False  # any case but the first, with a sentence (FeelstreamError)
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """All promises by name, those of every kind first; a function has no settings."""
+        of_all = OF_ALL if isinstance(self.registry, PluginRegistry) else {RUNS: OF_ALL[RUNS], RANDOM: OF_ALL[RANDOM]}
+        return {**of_all, **{promise.name: promise.meaning for promise in self.promises}}
+
+
+class BrokenError(Exception):
+    """A promise was broken in a way that ends the case: there is no step to look at."""
+
+    def __init__(self, promise: str, problem: str) -> None:
+        super().__init__(problem)
+        self.promise = promise
 
 
 @dataclass(frozen=True)
@@ -45,75 +78,45 @@ class Result:
         return self.problem is None
 
 
-class _PromiseError(Exception):
-    """A promise was not kept; `check` names it."""
-
-    def __init__(self, check: str, problem: str) -> None:
-        super().__init__(problem)
-        self.check, self.problem = check, problem
-
-
-def check_policy(policy: Policy) -> list[Result]:
-    """Run a policy through all cases; one result per promise, in the order of CHECKS."""
+def check_kind(plugin: Any, kind: Kind[Any]) -> list[Result]:
+    """Play a plug-in through all cases of its kind; one result per promise."""
     problems: dict[str, str] = {}
-    for name, case in CASES.items():
-        try:
-            _play(policy, case)
-        except _PromiseError as broken:
-            problems.setdefault(broken.check, f"case '{name}', {broken.problem}")
+    for name in kind.cases:
+        broken = _first_broken(plugin, kind, name)
+        if broken:
+            problems.setdefault(broken[0], f"case '{name}', {broken[1]}")
+    if isinstance(plugin, Plugin) and (problem := _settings_problem(plugin)):
+        problems[SETTINGS] = problem
+    return [Result(name, meaning, problems.get(name)) for name, meaning in kind.meanings.items()]
+
+
+def _first_broken(plugin: Any, kind: Kind[Any], case: str) -> tuple[str, str] | None:
+    """The first promise that is broken in a case, and how; what comes after it may be a consequence."""
+    when, before = "the start", _global_random()
     try:
-        _check_settings(policy)
-    except _PromiseError as broken:
-        problems["settings"] = broken.problem
-    return [Result(check, meaning, problems.get(check)) for check, meaning in CHECKS.items()]
+        for when, step in kind.play(plugin, kind.cases[case]):
+            if _global_random() != before:
+                return RANDOM, f"{when}: use the generator that is given"
+            for promise in kind.promises:
+                if problem := promise.broken(step):
+                    return promise.name, f"{when}: {problem}"
+    except BrokenError as problem:
+        return problem.promise, f"after {when}: {problem}"
+    except Exception as problem:
+        if kind.may_refuse and isinstance(problem, FeelstreamError) and case != next(iter(kind.cases)):
+            return None
+        return RUNS, f"after {when}: {type(problem).__name__}: {problem}"
+    return None
 
 
-def _check_settings(policy: Policy) -> None:
-    with _runs("its settings", check="settings"):
-        fields = json.loads(json.dumps(policy.model_dump()))
-        fields.pop(policy.tag_field)
-        again = type(policy).model_validate(fields)
-    if again != policy:
-        raise _PromiseError("settings", f"stored and read again they are {again!r}")
-
-
-def _play(policy: Policy, case: Case) -> None:
-    """Run one case from the first round to the last, and check everything on the way."""
-    with _runs("before the first round"):
-        policy = type(policy).model_validate({**dict(policy), "size": case.size})
-        state = policy.start(case.system, np.random.default_rng(0))
-    _check_state(state, "before the first round")
-    for observation, gain, losses in case.rounds():
-        when = f"round {observation.round}"
-        state = _read_only(state)
-        decision = _select(policy, state, observation, when)
-        _check_decision(decision, observation, when)
-        stored = _stored_and_read(state)
-        for other, check in ((state, "repeatable"), (stored, "checkpoint")):
-            again = _select(policy, _read_only(other), observation, when)
-            if not np.array_equal(again.schedule, decision.schedule):
-                was, now = decision.schedule.tolist(), again.schedule.tolist()
-                raise _PromiseError(check, f"{when}: scheduled {was}, and the second time {now}")
-        outcome = _transmit(policy, observation, decision, gain, losses, when)
-        with _runs(when):
-            state, restored = policy.update(state, outcome), policy.update(_read_only(stored), outcome)
-        _check_state(state, when)
-        if state.keys() != restored.keys() or any(not np.array_equal(state[k], restored[k]) for k in state):
-            raise _PromiseError("checkpoint", f"{when}: its next state differs after a stored one")
-
-
-def _select(policy: Policy, state: State, observation: Observation, when: str) -> Decision:
-    before = _global_random()
-    with _runs(when):
-        decision = policy.select(state, observation, np.random.default_rng(observation.round))
-        if not isinstance(decision, Decision):
-            raise TypeError(f"select must return a Decision, not {type(decision).__name__}")
-        decision = replace(decision, schedule=np.asarray(decision.schedule))
-        if not decision.schedule.size:
-            decision = replace(decision, schedule=decision.schedule.astype(np.int64))  # of floats by default
-    if _global_random() != before:
-        raise _PromiseError("global random", f"{when}: use the generator that select is given")
-    return decision
+def _settings_problem(plugin: Plugin) -> str | None:
+    try:
+        fields = json.loads(json.dumps(plugin.model_dump()))
+        fields.pop(plugin.tag_field)
+        again = type(plugin).model_validate(fields)
+    except Exception as problem:
+        return f"they cannot be stored and read: {type(problem).__name__}: {problem}"
+    return None if again == plugin else f"stored and read again they are {again!r}"
 
 
 def _global_random() -> tuple[object, ...]:
@@ -121,67 +124,49 @@ def _global_random() -> tuple[object, ...]:
     return numpys["state"]["key"].tobytes(), numpys["state"]["pos"], random.getstate()
 
 
-def _check_decision(decision: Decision, observation: Observation, when: str) -> None:
-    devices, chosen, plan = observation.system.devices, np.asarray(decision.schedule), decision.plan
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-        raise _PromiseError("feasible", f"{when}: the schedule must be a one-dimensional array of device numbers")
-    expected = observation.plan(plan.n)
-    if not (0 <= plan.n <= devices and len(chosen) <= plan.n):
-        raise _PromiseError("plan", f"{when}: planned for {plan.n} and scheduled {len(chosen)} of {devices} devices")
-    if not (np.array_equal(plan.feasible, expected.feasible) and np.array_equal(plan.energy_j, expected.energy_j)):
-        raise _PromiseError("plan", f"{when}: the plan is not observation.plan({plan.n})")
-    inside = bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
-    if not inside or not expected.feasible[chosen].all():
-        raise _PromiseError(
-            "feasible", f"{when}: scheduled {chosen.tolist()} of {np.flatnonzero(expected.feasible).tolist()}"
-        )
-    for name, figure in (("importance", decision.importance), ("score", decision.score)):
-        if figure is not None and (figure.shape != (devices,) or not np.isfinite(figure[expected.feasible]).all()):
-            raise _PromiseError("figures", f"{when}: {name} is {figure!r}")
-
-
-def _transmit(
-    policy: Policy, observation: Observation, decision: Decision, gain: np.ndarray, losses: bool, when: str
-) -> Outcome:
-    ids = decision.schedule
-    with _runs(when):
-        spent = policy.transmit(observation, decision, gain[ids])
-    energy, share = spent.e_cmp_j + spent.e_tr_j, spent.bandwidth_share
-    lawful = spent.sent.shape == ids.shape and share.sum() <= 1 + 1e-9 and (share[~spent.sent] == 0).all()
-    if not (lawful and np.isfinite(energy).all() and (energy >= 0).all() and (share[spent.sent] > 0).all()):
-        raise _PromiseError("transmission", f"{when}: shares {share.tolist()}, energies {energy.tolist()} J")
-    drawn = np.random.default_rng(observation.round).random((len(ids), 2, 3)).astype(np.float32)
-    return Outcome(observation.round, ids, spent.sent, gain[ids], energy, drawn if losses else None, observation)
-
-
-def _check_state(state: State, when: str) -> None:
-    if not isinstance(state, dict):
-        raise _PromiseError("state", f"{when}: it is {type(state).__name__}, not a dictionary")
-    for name, array in state.items():
-        plain = isinstance(name, str) and isinstance(array, np.ndarray) and array.dtype.kind in "biuf"
-        if not plain or not np.isfinite(array).all():
-            raise _PromiseError("state", f"{when}: '{name}' is {array!r}")
-
-
-def _read_only(state: State) -> State:
-    copies = {name: array.copy() for name, array in state.items()}
-    for array in copies.values():
-        array.flags.writeable = False
-    return copies
-
-
-def _stored_and_read(state: State) -> State:
+def stored_and_read(state: Any, nested: bool = True) -> Nested:
+    """A state as it comes back from a checkpoint; BrokenError where it cannot be stored."""
+    if problem := state_problem(state, nested):
+        raise BrokenError("state", problem)
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **state)
+    np.savez(file, allow_pickle=False, **flatten({"state": state}))
     file.seek(0)
     with np.load(file, allow_pickle=False) as stored:
-        return dict(stored)
+        return unflatten(dict(stored))["state"]
 
 
-@contextmanager
-def _runs(when: str, check: str = "runs") -> Iterator[None]:
-    """Whatever a policy raises is a finding, not a crash of the check."""
-    try:
-        yield
-    except Exception as problem:
-        raise _PromiseError(check, f"{when}: {type(problem).__name__}: {problem}") from problem
+def read_only(state: Nested) -> Nested:
+    """The same state, whose arrays refuse to be written to from now on; no copy, so that what is no state shows."""
+    for array in flatten(state).values():
+        frozen(array)
+    return state
+
+
+def frozen(array: NDArray) -> NDArray:
+    array.flags.writeable = False
+    return array
+
+
+def copied(state: Nested) -> Nested:
+    return unflatten({name: array.copy() for name, array in flatten(state).items()})
+
+
+def same(one: Nested, other: Nested) -> bool:
+    """Whether two states hold the same arrays."""
+    left, right = flatten(one), flatten(other)
+    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
+
+
+def state_problem(state: Any, nested: bool = True) -> str | None:
+    """What keeps a state from being stored: it must be plain, finite arrays by name, or nested dictionaries of them."""
+    if not isinstance(state, dict):
+        return f"it is {type(state).__name__}, not a dictionary"
+    for name, value in state.items():
+        if nested and isinstance(name, str) and isinstance(value, dict):
+            if problem := state_problem(value):
+                return problem
+            continue
+        plain = isinstance(name, str) and isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+        if not plain or not np.isfinite(value).all():
+            return f"'{name}' is {value!r:.200}"
+    return None

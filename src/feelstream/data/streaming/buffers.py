@@ -81,13 +81,14 @@ class IntervalStore(Store):
     def join(self, devices: Ints, counts: Ints, rng: np.random.Generator) -> tuple[Items, Items]:
         came = ranges(devices, self.hi[devices], counts)
         self.hi[devices] += counts
-        return came, self._expire(devices, counts)
+        return came, self.expire(devices, counts)
 
-    def _expire(self, devices: Ints, counts: Ints) -> Items:
+    def expire(self, devices: Ints, counts: Ints) -> Items:
         """Raise `lo` after arrivals and return what fell out."""
         return NOTHING
 
-    def _raise(self, devices: Ints, lo: Ints) -> Items:
+    def drop_below(self, devices: Ints, lo: Ints) -> Items:
+        """Delete what arrived at these devices before the positions `lo`, and return it."""
         gone = ranges(devices, self.lo[devices], lo - self.lo[devices])
         self.lo[devices] = lo
         return gone
@@ -113,8 +114,8 @@ class FifoStore(IntervalStore):
         super().__init__(devices)
         self.capacity = capacity
 
-    def _expire(self, devices: Ints, counts: Ints) -> Items:
-        return self._raise(devices, np.maximum(self.lo[devices], self.hi[devices] - self.capacity))
+    def expire(self, devices: Ints, counts: Ints) -> Items:
+        return self.drop_below(devices, np.maximum(self.lo[devices], self.hi[devices] - self.capacity))
 
 
 class WindowStore(IntervalStore):
@@ -125,12 +126,12 @@ class WindowStore(IntervalStore):
         self.rounds = rounds
         self.recent: deque[tuple[Ints, Ints]] = deque()
 
-    def _expire(self, devices: Ints, counts: Ints) -> Items:
+    def expire(self, devices: Ints, counts: Ints) -> Items:
         self.recent.append((devices, counts))
         if len(self.recent) <= self.rounds:
             return NOTHING
         old, many = self.recent.popleft()
-        return self._raise(old, self.lo[old] + many)
+        return self.drop_below(old, self.lo[old] + many)
 
     def snapshot(self) -> Nested:
         return super().snapshot() | {

@@ -1,4 +1,4 @@
-"""The contract: every registered policy keeps it, and every way to break it is seen."""
+"""The contract of policies: every registered one keeps it, and every way to break it is seen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from feelstream.model.system import System
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
-from feelstream.testing.contract import CHECKS, check_policy
+from feelstream.testing import KINDS, check
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in POLICIES.ours),
@@ -34,8 +34,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "fields"), VARIANTS, ids=lambda value: str(value))
 def test_every_policy_keeps_the_contract(name: str, fields: dict[str, Any]) -> None:
-    results = check_policy(POLICIES.lookup(name)(**fields))  # type: ignore[arg-type]
-    assert [result.name for result in results] == list(CHECKS)
+    results = check(POLICIES.lookup(name)(**fields))  # type: ignore[arg-type]
+    assert [result.name for result in results] == list(KINDS["policy"].meanings)
     assert [result.problem for result in results if not result.ok] == []
 
 
@@ -118,7 +118,7 @@ class NaNScore(First):
 
 
 @pytest.mark.parametrize(
-    ("broken", "check"),
+    ("broken", "promise"),
     [
         (Infeasible, "feasible"),
         (Twice, "feasible"),
@@ -133,11 +133,11 @@ class NaNScore(First):
         (NaNScore, "figures"),
     ],
 )
-def test_a_broken_promise_is_seen(broken: type[Policy], check: str) -> None:
-    problems = {result.name: result.problem for result in check_policy(broken()) if not result.ok}
-    assert check in problems
-    assert "case '" in (problems[check] or "")
+def test_a_broken_promise_is_seen(broken: type[Policy], promise: str) -> None:
+    problems = {result.name: result.problem for result in check(broken()) if not result.ok}
+    assert promise in problems
+    assert "case '" in (problems[promise] or "")
 
 
 def test_the_lawful_one_passes() -> None:
-    assert all(result.ok for result in check_policy(First()))
+    assert all(result.ok for result in check(First()))

@@ -1,0 +1,66 @@
+"""All kinds of plug-ins with a contract, and which of them something is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from feelstream.errors import ScenarioError
+from feelstream.plugins import Plugin, PluginRegistry, did_you_mean, import_object
+from feelstream.testing.buffers import BUFFER
+from feelstream.testing.contract import Kind, Result, check_kind
+from feelstream.testing.data import ARRIVAL_PROCESS, PARTITION
+from feelstream.testing.metrics import METRIC
+from feelstream.testing.policies import POLICY
+from feelstream.testing.processes import PROCESSES
+
+KINDS: dict[str, Kind[Any]] = {
+    kind.name: kind for kind in (POLICY, METRIC, PARTITION, ARRIVAL_PROCESS, BUFFER, *PROCESSES)
+}
+
+
+def check(plugin: Any, kind: str | None = None) -> list[Result]:
+    """Try a plug-in, an object with its settings or a function, on awkward cases; one result per promise of its kind.
+
+    >>> from feelstream.data.streaming.buffers import Keep
+    >>> all(result.ok for result in check(Keep()))
+    True
+    """
+    return check_kind(plugin, KINDS[kind] if kind else kind_of(type(plugin) if isinstance(plugin, Plugin) else plugin))
+
+
+def kind_of(found: Any) -> Kind[Any]:
+    """The kind of a class, or of a function, which can only be a metric."""
+    for kind in KINDS.values():
+        if kind is not METRIC and kind.registry.is_one(found):
+            return kind
+    if callable(found) and not isinstance(found, type):
+        return METRIC
+    registries = [kind.registry for kind in KINDS.values()]
+    bases = ", ".join(each.base.__name__ for each in registries if isinstance(each, PluginRegistry))
+    raise ScenarioError(f"{found!r:.100} is no plug-in: it must be a class derived from one of {bases}, or a function")
+
+
+def named(name: str, kind: str | None = None) -> tuple[Any, Kind[Any]]:
+    """What `file.py:Name`, `package.module:Name` or a short name stands for, by its default settings; and its kind."""
+    wanted = _kind_of_name(name) if kind is None else KINDS[kind]
+    found = wanted.registry.lookup(name)
+    if not isinstance(found, type):
+        return found, wanted
+    try:
+        return found(), wanted
+    except (ValidationError, TypeError) as problem:
+        raise ScenarioError(f"'{name}' cannot be made: give each of its fields a default") from problem
+
+
+def _kind_of_name(name: str) -> Kind[Any]:
+    known = [kind for kind in KINDS.values() if name in kind.registry.names()]
+    if len(known) > 1:
+        raise ScenarioError(f"'{name}' is several: say which by --kind {' or --kind '.join(k.name for k in known)}")
+    if known:
+        return known[0]
+    if ":" not in name:
+        close = did_you_mean(name, [known for kind in KINDS.values() for known in kind.registry.names()])
+        raise ScenarioError(f"'{name}' is not known; {close}give the name of a plug-in, or your own as file.py:Name")
+    return kind_of(import_object(name))
