@@ -40,34 +40,7 @@ EXCEPTION = re.compile(r"(?:feelstream\.errors\.\w+: (?P<sentence>.+)|[\w.]*(?:E
 STARTUP_S = 60.0
 NODES_S = 120.0
 LOGS = "logs"  # in the run directory
-
-# Flower wants a value for every key; all are given anew with each run.
-PYPROJECT = """[project]
-name = "feelstream-replay"
-version = "1.0.0"
-description = "A feelstream scenario, replayed by real messages"
-license = "Apache-2.0"
-dependencies = []
-
-[tool.hatch.build.targets.wheel]
-packages = ["."]
-
-[tool.flwr.app]
-publisher = "feelstream"
-
-[tool.flwr.app.components]
-serverapp = "replay_app:server_app"
-clientapp = "replay_app:client_app"
-
-[tool.flwr.app.config]
-scenario = ""
-seed = 0
-out = ""
-nodes = 1
-max-report-age = 0
-deadline-s = 0.0
-query-timeout-s = 0.0
-"""
+IGNORED = shutil.ignore_patterns("__pycache__")
 
 
 class Federation:
@@ -237,14 +210,7 @@ def federation(logs: Path | None = None) -> Iterator[Federation]:
 
 def write_app(directory: Path) -> Path:
     """A Flower app whose clients replay the simulator."""
-    app = directory / "app"
-    app.mkdir()
-    (app / "pyproject.toml").write_text(PYPROJECT)
-    # Flower looks for assignments in this file before it runs it, and would not find imported names.
-    (app / "replay_app.py").write_text(
-        "from feelstream.flower import replay\n\nserver_app = replay.server_app\nclient_app = replay.client_app\n"
-    )
-    return app
+    return Path(shutil.copytree(Path(__file__).parent / "replay_app", directory / "app", ignore=IGNORED))
 
 
 def run_in_federation(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 from nicegui import ui
 
+from feelstream.studio.assets import asset
 from feelstream.studio.board import Board
 from feelstream.studio.controls import Knobs, Transport
 from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog
@@ -14,26 +13,15 @@ from feelstream.studio.session import Session
 from feelstream.studio.setup import setup_dialog
 
 REDRAW_S = 0.05
-# A tab that is closed says so; a closed lid or a lost network does not, and may come back.
-LEAVE = """<script>
-addEventListener('pagehide', (event) => {
-  if (!event.persisted) navigator.sendBeacon('/leave/CLIENT?token=TOKEN');
-});
-// The keys that move the race must not scroll the page as well.
-addEventListener('keydown', (event) => {
-  if (event.target === document.body && [' ', 'Home', 'End', 'ArrowLeft', 'ArrowRight'].includes(event.key)) {
-    event.preventDefault();
-  }
-});
-</script>"""
-SCHEME = "matchMedia('(prefers-color-scheme: dark)')"
+IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
 
 def build(session: Session, token: str) -> None:
     """Lay the page out for one session."""
     client = ui.context.client
-    ui.add_css(resources.files("feelstream.studio").joinpath("studio.css").read_text(encoding="utf-8"))
-    ui.add_head_html(LEAVE.replace("CLIENT", client.id).replace("TOKEN", token))
+    ui.add_css(asset("studio.css"))
+    script = asset("page.js").replace("CLIENT", client.id).replace("TOKEN", token)
+    ui.add_body_html(f"<script>{script}</script>")
     dark = ui.dark_mode(None)
 
     def use_scheme(is_dark: bool) -> None:
@@ -81,11 +69,8 @@ def build(session: Session, token: str) -> None:
             redraw()
 
     async def follow_scheme() -> None:
-        use_scheme(bool(await ui.run_javascript(f"{SCHEME}.matches", timeout=10)))
+        use_scheme(bool(await ui.run_javascript(IS_DARK, timeout=10)))
 
     ui.on("scheme", lambda event: use_scheme(bool(event.args)))
-    ui.add_body_html(
-        f"<script>{SCHEME}.addEventListener('change', (event) => emitEvent('scheme', event.matches));</script>"
-    )
     ui.timer(0.01, follow_scheme, once=True)
     ui.timer(REDRAW_S, tick)
