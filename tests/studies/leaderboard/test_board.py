@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import polars as pl
+import pytest
 from compared import spread, summary_of
 from typer.testing import CliRunner
 
