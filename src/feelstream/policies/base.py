@@ -123,6 +123,7 @@ class Decision:
     importance: Reals | None = None  # (K,) None: the trace shows the combined metric
     score: Reals | None = None  # (K,) what the policy minimised, if it minimises a sum over devices
     f_hz: Reals | None = None  # (scheduled,) frequency chosen for each; None: all that the device has
+    allowance_j: Reals | None = None  # (scheduled,) the most that each may spend in the round; None: no limit
 
 
 @dataclass(frozen=True)

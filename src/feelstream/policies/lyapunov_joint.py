@@ -22,17 +22,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Ids, Reals
-from feelstream.errors import ScenarioError
 from feelstream.model.admission import Transmission
 from feelstream.model.importance import MetricName
-from feelstream.model.physics import compute_time_s
 from feelstream.model.system import System
 from feelstream.plugins import Magnitude, Positive
 from feelstream.policies.base import Decision, Observation, Policy, State
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.joint.search import scores
-
-LEAST_SHARE_OF_ROUND = 1e-7  # that computing takes: what is left of the round is then known to 1e-9 or better
 
 
 class LyapunovJoint(Policy):
@@ -63,13 +59,7 @@ class LyapunovJoint(Policy):
         return 1 if self.cardinality == "free" else self.size
 
     def init(self, system: System) -> State:
-        """Refuse rounds of which computing takes so little that T_rd − τ would be all rounding."""
-        shortest_s = compute_time_s(float(system.device_cycles.min()), system.frequency_hz[1])
-        if shortest_s < LEAST_SHARE_OF_ROUND * system.round_s:
-            raise ScenarioError(
-                f"system.round_s: with lyapunov_joint, computing at the highest frequency must take at least "
-                f"{LEAST_SHARE_OF_ROUND:g} of a round; it takes {shortest_s:.3g} s of {system.round_s:g} s"
-            )
+        joint.check_computing_counts(system, self.tag)
         return {}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
@@ -91,7 +81,7 @@ class LyapunovJoint(Policy):
         allocation = None
         if len(schedule):
             allocation = joint.allocate(devices.take(schedule))
-            f_hz = self._frequencies(observation, schedule, allocation.sending_s)
+            f_hz = joint.frequencies(observation, schedule, allocation.sending_s)
         ids = np.flatnonzero(candidates)
         score[ids] = self._scores(devices.take(ids), importance[ids], allocation)
         return Decision(schedule, plan, importance, score, f_hz)
@@ -121,30 +111,10 @@ class LyapunovJoint(Policy):
             return scores(devices, self.V * importance, float(allocation.log_price))[0]
         return devices.weight * joint.alone_j(devices) - self.V * importance
 
-    def _frequencies(self, observation: Observation, schedule: Ids, sending_s: Reals) -> Reals:
-        """f = c/(T − τ); rounding must not ask for more than a device has, nor for less than the lowest."""
-        system = observation.system
-        f_hz = np.maximum(system.device_cycles[schedule] / (system.round_s - sending_s), system.frequency_hz[0])
-        return np.minimum(f_hz, observation.f_hz[schedule])
-
     def planned_devices(self, observation: Observation, n: int) -> joint.Devices:
-        """The problem of all devices as it is known when scheduling n of them.
-
-        The planned power stays `fade_reserve`·link_margin times below P_max, unless a device at full frequency needs
-        more for an n-th of the band: then that, so that all of Π_f(n) can be planned.
-        """
-        system = observation.system
-        sending_s = system.round_s - observation.compute_time_s
-        weight = joint.weights(observation)
-        kappa_w, airtime_s = system.noise_w / (system.rate_discount * observation.beta), system.airtime_s
-        limit_w = self.power_limit_w(system, observation.beta)
-        with np.errstate(over="ignore", divide="ignore"):
-            equal_w = kappa_w / n * np.expm1(airtime_s * n / np.maximum(sending_s, 0.0))
-        # A rounding more, so that the share of such a device is an n-th and not a hair above it.
-        power_w = np.clip(equal_w * (1 + 1e-12), limit_w / (self.fade_reserve * system.link_margin), limit_w)
-        work = system.power_coefficient * system.cycles**3
-        shortest_s = np.maximum(system.round_s - system.cycles / system.frequency_hz[0], 0.0)
-        return joint.Devices.of(weight, kappa_w, sending_s, power_w, system.round_s, work, airtime_s, shortest_s)
+        """The problem of all devices as it is known when scheduling n of them."""
+        limit_w = self.power_limit_w(observation.system, observation.beta)
+        return joint.planned_devices(observation, n, joint.weights(observation), limit_w, self.fade_reserve)
 
     def power_limit_w(self, system: System, beta: Reals) -> float:
         return joint.power_limit_w(system, beta) if self.power_max_w is None else self.power_max_w

@@ -28,27 +28,46 @@ def power_limit_w(system: System, beta: Reals) -> float:
     return system.received_power_w / float(beta.min())
 
 
-def send(observation: Observation, ids: Ids, f_hz: Reals, limit_w: float, gain: Reals) -> Transmission:
+def send(
+    observation: Observation,
+    ids: Ids,
+    f_hz: Reals,
+    limit_w: float,
+    gain: Reals,
+    weight: Reals | None = None,
+    allowance_j: Reals | None = None,
+) -> Transmission:
     """Least Σ w E_tr at the true gains, each device sending for all of what computing at f_hz left of the round.
 
     A set can send if at |g|²/link_margin and full power, limit_w, the least shares add up to at most 1. Devices that
     not even the whole band would help are dropped; then `paper` drops the least |g|²/β until the rest can send, and
     `largest` keeps as many as possible, the least shares first. What is spent follows from the true |g|².
+
+    weight: (scheduled,), by default `weights`. allowance_j: (scheduled,), what each may spend in the round: nobody
+    sends with more power than (allowance − E_cmp)/T_tr at the true gain, and a least share is then what that takes.
     """
     system = observation.system
     cycles = system.device_cycles[ids]
     t_cmp_s = physics.compute_time_s(cycles, f_hz)
+    e_cmp_j = physics.compute_energy_j(system.power_coefficient, cycles, f_hz)
     left_s = system.round_s - t_cmp_s
-    airtime_s, weight = system.airtime_s, weights(observation)[ids]
+    weight = weights(observation)[ids] if weight is None else weight
 
-    def problem(gain: Reals) -> Devices:
+    def problem(gain: Reals, power_w: Reals) -> Devices:
         kappa_w = system.noise_w / np.maximum(gain, np.finfo(float).tiny)
-        return Devices.of(weight, kappa_w, left_s, np.full(len(ids), limit_w), system.round_s, 0.0, airtime_s)
+        return Devices.of(weight, kappa_w, left_s, power_w, system.round_s, 0.0, system.airtime_s)
 
-    sent = admit(problem(gain / system.link_margin).share_min, gain / observation.beta[ids], system.admission)
+    full_w = np.full(len(ids), limit_w)
+    tested, true = problem(gain / system.link_margin, full_w), problem(gain, full_w)
+    share_min = tested.share_min
+    if allowance_j is not None:
+        affordable_w = np.divide(allowance_j - e_cmp_j, left_s, out=np.zeros(len(ids)), where=left_s > 0)
+        true = problem(gain, np.clip(affordable_w * (1 - 1e-9), np.finfo(float).tiny, full_w))
+        share_min = np.maximum(share_min, true.share_min)
+    sent = admit(share_min, gain / observation.beta[ids], system.admission)
     share, power_w, t_tr_s = (np.zeros(len(ids)) for _ in range(3))
     if sent.any():
-        allocation = allocate(problem(gain).take(np.flatnonzero(sent)))
+        allocation = allocate(true.take(np.flatnonzero(sent)))
         share[sent], power_w[sent], t_tr_s[sent] = allocation.share, allocation.power_w, left_s[sent]
     return Transmission(
         sent=sent,
@@ -56,7 +75,7 @@ def send(observation: Observation, ids: Ids, f_hz: Reals, limit_w: float, gain: 
         power_w=power_w,
         t_cmp_s=t_cmp_s,
         t_tr_s=t_tr_s,
-        e_cmp_j=physics.compute_energy_j(system.power_coefficient, cycles, f_hz),
+        e_cmp_j=e_cmp_j,
         e_tr_j=power_w * t_tr_s,
     )
 
