@@ -3,6 +3,7 @@
 from feelstream.plugins import PluginRegistry
 from feelstream.policies.age import Age
 from feelstream.policies.balanced import Balanced
+from feelstream.policies.balanced_joint import BalancedJoint
 from feelstream.policies.base import Policy
 from feelstream.policies.best_channel import BestChannel
 from feelstream.policies.fedcs import FedCS
@@ -24,6 +25,7 @@ POLICIES = PluginRegistry(
     Lyapunov,
     LyapunovJoint,
     Balanced,
+    BalancedJoint,
     Random,
     RoundRobin,
     ProportionalFair,

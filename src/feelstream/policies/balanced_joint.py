@@ -1,0 +1,168 @@
+"""Balanced within the budget: class balance for who trains, least energy for how, rations for when. Our own rule.
+
+    e_k        the energy of a turn: frequencies, band and powers of least Σ_{k∈Π} e_k (docs/joint.md, all weights 1)
+    due_k(t)   = T E_k (t − s_k + 1)/(T − s_k + 1)        the ration since device k first held data, in round s_k
+    n(t)       = max(least, (Σ due_k − Σ spent_k)/e)      at most that many, and at most `size`; e the mean turn
+    cost_k     = price · (spent_k + max(spent_k + e_k − due_k, 0)) / e_k        turns it had, and is ahead, or would be
+    Π*         ⊆ {k : feasible, holds data, e_k ≤ T E_k − spent_k},  |Π| ≤ n(t),  of the least
+                 D(Π) + spread/N(Π) + Σ cost_k            D: class imbalance, N: effective number (solvers/balance.py)
+
+The set is built one by one with exchanges, for every size up to n(t). Once the gains are known, nobody sends with more
+power than (A_k − E_cmp)/T_tr, A_k = min(T E_k − spent_k, E_cmp + e_k): an update in hand is worth no more than a turn.
+So no device ever exceeds its own budget T·E_k, whatever arrives and fades (docs/within-budget.md has the proof).
+
+`pace = "running"` needs no horizon: due_k = t E_k, a device with credit left may take a turn, and its mean energy over
+rounds 1..t is at most E_k + E_turn/t for every t.
+
+Needs: label counts of all that each device holds (`knows = "sizes"`: their number only), frequency ceilings, mean
+gains, what each device has spent. Ignores: the model, losses, what is fresh, queues.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from feelstream.arrays import Flags, Ids, Reals
+from feelstream.model.admission import Transmission
+from feelstream.model.system import System
+from feelstream.plugins import Count, Magnitude, NonNegative, Positive
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.solvers import joint, rations
+from feelstream.policies.solvers.balance import Balance
+from feelstream.policies.solvers.packing import pack
+
+
+class BalancedJoint(Policy):
+    """At most `size` devices with data: class balance at least energy, no device ever above its own budget."""
+
+    tag: ClassVar[str] = "balanced_joint"
+
+    size: Count = Field(20, description="most devices in a round; the budgets decide how many of them; ≥ 1")
+    least: Count = Field(2, description="devices that a round may have even ahead of the rations; ≥ 1")
+    memory: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
+        0.8, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
+    )
+    spread: NonNegative = Field(0.3, description="what averaging over few devices costs against class balance; ≥ 0")
+    price: NonNegative = Field(0.015, description="what a turn costs that a device had, or is ahead of its ration; ≥ 0")
+    pace: rations.Pace = Field(
+        "horizon", description="horizon: T·budget shared out over the run; running: credit by round, for any length"
+    )
+    knows: Literal["labels", "sizes"] = Field(
+        "labels", description="what the server is told of a device's data: its label counts, or its size only"
+    )
+    power_max_w: Positive | None = Field(
+        None, description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need"
+    )
+    fade_reserve: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
+        3.0,
+        description="frequencies leave time to meet the deadline at a gain this many times below the planned one; ≥ 1",
+    )
+
+    @property
+    def smallest_plan(self) -> int:
+        return 1
+
+    @property
+    def needs_stored_labels(self) -> bool:
+        return self.knows == "labels"
+
+    @property
+    def fills_round(self) -> bool:
+        return True
+
+    def init(self, system: System) -> State:
+        joint.check_computing_counts(system, self.tag)
+        classes = system.classes if self.knows == "labels" else 1
+        return {
+            "seen": np.full(classes, 1.0 / classes),
+            "spent_j": np.zeros(system.devices),
+            "first": np.zeros(system.devices, np.int64),
+        }
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        system, t, spent_j = observation.system, observation.round, state["spent_j"]
+        labels = self._labels(observation)
+        holds = labels.any(axis=1)
+        lot = rng.permutation(system.devices)
+        left_j = rations.left_j(self.pace, system, t, spent_j)
+        due_j = rations.due_j(self.pace, system, t, np.where(holds & (state["first"] == 0), t, state["first"]))
+
+        alone_j = joint.alone_j(self._planned(observation, 1))
+        able = holds & observation.plan(1).feasible & (alone_j <= left_j)  # NaN where no band would do: never
+        n = self._most(observation, able, alone_j, due_j, spent_j, holds)
+        plan = observation.plan(n)
+        if n == 0:
+            return Decision(np.zeros(0, np.int64), plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
+
+        devices = self._planned(observation, n)
+        able &= plan.feasible & (devices.share_min <= 1 / n)
+        ids = lot[able[lot]]
+        turn_j = alone_j[ids]
+        ahead_j = np.maximum(spent_j[ids] + turn_j - due_j[ids], 0.0)
+        cost = self.price * (spent_j[ids] + ahead_j) / turn_j
+        chosen = Balance(labels[ids].astype(float), cost, state["seen"], self.memory, self.spread).choose(n)
+        schedule, allocation = _affordable(devices, np.sort(ids[chosen]), left_j)
+        if allocation is None:
+            return Decision(schedule, plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
+        f_hz = joint.frequencies(observation, schedule, allocation.sending_s)
+        computing_j = system.power_coefficient * system.device_cycles[schedule] * np.square(f_hz)
+        allowance_j = np.minimum(left_j[schedule], computing_j + allocation.energy_j)
+        return Decision(schedule, plan, f_hz=f_hz, allowance_j=allowance_j)
+
+    def _most(
+        self, observation: Observation, able: Flags, turn_j: Reals, due_j: Reals, spent_j: Reals, holds: Flags
+    ) -> int:
+        """n(t): what the rations of those with data leave, at least `least`, as far as so many meet the deadline."""
+        if not able.any():
+            return 0
+        behind = rations.turns(due_j, spent_j, holds, float(turn_j[able].mean()))
+        return len(pack(observation, able, min(max(self.least, behind), self.size)))
+
+    def _labels(self, observation: Observation) -> np.ndarray:
+        """(K, m) label counts, or (K, 1) sizes."""
+        if self.knows == "sizes":
+            return observation.stored[:, None]
+        assert observation.stored_labels is not None
+        return observation.stored_labels
+
+    def _planned(self, observation: Observation, n: int) -> joint.Devices:
+        limit_w = self.power_limit_w(observation.system, observation.beta)
+        return joint.planned_devices(observation, n, np.ones(len(observation.beta)), limit_w, self.fade_reserve)
+
+    def power_limit_w(self, system: System, beta: Reals) -> float:
+        return joint.power_limit_w(system, beta) if self.power_max_w is None else self.power_max_w
+
+    def most_power_w(self, system: System, beta: Reals) -> Reals:
+        return np.full(len(beta), self.power_limit_w(system, beta))
+
+    def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
+        assert decision.f_hz is not None
+        limit_w = self.power_limit_w(observation.system, observation.beta)
+        weight = np.ones(len(decision.schedule))
+        return joint.send(observation, decision.schedule, decision.f_hz, limit_w, gain, weight, decision.allowance_j)
+
+    def update(self, state: State, outcome: Outcome) -> State:
+        labels, spent_j = self._labels(outcome.observation), state["spent_j"].copy()
+        spent_j[outcome.schedule] += outcome.energy_j
+        pooled = labels[outcome.schedule[outcome.transmitted]].sum(axis=0, dtype=float)
+        mix = pooled / pooled.sum() if pooled.any() else state["seen"]
+        new = labels.any(axis=1) & (state["first"] == 0)
+        return {
+            "seen": (1 - self.memory) * state["seen"] + self.memory * mix,
+            "spent_j": spent_j,
+            "first": np.where(new, outcome.round, state["first"]),
+        }
+
+
+def _affordable(devices: joint.Devices, schedule: Ids, left_j: Reals) -> tuple[Ids, joint.Allocation | None]:
+    """The schedule without those whom sharing the band would cost more than they have left, and its allocation."""
+    while len(schedule):
+        allocation = joint.allocate(devices.take(schedule))
+        kept = allocation.energy_j <= left_j[schedule]
+        if kept.all():
+            return schedule, allocation
+        schedule = schedule[kept]
+    return schedule, None

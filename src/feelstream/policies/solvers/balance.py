@@ -1,0 +1,86 @@
+"""Class balance of what a set of devices trains on, and the set that has the best of it.
+
+    p(Π) = Σ_{k∈Π} L(S_k) / Σ_{k∈Π} |S_k|                   the label mix of a set, as aggregation weighs it
+    D(Π) = m ‖(1−η) r + η p(Π) − 1/m‖²                       how far from balance the model would be; 0 to m − 1
+    N(Π) = (Σ |S_k|)² / Σ |S_k|²                             how many devices of one size average as well
+    F(Π) = D(Π) + spread/N(Π) + Σ_{k∈Π} cost_k               what a set is chosen by
+
+r is the mix that the model has seen lately, η the weight of one round in it (`memory`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Reals
+
+EQUAL = 1e-9  # F closer than this is equal: symmetric sets differ by rounding, and the order of the lot decides
+MOST_SWAPS = 100_000  # members × candidates; of more, the greedy set stays as it is
+
+
+def imbalance(labels: Reals, seen: Reals, memory: float) -> Reals:
+    """D for sets whose pooled label counts are given, (…, m); of a set without labels that of r, times (1−η)²."""
+    m = labels.shape[-1]
+    mix = labels / np.maximum(labels.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+    return m * np.square((1 - memory) * seen + memory * mix - 1.0 / m).sum(axis=-1)
+
+
+class Balance:
+    """Candidates with their label counts (C, m), each at least one sample, and costs (C,), in the order of the lot."""
+
+    def __init__(self, labels: Reals, cost: Reals, seen: Reals, memory: float, spread: float) -> None:
+        self.labels, self.cost, self.seen, self.memory, self.spread = labels, cost, seen, memory, spread
+        self.sizes = labels.sum(axis=1)
+        self.squares = np.square(self.sizes)
+
+    def value(self, pooled: Reals, squares: Reals, cost: Reals) -> Reals:
+        """F of sets with these sums of L, |S|² and cost over their members."""
+        balance = imbalance(pooled, self.seen, self.memory)
+        return balance + self.spread * squares / np.square(pooled.sum(axis=-1)) + cost
+
+    def of(self, members: list[int]) -> float:
+        """F of one set; infinite for the empty one."""
+        if not members:
+            return np.inf
+        return float(self.value(*(part[members].sum(axis=0) for part in (self.labels, self.squares, self.cost))))
+
+    def choose(self, most: int) -> list[int]:
+        """The best set found of at most `most` members: for every size one added and members exchanged while F falls.
+
+        Of equal sizes' sets the smaller is kept. Greedy with exchanges is no proof of optimality: docs/within-budget.md
+        says how far from it they end.
+        """
+        members: list[int] = []
+        best, least = members, np.inf
+        for _ in range(min(most, len(self.cost))):
+            members = self.exchanged([*members, self._first(self._with(members))])
+            value = self.of(members)
+            if value < least - EQUAL:
+                best, least = members, value
+        return best
+
+    def exchanged(self, members: list[int]) -> list[int]:
+        """Members exchanged one by one for the candidate that lowers F most, until none lowers it."""
+        if len(members) * len(self.cost) > MOST_SWAPS:
+            return members
+        members, value = list(members), self.of(members)
+        while True:
+            # (members, C): F without the one and with the other
+            found = np.array([self._with(members[:i] + members[i + 1 :], members[i]) for i in range(len(members))])
+            place = self._first(found.ravel())
+            out, into = divmod(place, len(self.cost))
+            if not found[out, into] < value - EQUAL:
+                return members
+            members[out], value = into, float(found[out, into])
+
+    def _with(self, members: list[int], without: int | None = None) -> Reals:
+        """(C,) F of these members and each candidate; infinite for those that are members, or are to stay out."""
+        parts = (self.labels, self.squares, self.cost)
+        value = self.value(*(part[members].sum(axis=0) + part for part in parts))
+        value[members if without is None else [*members, without]] = np.inf
+        return value
+
+    def _first(self, value: NDArray[np.float64]) -> int:
+        """The first of the least, as far as they can be told apart."""
+        return int(np.argmax(value <= value.min() + EQUAL))

@@ -1,0 +1,49 @@
+"""Rations of a budget: what each device may have spent by a round, and what it may spend at most.
+
+With a horizon of T rounds, the budget T·E_k of a device is shared out evenly over the rounds since it first held data,
+
+    due_k(t) = T E_k (t − s_k + 1)/(T − s_k + 1),      and never  spent_k > T E_k;
+
+without one, the credit grows by E_k each round, and a device that has any may take one turn,
+
+    due_k(t) = t E_k,                                  and never  spent_k > t E_k + E_turn.
+
+After round T the horizon is the present round. docs/within-budget.md proves what either form keeps.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from feelstream.arrays import Flags, Ints, Reals
+from feelstream.model.system import System
+
+Pace = Literal["horizon", "running"]
+
+
+def due_j(pace: Pace, system: System, round: int, first: Ints) -> Reals:
+    """(K,) the ration by this round, J; first: (K,) the round in which each first held data, 0 where none has yet."""
+    budget_j = system.energy_budget_j
+    if pace == "running":
+        return round * budget_j
+    horizon = max(system.rounds, round)
+    since = np.where(first > 0, first, round)
+    return horizon * budget_j * (round - since + 1) / (horizon - since + 1)
+
+
+def left_j(pace: Pace, system: System, round: int, spent_j: Reals) -> Reals:
+    """(K,) the most that a turn may cost each device now, J: what is left of T·E_k, or without limit where credit is.
+
+    Never negative; 0 where a device must wait.
+    """
+    granted_j = (round if pace == "running" else max(system.rounds, round)) * system.energy_budget_j
+    rest_j = np.maximum(granted_j - spent_j, 0.0)
+    return np.where(rest_j > 0, np.inf, 0.0) if pace == "running" else rest_j
+
+
+def turns(due_j: Reals, spent_j: Reals, holds: Flags, turn_j: float) -> int:
+    """How many turns the devices with data are behind their rations together; at least 0."""
+    behind_j = float((due_j[holds] - spent_j[holds]).sum())
+    return max(int(behind_j / turn_j), 0) if turn_j > 0 else int(holds.sum())
