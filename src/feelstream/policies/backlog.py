@@ -12,7 +12,8 @@ constraint. It prices energy from the first round on, and learns K times as fast
 
     (1/T) Σ_t Σ_k E_k(t)  ≤  Σ_k E_k^avg + (Z(T+1) − Z(1))/T,
 
-so if Z has not doubled, the fleet exceeds its budget by a share of C/(nT) at most.
+so if Z has not doubled, the fleet exceeds its budget by a share of C/(nT) at most. Nothing keeps Z from doubling where
+one turn costs many rounds of the fleet's budget: balanced_joint is the policy that never exceeds one.
 """
 
 from __future__ import annotations
