@@ -73,9 +73,9 @@ docs: $(VENV)/.installed-docs
 SECONDS ?= 60
 TRIES   ?= 1000000000
 SEED    ?= 0
-ATTACKS ?= scenarios,damage,inputs,policies,kills,signals
+ATTACKS ?= scenarios,budgets,damage,inputs,policies,kills,signals
 fuzz: $(VENV)/.installed-dev
-	$(BIN)/python -m soak --only scenarios,damage,inputs,policies --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)
+	$(BIN)/python -m soak --only scenarios,budgets,damage,inputs,policies --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)
 
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m soak --only $(ATTACKS) --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 
 from soak.attack import Attack
+from soak.budgets import Budgets
 from soak.counts import Counts, added, as_markdown, as_text, read, write
 from soak.damage import Damage
 from soak.inputs import Inputs
@@ -25,7 +26,7 @@ from soak.policies import Policies
 from soak.processes import Kills, Signals
 from soak.scenarios import Scenarios
 
-FUZZ: tuple[type[Attack], ...] = (Scenarios, Damage, Inputs, Policies)  # within this process
+FUZZ: tuple[type[Attack], ...] = (Scenarios, Budgets, Damage, Inputs, Policies)  # within this process
 SOAK: tuple[type[Attack], ...] = (*FUZZ, Kills, Signals)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 TITLES = {
     "scenarios": "scenarios",
+    "budgets": "budgets kept",
     "damage": "damaged files",
     "inputs": "odd input",
     "policies": "wrong policies",

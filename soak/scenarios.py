@@ -63,10 +63,14 @@ class Scenarios(Attack):
                 finite = table.select(pl.col(pl.Float64).fill_null(0.0).is_finite().all()).row(0, named=True)
                 if wrong := [name for name, all_are in finite.items() if not all_are]:
                     raise Lost(f"{wrong[0]} is not finite")
+        self.check(run)
         report = fs.verify(run.save(directory / "run"))
         if not report.ok:
             raise Lost(f"verify disagrees: {' '.join(str(report.disagreement).split())}")
         return self.what
+
+    def check(self, run: fs.Run) -> None:
+        """What else must hold of a run."""
 
     def _ordinary(self) -> Tables:
         """A small scenario of any kind, each number the usual one or what somebody might mean."""

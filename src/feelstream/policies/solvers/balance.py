@@ -10,12 +10,16 @@ r is the mix that the model has seen lately, η the weight of one round in it (`
 
 from __future__ import annotations
 
+from itertools import combinations
+from math import comb
+
 import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Reals
 
 EQUAL = 1e-9  # F closer than this is equal: symmetric sets differ by rounding, and the order of the lot decides
+MOST_SUBSETS = 3000  # that are all tried
 MOST_SWAPS = 100_000  # members × candidates; of more, the greedy set stays as it is
 
 
@@ -46,14 +50,32 @@ class Balance:
         return float(self.value(*(part[members].sum(axis=0) for part in (self.labels, self.squares, self.cost))))
 
     def choose(self, most: int) -> list[int]:
-        """The best set found of at most `most` members: for every size one added and members exchanged while F falls.
+        """The set of at most `most` members with the least F; of equals the smaller, then the first.
 
-        Of equal sizes' sets the smaller is kept. Greedy with exchanges is no proof of optimality: docs/within-budget.md
-        says how far from it they end.
+        Exact where all such sets are at most MOST_SUBSETS. Otherwise the best set met.
         """
+        most = min(most, len(self.cost))
+        if sum(comb(len(self.cost), n) for n in range(1, most + 1)) <= MOST_SUBSETS:
+            return self.exact(most)
+        return self.greedy(most)
+
+    def exact(self, most: int) -> list[int]:
+        """The least F of all sets of 1 to `most` members."""
+        best, least = [], np.inf
+        for n in range(1, most + 1):
+            sets = np.array(list(combinations(range(len(self.cost)), n)))
+            parts = (self.labels, self.squares, self.cost)
+            value = self.value(*(part[sets].sum(axis=1) for part in parts))
+            first = self._first(value)
+            if value[first] < least - EQUAL:
+                best, least = sets[first].tolist(), float(value[first])
+        return best
+
+    def greedy(self, most: int) -> list[int]:
+        """For every size one member added, and members exchanged while F falls; the size of the least F."""
         members: list[int] = []
         best, least = members, np.inf
-        for _ in range(min(most, len(self.cost))):
+        for _ in range(most):
             members = self.exchanged([*members, self._first(self._with(members))])
             value = self.of(members)
             if value < least - EQUAL:

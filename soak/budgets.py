@@ -1,0 +1,41 @@
+"""The policy that promises budgets, in scenarios of any kind: no device above its promise in any round."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import feelstream as fs
+from feelstream.policies.balanced_joint import BalancedJoint
+from soak import fields
+from soak.attack import Lost
+from soak.scenarios import Scenarios, Tables
+
+ROUNDING = 1e-9  # relative: sums of up to 40 energies
+
+
+class Budgets(Scenarios):
+    name = "budgets"
+
+    def check(self, run: fs.Run) -> None:
+        """T·E_k at most by the end with a horizon; t·E_k and one turn at most in every round without."""
+        policy, devices = run.scenario.policy, run.devices
+        if not isinstance(policy, BalancedJoint) or devices is None:
+            raise Lost("it is not the policy that was asked for")
+        rounds, budget_j = run.scenario.system.rounds, run.scenario.population.energy_budget_j
+        energy_j = (devices["e_cmp_j"] + devices["e_tr_j"]).to_numpy().reshape(rounds, -1)
+        granted_j = np.arange(1, rounds + 1)[:, None] * budget_j + energy_j.max(axis=0)
+        if policy.pace == "horizon":
+            granted_j = np.broadcast_to(rounds * budget_j, energy_j.shape)
+        over = energy_j.cumsum(axis=0) > granted_j * (1 + ROUNDING)
+        if over.any():
+            t, k = (int(place[0]) for place in np.nonzero(over))
+            raise Lost(f"device {k} spent {energy_j[: t + 1, k].sum():g} J by round {t + 1}, not {granted_j[t, k]:g} J")
+
+    def _ordinary(self) -> Tables:
+        tables, draw = super()._ordinary(), self.draw
+        tables["system"]["rounds"] = draw.randint(1, 40)
+        tables["policy"] = {"name": BalancedJoint.tag, "size": draw.randint(1, tables["system"]["devices"])}
+        for name in ("pace", "knows"):
+            tables["policy"][name] = fields.drawn(draw, BalancedJoint, name)
+        tables["trace"] = {"level": "full"}
+        return tables

@@ -1,0 +1,136 @@
+"""The policy that never exceeds a device's budget: by hand, against physics, and over whatever scenarios are legal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import observation, small, system
+
+from feelstream import preset, simulate
+from feelstream.policies.balanced_joint import BalancedJoint
+from feelstream.policies.base import Decision, Observation, Outcome, State
+from feelstream.run import Run
+
+LEAST_J = 1e-27 * 419328000.0**3 / 4.0**2  # of a turn at the paper's constants: computing through the whole round
+
+
+def spent_j(run: Run) -> np.ndarray:
+    """(T, K) what every device had spent by every round."""
+    assert run.devices is not None
+    energy_j = (run.devices["e_cmp_j"] + run.devices["e_tr_j"]).to_numpy()
+    return energy_j.reshape(run.scenario.system.rounds, -1).cumsum(axis=0)
+
+
+def select(rule: BalancedJoint, known: Observation, /, **state: Any) -> Decision:
+    start: State = rule.init(known.system) | {name: np.asarray(value) for name, value in state.items()}
+    return rule.select(start, known, np.random.default_rng(0))
+
+
+def one_class_each(devices: int, **changes: Any) -> Observation:
+    """Device k holds 30 samples of class k mod 10."""
+    labels = 30 * np.eye(10, dtype=np.int32)[np.arange(devices) % 10]
+    return observation(system(devices), stored_labels=labels, stored=labels.sum(axis=1), **changes)
+
+
+def test_it_takes_the_classes_that_the_model_has_lacked() -> None:
+    lately = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0, 0, 0])
+    decision = select(BalancedJoint(memory=0.5, price=0.0), one_class_each(10), seen=lately)
+    assert len(decision.schedule) == 2
+    assert min(decision.schedule) >= 2
+
+
+def test_a_turn_costs_little_more_than_the_least_that_physics_allows() -> None:
+    seen = one_class_each(10)
+    rule = BalancedJoint()
+    decision = select(rule, seen)
+    sent = rule.transmit(seen, decision, np.ones(2))
+    assert sent.sent.all()
+    assert ((sent.e_cmp_j + sent.e_tr_j) < 1.02 * LEAST_J).all()
+    assert (sent.e_cmp_j >= LEAST_J).all()
+
+
+def test_who_has_not_enough_left_waits_and_who_has_had_fewer_turns_comes_first() -> None:
+    seen = one_class_each(20, round=40)  # in the last round all is due
+    broke = np.where(np.arange(20) < 10, 40 * 5e-4 - 0.9 * LEAST_J, 0.0)
+    assert min(select(BalancedJoint(size=8), seen, spent_j=broke, first=np.ones(20, int)).schedule) >= 10
+    some = np.where(np.arange(20) < 10, 2 * LEAST_J, 0.0)
+    assert min(select(BalancedJoint(size=8), seen, spent_j=some, first=np.ones(20, int)).schedule) >= 10
+
+
+def test_rations_decide_how_many_and_rounds_ahead_of_them_have_the_least_number() -> None:
+    """Data since round 1, 40 rounds of 0.5 mJ: 20 devices have 10 mJ a round together, so two turns of 4.7 mJ."""
+    seen = replace(one_class_each(20), round=1)
+    free = BalancedJoint(price=0.0, least=1)
+    assert len(select(free, seen).schedule) == 2
+    later = replace(seen, round=4)  # 40 mJ are due: eight turns
+    assert len(select(free, later, first=np.ones(20, int)).schedule) == 8
+    assert len(select(free, later, first=np.ones(20, int), spent_j=np.full(20, 2e-3)).schedule) == 1
+    assert len(select(BalancedJoint(price=0.0, least=3), seen).schedule) == 3
+
+
+def test_a_device_in_a_fade_stops_at_what_it_has_left() -> None:
+    """Sending at the least gain would cost many turns: it is not let through, and spends its computing only."""
+    seen, rule = one_class_each(10), BalancedJoint()
+    decision = select(rule, seen, spent_j=np.full(10, 40 * 5e-4 - 1.01 * LEAST_J))
+    assert len(decision.schedule)
+    for gain in (1.0, 1e-1, 1e-3, 1e-6, 1e-12):
+        sent = rule.transmit(seen, decision, np.full(len(decision.schedule), gain))
+        assert (sent.e_cmp_j + sent.e_tr_j <= 1.01 * LEAST_J).all()
+    assert not sent.sent.any()
+
+
+def test_nobody_without_data_and_nobody_without_a_budget() -> None:
+    seen = one_class_each(10)
+    empty = replace(seen, stored_labels=np.zeros((10, 10), np.int32), stored=np.zeros(10, int))
+    assert not len(select(BalancedJoint(), empty).schedule)
+    for pace in ("horizon", "running"):
+        broke = replace(seen, system=replace(seen.system, energy_budget_j=np.zeros(10)))
+        assert not len(select(BalancedJoint(pace=pace), broke).schedule)
+
+
+def test_with_sizes_only_it_asks_for_no_labels_and_takes_turns() -> None:
+    """Without labels only turns had and sizes count: the scheduled are those with the fewest turns."""
+    rule = BalancedJoint(knows="sizes", size=4, least=4)
+    assert not rule.needs_stored_labels
+    seen = replace(one_class_each(10, round=20), stored_labels=None)
+    used = np.where(np.arange(10) < 5, LEAST_J, 0.0)
+    assert min(select(rule, seen, spent_j=used, first=np.ones(10, int)).schedule) >= 5
+
+
+def test_what_it_remembers() -> None:
+    rule, seen = BalancedJoint(memory=0.5), one_class_each(4, round=3)
+    start = rule.init(seen.system) | {"first": np.array([1, 0, 0, 0])}
+    outcome = Outcome(3, np.array([0, 1]), np.array([False, True]), np.ones(2), np.array([0.1, 0.2]), None, seen)
+    after = rule.update(start, outcome)
+    assert after["spent_j"].tolist() == [0.1, 0.2, 0, 0]
+    assert after["first"].tolist() == [1, 3, 3, 3]
+    assert after["seen"] == pytest.approx(np.full(10, 0.05) + 0.5 * np.eye(10)[1])
+
+
+def test_the_papers_budget_is_kept_by_every_device_and_nearly_used_up() -> None:
+    """Four turns of 4.7 mJ are all that 20 mJ allow: more than half of them are taken, none too many."""
+    quick = ["learning.engine=none", "data.dataset=synthetic", "policy.name=balanced_joint", "policy.size=20"]
+    for seed in range(2):
+        spent = spent_j(simulate(preset("paper-iid", quick), seed))
+        assert (spent[-1] <= 40 * 5e-4).all()
+        assert spent[-1].mean() > 0.5 * 40 * 5e-4
+
+
+def test_runs_longer_than_the_horizon_go_on_within_the_budget() -> None:
+    """A deployment may go on after T: what is granted then grows round by round."""
+    seen = one_class_each(10, round=200)
+    decision = select(BalancedJoint(), seen, spent_j=np.full(10, 40 * 5e-4), first=np.ones(10, int))
+    assert len(decision.schedule)
+    assert (decision.allowance_j <= 160 * 5e-4).all()  # pyright: ignore[reportOptionalOperand]
+
+
+def test_a_running_credit_allows_one_turn_ahead_and_no_more() -> None:
+    run = simulate(small("policy.name=balanced_joint", "policy.pace=running", "policy.size=6", "system.rounds=40"))
+    spent = spent_j(run)
+    turn = np.diff(spent, axis=0, prepend=0.0).max(axis=0)
+    rounds = np.arange(1, 41)[:, None]
+    assert (spent <= rounds * 5e-4 + turn).all()
+    assert (spent[-1] > 40 * 5e-4 - 2 * LEAST_J).all()  # and the credit is used
