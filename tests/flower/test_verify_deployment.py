@@ -13,6 +13,7 @@ from sealing import seal
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg
+from feelstream.run.columns import DEPLOYED, DEVICE_COLUMNS
 
 METERED, SILENT, PLAIN, ABSENT = range(4)
 
@@ -32,6 +33,11 @@ def run(tmp_path: Path) -> Path:
 def test_the_model_is_the_apps(run: Path) -> None:
     with pytest.raises(fs.FeelstreamError, match=r"the model of a deployed app.*: 2 arrays"):
         fs.read(run).model()
+
+
+def test_the_columns_are_those_of_a_deployment(run: Path) -> None:
+    wanted = {name: column.kind for name, column in DEVICE_COLUMNS.items() if column.only in ("", DEPLOYED)}
+    assert dict(pl.read_parquet(run / "devices.parquet").schema) == wanted, "src/feelstream/run/columns.py"
 
 
 def change(run: Path, round: int, device: int, **values: Any) -> None:

@@ -32,7 +32,7 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
 
-    format: Literal[2] = FORMAT
+    format: int = FORMAT  # `parse` refuses any other
     feelstream: str = __version__
     status: Literal["running", "complete"] = "running"
     seed: Annotated[int, Field(strict=True, ge=0)]

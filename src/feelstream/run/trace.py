@@ -1,6 +1,6 @@
 """Traces: the tables a run leaves behind, one row per round and one per device and round.
 
-They hold everything that was known, decided and spent, and nothing that depends on wall-clock time. docs/trace.md
+They hold everything that was known, decided and spent, and nothing that depends on wall-clock time. columns.py
 describes every column.
 """
 
@@ -12,53 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.run.columns import DEVICE_COLUMNS, ROUND_COLUMNS
 from feelstream.scheduling import RoundRecord
 
-ROUNDS: dict[str, pl.DataType] = {
-    "round": pl.Int32(),
-    "sim_time_s": pl.Float64(),
-    "planned": pl.Int32(),
-    "feasible": pl.Int32(),
-    "scheduled": pl.Int32(),
-    "transmitted": pl.Int32(),
-    "importance_sum": pl.Float64(),
-    "energy_mean_j": pl.Float64(),
-    "energy_mean_cum_j": pl.Float64(),
-    "queue_mean_j": pl.Float64(),
-    "queue_max_j": pl.Float64(),
-    "accuracy": pl.Float64(),
-    "loss": pl.Float64(),
-}
+ROUNDS = {name: column.kind for name, column in ROUND_COLUMNS.items()}
+DEVICES = {name: column.kind for name, column in DEVICE_COLUMNS.items() if not column.only}  # of every run
 
-DEVICES: dict[str, pl.DataType] = {
-    "round": pl.Int32(),
-    "device": pl.Int32(),
-    "f_hz": pl.Float64(),
-    "beta": pl.Float64(),
-    "gain": pl.Float64(),
-    "stored": pl.Int64(),
-    "fresh": pl.Int64(),
-    "fresh_labels": pl.List(pl.Int32()),
-    "used_labels": pl.List(pl.Int32()),
-    "available": pl.Boolean(),
-    "feasible": pl.Boolean(),
-    "amount": pl.Float64(),
-    "dissimilarity": pl.Float64(),
-    "importance": pl.Float64(),
-    "queue_j": pl.Float64(),
-    "score": pl.Float64(),
-    "scheduled": pl.Boolean(),
-    "transmitted": pl.Boolean(),
-    "bandwidth_share": pl.Float64(),
-    "power_w": pl.Float64(),
-    "t_cmp_s": pl.Float64(),
-    "t_tr_s": pl.Float64(),
-    "e_cmp_j": pl.Float64(),
-    "e_tr_j": pl.Float64(),
-    "queue_next_j": pl.Float64(),
-}
-
-
+RoundValues = dict[str, float | int | None]  # by column
 Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # rounds, devices
 MANY = 2**17  # rows held as arrays, about 50 MB
 
@@ -68,11 +28,11 @@ class Rows:
 
     def __init__(self, full: bool) -> None:
         self._full = full
-        self._rounds: list[tuple[float | int | None, ...]] = []
+        self._rounds: list[RoundValues] = []
         self._devices: list[dict[str, NDArray]] = []
 
     def add(self, record: RoundRecord) -> None:
-        self._rounds.append(round_row(record))
+        self._rounds.append(round_values(record))
         if self._full:
             self._devices.append(device_columns(record))
 
@@ -89,34 +49,29 @@ class Rows:
         return tables
 
 
-def _rounds_frame(rows: Sequence[tuple[float | int | None, ...]]) -> pl.DataFrame:
+def _rounds_frame(rows: Sequence[RoundValues]) -> pl.DataFrame:
     """One row per round; the running mean energy_mean_cum_j is left to `finish`, which sees all rounds."""
-    schema = {name: kind for name, kind in ROUNDS.items() if name != "energy_mean_cum_j"}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    columns = {name: [row[name] for row in rows] for name in ROUNDS if name != "energy_mean_cum_j"}
+    return pl.DataFrame({name: pl.Series(name, values, ROUNDS[name]) for name, values in columns.items()})
 
 
-def round_row(record: RoundRecord) -> tuple[float | int | None, ...]:
-    observation, decision, evaluation = record.observation, record.decision, record.evaluation
-    return (
-        observation.round,
-        observation.round * observation.system.round_s,
-        decision.plan.n,
-        int(np.count_nonzero(decision.plan.feasible)),
-        len(decision.schedule),
-        int(np.count_nonzero(record.transmission.sent)),
-        float(record.importance[decision.schedule].sum()),
-        float(record.energy_j.mean()),
-        float(record.queue_next_j.mean()),
-        float(record.queue_next_j.max()),
-        evaluation.accuracy if evaluation else None,
-        evaluation.loss if evaluation else None,
-    )
-
-
-def round_values(record: RoundRecord) -> dict[str, float | int | None]:
+def round_values(record: RoundRecord) -> RoundValues:
     """The row of a round by column, without the running mean energy_mean_cum_j."""
-    names = [name for name in ROUNDS if name != "energy_mean_cum_j"]
-    return dict(zip(names, round_row(record), strict=True))
+    observation, decision, evaluation = record.observation, record.decision, record.evaluation
+    return {
+        "round": observation.round,
+        "sim_time_s": observation.round * observation.system.round_s,
+        "planned": decision.plan.n,
+        "feasible": int(np.count_nonzero(decision.plan.feasible)),
+        "scheduled": len(decision.schedule),
+        "transmitted": int(np.count_nonzero(record.transmission.sent)),
+        "importance_sum": float(record.importance[decision.schedule].sum()),
+        "energy_mean_j": float(record.energy_j.mean()),
+        "queue_mean_j": float(record.queue_next_j.mean()),
+        "queue_max_j": float(record.queue_next_j.max()),
+        "accuracy": evaluation.accuracy if evaluation else None,
+        "loss": evaluation.loss if evaluation else None,
+    }
 
 
 def finish(rounds: pl.DataFrame) -> pl.DataFrame:
@@ -141,11 +96,10 @@ def _devices_frame(rounds: Sequence[dict[str, NDArray]]) -> pl.DataFrame:
     """One row per device and round, sorted by round, then device."""
     if not rounds:
         return pl.DataFrame(schema=DEVICES)
-    masked = {"amount", "dissimilarity", "importance", "score"}
     series = []
     for name in rounds[0]:
-        values = pl.Series(name, np.concatenate([columns[name] for columns in rounds]), nan_to_null=name in masked)
-        series.append(values.cast(DEVICES[name]) if name in DEVICES else values)
+        column, values = DEVICE_COLUMNS[name], np.concatenate([columns[name] for columns in rounds])
+        series.append(pl.Series(name, values, nan_to_null=bool(column.null)).cast(column.kind))
     return pl.DataFrame(series)
 
 

@@ -61,8 +61,7 @@ def shown(scheduled: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 def of_record(record: RoundRecord) -> RoundView:
     """A round that was just played; nothing of it is a view of the stream's arrays."""
-    names = [name for name in trace.ROUNDS if name != "energy_mean_cum_j"]
-    row = dict(zip(names, trace.round_row(record), strict=True))
+    row = trace.round_values(record)
     scheduled = np.zeros(len(record.gain), bool)
     scheduled[record.decision.schedule] = True
     which = shown(scheduled)

@@ -1,0 +1,45 @@
+"""Write the tables of docs/trace.md from the columns themselves, so that the page cannot disagree with the program.
+
+python docs/make_trace.py
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+
+from feelstream.run.columns import DEVICE_COLUMNS, ROUND_COLUMNS, Column
+
+PAGE = Path(__file__).with_name("trace.md")
+TABLES = {"rounds.parquet": ROUND_COLUMNS, "devices.parquet": DEVICE_COLUMNS}
+
+
+def page(text: str) -> str:
+    """The page with the table under the heading of each file made again; what is written around it stays."""
+    for name, columns in TABLES.items():
+        text = re.sub(
+            rf"(\n## {re.escape(name)}\n\n)(\|[^\n]*\n)+", lambda found, of=columns: found[1] + table(of), text
+        )
+    return text
+
+
+def table(columns: dict[str, Column]) -> str:
+    rows = [
+        f"| `{name}` | {_kind(column.kind)} | {column.unit} | {_meaning(column)} |" for name, column in columns.items()
+    ]
+    return "\n".join(["| column | type | unit | meaning |", "|---|---|---|---|", *rows]) + "\n"
+
+
+def _kind(kind: pl.DataType) -> str:
+    return f"list of {_kind(kind.inner)}" if isinstance(kind, pl.List) else str(kind).lower()  # type: ignore[arg-type]
+
+
+def _meaning(column: Column) -> str:
+    parts = [column.meaning, f"null {column.null}" * bool(column.null), f"only {column.only}" * bool(column.only)]
+    return "; ".join(part for part in parts if part).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,85 @@
+"""The columns of rounds.parquet and devices.parquet: type, unit and meaning of each, stated once.
+
+docs/trace.md is made from this (docs/make_trace.py). The columns are part of the format of a run: CONTRIBUTING.md says
+what else to touch when one is added, and tests/run/test_schema.py fails where something was forgotten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
+BATTERIES, DEPLOYED = "with batteries", "in a deployment"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. null: where it is empty; only: the runs that have it, all if not said."""
+
+    kind: pl.DataType
+    unit: str
+    meaning: str
+    null: str = ""
+    only: str = ""
+
+
+NOT_EVALUATED, NOT_FEASIBLE = "where not evaluated", "where not feasible"
+
+ROUND_COLUMNS: dict[str, Column] = {
+    "round": Column(WHOLE, "", "t = 1, …, T"),
+    "sim_time_s": Column(REAL, "s", "t · T_rd"),
+    "planned": Column(WHOLE, "", "n for which the policy planned; 0 if `free` chose the empty set"),
+    "feasible": Column(WHOLE, "", "|Π_f(n)| at the planned n (at 1 where that is 0)"),
+    "scheduled": Column(WHOLE, "", "|Π*|, devices that trained"),
+    "transmitted": Column(WHOLE, "", "|Π̄|, devices whose update was aggregated"),
+    "importance_sum": Column(REAL, "", "Σ I_k over the scheduled"),
+    "energy_mean_j": Column(REAL, "J", "mean over all devices of this round's energy"),
+    "energy_mean_cum_j": Column(REAL, "J", "its mean over the rounds so far"),
+    "queue_mean_j": Column(REAL, "J", "mean of the virtual queues after the round"),
+    "queue_max_j": Column(REAL, "J", "the longest virtual queue after the round"),
+    "accuracy": Column(REAL, "", "on the whole test set after the round", null=NOT_EVALUATED),
+    "loss": Column(REAL, "", "on the whole test set after the round", null=NOT_EVALUATED),
+}
+
+DEVICE_COLUMNS: dict[str, Column] = {
+    "round": Column(WHOLE, "", "t"),
+    "device": Column(WHOLE, "", "k = 0, …, K−1"),
+    "f_hz": Column(REAL, "Hz", "available CPU frequency"),
+    "beta": Column(REAL, "", "β_k, mean channel power gain"),
+    "gain": Column(REAL, "", "this round's gain |g|²"),
+    "stored": Column(COUNT, "", "|S_k|"),
+    "fresh": Column(COUNT, "", "|B_k|"),
+    "fresh_labels": Column(COUNTS, "", "label counts of the fresh data (list of m)"),
+    "used_labels": Column(COUNTS, "", "label counts of the device's part of X before the round (list of m)"),
+    "available": Column(
+        TRUTH,
+        "",
+        "may be scheduled at all: within reach (`world.availability`), with data where `data.eligible` asks for it, "
+        "with enough charge where there are batteries; in a deployment also known",
+    ),
+    "feasible": Column(TRUTH, "", "k ∈ Π_f at the planned n"),
+    "amount": Column(REAL, "", "share of the fresh data, relative to the mean", null=NOT_FEASIBLE),
+    "dissimilarity": Column(REAL, "", "of the fresh data from the data used so far", null=NOT_FEASIBLE),
+    "importance": Column(REAL, "", "I_k by the policy's metric, times priority", null=NOT_FEASIBLE),
+    "queue_j": Column(REAL, "J", "Q_k before the round"),
+    "score": Column(REAL, "", "what the policy minimised", null=f"{NOT_FEASIBLE}, and for policies without a score"),
+    "scheduled": Column(TRUTH, "", "k ∈ Π*"),
+    "transmitted": Column(TRUTH, "", "k ∈ Π̄"),
+    "bandwidth_share": Column(REAL, "", "share of the band; 0 for those who did not send"),
+    "power_w": Column(REAL, "W", "transmit power; 0 for those who did not send"),
+    "t_cmp_s": Column(REAL, "s", "computing time; 0 for those not scheduled"),
+    "t_tr_s": Column(REAL, "s", "transmission time; 0 for those who did not send"),
+    "e_cmp_j": Column(REAL, "J", "computing energy; 0 for those not scheduled"),
+    "e_tr_j": Column(REAL, "J", "transmission energy; 0 for those who did not send"),
+    "queue_next_j": Column(REAL, "J", "Q_k after the round"),
+    "battery_j": Column(REAL, "J", "charge before the round", only=BATTERIES),
+    "harvest_j": Column(REAL, "J", "what was harvested in the round", only=BATTERIES),
+    "report_age": Column(WHOLE, "", "rounds since the last accepted report, −1 for never", only=DEPLOYED),
+    "priority": Column(REAL, "", "factor on the importance of its data", only=DEPLOYED),
+    **{
+        f"{name}_measured": Column(TRUTH, "", f"whether `{name}` is the device's own measurement", only=DEPLOYED)
+        for name in ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j")
+    },
+}

@@ -1,0 +1,166 @@
+"""The format of a run, guarded: what is written, stated, documented and read by `verify` is one and the same.
+
+`python tests/run/test_schema.py` renews schema.json, the columns as the present format has them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import feelstream as fs
+from feelstream.run import columns, manifest, trace
+from feelstream.run.columns import BATTERIES, DEPLOYED, DEVICE_COLUMNS, ROUND_COLUMNS, Column
+from feelstream.verification import reading
+from feelstream.verification import settings as verified
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).with_name("schema.json")
+TABLES = {"rounds.parquet": ROUND_COLUMNS, "devices.parquet": DEVICE_COLUMNS}
+UNITS = {"_j": "J", "_s": "s", "_hz": "Hz", "_w": "W"}
+KINDS = {  # what the reader of `verify` calls a type
+    reading.WHOLE: (columns.WHOLE, columns.COUNT),
+    reading.REAL: (columns.REAL,),
+    reading.TRUTH: (columns.TRUTH,),
+    reading.COUNTS: (columns.COUNTS,),
+}
+READ = {
+    ("rounds.parquet", ""): reading.ROUND_COLUMNS,
+    ("devices.parquet", ""): reading.DEVICE_COLUMNS,
+    ("devices.parquet", BATTERIES): reading.BATTERY_COLUMNS,
+    ("devices.parquet", DEPLOYED): reading.DEPLOYMENT_COLUMNS | {reading.PRIORITY: reading.REAL},
+}
+
+
+def stated() -> dict[str, Any]:
+    """The columns as src/feelstream/run/columns.py has them: type, unit, whether they may be null, which runs."""
+    tables = {
+        table: {name: ", ".join([str(c.kind), c.unit or "no unit", *_more(c)]) for name, c in of.items()}
+        for table, of in TABLES.items()
+    }
+    return {"format": manifest.FORMAT, **tables}
+
+
+def _more(column: Column) -> list[str]:
+    return ["may be null"] * bool(column.null) + [column.only] * bool(column.only)
+
+
+def against_the_last_format(golden: dict[str, Any]) -> list[str]:
+    now = stated()
+    if now["format"] == golden["format"] and now != golden:
+        return [
+            "the columns in src/feelstream/run/columns.py are not those of format "
+            f"{golden['format']} ({', '.join(_differences(golden, now))}): raise FORMAT in "
+            "src/feelstream/run/manifest.py, then renew the list by python tests/run/test_schema.py"
+        ]
+    if now != golden:
+        return [
+            "FORMAT was raised: renew the list by python tests/run/test_schema.py, and tell CHANGELOG.md what changed"
+        ]
+    return []
+
+
+def _differences(golden: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    return [
+        f"{name} in {table}"
+        for table in TABLES
+        for name in {**golden[table], **now[table]}
+        if golden[table].get(name) != now[table].get(name)
+    ] or ["their order"]
+
+
+def against_their_names() -> list[str]:
+    wrong = []
+    for table, of in TABLES.items():
+        for name, column in of.items():
+            ending = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+            if column.unit != ending:
+                wrong.append(f"{name} of {table} has the unit '{column.unit}', and its name says '{ending}'")
+    return wrong
+
+
+def against_verification() -> list[str]:
+    wrong = []
+    if verified.FORMAT != manifest.FORMAT:
+        wrong.append("FORMAT in src/feelstream/verification/settings.py is not that of src/feelstream/run/manifest.py")
+    for (table, only), known in READ.items():
+        ours = {name: column for name, column in TABLES[table].items() if column.only == only}
+        for name in {**ours, **known}:
+            if name not in known or name not in ours or ours[name].kind not in KINDS[known[name]]:
+                wrong.append(
+                    f"{name} of {table} is {_told(ours.get(name))} in run/columns.py and "
+                    f"{known.get(name, 'not known')} in src/feelstream/verification/reading.py"
+                )
+    may_be_null = {name for of in TABLES.values() for name, column in of.items() if column.null}
+    for name in may_be_null ^ reading.MAY_BE_MISSING:
+        wrong.append(f"whether {name} may be null is said differently by MAY_BE_MISSING in verification/reading.py")
+    return wrong
+
+
+def _told(column: Column | None) -> str:
+    return "not there" if column is None else f"of type {column.kind}"
+
+
+def against_the_page() -> list[str]:
+    spec = importlib.util.spec_from_file_location("make_trace", ROOT / "docs" / "make_trace.py")
+    assert spec is not None
+    assert spec.loader is not None
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    page = maker.PAGE.read_text(encoding="utf-8")
+    missing = [name for of in TABLES.values() for name in of if f"\n| `{name}` |" not in page]
+    stale = maker.page(page) != page or missing
+    return ["docs/trace.md is stale; run python docs/make_trace.py"] if stale else []
+
+
+def against_what_is_written() -> list[str]:
+    """A run with batteries has all columns that a simulation can have; tests/flower/test_verify_deployment.py has the rest."""
+    from builders import small  # not where this file is run by itself
+
+    run = fs.simulate(small("world.harvest.kind=packets"), 1)
+    assert run.devices is not None
+    wrong = []
+    for table, found, of in (
+        ("rounds.parquet", run.rounds, trace.ROUNDS),
+        ("devices.parquet", run.devices, {n: c.kind for n, c in DEVICE_COLUMNS.items() if c.only in ("", BATTERIES)}),
+    ):
+        wrong += [f"{table}: {problem}" for problem in unlike(found, of)]
+    return wrong
+
+
+def unlike(found: pl.DataFrame, of: dict[str, pl.DataType]) -> list[str]:
+    """What is written and not stated, or stated and not written, or of another type."""
+    names = {**dict(found.schema), **of}
+    wrong = [name for name in names if name not in of or dict(found.schema).get(name) != of[name]]
+    told = [f"{name} is written as {found.schema.get(name)} and stated as {of.get(name)}" for name in wrong]
+    return [f"{', '.join(told)}: see device_columns and round_values in src/feelstream/run/trace.py"] if told else []
+
+
+def test_the_format_is_the_same_everywhere() -> None:
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    wrong = against_the_last_format(golden) + against_their_names() + against_verification()
+    wrong += against_the_page() + against_what_is_written()
+    assert not wrong, "\n".join(["", *wrong])
+
+
+def test_a_column_added_in_one_place_alone_is_told(monkeypatch: Any) -> None:
+    """The test above can fail: with every sentence that says what to touch."""
+    monkeypatch.setitem(DEVICE_COLUMNS, "humidity", Column(columns.REAL, "", "how damp it is"))
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert "humidity in devices.parquet): raise FORMAT" in against_the_last_format(golden)[0]
+    assert "not known in src/feelstream/verification/reading.py" in against_verification()[0]
+    assert "run python docs/make_trace.py" in against_the_page()[0]
+    assert "humidity is written as None" in against_what_is_written()[0]
+    monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)
+    assert "renew the list" in against_the_last_format(golden)[0]
+    assert "FORMAT in src/feelstream/verification/settings.py" in against_verification()[0]
+    monkeypatch.setitem(DEVICE_COLUMNS, "drying_j", Column(columns.REAL, "s", "what it takes"))
+    assert against_their_names() == ["drying_j of devices.parquet has the unit 's', and its name says 'J'"]
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(json.dumps(stated(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
