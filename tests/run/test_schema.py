@@ -118,7 +118,7 @@ def against_the_page() -> list[str]:
 
 
 def against_what_is_written() -> list[str]:
-    """A run with batteries has all columns that a simulation can have; tests/flower/test_verify_deployment.py has the rest."""
+    """A run with batteries has all columns that a simulation can have; a deployment is in test_verify_deployment.py."""
     from builders import small  # not where this file is run by itself
 
     run = fs.simulate(small("world.harvest.kind=packets"), 1)
