@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import odd_plugins
 import polars as pl
 import pytest
 
@@ -37,6 +38,21 @@ def test_a_federation_repeats_the_simulator(tmp_path: Path) -> None:
     np.testing.assert_allclose(played.devices["queue_next_j"], simulated.devices["queue_next_j"], rtol=1e-12)
     np.testing.assert_allclose(played.rounds["loss"], simulated.rounds["loss"], rtol=1e-5)
     assert fs.verify(tmp_path / "run").ok
+
+
+def test_a_federation_of_odd_plugins_repeats_the_simulator(tmp_path: Path) -> None:
+    """A buffer and arrivals whose states grow, of which the server knows nothing but what they promise."""
+    changes = [*FAST, *odd_plugins.ODD[1:3], "system.devices=3", "system.rounds=4", "policy.V=inf"]
+    scenario = fs.preset("tiny", changes)
+    played = run_in_federation(scenario, 5, tmp_path / "run", deadline_s=120, query_timeout_s=120)
+    simulated = fs.simulate(scenario, 5)
+    assert played.devices is not None
+    assert simulated.devices is not None
+    for column in ("scheduled", "transmitted", "stored", "fresh", "fresh_labels", "used_labels"):
+        assert played.devices[column].to_list() == simulated.devices[column].to_list()
+    assert played.devices["transmitted"].sum() > 3
+    report = fs.verify(tmp_path / "run")
+    assert report.ok, str(report)
 
 
 def test_a_federation_survives_its_devices(tmp_path: Path) -> None:
