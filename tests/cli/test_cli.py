@@ -130,7 +130,7 @@ def test_every_argument_says_what_it_is(feelstream: Command, monkeypatch: pytest
         "flower run": "A preset's name or a TOML file.",
         "leaderboard": "Presets or TOML files",
         "verify": "The run directory",
-        "report": "Results of reproduce or compare",
+        "report": "Results of a study or of compare",
         "presets": "The preset to print",
         "data get": "The data set",
         "reproduce": "Which figure to make",

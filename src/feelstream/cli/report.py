@@ -27,8 +27,8 @@ def report(
 ) -> None:
     """Make the report of stored results again, with the figures and claims of their study."""
     from feelstream.report import results_in
-    from feelstream.studies import telling
+    from feelstream.studies import printing
     from feelstream.studies.registry import study_named
 
     study = study_named(name) if name else None
-    telling.report(results_in(directory), directory, docs, as_json, study)
+    printing.report(results_in(directory), directory, docs, as_json, study)

@@ -24,7 +24,7 @@ class Wording:
 
     heading: str = "Claims"
     fitted: str = ""  # why claims that are marked † are no evidence, as in "used to choose T, therefore no evidence"
-    doubt: Callable[[Finding], str] = _nothing  # what to bear in mind where a claim is not reproduced
+    caveat: Callable[[Finding], str] = _nothing  # what to bear in mind where a claim is not reproduced
 
 
 def ours(finding: Finding) -> str:
@@ -73,7 +73,7 @@ def reason(finding: Finding, wording: Wording) -> str:
             f"{chance(finding.p_holm)})."
         )
     elif finding.verdict is not Verdict.REPRODUCED:
-        parts.append(wording.doubt(finding))
+        parts.append(wording.caveat(finding))
     if not finding.flips_agree:
         parts.append(f"The permutation test does not confirm it (p = {chance(finding.p_flip)}).")
     if finding.claim.fitted and wording.fitted:

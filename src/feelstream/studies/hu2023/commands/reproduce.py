@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from feelstream.studies import telling
+from feelstream.studies import printing
 from feelstream.studies.hu2023 import paper
 from feelstream.terminal.common import JsonOption, SetOption, next_command
 from feelstream.terminal.playing import DaskOption, WorkersOption, play, tell_failures
@@ -39,7 +39,7 @@ def reproduce(
     results = play(plan, directory, workers, dask)
     if not results.finished:
         tell_failures(results)
-    telling.report(results, directory, docs, as_json)
+    printing.report(results, directory, docs, as_json)
     tell_failures(results)
     if not as_json:
         next_command("feelstream", "multiverse")

@@ -21,8 +21,8 @@ def settings(scenario: Scenario) -> str:
     return f"{', '.join(parts)}, fresh data read as {FRESH[data.fresh]}, and {ELIGIBLE[data.eligible]} eligible"
 
 
-def doubt(finding: Finding) -> str:
+def caveat(finding: Finding) -> str:
     return f"The paper does not state its settings in full; these runs have {settings(finding.scenario)}."
 
 
-WORDING = Wording("The paper’s claims", FITTED, doubt)
+WORDING = Wording("The paper’s claims", FITTED, caveat)

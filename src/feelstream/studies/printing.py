@@ -1,4 +1,4 @@
-"""What the commands of studies share: the report is written, and the terminal says what the claims came to."""
+"""What the commands of studies share: the report is written, and the verdicts on its claims are printed."""
 
 from __future__ import annotations
 
