@@ -14,7 +14,7 @@ import polars as pl
 
 import feelstream as fs
 from feelstream.run import columns, manifest, trace
-from feelstream.run.columns import BATTERIES, DEPLOYED, DEVICE_COLUMNS, ROUND_COLUMNS, Column
+from feelstream.run.columns import BATTERIES, BY_LABELS, DEPLOYED, DEVICE_COLUMNS, ROUND_COLUMNS, Column
 from feelstream.verification import reading
 from feelstream.verification import settings as verified
 
@@ -32,6 +32,7 @@ READ = {
     ("rounds.parquet", ""): reading.ROUND_COLUMNS,
     ("devices.parquet", ""): reading.DEVICE_COLUMNS,
     ("devices.parquet", BATTERIES): reading.BATTERY_COLUMNS,
+    ("devices.parquet", BY_LABELS): {reading.STORED_LABELS: reading.COUNTS},
     ("devices.parquet", DEPLOYED): reading.DEPLOYMENT_COLUMNS | {reading.PRIORITY: reading.REAL},
 }
 

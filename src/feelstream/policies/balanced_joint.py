@@ -27,6 +27,7 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model.admission import Transmission
+from feelstream.model.physics import compute_energy_j
 from feelstream.model.system import System
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
@@ -40,24 +41,30 @@ class BalancedJoint(Policy):
 
     tag: ClassVar[str] = "balanced_joint"
 
-    size: Count = Field(20, description="most devices in a round; the budgets decide how many of them; ≥ 1")
-    least: Count = Field(2, description="devices that a round may have even ahead of the rations; ≥ 1")
+    size: Count = Field(default=20, description="most devices in a round; the budgets decide how many of them; ≥ 1")
+    least: Count = Field(default=2, description="devices that a round may have even ahead of the rations; ≥ 1")
     memory: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
-        0.8, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
+        default=0.8, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
     )
-    spread: NonNegative = Field(0.3, description="what averaging over few devices costs against class balance; ≥ 0")
-    price: NonNegative = Field(0.015, description="what a turn costs that a device had, or is ahead of its ration; ≥ 0")
+    spread: NonNegative = Field(
+        default=0.3, description="what averaging over few devices costs against class balance; ≥ 0"
+    )
+    price: NonNegative = Field(
+        default=0.01, description="what a turn costs that a device had, or is ahead of its ration; ≥ 0"
+    )
     pace: rations.Pace = Field(
-        "horizon", description="horizon: T·budget shared out over the run; running: credit by round, for any length"
+        default="horizon",
+        description="horizon: T·budget shared out over the run; running: credit by round, for any length",
     )
     knows: Literal["labels", "sizes"] = Field(
-        "labels", description="what the server is told of a device's data: its label counts, or its size only"
+        default="labels", description="what the server is told of a device's data: its label counts, or its size only"
     )
     power_max_w: Positive | None = Field(
-        None, description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need"
+        default=None,
+        description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need",
     )
     fade_reserve: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
-        3.0,
+        default=3.0,
         description="frequencies leave time to meet the deadline at a gain this many times below the planned one; ≥ 1",
     )
 
@@ -90,7 +97,7 @@ class BalancedJoint(Policy):
         left_j = rations.left_j(self.pace, system, t, spent_j)
         due_j = rations.due_j(self.pace, system, t, np.where(holds & (state["first"] == 0), t, state["first"]))
 
-        alone_j = joint.alone_j(self._planned(observation, 1))
+        alone_j = np.maximum(joint.alone_j(self._planned(observation, 1)), np.finfo(float).tiny)
         able = holds & observation.plan(1).feasible & (alone_j <= left_j)  # NaN where no band would do: never
         n = self._most(observation, able, alone_j, due_j, spent_j, holds)
         plan = observation.plan(n)
@@ -108,7 +115,7 @@ class BalancedJoint(Policy):
         if allocation is None:
             return Decision(schedule, plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
         f_hz = joint.frequencies(observation, schedule, allocation.sending_s)
-        computing_j = system.power_coefficient * system.device_cycles[schedule] * np.square(f_hz)
+        computing_j = compute_energy_j(system.power_coefficient, system.device_cycles[schedule], f_hz)
         allowance_j = np.minimum(left_j[schedule], computing_j + allocation.energy_j)
         return Decision(schedule, plan, f_hz=f_hz, allowance_j=allowance_j)
 

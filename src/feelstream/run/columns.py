@@ -12,6 +12,7 @@ import polars as pl
 
 WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
 BATTERIES, DEPLOYED = "with batteries", "in a deployment"
+BY_LABELS = "for policies that go by the labels of all that is held"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "e_cmp_j": Column(REAL, "J", "computing energy; 0 for those not scheduled"),
     "e_tr_j": Column(REAL, "J", "transmission energy; 0 for those who did not send"),
     "queue_next_j": Column(REAL, "J", "Q_k after the round"),
+    "stored_labels": Column(COUNTS, "", "label counts of S_k (list of m)", only=BY_LABELS),
     "battery_j": Column(REAL, "J", "charge before the round", only=BATTERIES),
     "harvest_j": Column(REAL, "J", "what was harvested in the round", only=BATTERIES),
     "report_age": Column(WHOLE, "", "rounds since the last accepted report, −1 for never", only=DEPLOYED),

@@ -142,5 +142,7 @@ def device_columns(record: RoundRecord) -> dict[str, NDArray]:
         "e_cmp_j": of_scheduled(spent.e_cmp_j),
         "e_tr_j": of_scheduled(spent.e_tr_j),
         "queue_next_j": record.queue_next_j,
+        # Only of policies that went by them: for others the label counts of fresh and used data tell enough.
+        **({} if observation.stored_labels is None else {"stored_labels": observation.stored_labels.copy()}),
         **record.more,
     }

@@ -21,6 +21,7 @@ from feelstream.verification.joint import (
 )
 from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
+from feelstream.verification.rationed import check_rationed_decision, check_rationed_planned, check_rationed_score
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import CONTROLLED_OCEAN, StoredSettings
 from feelstream.verification.shares import check_own_energy, check_own_transmission, no_known_power_w
@@ -193,6 +194,11 @@ POLICY_RULES = {
     ),
     "balanced": PolicyRules(
         _check_size_set, _check_no_score, _check_with_data_only, "size, feasibility and data, not the balance"
+    ),
+    "balanced_joint": PolicyRules(
+        check_rationed_planned, check_rationed_score, check_rationed_decision,
+        "the set, its size and its lots repeated; budgets of every device in every round",
+        check_joint_admission, check_joint_energy, least_joint_energy_j, limit_w,
     ),
     "select_all": PolicyRules(
         _check_up_to_size, _check_no_score, _check_all_that_fit, "as many as meet the deadline together"

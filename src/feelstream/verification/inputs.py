@@ -6,7 +6,16 @@ import numpy as np
 
 from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
 from feelstream.verification.formulas import computing_energy_j, computing_time_s
-from feelstream.verification.reading import COUNTS, DEVICE_COLUMNS, MAY_BE_MISSING, REAL, ROUND_COLUMNS, Block, Table
+from feelstream.verification.reading import (
+    COUNTS,
+    DEVICE_COLUMNS,
+    MAY_BE_MISSING,
+    REAL,
+    ROUND_COLUMNS,
+    STORED_LABELS,
+    Block,
+    Table,
+)
 from feelstream.verification.settings import StoredSettings
 
 
@@ -87,6 +96,8 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
     check.flag("fresh", fresh != labels.sum(axis=-1), labels.sum(axis=-1), "fresh_labels add up to fresh")
     check.flag("stored", stored < fresh, fresh, "fresh samples are among the stored ones")
 
+    if STORED_LABELS in block.values:
+        _check_stored_labels(check, s, block)
     sent, used_before = block.before("transmitted"), block.before("used_labels")
     rule = "used labels start at 0 and change only when a device transmits"
     check.flag("used_labels", _differ(used, used_before) & ~sent, used_before, rule)
@@ -117,6 +128,18 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
         check.flag("stored", stored != fresh, fresh, "where use empties a buffer, nothing stored was used before")
     if (most := s.buffer.number("most_held")) is not None:
         check.flag("stored", stored > most, most, "a buffer never holds more than its capacity")
+
+
+def _check_stored_labels(check: Checker, s: StoredSettings, block: Block) -> None:
+    held, fresh = block[STORED_LABELS], block["fresh_labels"]
+    check.flag(STORED_LABELS, (held < 0).any(axis=-1), np.maximum(held, 0), "label counts are not negative")
+    total = held.sum(axis=-1)
+    check.flag("stored", block["stored"] != total, total, "stored_labels add up to stored")
+    least = np.maximum(held, fresh)
+    check.flag(STORED_LABELS, _differ(held, least), least, "the labels of fresh samples are among the stored ones")
+    if s.buffer == "keep" and s.fresh == "since_use":
+        both, rule = block["used_labels"] + fresh, "with buffer keep, stored labels = used labels + fresh labels"
+        check.flag(STORED_LABELS, _differ(held, both), both, rule)
 
 
 def _differ(left: Array, right: Array) -> Array:

@@ -35,8 +35,11 @@ def airtime_s(s: StoredSettings) -> float:
     return s.update_bits * math.log(2) / s.bandwidth_hz
 
 
-def planned_radio(s: StoredSettings, block: Block, n: Array) -> tuple[Radio, Array]:
-    """All devices as known when scheduling n [R, 1], and who can be planned with an n-th of the band. [R, K]"""
+def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | None = None) -> tuple[Radio, Array]:
+    """All devices as known when scheduling n [R, 1], and who can be planned with an n-th of the band. [R, K]
+
+    weight: [R, K], what a joule of each counts; by default by the queues.
+    """
     kappa = s.bandwidth_hz * s.noise_w_per_hz / (s.rate_discount * block["beta"])
     longest = s.round_s - s.cycles / block["f_hz"]
     top, a = limit_w(s, block), airtime_s(s)
@@ -44,7 +47,7 @@ def planned_radio(s: StoredSettings, block: Block, n: Array) -> tuple[Radio, Arr
     cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
     work = np.broadcast_to(s.power_coefficient * s.cycles**3, kappa.shape)
     shortest = np.broadcast_to(np.maximum(s.round_s - s.cycles / s.frequency_hz[0].min(), 0.0), kappa.shape)
-    radio = Radio(weights(s, block), kappa, longest, cap, s.round_s, work, a, shortest)
+    radio = Radio(weights(s, block) if weight is None else weight, kappa, longest, cap, s.round_s, work, a, shortest)
     return radio, least_share(radio) <= (1 + RELATIVE) / n
 
 
@@ -52,37 +55,47 @@ def check_joint_score(case: Case) -> None:
     """Frequencies and scores at the price at which the scheduled ones fill the band."""
     s, block, importance, check = case.s, case.block, case.importance, case.at(Stage.SCORE)
     check_null_outside(check, "score")
-    _check_time_by_witnesses(check, s, block)
+    check_time_by_witnesses(check, s, block)
     radio, able = planned_radio(s, block, case.n)
     scheduled, candidates = block["scheduled"], importance.feasible & able
-    index, member = members(scheduled & candidates)
-    rows = np.flatnonzero(member.any(axis=1))
     finite = s.V is not None and math.isfinite(s.V)
     if not finite:
         rule = "score = −importance for infinite V"
         _compare(check, "score", -importance.importance, importance.scale, candidates, rule)
-    if rows.size:
-        part = radio.rows(rows)
-        log_price, tau, _ = settle(part.of(index[rows]), member[rows])
-        computing = np.zeros_like(block["t_cmp_s"])
-        some = np.zeros((rows.size, scheduled.shape[1]))
-        np.put_along_axis(some, index[rows], np.where(member[rows], s.round_s - tau, 0.0), axis=1)
-        computing[rows] = np.where(scheduled[rows] & candidates[rows], some, 0.0)
-        bad = scheduled & candidates & ~(np.abs(block["t_cmp_s"] - computing) <= OPTIMAL * s.round_s)
-        bad &= ~block["t_cmp_s_measured"]
-        # Where the energy hardly depends on the time, any time that costs no more is as good.
-        taken = np.clip(s.round_s - block["t_cmp_s"][rows], part.shortest_s, part.longest_s)
-        extra = cost_at_time(part, log_price, taken) - costs_at(part, log_price)
-        bad[rows] &= ~(extra <= OPTIMAL * costs_at(part, log_price))
-        rule = "a scheduled device computes for T_rd − τ, τ of least Σ(w·e) over times and shares of the band"
-        check.flag("t_cmp_s", bad, computing, rule)
-        if finite:
-            rule = "score = least w·e + μ·ρ − V·importance at the price μ at which the scheduled fill the band"
-            _compare_scores(case, rows, costs_at(part, log_price), candidates, rule)
+    rows, log_price = check_computing_times(check, s, block, radio, candidates)
+    if rows.size and finite:
+        rule = "score = least w·e + μ·ρ − V·importance at the price μ at which the scheduled fill the band"
+        _compare_scores(case, rows, costs_at(radio.rows(rows), log_price), candidates, rule)
     idle = np.flatnonzero(~scheduled.any(axis=1))
     if idle.size and finite:
         rule = "with nobody scheduled, score = w·e − V·importance of each device alone on the band"
         _compare_scores(case, idle, alone_j(radio.rows(idle)), candidates, rule)
+
+
+def check_computing_times(
+    check: Checker, s: StoredSettings, block: Block, radio: Radio, candidates: Array
+) -> tuple[Array, Array]:
+    """Frequencies of least Σ w·e for the scheduled; which rounds have any, and log μ of their band [rows, 1]."""
+    scheduled = block["scheduled"]
+    index, member = members(scheduled & candidates)
+    rows = np.flatnonzero(member.any(axis=1))
+    if not rows.size:
+        return rows, np.zeros((0, 1))
+    part = radio.rows(rows)
+    log_price, tau, _ = settle(part.of(index[rows]), member[rows])
+    computing = np.zeros_like(block["t_cmp_s"])
+    some = np.zeros((rows.size, scheduled.shape[1]))
+    np.put_along_axis(some, index[rows], np.where(member[rows], s.round_s - tau, 0.0), axis=1)
+    computing[rows] = np.where(scheduled[rows] & candidates[rows], some, 0.0)
+    bad = scheduled & candidates & ~(np.abs(block["t_cmp_s"] - computing) <= OPTIMAL * s.round_s)
+    bad &= ~block["t_cmp_s_measured"]
+    # Where the energy hardly depends on the time, any time that costs no more is as good.
+    taken = np.clip(s.round_s - block["t_cmp_s"][rows], part.shortest_s, part.longest_s)
+    extra = cost_at_time(part, log_price, taken) - costs_at(part, log_price)
+    bad[rows] &= ~(extra <= OPTIMAL * costs_at(part, log_price))
+    rule = "a scheduled device computes for T_rd − τ, τ of least Σ(w·e) over times and shares of the band"
+    check.flag("t_cmp_s", bad, computing, rule)
+    return rows, log_price
 
 
 def _compare_scores(case: Case, rows: Array, cost: Array, candidates: Array, rule: str) -> None:
@@ -95,7 +108,7 @@ def _compare_scores(case: Case, rows: Array, cost: Array, candidates: Array, rul
     _compare(case.at(Stage.SCORE), "score", score, size, where, rule)
 
 
-def _check_time_by_witnesses(check: Checker, s: StoredSettings, block: Block) -> None:
+def check_time_by_witnesses(check: Checker, s: StoredSettings, block: Block) -> None:
     """Where energy and time of sending tell one computing time and t_cmp_s another, t_cmp_s is the wrong one.
 
     What follows from t_cmp_s, such as the shares of the band, is checked later, and would be blamed for it.

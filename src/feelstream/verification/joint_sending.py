@@ -16,6 +16,7 @@ from feelstream.verification.joint_sets import OPTIMAL, members
 from feelstream.verification.reading import MEASURED, Block
 from feelstream.verification.settings import StoredSettings
 
+ALLOWANCE = "allowance_j"  # a column that a rule of the policy adds: the most that each may spend in the round
 RULES = {
     "paper": "while the scheduled do not fit the band at |g|²/margin, the one with the least |g|²/β is dropped",
     "largest": "as many as fit the band at |g|²/margin transmit, the least shares first",
@@ -23,13 +24,21 @@ RULES = {
 
 
 def sending_radio(s: StoredSettings, block: Block, margin: float) -> Radio:
-    """All devices over the time that their computing left, at |g|²/margin. [R, K]"""
+    """All devices over the time that their computing left, at |g|²/margin. [R, K]
+
+    Where each may spend no more than an allowance, a joule of all counts alike, and at the true gains, margin 1, nobody
+    has more power than what its computing left of the allowance can pay.
+    """
     gain = np.maximum(block["gain"], np.finfo(float).tiny) / margin
     left = np.where(block["scheduled"], np.maximum(s.round_s - block["t_cmp_s"], 0.0), 0.0)
     limit = np.broadcast_to(limit_w(s, block), left.shape)
     kappa = s.bandwidth_hz * s.noise_w_per_hz / gain
     nothing = np.zeros_like(left)
-    return Radio(weights(s, block), kappa, left, limit, s.round_s, nothing, airtime_s(s), nothing)
+    weight = np.ones_like(left) if ALLOWANCE in block.values else weights(s, block)
+    if ALLOWANCE in block.values and margin == 1:
+        rest = (block[ALLOWANCE] - block["e_cmp_j"]) / np.where(left > 0, left, np.inf)
+        limit = np.clip(rest, np.finfo(float).tiny, limit)
+    return Radio(weight, kappa, left, limit, s.round_s, nothing, airtime_s(s), nothing)
 
 
 def check_joint_admission(case: Case) -> None:
@@ -37,6 +46,8 @@ def check_joint_admission(case: Case) -> None:
     s, block = case.s, case.block
     scheduled, sent = block["scheduled"], block["transmitted"]
     least = least_share(sending_radio(s, block, s.link_margin))
+    if ALLOWANCE in block.values:
+        least = np.maximum(least, least_share(sending_radio(s, block, 1.0)))
     ratio = np.nan_to_num(block["gain"] / block["beta"])
     expected = np.zeros_like(sent)
     for r in range(len(scheduled)):

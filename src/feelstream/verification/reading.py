@@ -31,6 +31,7 @@ DEVICE_COLUMNS = {
 # Only a deployment stores these; in a simulation everyone is known, without measurement.
 MEASURED = ("t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
 DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name in MEASURED}}
+STORED_LABELS = "stored_labels"  # stored of policies that go by them
 PRIORITY = "priority"  # stored by a deployment, where devices may state one; elsewhere it is the scenario's
 BATTERY_COLUMNS = {"battery_j": REAL, "harvest_j": REAL}  # only where devices harvest energy
 MAY_BE_MISSING = {"accuracy", "loss", "amount", "dissimilarity", "importance", "score"}
@@ -75,6 +76,8 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
     columns |= BATTERY_COLUMNS if settings.around.capacity_j is not None else {}
+    by_labels = settings.rationed is not None and settings.rationed.knows == "labels"
+    columns |= {STORED_LABELS: COUNTS} if by_labels or _has(path, STORED_LABELS) else {}
     columns |= {PRIORITY: REAL} if settings.deployed and _has(path, PRIORITY) else {}
     _check_shape(path, columns, settings.T * K, f"{settings.T} rounds of {K} devices")
     step = max(1, BLOCK_ROWS // K)
@@ -93,7 +96,8 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
             last["beta"] = values["beta"][0]
             last["battery_next_j"] = np.full(K, settings.around.start_j)
             last["report_age"] = np.full(K, -1 if settings.deployed else 0)
-        if any(values[name].shape[2:] != last[name].shape[1:] for name in ("fresh_labels", "used_labels")):
+        lists = [name for name, kind in columns.items() if kind == COUNTS]
+        if any(values[name].shape[2:] != last[name].shape[1:] for name in lists):
             raise RunError(f"{path}: the label lists do not all have one length.")
         yield Block(np.arange(start + 1, start + R + 1), values, nulls, last)
         last = {name: column[-1] for name, column in values.items()}

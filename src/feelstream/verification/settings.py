@@ -21,7 +21,7 @@ CONTROLLED_OCEAN = "ocean with power control"
 OUR_POLICIES = (
     "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
     "fedcs", "power_of_choice", "oort", "ocean", CONTROLLED_OCEAN, "myopic_energy", "importance_greedy", "select_all",
-    "balanced",
+    "balanced", "balanced_joint",
 )  # fmt: skip
 OUR_METRICS = ("combined", "amount", "dissimilarity")
 
@@ -32,6 +32,18 @@ class StoredChange(NamedTuple):
     round: int
     setting: str
     value: Any
+
+
+class Rationed(NamedTuple):
+    """Fields of balanced_joint, and the seed of its lots."""
+
+    seed: int
+    least: int
+    memory: float
+    spread: float
+    price: float
+    pace: str
+    knows: str
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,7 @@ class StoredSettings:
     trace_level: str
     deployed: bool  # real devices: what is not heard of them is not known
     priority: Array  # [K], factor on importance, as the scenario gives it
+    rationed: Rationed | None = None  # where the policy is balanced_joint
     around: Around = PAPERS_WORLD
     changes: tuple[StoredChange, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
@@ -165,6 +178,8 @@ def read_settings(directory: Path) -> StoredSettings:
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
     settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"))
+    if settings.policy == "balanced_joint":
+        settings = replace(settings, rationed=_rationed(root["scenario"]["policy"], root["seed"]))
     return replace(with_weight(settings), changes=_changes(root.get("changes"), settings))
 
 
@@ -194,6 +209,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
     classes = data.get("classes") if data else None
     metric = policy.get("metric")
     drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
+    chooses_power = drift_plus_penalty or name == "balanced_joint"
     limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
     V = policy["V"].weight() if drift_plus_penalty else None
     return StoredSettings(
@@ -228,14 +244,28 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         metric=_metric(name, metric),
         gain_known=str(known.tree) if (known := policy.get("gain")) and name in OUR_POLICIES else "mean",
         least_share=policy["least_share"].positive() if name == "ocean" else None,
-        power_max_w=limit.positive() if limit and drift_plus_penalty else None,
-        fade_reserve=reserve.positive() if reserve and drift_plus_penalty else 1.0,
+        power_max_w=limit.positive() if limit and chooses_power else None,
+        fade_reserve=reserve.positive() if reserve and chooses_power else 1.0,
         learns=learning["engine"].tree != "none",
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
         priority=people["priority"],
         around=around(world, promises),
+    )
+
+
+def _rationed(policy: _Section, seed: _Section) -> Rationed:
+    if isinstance(seed.tree, bool) or not isinstance(seed.tree, int) or seed.tree < 0:
+        raise RunError(f"run.json: seed must be a whole number of at least 0, not {seed.tree!r}.")
+    return Rationed(
+        seed=seed.tree,
+        least=policy["least"].whole(),
+        memory=policy["memory"].positive(),
+        spread=policy["spread"].number(),
+        price=policy["price"].number(),
+        pace=policy["pace"].one_of("horizon", "running"),
+        knows=policy["knows"].one_of("labels", "sizes"),
     )
 
 

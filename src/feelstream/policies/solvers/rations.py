@@ -44,6 +44,6 @@ def left_j(pace: Pace, system: System, round: int, spent_j: Reals) -> Reals:
 
 
 def turns(due_j: Reals, spent_j: Reals, holds: Flags, turn_j: float) -> int:
-    """How many turns the devices with data are behind their rations together; at least 0."""
+    """How many turns the devices with data are behind their rations together; 0 to K; turn_j > 0."""
     behind_j = float((due_j[holds] - spent_j[holds]).sum())
-    return max(int(behind_j / turn_j), 0) if turn_j > 0 else int(holds.sum())
+    return int(min(max(behind_j, 0.0) / turn_j, len(holds)))

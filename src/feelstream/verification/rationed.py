@@ -1,0 +1,192 @@
+"""balanced_joint: rations, how many and who, and what each may spend, worked out a second time from the stored rounds.
+
+What the policy remembers follows from the trace: what each device has spent, when it first held data, and the label
+mix of those who transmitted. Its lots come from the run's seed, so equals are ordered as they were.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from feelstream.randomness import Purpose, generator
+from feelstream.verification.balance import Choice
+from feelstream.verification.band import Radio, energy_j, settle
+from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.formulas import computing_energy_j, computing_time_s, surrogate_time_s
+from feelstream.verification.importance import Case, feasible_at
+from feelstream.verification.joint import check_computing_times, check_time_by_witnesses, planned_radio
+from feelstream.verification.joint_sending import ALLOWANCE
+from feelstream.verification.joint_sets import alone_j, members
+from feelstream.verification.reading import STORED_LABELS, Block, Table
+from feelstream.verification.settings import Rationed, StoredSettings
+
+NEAR = 1e-6  # of a turn: where a number of turns is that near to a whole one, rounding decides which
+
+
+def fields(s: StoredSettings) -> Rationed:
+    assert s.rationed is not None
+    return s.rationed
+
+
+def labels_of(s: StoredSettings, block: Block) -> Array:
+    """[R, K, m], or the sizes as counts of one class, [R, K, 1]."""
+    return block[STORED_LABELS] if fields(s).knows == "labels" else block["stored"][..., None]
+
+
+class Memory(NamedTuple):
+    """What the policy knew before every round of a block."""
+
+    spent_j: Array  # [R, K]
+    first: Array  # [R, K] the round in which each first held data, 0: none yet
+    seen: Array  # [R, m]
+    longest_j: Array  # [R, K] the dearest turn so far
+
+
+def remembered(s: StoredSettings, block: Block) -> Memory:
+    """From one block to the next the state goes on in columns of its own, as that of the batteries does."""
+    labels, energy = labels_of(s, block), block["e_cmp_j"] + block["e_tr_j"]
+    R, K, m = labels.shape
+    holds, eta = labels.any(axis=-1), fields(s).memory
+    spent, first, longest = (np.zeros((R + 1, K)) for _ in range(3))
+    seen = np.full((R + 1, m), 1 / m)
+    for name, column in (("spent", spent), ("first", first), ("longest", longest), ("seen", seen)):
+        column[0] = block.last.get(f"{name}_next", column[0])
+    for r in range(R):
+        spent[r + 1], longest[r + 1] = spent[r] + energy[r], np.maximum(longest[r], energy[r])
+        first[r + 1] = np.where(holds[r] & (first[r] == 0), block.rounds[r], first[r])
+        pooled = labels[r][block["transmitted"][r]].sum(axis=0)
+        mix = pooled / pooled.sum() if pooled.any() else seen[r]
+        seen[r + 1] = (1 - eta) * seen[r] + eta * mix
+    for name, column in (("spent", spent), ("first", first), ("longest", longest), ("seen", seen)):
+        block.values[f"{name}_next"] = column[1:]
+    return Memory(spent[:-1], first[:-1], seen[:-1], longest[:-1])
+
+
+class Budgets(NamedTuple):
+    """[R, K] each, J."""
+
+    granted: Array  # what may be spent in all: T·E, or t·E without a horizon
+    left: Array  # the most that a turn may cost now
+    due: Array
+
+
+def budgets(s: StoredSettings, block: Block, known: Memory) -> Budgets:
+    t = block.rounds[:, None]
+    if fields(s).pace == "running":
+        granted = t * s.budget_j
+        return Budgets(granted, np.where(granted > known.spent_j, np.inf, 0.0), granted)
+    horizon = np.maximum(s.T, t)
+    holds = labels_of(s, block).any(axis=-1)
+    since = np.where(known.first > 0, known.first, t)
+    due = horizon * s.budget_j * (t - since + 1) / (horizon - since + 1)
+    granted = horizon * s.budget_j
+    return Budgets(granted, np.maximum(granted - known.spent_j, 0.0), np.where(holds, due, 0.0))
+
+
+def check_rationed_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
+    rule = "no more devices are planned for than the size set"
+    found.at(Stage.INPUTS, rounds).within("planned", 0, s.size or 0, rule)
+
+
+def check_rationed_score(case: Case) -> None:
+    """No score; frequencies of least Σ e of the scheduled, and from them what each may spend: the column ALLOWANCE."""
+    s, block, check = case.s, case.block, case.at(Stage.SCORE)
+    check.flag("score", ~block.nulls["score"], np.array(None), "this policy has no score, so none is stored")
+    check_time_by_witnesses(check, s, block)
+    radio, able = planned_radio(s, block, case.n, np.ones(block["beta"].shape))
+    check_computing_times(check, s, block, radio, case.importance.feasible & able)
+    known = remembered(s, block)
+    left = budgets(s, block, known).left
+    tau, energy = _allocated(radio, block["scheduled"] & case.importance.feasible & able)
+    computing = computing_energy_j(s, s.cycles / (s.round_s - tau))
+    block.values[ALLOWANCE] = np.minimum(left, computing + energy)
+
+
+def _allocated(radio: Radio, chosen: Array) -> tuple[Array, Array]:
+    """τ and e of least Σ e of the sets chosen [R, K], 0 for others. [R, K] each."""
+    tau, energy = np.zeros(chosen.shape), np.zeros(chosen.shape)
+    rows = np.flatnonzero(chosen.any(axis=1))
+    if rows.size:
+        index, member = members(chosen[rows])
+        part = radio.rows(rows).of(index)
+        _, sending, share = settle(part, member)
+        for whole, values in ((tau, sending), (energy, energy_j(part, sending, share))):
+            some = np.zeros((rows.size, chosen.shape[1]))
+            np.put_along_axis(some, index, np.where(member, values, 0.0), axis=1)
+            whole[rows] = some
+    return tau, energy
+
+
+def check_rationed_decision(case: Case) -> None:
+    """How many were planned for and who was taken; where rounding decides, any set of candidates that is no larger."""
+    s, block, check = case.s, case.block, case.at(Stage.DECISION)
+    known = remembered(s, block)
+    money = budgets(s, block, known)
+    alone, _ = planned_radio(s, block, np.ones((len(block.rounds), 1)), np.ones(block["beta"].shape))
+    turn = np.maximum(alone_j(alone), np.finfo(float).tiny)
+    holds = labels_of(s, block).any(axis=-1)
+    able = holds & feasible_at(s, block, 1)[0] & (turn <= money.left)
+    sizes, unsure_size = _planned_sizes(s, block, able, turn, holds, known, money)
+    rule = "as many are planned for as the rations of those with data leave, at least `least`, if so many are on time"
+    check.flag("planned", (case.planned != sizes) & ~unsure_size, sizes, rule, stored=case.planned)
+
+    radio, fits = planned_radio(s, block, case.n, np.ones(block["beta"].shape))
+    candidates = able & case.importance.feasible & fits & (case.planned > 0)[:, None]
+    cost = fields(s).price * (known.spent_j + np.maximum(known.spent_j + turn - money.due, 0.0)) / turn
+    expected, unsure = _chosen(s, block, case.planned, candidates, cost, known.seen)
+    while (over := expected & (_allocated(radio, expected)[1] > money.left)).any():
+        expected &= ~over
+    scheduled = block["scheduled"]
+    rule = "the set of candidates of least imbalance + spread/N + cost, as far as all can afford to share the band"
+    check.flag("scheduled", (scheduled != expected) & ~unsure[:, None], expected, rule)
+    rule = "only feasible devices with data that can afford a turn are scheduled"
+    check.flag("scheduled", scheduled & ~candidates, scheduled & candidates, rule)
+    if not s.changes and not s.deployed:
+        _check_promise(case, known, money)
+
+
+def _planned_sizes(
+    s: StoredSettings, block: Block, able: Array, turn: Array, holds: Array, known: Memory, money: Budgets
+) -> tuple[Array, Array]:
+    """n of every round, and where rounding decides it. [R] each"""
+    sizes, unsure = np.zeros(len(able), int), np.zeros(len(able), bool)
+    needed = computing_time_s(s, block["f_hz"])
+    for r in np.flatnonzero(able.any(axis=1)):
+        behind = (money.due[r] - known.spent_j[r])[holds[r]].sum()
+        turns = min(max(behind, 0.0) / turn[r][able[r]].mean(), s.K)
+        most = min(max(fields(s).least, int(turns)), s.size or 0, int(able[r].sum()))
+        times = np.sort(needed[r][able[r]])[:most] + surrogate_time_s(s, np.arange(1, most + 1))
+        sizes[r] = np.count_nonzero(times <= s.round_s)
+        unsure[r] = abs(turns - round(turns)) <= NEAR * max(turns, 1.0)
+        unsure[r] |= bool((np.abs(times - s.round_s) <= RELATIVE * s.round_s).any())
+    return sizes, unsure
+
+
+def _chosen(
+    s: StoredSettings, block: Block, planned: Array, candidates: Array, cost: Array, seen: Array
+) -> tuple[Array, Array]:
+    """The set of every round [R, K], and where rounding decides it [R]."""
+    chosen, unsure = np.zeros_like(candidates), np.zeros(len(candidates), bool)
+    labels, rule = labels_of(s, block), fields(s)
+    for r in np.flatnonzero(candidates.any(axis=1)):
+        lot = generator(rule.seed, Purpose.POLICY, int(block.rounds[r])).permutation(s.K)
+        ids = lot[candidates[r][lot]]
+        choice = Choice(labels[r][ids], cost[r][ids], seen[r], rule.memory, rule.spread)
+        chosen[r, ids[choice.best(int(planned[r]))]] = True
+        unsure[r] = choice.unsure
+    return chosen, unsure
+
+
+def _check_promise(case: Case, known: Memory, money: Budgets) -> None:
+    """No device has ever spent more than T·E; without a horizon, never more than t·E and one turn."""
+    energy = case.block["e_cmp_j"] + case.block["e_tr_j"]
+    spent, most = known.spent_j + energy, money.granted
+    if fields(case.s).pace == "running":
+        most = most + np.maximum(known.longest_j, energy)
+    rule = {
+        "horizon": "no device ever spends more than its budget for the whole run",
+        "running": "no device is ever ahead of its budget so far by more than one turn",
+    }[fields(case.s).pace]
+    case.at(Stage.WHOLE_RUN).flag("e_tr_j", ~(spent <= most * (1 + RELATIVE)), most, rule, stored=spent)
