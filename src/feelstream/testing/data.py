@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Ints
 from feelstream.data.recording import Recording
 from feelstream.data.streaming import ARRIVALS, PARTITIONS
-from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, Events, Setting
+from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, ArrivalSchedule, Events
 from feelstream.data.streaming.partition import IID, Partition
 from feelstream.testing.contract import Kind, Promise, frozen, stored_and_read
 
@@ -19,7 +19,7 @@ LABELS = frozen(np.random.default_rng(1).integers(0, 10, 120).astype(np.uint8))
 RECORDING = Recording(
     owner=frozen((np.arange(120) % 6).astype(np.int32)), time_s=frozen(np.arange(120) // 6 * 2.0 + 0.5)
 )
-ORDINARY = Setting(LABELS, 10, 6, 12, 4.0, 9, IID(), RECORDING)
+ORDINARY = ArrivalContext(LABELS, 10, 6, 12, 4.0, 9, IID(), RECORDING)
 FEW = Recording(RECORDING.owner[:3], RECORDING.time_s[:3])  # type: ignore[index]
 CASES = {
     "ordinary": ORDINARY,
@@ -35,7 +35,7 @@ CASES = {
 class Arrived:
     """A round of an arrival process, and what it has planned; the same the second time and from a stored state."""
 
-    setting: Setting
+    context: ArrivalContext
     plan: ArrivalSchedule
     plan_again: ArrivalSchedule
     counts: NDArray
@@ -45,11 +45,11 @@ class Arrived:
     total: Ints  # (K,) samples so far, this round's included
 
 
-def _play(process: Arrivals, setting: Setting) -> Iterator[tuple[str, Arrived]]:
-    plan, again = process.plan(setting), process.plan(setting)
-    K, total = setting.devices, np.zeros(setting.devices, np.int64)
+def _play(process: Arrivals, context: ArrivalContext) -> Iterator[tuple[str, Arrived]]:
+    plan, again = process.plan(context), process.plan(context)
+    K, total = context.devices, np.zeros(context.devices, np.int64)
     state = process.init(K, np.random.default_rng(2)) if plan.events is None else np.empty(0)
-    for t in range(1, setting.rounds + 1):
+    for t in range(1, context.rounds + 1):
         if plan.events is None or again.events is None:
             stored = stored_and_read({"state": state})["state"]
             given = [frozen(state), state, frozen(stored)]
@@ -58,7 +58,7 @@ def _play(process: Arrivals, setting: Setting) -> Iterator[tuple[str, Arrived]]:
         else:
             counts = [_full(plan.events, t, K), _full(again.events, t, K), _full(plan.events, t, K)]
         total = total + (counts[0] if counts[0].shape == (K,) else 0)
-        yield f"round {t}", Arrived(setting, plan, again, counts[0], counts[1], counts[2], state, total)
+        yield f"round {t}", Arrived(context, plan, again, counts[0], counts[1], counts[2], state, total)
 
 
 def _full(events: Events, round: int, devices: int) -> Ints:
@@ -69,16 +69,16 @@ def _full(events: Events, round: int, devices: int) -> Ints:
 
 
 def _shards(step: Arrived) -> str | None:
-    offsets, samples, K = step.plan.shards.offsets, step.plan.shards.samples, step.setting.devices
+    offsets, samples, K = step.plan.shards.offsets, step.plan.shards.samples, step.context.devices
     if offsets.shape != (K + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any() or offsets[-1] != len(samples):
         return f"the offsets {offsets!r:.100} do not cut {len(samples)} samples into {K} shards"
-    inside = samples.dtype.kind in "iu" and bool(((samples >= 0) & (samples < len(step.setting.labels))).all())
+    inside = samples.dtype.kind in "iu" and bool(((samples >= 0) & (samples < len(step.context.labels))).all())
     return None if inside else f"the shards name samples that are not there: {samples!r:.100}"
 
 
 def _counts(step: Arrived) -> str | None:
     counts, sizes = step.counts, step.plan.shards.sizes
-    if counts.shape != (step.setting.devices,) or counts.dtype.kind not in "iu" or (counts < 0).any():
+    if counts.shape != (step.context.devices,) or counts.dtype.kind not in "iu" or (counts < 0).any():
         return f"the samples of each device must be whole numbers, 0 or more, not {counts!r:.100}"
     if step.plan.events is not None and (step.total > sizes).any():
         return f"{step.total.tolist()} samples have arrived of shards of {sizes.tolist()}"
@@ -109,22 +109,22 @@ def _checkpoint(step: Arrived) -> str | None:
 class Split:
     """Who owns each sample, and who does the second time."""
 
-    setting: Setting
+    context: ArrivalContext
     owner: NDArray
     again: NDArray
 
 
-def _play_split(partition: Partition, setting: Setting) -> Iterator[tuple[str, Split]]:
-    setting = replace(setting, partition=partition)
-    yield "the split", Split(setting, *(setting.owners(np.random.default_rng(setting.seed)) for _ in range(2)))
+def _play_split(partition: Partition, context: ArrivalContext) -> Iterator[tuple[str, Split]]:
+    context = replace(context, partition=partition)
+    yield "the split", Split(context, *(context.owners(np.random.default_rng(context.seed)) for _ in range(2)))
 
 
 def _owners(step: Split) -> str | None:
-    owner, K = step.owner, step.setting.devices
-    plain = isinstance(owner, np.ndarray) and owner.shape == step.setting.labels.shape and owner.dtype.kind == "i"
+    owner, K = step.owner, step.context.devices
+    plain = isinstance(owner, np.ndarray) and owner.shape == step.context.labels.shape and owner.dtype.kind == "i"
     if plain and bool(((owner >= -1) & (owner < K)).all()):
         return None
-    return f"each of {len(step.setting.labels)} samples needs an owner from 0 to {K - 1}, or -1, not {owner!r:.100}"
+    return f"each of {len(step.context.labels)} samples needs an owner from 0 to {K - 1}, or -1, not {owner!r:.100}"
 
 
 def _same_owners(step: Split) -> str | None:

@@ -10,29 +10,29 @@ from numpy.typing import NDArray
 
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.environment.availability import Availability
-from feelstream.environment.base import Process, Setting, State
+from feelstream.environment.base import Process, ProcessContext, State
 from feelstream.environment.harvest import Harvest
 from feelstream.environment.mobility import Mobility
 from feelstream.plugins import PluginRegistry
 from feelstream.testing.contract import Kind, Promise, frozen, read_only, same, state_problem, stored_and_read
 
 
-def _setting(devices: int, rounds: int = 25, spread: float = 1.0) -> Setting:
+def _context(devices: int, rounds: int = 25, spread: float = 1.0) -> ProcessContext:
     """Devices that differ, read-only; spread 0: ranges of one value."""
     rng = np.random.default_rng(devices)
     low_hz, low_db = rng.uniform(1e8, 5e8, devices), rng.uniform(-10, 0, devices)
     high_hz, high_db = low_hz + spread * rng.uniform(0, 1e9, devices), low_db + spread * rng.uniform(0, 8, devices)
     ranges = (frozen(values) for values in (low_hz, high_hz, low_db, high_db))
-    return Setting(devices, rounds, 4.0, *ranges)
+    return ProcessContext(devices, rounds, 4.0, *ranges)
 
 
 CASES = {
-    "ordinary": _setting(12),
-    "one device": _setting(1),
-    "ranges of one value": _setting(12, spread=0.0),
-    "a long run": _setting(4, rounds=300),
-    "many devices": _setting(500, rounds=40),
-    "rounds of an hour": replace(_setting(12), round_s=3600.0),
+    "ordinary": _context(12),
+    "one device": _context(1),
+    "ranges of one value": _context(12, spread=0.0),
+    "a long run": _context(4, rounds=300),
+    "many devices": _context(500, rounds=40),
+    "rounds of an hour": replace(_context(12), round_s=3600.0),
 }
 
 
@@ -41,7 +41,7 @@ class Stepped:
     """A round of a process; the same the second time and from a stored state."""
 
     process: Process
-    setting: Setting
+    context: ProcessContext
     values: NDArray
     again: NDArray
     from_store: NDArray
@@ -51,28 +51,28 @@ class Stepped:
     state_from_store: State
 
 
-def _play(process: Process, setting: Setting) -> Iterator[tuple[str, Stepped]]:
-    state, before, total = process.init(setting, np.random.default_rng(1)), None, 0.0
-    for t in range(1, setting.rounds + 1):
+def _play(process: Process, context: ProcessContext) -> Iterator[tuple[str, Stepped]]:
+    state, before, total = process.init(context, np.random.default_rng(1)), None, 0.0
+    for t in range(1, context.rounds + 1):
         stored = stored_and_read(state)
         found = [
-            process.step(t, read_only(each), setting, np.random.default_rng([2, t])) for each in (state, state, stored)
+            process.step(t, read_only(each), context, np.random.default_rng([2, t])) for each in (state, state, stored)
         ]
         (values, state), (again, _), (from_store, restored) = found
         values = np.asarray(values)
         total += float(values.mean()) if values.dtype.kind in "biuf" and values.size else 0.0
         outcome = (values, np.asarray(again), np.asarray(from_store), before, total / t)
-        yield f"round {t}", Stepped(process, setting, *outcome, state, restored)
+        yield f"round {t}", Stepped(process, context, *outcome, state, restored)
         before = values.copy()
 
 
 def _finite(step: Stepped) -> str | None:
-    right = step.values.shape == (step.setting.devices,) and step.values.dtype.kind in "fiu"
+    right = step.values.shape == (step.context.devices,) and step.values.dtype.kind in "fiu"
     return None if right and np.isfinite(step.values).all() else f"it gave {step.values!r:.100}"
 
 
 def _flags(step: Stepped) -> str | None:
-    right = step.values.shape == (step.setting.devices,) and step.values.dtype == bool
+    right = step.values.shape == (step.context.devices,) and step.values.dtype == bool
     return None if right else f"it gave {step.values!r:.100}"
 
 
@@ -91,7 +91,7 @@ def _checkpoint(step: Stepped) -> str | None:
 
 
 def _within(step: Stepped) -> str | None:
-    low, high = step.setting.frequency_low_hz, step.setting.frequency_high_hz
+    low, high = step.context.frequency_low_hz, step.context.frequency_high_hz
     inside = (step.values >= low * (1 - 1e-12)) & (step.values <= high * (1 + 1e-12))
     return (
         None if inside.all() else f"{step.values[~inside][0]:g} Hz is not between {low[~inside][0]:g} and its highest"
@@ -104,12 +104,12 @@ def _not_negative(step: Stepped) -> str | None:
 
 def _mean(step: Stepped) -> str | None:
     """Over 500 devices and 40 rounds, 6 standard errors of an exponential law that never changes are 0.27."""
-    enough = step.setting.devices >= 500
+    enough = step.context.devices >= 500
     return f"the mean is {step.mean:.3g}" if enough and abs(step.mean - 1) > 0.3 else None
 
 
 def _gains(step: Stepped) -> str | None:
-    process, of, db = step.process, step.setting, 10 * np.log10(np.maximum(step.values, 1e-300))
+    process, of, db = step.process, step.context, 10 * np.log10(np.maximum(step.values, 1e-300))
     assert isinstance(process, Mobility)
     low, high = process.gain_range_db(float(of.gain_low_db.min()), float(of.gain_high_db.max()))
     if not ((step.values > 0) & (db >= low - 1e-6) & (db <= high + 1e-6)).all():

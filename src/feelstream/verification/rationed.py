@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from feelstream.randomness import Purpose, generator
 from feelstream.verification.balance import Choice
 from feelstream.verification.band import Radio, energy_j, settle
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
@@ -22,6 +21,7 @@ from feelstream.verification.joint_sets import alone_j, members
 from feelstream.verification.reading import STORED_LABELS, Block, Table
 from feelstream.verification.settings import Rationed, StoredSettings
 
+POLICY = 5  # the number of the policy's own stream of random numbers, in the key of its generator
 NEAR = 1e-6  # of a turn: where a number of turns is that near to a whole one, rounding decides which
 
 
@@ -164,6 +164,11 @@ def _planned_sizes(
     return sizes, unsure
 
 
+def _lots(seed: int, round: int) -> np.random.Generator:
+    """The generator that the policy had in a round: keyed by seed, purpose and round."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(POLICY, round))))
+
+
 def _chosen(
     s: StoredSettings, block: Block, planned: Array, candidates: Array, cost: Array, seen: Array
 ) -> tuple[Array, Array]:
@@ -171,7 +176,7 @@ def _chosen(
     chosen, unsure = np.zeros_like(candidates), np.zeros(len(candidates), bool)
     labels, rule = labels_of(s, block), fields(s)
     for r in np.flatnonzero(candidates.any(axis=1)):
-        lot = generator(rule.seed, Purpose.POLICY, int(block.rounds[r])).permutation(s.K)
+        lot = _lots(rule.seed, int(block.rounds[r])).permutation(s.K)
         ids = lot[candidates[r][lot]]
         choice = Choice(labels[r][ids], cost[r][ids], seen[r], rule.memory, rule.spread)
         chosen[r, ids[choice.best(int(planned[r]))]] = True

@@ -303,5 +303,6 @@ def _changes(changes: _Section | None, s: StoredSettings) -> tuple[StoredChange,
 
 def _metric(policy: str, metric: _Section | None) -> str:
     """One of ours, or "own" where a user's function, or a policy that we do not know, says how important data is."""
-    name = "combined" if metric is None else str(metric.tree)
-    return name if policy in OUR_POLICIES and name in OUR_METRICS else "own"
+    if policy not in OUR_POLICIES or (metric is not None and ":" in str(metric.tree)):
+        return "own"
+    return metric.one_of(*OUR_METRICS) if metric else "combined"
