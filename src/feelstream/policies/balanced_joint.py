@@ -92,7 +92,7 @@ class BalancedJoint(Policy):
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         system, t, spent_j = observation.system, observation.round, state["spent_j"]
         labels = self._labels(observation)
-        holds = labels.any(axis=1)
+        holds = np.asarray(labels.any(axis=1))
         lot = rng.permutation(system.devices)
         left_j = rations.left_j(self.pace, system, t, spent_j)
         due_j = rations.due_j(self.pace, system, t, np.where(holds & (state["first"] == 0), t, state["first"]))

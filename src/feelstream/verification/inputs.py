@@ -132,7 +132,7 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
 
 def _check_stored_labels(check: Checker, s: StoredSettings, block: Block) -> None:
     held, fresh = block[STORED_LABELS], block["fresh_labels"]
-    check.flag(STORED_LABELS, (held < 0).any(axis=-1), np.maximum(held, 0), "label counts are not negative")
+    check.flag(STORED_LABELS, np.asarray((held < 0).any(axis=-1)), np.maximum(held, 0), "label counts are not negative")
     total = held.sum(axis=-1)
     check.flag("stored", block["stored"] != total, total, "stored_labels add up to stored")
     least = np.maximum(held, fresh)

@@ -48,7 +48,7 @@ def remembered(s: StoredSettings, block: Block) -> Memory:
     """From one block to the next the state goes on in columns of its own, as that of the batteries does."""
     labels, energy = labels_of(s, block), block["e_cmp_j"] + block["e_tr_j"]
     R, K, m = labels.shape
-    holds, eta = labels.any(axis=-1), fields(s).memory
+    holds, eta = np.asarray(labels.any(axis=-1)), fields(s).memory
     spent, first, longest = (np.zeros((R + 1, K)) for _ in range(3))
     seen = np.full((R + 1, m), 1 / m)
     for name, column in (("spent", spent), ("first", first), ("longest", longest), ("seen", seen)):
@@ -126,7 +126,7 @@ def check_rationed_decision(case: Case) -> None:
     money = budgets(s, block, known)
     alone, _ = planned_radio(s, block, np.ones((len(block.rounds), 1)), np.ones(block["beta"].shape))
     turn = np.maximum(alone_j(alone), np.finfo(float).tiny)
-    holds = labels_of(s, block).any(axis=-1)
+    holds = np.asarray(labels_of(s, block).any(axis=-1))
     able = holds & feasible_at(s, block, 1)[0] & (turn <= money.left)
     sizes, unsure_size = _planned_sizes(s, block, able, turn, holds, known, money)
     rule = "as many are planned for as the rations of those with data leave, at least `least`, if so many are on time"
