@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import odd_plugins
@@ -66,7 +67,8 @@ class Drifting:
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_federation_does_what_the_simulator_does(world: str, tmp_path: Path) -> None:
     scenario = fs.preset("tiny", [f"system.devices={DEVICES}", "system.rounds=8", "data.samples=600", *WORLDS[world]])
-    dataset, learner = load_dataset("synthetic", samples=600), Drifting()
+    dataset = load_dataset("synthetic", samples=600)
+    learner: Any = Drifting()  # all of a learner that a federation asks for
     simulation = Simulation(scenario, SEED, dataset.train_labels, dataset.classes, learner)
     records = [simulation.step() for _ in range(scenario.system.rounds)]
 

@@ -140,7 +140,7 @@ class OnceOfFew(UseOnce):
 
     admits_all: ClassVar[bool] = False
     keeps: ClassVar[bool] = False
-    few: int = Field(6, ge=1, description="most samples that a device holds; ≥ 1")
+    few: int = Field(default=6, ge=1, description="most samples that a device holds; ≥ 1")
 
     @property
     def most_held(self) -> int | None:
@@ -165,8 +165,8 @@ class Chronicle(EndlessArrivals):
 class Bare(Arrivals):
     """Endless without deriving from EndlessArrivals: device k has the samples k, k + K, …, and receives one a round."""
 
-    def plan(self, setting: Any) -> ArrivalSchedule:
-        mine = [np.arange(k, len(setting.labels), setting.devices) for k in range(setting.devices)]
+    def plan(self, context: Any) -> ArrivalSchedule:
+        mine = [np.arange(k, len(context.labels), context.devices) for k in range(context.devices)]
         offsets = np.concatenate([[0], np.cumsum([len(each) for each in mine])])
         return ArrivalSchedule(Shards(offsets, np.concatenate(mine).astype(np.int32)), None)
 
@@ -193,20 +193,20 @@ class Lonely(Partition):
 class Echo(Channel):
     """The mean of the last three draws: a channel with a memory, which is empty at first and then grows to two."""
 
-    def init(self, setting: Any, rng: np.random.Generator) -> Nested:
-        return {"last": np.empty((0, setting.devices))}
+    def init(self, context: Any, rng: np.random.Generator) -> Nested:
+        return {"last": np.empty((0, context.devices))}
 
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
-        drawn = np.vstack([state["last"], rng.standard_exponential((1, setting.devices))])
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
+        drawn = np.vstack([state["last"], rng.standard_exponential((1, context.devices))])
         return drawn.mean(axis=0), {"last": drawn[-2:]}
 
 
 class Tiring(Frequency):
     """From the highest frequency down to the lowest in steps of a tenth, and up again at once."""
 
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
         tired = (round - 1) % 11 / 10
-        return setting.frequency_high_hz * (1 - tired) + setting.frequency_low_hz * tired, state
+        return context.frequency_high_hz * (1 - tired) + context.frequency_low_hz * tired, state
 
 
 class Lift(Mobility):
@@ -215,8 +215,8 @@ class Lift(Mobility):
     def gain_range_db(self, low_db: float, high_db: float) -> tuple[float, float]:
         return 0.0, 4.0
 
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
-        return np.full(setting.devices, 10 ** (round % 5 / 10)), state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
+        return np.full(context.devices, 10 ** (round % 5 / 10)), state
 
 
 class Pinned(Static):
@@ -226,8 +226,8 @@ class Pinned(Static):
 class Shifts(Availability):
     """Even devices in even rounds, odd ones in odd rounds."""
 
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
-        return np.arange(setting.devices) % 2 == round % 2, state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
+        return np.arange(context.devices) % 2 == round % 2, state
 
 
 class Lamp(Harvest):
@@ -241,8 +241,8 @@ class Lamp(Harvest):
     def charge_j(self) -> float:
         return 1.0
 
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
-        return np.full(setting.devices, 0.5), state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
+        return np.full(context.devices, 0.5), state
 
 
 BUFFERS: tuple[Buffer, ...] = (EverySecond(), Diary(), Once(), OnceOfFew())

@@ -210,23 +210,23 @@ class Counting(Poisson):
 
 
 class WritesLabels(Uniform):
-    def plan(self, setting: Any) -> Any:
-        setting.labels[0] = 1
-        return super().plan(setting)
+    def plan(self, context: Any) -> Any:
+        context.labels[0] = 1
+        return super().plan(context)
 
 
 class Stray(Uniform):
-    def plan(self, setting: Any) -> Any:
-        found = super().plan(setting)
+    def plan(self, context: Any) -> Any:
+        found = super().plan(context)
         return ArrivalSchedule(Shards(found.shards.offsets, found.shards.samples + 10**6), found.events)
 
 
 class TooMany(Uniform):
-    def plan(self, setting: Any) -> Any:
-        found = super().plan(setting)
-        everyone = np.repeat(np.arange(setting.devices, dtype=np.int32), 200)
-        starts = np.arange(setting.rounds + 1) * len(everyone)
-        return ArrivalSchedule(found.shards, Events(np.tile(everyone, setting.rounds), starts))
+    def plan(self, context: Any) -> Any:
+        found = super().plan(context)
+        everyone = np.repeat(np.arange(context.devices, dtype=np.int32), 200)
+        starts = np.arange(context.rounds + 1) * len(everyone)
+        return ArrivalSchedule(found.shards, Events(np.tile(everyone, context.rounds), starts))
 
 
 class Global(Uniform):
@@ -268,57 +268,57 @@ BROKEN_DATA = [
 
 
 class Overclocked(UniformFrequency):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
-        return setting.frequency_high_hz * 2, state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return context.frequency_high_hz * 2, state
 
 
 class Short1(UniformFrequency):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
-        return setting.frequency_high_hz[:-1], state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return context.frequency_high_hz[:-1], state
 
 
 class Loud(IndependentChannel):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
-        return 5 * rng.standard_exponential(setting.devices), state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return 5 * rng.standard_exponential(context.devices), state
 
 
 class Minus(IndependentChannel):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
-        return rng.standard_normal(setting.devices), state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return rng.standard_normal(context.devices), state
 
 
 class WritesState(IndependentChannel):
-    def init(self, setting: Any, rng: np.random.Generator) -> Nested:
-        return {"sum": np.zeros(setting.devices)}
+    def init(self, context: Any, rng: np.random.Generator) -> Nested:
+        return {"sum": np.zeros(context.devices)}
 
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
         state["sum"] += 1
-        return rng.standard_exponential(setting.devices), state
+        return rng.standard_exponential(context.devices), state
 
 
 class Drifts(Static):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
         return state["beta"] * 1.0001**round, state
 
 
 class Outside(Static):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
-        return np.full(setting.devices, 1e9), state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return np.full(context.devices, 1e9), state
 
 
 class Away(Always):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
-        return np.zeros(setting.devices, bool), state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return np.zeros(context.devices, bool), state
 
 
 class Numbers(Always):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
-        return np.ones(setting.devices), state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return np.ones(context.devices), state
 
 
 class Takes(NoHarvest):
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
-        return np.full(setting.devices, -1.0), state
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return np.full(context.devices, -1.0), state
 
 
 class Overfull(PacketHarvest):
@@ -328,7 +328,7 @@ class Overfull(PacketHarvest):
 
 
 class Objects2(IndependentChannel):
-    def init(self, setting: Any, rng: np.random.Generator) -> Nested:
+    def init(self, context: Any, rng: np.random.Generator) -> Nested:
         return {"names": ["a"]}
 
 
@@ -337,14 +337,14 @@ class Known(IndependentChannel):
 
     known: ClassVar[list[Any]] = []
 
-    def init(self, setting: Any, rng: np.random.Generator) -> Nested:
+    def init(self, context: Any, rng: np.random.Generator) -> Nested:
         return {"last": np.zeros(1)}
 
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
         same = round == 1 or any(state["last"] is each for each in self.known)
         after = state["last"].copy()
         self.known.append(after)
-        return np.full(setting.devices, 1.0 if same else 0.9), {"last": after}
+        return np.full(context.devices, 1.0 if same else 0.9), {"last": after}
 
 
 class Stateless(IndependentChannel):
@@ -352,9 +352,9 @@ class Stateless(IndependentChannel):
 
     last: ClassVar[list[float]] = [1.0]
 
-    def step(self, round: int, state: Nested, setting: Any, rng: np.random.Generator) -> Any:
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
         self.last.append(self.last[-1] * 0.999)
-        return np.full(setting.devices, self.last[-1]), state
+        return np.full(context.devices, self.last[-1]), state
 
 
 BROKEN_PROCESSES = [
