@@ -99,7 +99,7 @@ def test_run_json_without_its_fields(run: Path, text: str) -> None:
         ("radio", "admission", "none"),
         ("policy", "V", -1),
         ("policy", "V", "much"),
-        ("policy", "metric", "age"),
+        ("policy", "metric", 7),
         ("policy", "cardinality", ["exact"]),
         ("trace", "level", "half"),
         ("learning", "eval_every", 0),

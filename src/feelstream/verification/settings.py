@@ -147,6 +147,12 @@ class _Section:
             raise RunError(f"run.json: {self.name} must be one of {', '.join(allowed)}, not {self.tree!r}.")
         return str(self.tree)
 
+    def name_of(self) -> str:
+        """What a plug-in is called: ours, a user's file.py:Name, or one known by an entry point."""
+        if not isinstance(self.tree, str):
+            raise RunError(f"run.json: {self.name} must be a name, not {self.tree!r}.")
+        return self.tree
+
     def items(self, count: int) -> list[_Section]:
         if not isinstance(self.tree, list) or len(self.tree) != count:
             raise RunError(f"run.json: {self.name} must be a list of {count} numbers.")
@@ -303,6 +309,5 @@ def _changes(changes: _Section | None, s: StoredSettings) -> tuple[StoredChange,
 
 def _metric(policy: str, metric: _Section | None) -> str:
     """One of ours, or "own" where a user's function, or a policy that we do not know, says how important data is."""
-    if policy not in OUR_POLICIES or (metric is not None and ":" in str(metric.tree)):
-        return "own"
-    return metric.one_of(*OUR_METRICS) if metric else "combined"
+    name = "combined" if metric is None else metric.name_of()
+    return name if policy in OUR_POLICIES and name in OUR_METRICS else "own"
