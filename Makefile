@@ -111,7 +111,8 @@ sanitize: $(VENV)/.installed-dev
 	build/sanitize/agree write build/sanitize/baseline.bin
 	build/sanitize/agree compare build/sanitize/baseline.bin
 	LD_PRELOAD="$(strip $(PRELOAD))" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
-		$(BIN)/python -m pytest -q -n 2 tests/learning/test_native.py -k 'not named_models'
+		$(BIN)/python -m pytest -q -n 2 tests/learning/test_native.py tests/learning/test_local_sgd.py \
+		tests/learning/test_predictions.py -k 'native and not named_models'
 
 # The engine without Python, by every compiler there is, without a warning; all must compute the same.
 ENGINE = -std=gnu++17 -O3 -ffp-contract=fast -Wall -Wextra -Werror -pthread -Isrc/native \
