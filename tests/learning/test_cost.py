@@ -17,7 +17,7 @@ from feelstream.data.datasets import load
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan
 from feelstream.learning import cost, models
-from feelstream.scenario import Scenario
+from feelstream.scenario import Scenario, model_cost
 
 AUTO = ("cpu.cycles=auto", "radio.update_bits=auto")
 DATA = load("synthetic", samples=60, test_samples=30)
@@ -46,7 +46,7 @@ class Scale(nn.Module):
 
 @pytest.fixture
 def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    cost._warn_once.cache_clear()
+    model_cost._warn_once.cache_clear()
     caplog.set_level(logging.WARNING, "feelstream")
     return caplog
 
@@ -155,7 +155,7 @@ def test_a_plan_is_told_of_too(tmp_path: Path, told: pytest.LogCaptureFixture):
 def test_the_command_line_tells_it_and_goes_on(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
     from feelstream.cli import main
 
-    cost._warn_once.cache_clear()
+    model_cost._warn_once.cache_clear()
     command = "feelstream run tiny --set learning.model=mlp --set system.rounds=1 --json"
     monkeypatch.setattr(sys, "argv", command.split())
     with pytest.raises(SystemExit) as ended:
@@ -171,7 +171,7 @@ def test_no_preset_contradicts_its_model():
         scenario = fs.preset(name)
         model = scenario.learning.model
         parameters = models.build(model, SHAPES.get(model, (1, 28, 28)), 6 if model == "har-cnn" else 10).parameters
-        assert cost.contradiction(scenario, parameters) is None, name
+        assert model_cost.contradiction(scenario, parameters) is None, name
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,4 @@ def test_no_preset_contradicts_its_model():
 )
 def test_what_contradicts(bits: float, cycles: float, complains: bool):
     scenario = small("learning.model=mlp").with_(update_bits=bits, **{"cpu.cycles": cycles})
-    assert (cost.contradiction(scenario, 50_890) is not None) == complains
+    assert (model_cost.contradiction(scenario, 50_890) is not None) == complains

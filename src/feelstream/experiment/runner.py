@@ -16,10 +16,11 @@ from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.pool import Job, play_here, play_on
 from feelstream.experiment.store import Failure, Key, Results
 from feelstream.experiment.worker import Answer
-from feelstream.learning import cores, cost
+from feelstream.learning import cores
 from feelstream.run.checkpoint import rounds_so_far
 from feelstream.run.files import sole_writer, usable_directory
 from feelstream.run.manifest import FORMAT
+from feelstream.scenario import model_cost
 from feelstream.version import __version__
 
 
@@ -185,11 +186,11 @@ def _identities(plan: Plan, executor: Executor | None) -> tuple[Plan, dict[str, 
             )
         try:
             if answer.cost is not None:
-                arms[-1] = Arm(arm.label, cost.resolved(arm.scenario, answer.cost))
+                arms[-1] = Arm(arm.label, model_cost.resolved(arm.scenario, answer.cost))
         except ScenarioError as problem:
             problems[arm.label] = str(problem)
             continue
         if answer.parameters is not None:
-            cost.tell_contradiction(arms[-1].scenario, answer.parameters)
+            model_cost.tell_contradiction(arms[-1].scenario, answer.parameters)
         known[arm.label] = theirs
     return replace(plan, arms=tuple(arms)), known, problems

@@ -15,8 +15,8 @@ from feelstream.data.datasets import Dataset
 from feelstream.errors import EngineError, ScenarioError
 from feelstream.learning.contract import Learner
 from feelstream.learning.models import STACKS, Layer, Model, build
+from feelstream.learning.settings import LearningSettings
 from feelstream.plugins import did_you_mean, import_object, in_a_sentence
-from feelstream.scenario import LearningSettings
 
 
 def make(settings: LearningSettings, dataset: Dataset, threads: int | None = None) -> Learner | None:

@@ -43,7 +43,7 @@ from feelstream.run.named_files import named_files
 from feelstream.run.pandas_tables import as_pandas
 from feelstream.run.player import Player
 from feelstream.run.size import check_fits
-from feelstream.scenario import Scenario
+from feelstream.scenario import Scenario, model_cost
 from feelstream.scenario.files import stored_scenario
 from feelstream.scheduling import RoundRecord
 from feelstream.simulation import Simulation
@@ -311,7 +311,9 @@ def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dat
 
 def resolved(scenario: Scenario) -> Scenario:
     """The scenario with a number where it says auto and the model is to tell; that needs the data set."""
-    return cost.resolved(scenario, cost.of(scenario.learning, dataset_of(scenario))) if scenario.autos else scenario
+    return (
+        model_cost.resolved(scenario, cost.of(scenario.learning, dataset_of(scenario))) if scenario.autos else scenario
+    )
 
 
 def prepare(
@@ -327,7 +329,7 @@ def prepare(
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     if learner and parent_process() is None:  # of many runs, the process that started them has told
-        cost.tell_contradiction(scenario, learner.parameters)
+        model_cost.tell_contradiction(scenario, learner.parameters)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording)
     engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
     data = {

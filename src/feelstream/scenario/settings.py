@@ -36,6 +36,7 @@ from feelstream.environment import (
     UniformFrequency,
 )
 from feelstream.errors import ScenarioError
+from feelstream.learning.settings import LearningSettings
 from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.plugins import (
@@ -173,22 +174,6 @@ class DataSettings(Settings):
         default_factory=TruncatedNormal
     )
     buffer: Annotated[SerializeAsAny[Buffer], _table(BUFFERS, Keep)] = Field(default_factory=Keep)
-
-
-class LearningSettings(Settings):
-    """[learning]"""
-
-    engine: Literal["auto", "native", "torch", "none"] = Field(
-        default="auto", description="auto: native if it can run the model, else torch; none: schedule only"
-    )
-    model: str = Field(
-        default="paper-cnn",
-        description="paper-cnn, lenet5, cifar-cnn, har-cnn, mlp, softmax, or your own as file.py:Name",
-    )
-    steps: Count = Field(default=20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
-    batch: Count = Field(default=32, description="samples of a mini-batch, drawn with replacement; ≥ 1")
-    lr: Positive = Field(default=0.02, description="learning rate; > 0")
-    eval_every: Count = Field(default=1, description="test after every this many rounds, and after the last; ≥ 1")
 
 
 class WorldSettings(Settings):
