@@ -33,9 +33,16 @@ from pydantic import (
     GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     model_serializer,
 )
-from pydantic_core.core_schema import CoreSchema, no_info_after_validator_function
+from pydantic_core.core_schema import (
+    CoreSchema,
+    no_info_after_validator_function,
+    plain_serializer_function_ser_schema,
+    str_schema,
+    with_info_wrap_validator_function,
+)
 
 from feelstream.errors import ScenarioError, explain
 
@@ -117,6 +124,41 @@ def is_stored(info: ValidationInfo) -> bool:
     return bool(info.context and info.context.get("stored"))
 
 
+class StoredName(str):
+    """The name of someone's code in a field of a stored run. It compares and prints as text, and is never imported."""
+
+    __slots__ = ()
+
+
+class NamesCode:
+    """Annotates a text field that may name code (a metric, a model). A name that was stored stays one, whatever else of
+    the settings is changed; written out, it is plain text. known: raises where any other name stands for nothing.
+    """
+
+    def __init__(self, known: Callable[[str], Any] | None = None) -> None:
+        self.known = known
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        as_text = plain_serializer_function_ser_schema(str, return_schema=str_schema())
+        return with_info_wrap_validator_function(self._checked, handler(source), serialization=as_text)
+
+    def _checked(self, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+        name = handler(value)
+        if is_stored(info) or isinstance(value, StoredName):
+            return StoredName(name)
+        if self.known:
+            self.known(name)
+        return name
+
+
+def refusal(name: str) -> ScenarioError:
+    """What is raised where code of a stored run would have to run."""
+    return ScenarioError(
+        f"'{name}' was read from a stored run, and reading runs no code; to run it again, load its scenario with "
+        "feelstream.scenario.files.from_dict(scenario.as_dict())"
+    )
+
+
 def _inert(base: type[Plugin], name: str, fields: dict[str, Any], promises: Any) -> Plugin:
     """Settings of a stored run that are not ours; what they promise, as far as it was stored and can be meant."""
     stored = promises.get(base.plugin_group) if isinstance(promises, Mapping) else None
@@ -128,10 +170,7 @@ def _inert(base: type[Plugin], name: str, fields: dict[str, Any], promises: Any)
 @lru_cache(maxsize=256)
 def _inert_class(base: type[Plugin], name: str, flags: tuple[tuple[str, Promise], ...]) -> type[Plugin]:
     def refuse(self: Any, *arguments: Any, **more: Any) -> Any:
-        raise ScenarioError(
-            f"'{name}' was read from a stored run, and reading runs no code; to run it again, load its scenario with "
-            "feelstream.scenario.files.from_dict(scenario.as_dict())"
-        )
+        raise refusal(name)
 
     methods = dict.fromkeys(base.__abstractmethods__, refuse)
     body = {"tag": name, "__module__": __name__, "model_config": ConfigDict(extra="allow"), **methods}
@@ -152,6 +191,8 @@ def did_you_mean(name: str, known: list[str]) -> str:
 
 def import_object(reference: str) -> Any:
     """The object that `package.module:Name` or `path/to/file.py:Name` stands for."""
+    if isinstance(reference, StoredName):
+        raise refusal(reference)
     where, _, attribute = reference.rpartition(":")
     if where.endswith(".py"):
         if not Path(where).is_file():
@@ -243,6 +284,8 @@ class Registry(Generic[T]):
     def lookup(self, name: str) -> T:
         if name in self.ours:
             return self.ours[name]
+        if isinstance(name, StoredName):
+            raise refusal(name)
         found: Any = None
         for point in entry_points(group=f"feelstream.{self.group}", name=name):
             found = _guarded(name, point.load)

@@ -13,6 +13,7 @@ from feelstream.policies import POLICIES, Lyapunov
 from feelstream.run import Change
 from feelstream.scenario.files import preset
 from feelstream.studio import charts
+from feelstream.studio.details import facts
 from feelstream.studio.lanes import LiveLane, scenario_at
 from feelstream.studio.views import RoundView
 from feelstream.studio.words import why
@@ -50,6 +51,12 @@ def test_every_policy_says_why(name: str) -> None:
         assert sentence.endswith(".")
         assert "nan" not in sentence
         assert sentence.startswith(("Device", "Nobody"))
+
+
+def test_a_weight_that_follows_from_the_budget_has_words_too() -> None:
+    lane = played("policy.V=auto")
+    assert "the lowest scores Q·E − V·I" in why(lane.view(5), lane.scenario)
+    assert facts(lane, lane.view(5), 0)["V·I"] == "–"
 
 
 def test_random_draws_nobody_and_dropped_devices_have_words() -> None:

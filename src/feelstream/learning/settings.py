@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from feelstream.plugins import Count, Positive, Settings
+from feelstream.plugins import Count, NamesCode, Positive, Settings
 
 
 class LearningSettings(Settings):
@@ -15,7 +15,7 @@ class LearningSettings(Settings):
     engine: Literal["auto", "native", "torch", "none"] = Field(
         default="auto", description="auto: native if it can run the model, else torch; none: schedule only"
     )
-    model: str = Field(
+    model: Annotated[str, NamesCode()] = Field(
         default="paper-cnn",
         description="paper-cnn, lenet5, cifar-cnn, har-cnn, mlp, softmax, or your own as file.py:Name",
     )

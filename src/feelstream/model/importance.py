@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
 from feelstream.errors import ScenarioError
-from feelstream.plugins import Registry, in_a_sentence, is_stored
+from feelstream.plugins import NamesCode, Registry, in_a_sentence
 
 EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Reals, Reals], Reals]
@@ -112,16 +112,10 @@ METRICS: Registry[Metric] = Registry(
 )
 
 
-def _known(metric: str, info: ValidationInfo) -> str:
-    if not is_stored(info):
-        METRICS.lookup(metric)
-    return metric
-
-
 # A policy's field `metric`.
 MetricName = Annotated[
     str,
-    AfterValidator(_known),
+    NamesCode(METRICS.lookup),
     Field(description="importance: combined, amount, dissimilarity, or file.py:function"),
 ]
 

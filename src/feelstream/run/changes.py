@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from feelstream.errors import ScenarioError
+from feelstream.errors import RunError, ScenarioError
 from feelstream.scenario import Scenario
 from feelstream.scenario.overrides import Override, as_text
 from feelstream.scheduling import RoundRecord
@@ -81,9 +81,16 @@ def as_list(scenario: Scenario, changes: Sequence[Change]) -> list[dict[str, Any
     ]
 
 
-def from_list(listed: Iterable[dict[str, Any]]) -> tuple[Change, ...]:
-    """The changes that run.json lists."""
-    return tuple(Change(int(each["round"]), str(each["field"]), as_text(each["value"])) for each in listed)
+def from_list(listed: Any) -> tuple[Change, ...]:
+    """The changes that run.json lists. No other field than those that may change: some of the others name code."""
+    try:
+        found = tuple(Change(int(each["round"]), str(each["field"]), as_text(each["value"])) for each in listed)
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
+        raise RunError("run.json is damaged: what it lists as changes are none") from problem
+    for change in found:
+        if change.field not in CHANGEABLE:
+            raise RunError(f"run.json is damaged: {change.field} cannot change during a run")
+    return found
 
 
 class ChangingSimulation:

@@ -13,7 +13,7 @@ from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
-from feelstream.studio.words import number, shown_as
+from feelstream.studio.words import number, shown_as, weight_of
 
 Shown = Sequence[tuple[Lane, RoundView | None]]
 
@@ -26,7 +26,7 @@ def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
     def told(name: str) -> str:
         return shown_as(name, float(devices[name][at]))
 
-    score, weight = float(devices["score"][at]), getattr(scenario_at(lane, view.round).policy, "V", None)
+    score, weight = float(devices["score"][at]), weight_of(scenario_at(lane, view.round))
     importance = float(devices["importance"][at])
     parts = {"V·I": "–", "Q·E": "–"}
     if weight is not None and np.isfinite([score, weight, importance]).all():

@@ -81,12 +81,18 @@ def _have(chosen: NDArray) -> str:
     return "has" if len(chosen) == 1 else "have"
 
 
+def weight_of(scenario: Scenario) -> float | None:
+    """V as a number; None where there is none, as for V = auto, or where a stored policy of a user's has another V."""
+    weight = getattr(scenario.policy, "V", None)
+    return float(weight) if isinstance(weight, int | float) else None
+
+
 def _by_drift_and_penalty(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
     devices = view.devices
     assert devices is not None
-    feasible, V = devices["feasible"], float(getattr(scenario.policy, "V", np.inf))
+    feasible, V = devices["feasible"], weight_of(scenario)
     score = float(np.nansum(devices["score"][chosen]))
-    if np.isinf(V):
+    if V is not None and np.isinf(V):
         return f"{_have(chosen)} the most important data of {view.row['feasible']} feasible devices (V = inf)."
     lowest = "score" if len(chosen) == 1 else "scores"
     sentence = (
