@@ -30,8 +30,8 @@ run.rounds.select(
 )
 
 # %% [markdown]
-# The energy is far above the budget of 0.5 mJ. That is no bug: with the paper's constants no schedule of exactly two devices a round can keep
-# that budget, and the queues grow. [Choosing V for a budget](tune_v.md) shows what keeps it.
+# The energy stays within the budget of 80 mJ per device and round. The paper's budget is 0.5 mJ, which no schedule of exactly two devices a round
+# can keep with its constants. [Choosing V for a budget](tune_v.md) shows what keeps a budget.
 #
 # ## Who was scheduled, and why
 #

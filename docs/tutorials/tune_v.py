@@ -67,4 +67,4 @@ trade.filter(pl.col("energy_over_budget") <= 1.25).tail(1)
 # On the command line, `tune` does this for any policy with such a weight. It tries many weights, takes the upper end of the 95 % interval over seeds
 # for what a weight spends, and draws the trade:
 #
-#     feelstream tune tiny --set policy.cardinality=cap --set data.arrivals.kind=poisson --budget 0.006 --horizon 600
+#     feelstream tune tiny --set policy.cardinality=cap --set data.arrivals.kind=poisson --set system.energy_budget_j=0.005 --budget 0.006 --horizon 600

@@ -30,6 +30,15 @@ def significant(value: float, digits: int) -> str:
     return number(round(value, last), max(last, 0))
 
 
+def counted(count: int, noun: str) -> str:
+    """How many of something: 1 seed, 2 seeds.
+
+    >>> counted(1, "seed"), counted(2, "seed")
+    ('1 seed', '2 seeds')
+    """
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def short(value: float, digits: int = 6) -> float:
     """Rounded to so many significant digits: as good on screen, and shorter to send.
 

@@ -67,19 +67,28 @@ def test_matching_finds_a_known_weight() -> None:
 def test_the_command_recommends_and_draws(
     feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    quick = ("--set", "policy.cardinality=cap", "--weights", "1e-8:1:4", "--seeds", "2", "--workers", "1")
+    # With a budget this small the queues grow from the start, so that energy rises with V from weight to weight.
+    quick = ("--set", "policy.cardinality=cap", "--set", "system.energy_budget_j=5e-4", "--weights", "1e-8:1:4")
+    quick += ("--seeds", "2", "--workers", "1")
     assert feelstream("tune", "tiny", *quick, "--budget", "1.0", "--horizon", "10") == 0
     assert "the weight that asks for most importance" in capsys.readouterr().out.replace("\n", " ")
     out = tmp_path / "results" / "tune-tiny"
     table = pl.read_csv(out / "trade-off.csv")
     assert table["V"].to_list() == [1e-8, 4.64e-6, 2.15e-3, 1.0]
     assert (table["energy_j"].diff().drop_nulls() >= 0).all()
-    assert (out / "figures" / "trade-off.png").stat().st_size > 5000
+    assert (out / "figures" / "trade-off-1000mJ.png").stat().st_size > 5000
     assert feelstream("tune", "tiny", *quick, "--budget", "1.0", "--horizon", "10", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["field"], told["weight"], told["budget_j"], told["rounds"]) == ("policy.V", 1.0, 1.0, 10)
     assert [row["energy_j"] for row in told["weights"]] == pytest.approx(table["energy_j"].to_list())
     assert told["failures"] == []
+    before = (out / "trade-off.csv").read_bytes()
+    assert feelstream("tune", "tiny", *quick, "--budget", "1e-9", "--horizon", "9") == 0
+    said = capsys.readouterr()
+    assert "no weight keeps 0.000 mJ" in said.out
+    assert "cardinality" not in said.out + said.err.partition("within the budget")[2]  # it is set already
+    assert (out / "trade-off.csv").read_bytes() == before
+    assert (tmp_path / "results" / "tune-tiny-2" / "trade-off.csv").is_file()
 
 
 @pytest.mark.parametrize(

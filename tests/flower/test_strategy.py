@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, START, K, client, grid_of, growing, model, silent_in_training
+from deployed_clients import BUDGET_J, CLASSES, FAST, START, K, client, grid_of, growing, model, silent_in_training
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 
@@ -74,7 +74,7 @@ def test_a_silent_trainer_is_charged_for_computing(tmp_path: Path) -> None:
     assert silent["scheduled"].all()
     assert not silent["transmitted"].any()
     np.testing.assert_allclose(silent["e_cmp_j"], computing)
-    np.testing.assert_allclose(silent["queue_next_j"], [computing - 5e-4, 2 * (computing - 5e-4)])
+    np.testing.assert_allclose(silent["queue_next_j"], [computing - BUDGET_J, 2 * (computing - BUDGET_J)])
     assert fs.verify(tmp_path / "run").ok
 
 
@@ -186,7 +186,7 @@ def test_a_device_that_returns_keeps_its_queue(tmp_path: Path) -> None:
     Watched(scenario, out=tmp_path / "run", **OPTIONS).start(devices, model(), num_rounds=5)
     device = rows(tmp_path / "run", 0)
     assert device["transmitted"].to_list() == [True, False, False, True, True]
-    queue, budget = device["queue_next_j"].to_list(), 5e-4
+    queue, budget = device["queue_next_j"].to_list(), BUDGET_J
     assert queue[2] == pytest.approx(queue[0] - 2 * budget)
     assert device["queue_j"].to_list()[3] == queue[2]
     assert device["report_age"].to_list()[:3] == [0, 1, 2]
@@ -248,7 +248,7 @@ def test_measured_energies_fill_the_queue(tmp_path: Path) -> None:
     strategy(out=tmp_path / "run").start(grid, model(), num_rounds=2)
     metered = rows(tmp_path / "run", 0)
     assert metered["e_cmp_j_measured"].all()
-    np.testing.assert_allclose(metered["queue_next_j"], [0.375 - 5e-4, 2 * (0.375 - 5e-4)])
+    np.testing.assert_allclose(metered["queue_next_j"], [0.375 - BUDGET_J, 2 * (0.375 - BUDGET_J)])
     assert fs.verify(tmp_path / "run").ok
 
 

@@ -12,12 +12,14 @@ from feelstream.flower import Device
 from feelstream.flower.local_grid import Answer, LocalGrid
 
 K, CLASSES = 4, 3
+BUDGET_J = 5e-4  # so little that the queue of a device that trained stays above 0 for many rounds
 FAST = [
     "cpu.frequency_hz=[1e9, 1.5e9]",
     f"system.devices={K}",
     "policy.V=inf",
     "learning.engine=none",
     "data.eligible=with_data",
+    f"system.energy_budget_j={BUDGET_J}",
 ]
 START = {"w": np.zeros((2, 2), np.float32), "steps": np.array([0], np.int64)}
 

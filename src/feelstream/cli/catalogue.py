@@ -11,7 +11,15 @@ from rich.text import Text
 from feelstream.data.datasets import loading as datasets
 from feelstream.policies import POLICIES
 from feelstream.scenario import files as scenario_files
-from feelstream.terminal.common import JsonOption, SetOption, complete_scenario, out, plain_table, print_json
+from feelstream.terminal.common import (
+    JsonOption,
+    SetOption,
+    complete_policy,
+    complete_scenario,
+    out,
+    plain_table,
+    print_json,
+)
 
 app = typer.Typer()
 data_app = typer.Typer(help="Data sets: fetch them, list them.", no_args_is_help=True)
@@ -41,18 +49,31 @@ def show_presets(
 
 
 @app.command("policies")
-def show_policies(as_json: JsonOption = False) -> None:
-    """List the scheduling policies and their fields."""
+def show_policies(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The policy to show; default: list them all.", autocompletion=complete_policy),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the scheduling policies and their fields, or those of one."""
+    names = [name] if name else POLICIES.names()
     if as_json:
-        print_json({name: _described(name) for name in POLICIES.names()})
+        print_json({each: _described(each) for each in names})
         return
-    for name in POLICIES.names():
-        policy = POLICIES.lookup(name)
-        first = next(iter((policy.__doc__ or "").strip().splitlines()), "")
-        _hanging(f"[bold]{escape(name)}[/bold]: {escape(first)}", 0)
-        for field, about in policy.model_fields.items():
-            _hanging(f"{field} = {about.default} ({escape(about.description or '')})", 4)
-        out.print()
+    for place, each in enumerate(names):
+        if place:
+            out.print()
+        print_policy(each)
+
+
+def print_policy(name: str) -> None:
+    """A policy in a line, and its fields with their defaults."""
+    policy = POLICIES.lookup(name)
+    first = next(iter((policy.__doc__ or "").strip().splitlines()), "")
+    _hanging(f"[bold]{escape(name)}[/bold]: {escape(first)}", 0)
+    for field, about in policy.model_fields.items():
+        _hanging(f"{field} = {about.default} ({escape(about.description or '')})", 4)
 
 
 def _described(name: str) -> dict[str, Any]:

@@ -27,8 +27,13 @@ COMMANDS = {
             "check",
             "Try a plug-in on awkward cases; exit code 1 if it breaks a promise of the contract of its kind.",
         ),
+        (
+            "explain",
+            "explain",
+            "Explain a topic (budget, comparison), a field of a scenario, a quantity of the tables or a policy.",
+        ),
         ("presets", "catalogue", "List the presets, or print one with every field and its meaning."),
-        ("policies", "catalogue", "List the scheduling policies and their fields."),
+        ("policies", "catalogue", "List the scheduling policies and their fields, or those of one."),
         ("data", "catalogue", "Data sets: fetch them, list them."),
     )
 }

@@ -9,6 +9,7 @@ import typer
 
 from feelstream.api import simulate
 from feelstream.callbacks import logger
+from feelstream.experiment.affordable import affordable
 from feelstream.quantities import QUANTITIES, by_round, significant
 from feelstream.run import Change, Run
 from feelstream.run.replaying import Replay
@@ -23,6 +24,7 @@ from feelstream.terminal.common import (
     SetOption,
     ThreadsOption,
     err,
+    hint,
     next_command,
     out,
     plain_table,
@@ -31,6 +33,7 @@ from feelstream.terminal.common import (
 )
 
 app = typer.Typer()
+TOLERANCE = 0.05  # of the budget: a run that is so little above it needs no hint
 
 
 @app.command()
@@ -83,6 +86,7 @@ def run(
         print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
         return
     summary(finished, directory)
+    _hint_budget(finished)
     if directory is not None:
         next_command("feelstream", "report", directory)
     else:
@@ -106,8 +110,9 @@ def summary(finished: Run, directory: Path | None) -> None:
         table.add_row("accuracy", f"{said['accuracy']}  (loss {said['loss']})")
     allowed = QUANTITIES["energy_mean_cum_j"].text(budget)
     table.add_row("energy", f"{said['energy_mean_cum_j']} per device and round, budget {allowed}")
-    if over := over_budget(last["energy_mean_cum_j"], budget):
-        table.add_row("", over)
+    ratio = last["energy_mean_cum_j"] / budget if budget > 0 else 0.0
+    if ratio > 1 + TOLERANCE:
+        table.add_row("", f"{significant(ratio, 3)} × the budget; why: feelstream explain budget")
     table.add_row("queue", f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}")
     scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
     table.add_row("devices", f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission")
@@ -117,14 +122,18 @@ def summary(finished: Run, directory: Path | None) -> None:
     out.print(table, highlight=False, markup=False)
 
 
-def over_budget(energy_j: float, budget_j: float) -> str:
-    """A sentence where more than the budget was spent; nothing else keeps it but what the sentence names."""
-    if budget_j <= 0 or energy_j <= 1.05 * budget_j:
-        return ""
-    return (
-        f"{significant(energy_j / budget_j, 3)} × the budget: see docs/model.md, or try "
-        "--set policy.cardinality=cap, or --set policy.name=lyapunov_joint"
-    )
+def _hint_budget(finished: Run) -> None:
+    """Where more than the budget was spent: a change that keeps it, if one was found."""
+    spent, budget = float(finished.rounds["energy_mean_cum_j"][-1]), budget_j(finished.scenario)
+    if budget <= 0 or spent <= (1 + TOLERANCE) * budget:
+        return
+    found = affordable(finished.scenario, finished.seed, budget)
+    if found is not None:
+        sent = int(finished.rounds["transmitted"].sum())
+        hint(
+            f"within the budget: {found.options} (spends {significant(found.energy_j / budget, 2)} × the budget, with "
+            f"{found.transmitted} updates in place of {sent})"
+        )
 
 
 @app.command("verify")

@@ -11,11 +11,13 @@ import typer
 
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
+from feelstream.experiment.affordable import affordable
 from feelstream.experiment.statistics import Interval
-from feelstream.quantities import QUANTITIES
+from feelstream.quantities import QUANTITIES, Quantity, counted, number, significant
 from feelstream.run.files import write_atomically
+from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
-from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, out, print_json
+from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, hint, out, print_json
 from feelstream.terminal.playing import (
     DaskOption,
     SeedsOption,
@@ -24,6 +26,7 @@ from feelstream.terminal.playing import (
     failures,
     play,
     tell_failures,
+    untaken,
 )
 
 app = typer.Typer()
@@ -49,7 +52,10 @@ def tune(
     workers: WorkersOption = None,
     dask: DaskOption = None,
     directory: Annotated[
-        Path | None, typer.Option("--out", help="Directory of the results; default: results/tune-SCENARIO.")
+        Path | None,
+        typer.Option(
+            "--out", help="Directory of the results; default: results/tune-SCENARIO, or -2, -3, … where that is taken."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,8 +71,8 @@ def tune(
     allowed = float(np.mean(chosen.system.energy_budget_j)) if budget is None else budget
     if not 0 < allowed < float("inf"):
         raise ScenarioError(f"--budget: must be a finite number of joules above 0, not {allowed:g}")
-    where = directory or Path("results") / f"tune-{Path(scenario).stem}"
     plan = tuning.tuning_plan(chosen, _weights(weights), tuple(range(seed_start, seed_start + seeds)), learn)
+    where = directory or untaken(Path("results") / f"tune-{Path(scenario).stem}", plan)
     results = play(plan, where, workers, dask)
     found = tuning.trades(results)
     table = _table(str(field), found)
@@ -76,7 +82,8 @@ def tune(
 
     pictures = where / "figures"
     pictures.mkdir(parents=True, exist_ok=True)
-    written = save(trade_off_figure(str(field), found, allowed), pictures, "trade-off")
+    budget_mj = f"{allowed * QUANTITIES['energy_j'].scale:g}"
+    written = save(trade_off_figure(str(field), found, allowed), pictures, f"trade-off-{budget_mj}mJ")
     best = tuning.recommended(found, allowed, more_is_cheaper=field == "price")
     if as_json:
         weight = None if best is None else best.weight
@@ -85,31 +92,33 @@ def tune(
         print_json(told | {"table": where / "trade-off.csv", "figures": written})
     else:
         _show(str(field), found, allowed)
-        _recommend(str(field), found, best, allowed, chosen.system.rounds, seeds)
+        _recommend(str(field), found, best, allowed, chosen, seeds)
+        if best is None and found and (other := affordable(chosen, plan.seeds[0], allowed)):
+            share = f"{significant(other.energy_j / allowed, 2)} × the budget with seed {plan.seeds[0]}"
+            hint(f"within the budget: {other.options} (spends {share}); more: feelstream explain budget")
         for path in (where / "trade-off.csv", *written):
             out.print(str(path), markup=False, highlight=False, soft_wrap=True)
     tell_failures(results)
 
 
 def _recommend(
-    field: str, found: list[tuning.Trade], best: tuning.Trade | None, allowed: float, rounds: int, seeds: int
+    field: str, found: list[tuning.Trade], best: tuning.Trade | None, allowed: float, chosen: Scenario, seeds: int
 ) -> None:
-    energy = QUANTITIES[tuning.MEASURED["energy_j"]]
+    energy, rounds = QUANTITIES[tuning.MEASURED["energy_j"]], chosen.system.rounds
     if best is not None:
         low, high = best.energy_j.low, best.energy_j.high
         sure = "" if low is None or high is None else f", 95 % interval {energy.text(low)} to {energy.text(high)}"
         out.print(
             f"policy.{field} = {best.weight:g}: the weight that asks for most importance and keeps "
             f"{energy.text(allowed)} per device and round over {rounds} rounds; spent: "
-            f"{energy.text(best.energy_j.mean)}{sure}, {seeds} seeds",
+            f"{energy.text(best.energy_j.mean)}{sure}, {counted(seeds, 'seed')}",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
     elif found:
         least = min(found, key=lambda trade: trade.energy_j.mean)
         out.print(
             f"no weight keeps {energy.text(allowed)} per device and round over {rounds} rounds; the cheapest, "
-            f"policy.{field} = {least.weight:g}, spends {energy.text(least.energy_j.mean)} (cardinality cap or free "
-            "may schedule fewer devices)",
+            f"policy.{field} = {least.weight:g}, spends {energy.text(least.energy_j.mean)}",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
 
@@ -133,17 +142,25 @@ def _show(field: str, found: list[tuning.Trade], budget_j: float) -> None:
     shown = {name: QUANTITIES[column] for name, column in tuning.MEASURED.items() if learned or name != "accuracy"}
     for head in (field, "kept", *(quantity.column_title for quantity in shown.values())):
         table.add_column(head, justify="right")
-    for trade in found:
-        cells = [_words(getattr(trade, name), quantity.scale) for name, quantity in shown.items()]
-        table.add_row(f"{trade.weight:g}", "yes" if tuning.keeps(trade, budget_j) else "no", *cells)
+    weights = _written([trade.weight for trade in found])
+    for weight, trade in zip(weights, found, strict=True):
+        cells = [_words(getattr(trade, name), quantity) for name, quantity in shown.items()]
+        table.add_row(weight, "yes" if tuning.keeps(trade, budget_j) else "no", *cells)
     out.print(table, markup=False, highlight=False)
 
 
-def _words(value: Interval | None, scale: float) -> str:
+def _written(weights: list[float]) -> list[str]:
+    """All with an exponent, or none."""
+    plain = [f"{weight:g}" for weight in weights]
+    return [f"{weight:.2e}" for weight in weights] if any("e" in text for text in plain) else plain
+
+
+def _words(value: Interval | None, quantity: Quantity) -> str:
     if value is None:
         return "–"
-    half = "" if value.half_width is None else f" ± {value.half_width * scale:.2g}"
-    return f"{value.mean * scale:.4g}{half}"
+    half = value.half_width
+    margin = "" if half is None else f" ± {number(half * quantity.scale, quantity.digits)}"
+    return f"{number(value.mean * quantity.scale, quantity.digits)}{margin}"
 
 
 def _table(field: str, found: list[tuning.Trade]) -> pl.DataFrame:

@@ -73,6 +73,11 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def hint(sentence: str) -> None:
+    """Something that may help, on standard error."""
+    err.print(sentence, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
 def next_command(*words: str | Path) -> None:
     """What most people do next, as the last line on standard error."""
-    err.print(f"next: {shlex.join(map(str, words))}", style="dim", markup=False, highlight=False, soft_wrap=True)
+    hint(f"next: {shlex.join(map(str, words))}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
@@ -12,7 +12,8 @@ import typer
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from feelstream.experiment import Plan, Progress, Results, dask_executor, execute
+from feelstream.errors import RunError
+from feelstream.experiment import Plan, Progress, Results, dask_executor, execute, load
 from feelstream.terminal.common import err
 
 WorkersOption = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: one per core.")]
@@ -32,6 +33,19 @@ def play(
     """Execute a plan with a progress bar, on this machine or on a Dask cluster."""
     with dask_executor(dask, workers) if dask else nullcontext() as executor, run_bar(plan.name) as progress:
         return execute(plan, where, workers=workers, executor=executor, progress=progress, runs=runs)
+
+
+def untaken(directory: Path, plan: Plan) -> Path:
+    """This directory, or DIRECTORY-2, -3, … if it holds anything but runs of the same configurations."""
+    wanted = [(arm.label, arm.scenario.as_dict()) for arm in plan.arms]
+    place, number = directory, 1
+    while place.exists():
+        with suppress(RunError):
+            if [(arm.label, arm.scenario.as_dict()) for arm in load(place).plan.arms] == wanted:
+                break
+        number += 1
+        place = directory.with_name(f"{directory.name}-{number}")
+    return place
 
 
 def failures(*all_results: Results) -> list[dict[str, Any]]:

@@ -4,47 +4,97 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
+from feelstream.experiment.statistics import Interval
 from feelstream.experiment.tuning import MEASURED, Trade, keeps
 from feelstream.quantities import QUANTITIES
-from feelstream.report.drawing.figures import styled
+from feelstream.report.drawing.energy_axis import energy_axis
+from feelstream.report.drawing.figures import legend_below, styled
+from feelstream.report.drawing.labels import label_points
+from feelstream.report.drawing.limits import axis_limits
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, line_style
+
+ENERGY = QUANTITIES[MEASURED["energy_j"]]
+APART = 0.1  # points that differ by less than this part of both ranges count as one, and get one name
 
 
 def trade_off_figure(field: str, trades: Sequence[Trade], budget_j: float) -> Figure:
     """One point a weight, with its 95 % interval; the budget as a line, weights that keep it filled."""
     with styled():
-        energy = QUANTITIES[MEASURED["energy_j"]]
         learned = any(trade.accuracy for trade in trades)
         panels = 2 if learned else 1
-        figure = Figure(figsize=(panels * COLUMN_WIDTH_IN, 0.85 * COLUMN_WIDTH_IN), layout="constrained")
+        figure = Figure(figsize=(panels * COLUMN_WIDTH_IN, 0.9 * COLUMN_WIDTH_IN), layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.subplots(1, panels, squeeze=False)[0]
-        for axis, what in zip(axes, ("importance", "accuracy"), strict=False):
-            quantity = QUANTITIES[MEASURED[what]]
-            scale = quantity.scale
+        grid = figure.subplots(1, panels, squeeze=False)[0]
+        for axes, what in zip(grid, ("importance", "accuracy"), strict=False):
             points = [(trade, value) for trade in trades if (value := getattr(trade, what)) is not None]
-            energies = [trade.energy_j.mean * energy.scale for trade, _ in points]
-            axis.plot(energies, [value.mean * scale for _, value in points], color="#5C6670", linewidth=0.8, zorder=1)
-            for trade, value in points:
-                axis.errorbar(
-                    trade.energy_j.mean * energy.scale, value.mean * scale,
-                    xerr=(trade.energy_j.half_width or 0.0) * energy.scale, yerr=(value.half_width or 0.0) * scale,
-                    color=line_style(0).light, marker="o", markersize=3.5, elinewidth=0.7,
-                    markerfacecolor=line_style(0).light if keeps(trade, budget_j) else "white", zorder=2,
-                )  # fmt: skip
-            for place in {0, len(points) // 2, len(points) - 1} if points else set():
-                trade, value = points[place]
-                axis.annotate(
-                    f"{field} = {trade.weight:g}", (energies[place], value.mean * scale),
-                    xytext=(4, -8), textcoords="offset points", fontsize=6,
-                )  # fmt: skip
-            axis.axvline(budget_j * energy.scale, color="#B0413E", linewidth=0.8, linestyle="--", label="budget")
-            axis.set_xlabel(energy.axis)
-            axis.set_ylabel(quantity.axis)
-            if energies and min(energies) > 0 and max(energies) > 8 * min(energies):
-                axis.set_xscale("log")
-            axis.legend(loc="lower right")
+            if points:
+                _draw(axes, points, QUANTITIES[MEASURED[what]].name, budget_j)
+        legend_below(figure, grid[0], columns=3)
+        for axes, what in zip(grid, ("importance", "accuracy"), strict=False):
+            scale = QUANTITIES[MEASURED[what]].scale
+            named = [
+                ((trade.energy_j.mean * ENERGY.scale, value.mean * scale), f"{trade.weight:g}")
+                for trade in trades
+                if (value := getattr(trade, what)) is not None
+            ]
+            shown = _apart(named)
+            if shown:
+                names = [f"{field} = {name}" if place == 0 else name for place, (_, name) in enumerate(shown)]
+                label_points(figure, axes, [point for point, _ in shown], names, size_pt=6)
     return figure
+
+
+def _draw(axes: Axes, points: Sequence[tuple[Trade, Interval]], column: str, budget_j: float) -> None:
+    quantity = QUANTITIES[column]
+    energies = [trade.energy_j.mean * ENERGY.scale for trade, _ in points]
+    halves = [None if (half := trade.energy_j.half_width) is None else half * ENERGY.scale for trade, _ in points]
+    axis = energy_axis([*energies, budget_j * ENERGY.scale], [*halves, None])
+    places = [axis.place(energy) for energy in energies]
+    axes.plot(places, [value.mean * quantity.scale for _, value in points], color="#5C6670", linewidth=0.8, zorder=1)
+    blue = line_style(0).light
+    for kept, face, name in ((True, blue, "within the budget"), (False, "white", "above it")):
+        shown = [
+            (place, value, half)
+            for place, half, (trade, value) in zip(places, halves, points, strict=True)
+            if keeps(trade, budget_j) is kept
+        ]
+        if shown:
+            axes.errorbar(
+                [place for place, _, _ in shown], [value.mean * quantity.scale for _, value, _ in shown],
+                xerr=[min(half or 0.0, place - axis.low) for place, _, half in shown],
+                yerr=[(value.half_width or 0.0) * quantity.scale for _, value, _ in shown],
+                color=blue, fmt="o", markersize=3.5, elinewidth=0.6, ecolor=(*to_rgb(blue), 0.45),
+                markerfacecolor=face, zorder=2, label=name,
+            )  # fmt: skip
+    axes.axvline(budget_j * ENERGY.scale, color="#B0413E", linewidth=0.8, linestyle="--", label="budget")
+    axes.set_xlabel(ENERGY.axis)
+    axes.set_ylabel(quantity.axis)
+    ends = ([end * quantity.scale for _, value in points if (end := getattr(value, side)) is not None]
+            for side in ("low", "high"))  # fmt: skip
+    axes.set_ylim(*axis_limits(quantity, [value.mean * quantity.scale for _, value in points], *ends))
+    if axis.logarithmic:
+        axes.set_xscale("log")
+        axes.set_xticks([at for at, _ in axis.ticks], [text for _, text in axis.ticks])
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(axis.low, axis.high)
+
+
+def _apart(named: Sequence[tuple[tuple[float, float], str]]) -> list[tuple[tuple[float, float], str]]:
+    """The points that get a name: none that is as good as at the place of an earlier one, or names would pile up."""
+    if not named:
+        return []
+    spans = [max(point[side] for point, _ in named) - min(point[side] for point, _ in named) for side in (0, 1)]
+    shown: list[tuple[tuple[float, float], str]] = []
+    for point, name in named:
+        near = any(
+            all(abs(point[side] - other[side]) <= APART * (spans[side] or 1.0) for side in (0, 1)) for other, _ in shown
+        )
+        if not near:
+            shown.append((point, name))
+    return shown
