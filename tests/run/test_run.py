@@ -24,6 +24,7 @@ import feelstream as fs
 from feelstream.errors import RunError
 from feelstream.run import simulate_in, trace
 from feelstream.run.files import sole_writer, write_atomically
+from feelstream.run.manifest import FORMAT
 
 SUPPORT = Path(__file__).parents[1] / "support"
 POLICY_FILE = str(SUPPORT / "stateful.py")
@@ -265,8 +266,8 @@ def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
         ("{", "is damaged: it is not a JSON file"),
         ("[]", "is damaged: it does not describe a run"),
         ("{}", "is damaged: it does not describe a run"),
-        ('{"format": 2}', "is damaged: it does not describe a run"),
-        ('{"format": 99}', "was written in format 99 and this version reads format 2"),
+        (f'{{"format": {FORMAT}}}', "is damaged: it does not describe a run"),
+        ('{"format": 99}', f"was written in format 99 and this version reads format {FORMAT}"),
     ],
 )
 def test_a_damaged_run_json_is_told(text: str, told: str, tmp_path: Path) -> None:

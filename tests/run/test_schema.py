@@ -1,12 +1,14 @@
 """The format of a run, guarded: what is written, stated, documented and read by `verify` is one and the same.
 
-`python tests/run/test_schema.py` renews schema.json, the columns as the present format has them.
+`python tests/run/test_schema.py` renews schema.json, the columns as the present format has them. Within a format only
+columns that some runs have may be added: they were in no run before.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +53,25 @@ def _more(column: Column) -> list[str]:
 
 
 def against_the_last_format(golden: dict[str, Any]) -> list[str]:
-    now = stated()
-    if now["format"] == golden["format"] and now != golden:
+    now, renew = stated(), "renew the list by python tests/run/test_schema.py"
+    if now["format"] != golden["format"]:
+        return [f"FORMAT was raised: {renew}, and tell CHANGELOG.md what changed"]
+    if needs_another_format(golden, now):
         return [
             "the columns in src/feelstream/run/columns.py are not those of format "
             f"{golden['format']} ({', '.join(_differences(golden, now))}): raise FORMAT in "
-            "src/feelstream/run/manifest.py, then renew the list by python tests/run/test_schema.py"
+            f"src/feelstream/run/manifest.py, then {renew}"
         ]
-    if now != golden:
-        return [
-            "FORMAT was raised: renew the list by python tests/run/test_schema.py, and tell CHANGELOG.md what changed"
-        ]
-    return []
+    return [f"{', '.join(_differences(golden, now))} is new: {renew}"] if now != golden else []
+
+
+def needs_another_format(golden: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether a run of this format would be another one: all is as it was, but for columns that some runs have now."""
+    for table, of in TABLES.items():
+        kept = [(name, about) for name, about in now[table].items() if name in golden[table] or not of[name].only]
+        if kept != list(golden[table].items()):
+            return True
+    return False
 
 
 def _differences(golden: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -163,5 +172,19 @@ def test_a_column_added_in_one_place_alone_is_told(monkeypatch: Any) -> None:
     assert against_their_names() == ["drying_j of devices.parquet has the unit 's', and its name says 'J'"]
 
 
+def test_a_column_of_some_runs_may_be_added_within_a_format() -> None:
+    golden, now = json.loads(GOLDEN.read_text(encoding="utf-8")), stated()
+    del golden["devices.parquet"]["battery_j"]
+    assert not needs_another_format(golden, now)
+    assert against_the_last_format(golden)[0].startswith("battery_j in devices.parquet is new: renew")
+    del golden["devices.parquet"]["beta"]
+    assert needs_another_format(golden, now)
+    other_order = {**now, "rounds.parquet": dict(reversed(now["rounds.parquet"].items()))}
+    assert "their order" in against_the_last_format(other_order)[0]
+
+
 if __name__ == "__main__":
+    last = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    if last["format"] == manifest.FORMAT and needs_another_format(last, stated()):
+        sys.exit(against_the_last_format(last)[0])
     GOLDEN.write_text(json.dumps(stated(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

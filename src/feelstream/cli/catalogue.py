@@ -101,7 +101,9 @@ def _two_columns(rows: dict[str, str]) -> None:
 
 
 @data_app.command("get")
-def data_get(name: Annotated[str, typer.Argument(help="The data set: mnist, fashion-mnist, cifar10 or hapt.")]) -> None:
+def data_get(
+    name: Annotated[str, typer.Argument(help=f"The data set, one of {', '.join(datasets.FETCHED)}.")],
+) -> None:
     """Fetch a data set into the cache and check it."""
     for path in datasets.fetch(name):
         out.print(str(path), markup=False, highlight=False, soft_wrap=True)

@@ -148,7 +148,7 @@ class DataSettings(Settings):
     """[data]"""
 
     dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
-        default="mnist", description="mnist, fashion-mnist, cifar10, hapt, synthetic, or the path of an .npz file"
+        default="mnist", description=f"{', '.join(NAMES)}, or the path of an .npz file"
     )
     samples: Count = Field(
         default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"

@@ -15,7 +15,8 @@ from feelstream.data.datasets.mirrors import Progress
 from feelstream.data.datasets.synthetic import Synthetic
 from feelstream.errors import DataError
 
-NAMES = (*catalogue.COLLECTIONS, "synthetic")
+FETCHED = tuple(catalogue.COLLECTIONS)
+NAMES = (*FETCHED, "synthetic")
 
 
 def load(

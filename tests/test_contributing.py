@@ -1,0 +1,302 @@
+"""CONTRIBUTING.md is true: the files that it names are there, and what it says to touch is all that must be touched."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feelstream.data.datasets.loading import NAMES
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ROWS = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", TEXT, re.MULTILINE))
+COPIED = ("src", "docs", "tests", "examples", "pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml")
+
+
+def named(row: str) -> set[str]:
+    """The files and folders that a row names, NAME for one that is new."""
+    return {path for path in re.findall(r"`([\w./-]+)`", ROWS[row]) if "/" in path or path.endswith((".md", ".toml"))}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.startswith(("add", "change"))])
+def test_the_files_that_are_named_exist(row: str) -> None:
+    missing = [p for p in named(row) if not (ROOT / (p if "NAME" not in p else Path(p).parent)).exists()]
+    assert missing == []
+    words = [word for word in re.findall(r"`([A-Z]\w+)`", ROWS[row]) if word != "NAME"]
+    sources = "".join(
+        (ROOT / p).read_text(encoding="utf-8") for p in named(row) if p.endswith(".py") and "NAME" not in p
+    )
+    folders = [ROOT / p for p in named(row) if p.endswith("/")]
+    sources += "".join(f.read_text(encoding="utf-8") for folder in folders for f in folder.rglob("*.py"))
+    assert [word for word in words if not re.search(rf"\b{word}\b", sources)] == []
+
+
+@dataclass
+class Copy:
+    """A copy of the tree, in which a change is tried."""
+
+    root: Path
+    before: dict[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def made(cls, root: Path) -> Copy:
+        unwanted = shutil.ignore_patterns("__pycache__", "figures", "assets", "*.ipynb", "replay_results")
+        for name in COPIED:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            options: dict[str, Any] = {"ignore": unwanted} if (ROOT / name).is_dir() else {}
+            copy(ROOT / name, root / name, **options)
+        return cls(root, _contents(root))
+
+    def change(self, path: str, *pairs: tuple[str, str]) -> None:
+        text = (self.root / path).read_text(encoding="utf-8")
+        for old, new in pairs:
+            assert text.count(old) == 1, f"{path} no longer has one {old!r}: this test must follow it"
+            text = text.replace(old, new)
+        (self.root / path).write_text(text, encoding="utf-8")
+
+    def append(self, path: str, text: str) -> None:
+        with (self.root / path).open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def python(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-B", *words], cwd=self.root, capture_output=True, text=True, check=False,
+            env=os.environ | {"PYTHONPATH": str(self.root / "src"), "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    def check(self, row: str, tests: list[str], chosen: str) -> None:
+        """Nothing but what the row names was touched, and these tests pass, those that are chosen by `-k`."""
+        after = _contents(self.root)
+        touched = {name for name in after.keys() | self.before.keys() if after.get(name) != self.before.get(name)}
+        allowed = [
+            re.escape(path).replace("NAME", r"\w+") + (".*" if path.endswith("/") else "") for path in named(row)
+        ]
+        assert [name for name in touched if not any(re.fullmatch(path, name) for path in allowed)] == []
+        words = ["-q", "-x", "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests), "-k", chosen]
+        done = self.python("-m", "pytest", *words)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+
+
+def _contents(root: Path) -> dict[str, bytes]:
+    files = (file for file in root.rglob("*") if file.suffix in (".py", ".md", ".toml", ".json", ".html"))
+    return {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    return Copy.made(tmp_path)
+
+
+FIELDS_PAGE = "page_of_fields or catalogue_names"  # tests of the pages that are made from the program
+
+FULLEST = '''"""The n feasible devices that hold most: largest |S_k|."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from feelstream.policies.base import Decision, Observation, Policy, State, lowest
+
+
+class Fullest(Policy):
+    """The devices that hold most samples."""
+
+    tag: ClassVar[str] = "fullest"
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan, score = observation.plan(self.size), -observation.stored.astype(float)
+        return Decision(lowest(score, plan.feasible, plan.n, rng), plan, score=score)
+'''
+
+
+@pytest.mark.slow
+def test_adding_a_policy(copy: Copy) -> None:
+    copy.append("src/feelstream/policies/fullest.py", FULLEST)
+    greedy = "from feelstream.policies.greedy_energy"
+    copy.change(
+        "src/feelstream/policies/__init__.py",
+        (greedy, f"from feelstream.policies.fullest import Fullest\n{greedy}"),
+        ("    SelectAll,\n)", "    SelectAll,\n    Fullest,\n)"),
+    )
+    copy.change("src/feelstream/verification/settings.py", ('"balanced_joint",\n)', '"balanced_joint", "fullest",\n)'))
+    row = "| `fullest` | largest |S_k| | – | everything | an example |\n"
+    copy.change("docs/policies.md", ("| `select_all` |", f"{row}| `select_all` |"))
+    copy.python("docs/make_scenario.py")
+    copy.append(
+        "tests/policies/test_rules.py",
+        """
+def test_fullest_takes_who_holds_most() -> None:
+    assert choose(policy("fullest"), {}, see(stored=np.array([5, 1, 9, 2]))) == [0, 2]
+""",
+    )
+    tests = ["docs/test_pages.py", "policies/test_rules.py", "testing/test_policies.py", "test_plugins.py"]
+    tests += ["test_promises.py", "environment/test_batteries.py"]
+    copy.check("add a policy", tests, f"fullest or knows_exactly or {FIELDS_PAGE}")
+
+
+@pytest.mark.slow
+def test_adding_a_metric(copy: Copy) -> None:
+    copy.change(
+        "src/feelstream/model/importance.py",
+        (
+            "METRICS: Registry",
+            '''def larger(amount: Reals, dissimilarity: Reals) -> Reals:
+    """I_k = max(amount_k, dissimilarity_k)."""
+    return np.maximum(amount, dissimilarity)
+
+
+METRICS: Registry''',
+        ),
+        ('"dissimilarity": dissimilarity_only}', '"dissimilarity": dissimilarity_only, "larger": larger}'),
+        ("combined, amount, dissimilarity, or file.py", "combined, amount, dissimilarity, larger, or file.py"),
+    )
+    copy.change(
+        "src/feelstream/verification/settings.py",
+        ('amount", "dissimilarity")\n', 'amount", "dissimilarity", "larger")\n'),
+    )
+    copy.change(
+        "src/feelstream/verification/importance.py",
+        (
+            '    priority = block["priority"]\n',
+            """    priority = block["priority"]
+    if s.metric == "larger":
+        found = np.maximum(amount, dissimilarity)
+        return Importance(feasible, priority * found, priority * (found + 1.0))
+""",
+        ),
+    )
+    copy.append("docs/model.md", "\n`larger` is the greater of both.\n")
+    copy.python("docs/make_scenario.py")
+    copy.append(
+        "tests/model/test_importance.py",
+        """
+def test_the_larger_metric_verifies(tmp_path) -> None:
+    import feelstream as fs
+
+    run = fs.simulate(fs.preset("tiny", ["policy.metric=larger", "learning.engine=none"]))
+    assert fs.verify(run.save(tmp_path / "run")).ok
+""",
+    )
+    tests = ["docs/test_pages.py", "model/test_importance.py", "testing/test_kinds.py", "test_promises.py"]
+    copy.check("add a metric", tests, f"larger or knows_exactly or {FIELDS_PAGE}")
+
+
+@pytest.mark.slow
+def test_adding_a_buffer(copy: Copy) -> None:
+    copy.append(
+        "src/feelstream/data/streaming/buffers.py",
+        '''
+
+class Latest(Buffer):
+    """Keep the last arrival of each device."""
+
+    tag: ClassVar[str] = "latest"
+
+    @property
+    def most_held(self) -> int | None:
+        return 1
+
+    def store(self, devices: int, longest: int | None) -> Store:
+        return FifoStore(devices, 1)
+''',
+    )
+    copy.change(
+        "src/feelstream/data/streaming/__init__.py",
+        ("Keep, Reservoir, UseOnce, Window\n", "Keep, Latest, Reservoir, UseOnce, Window\n"),
+        ("Reservoir, UseOnce)", "Reservoir, UseOnce, Latest)"),
+    )
+    once = '"empties_on_use": True},\n'
+    promise = '        "latest": lambda fields: {"most_held": 1},\n'
+    copy.change("src/feelstream/verification/promises.py", (once, once + promise))
+    copy.change("docs/model.md", ("emptied when the device has transmitted", "emptied by its use; `latest`"))
+    copy.python("docs/make_scenario.py")
+    copy.append(
+        "tests/data/streaming/test_buffers.py",
+        """
+def test_a_run_with_the_latest_verifies(tmp_path) -> None:
+    import feelstream as fs
+
+    run = fs.simulate(fs.preset("tiny", ["data.buffer.kind=latest", "learning.engine=none"]))
+    assert run.devices["stored"].max() == 1
+    assert fs.verify(run.save(tmp_path / "run")).ok
+""",
+    )
+    tests = ["docs/test_pages.py", "data/streaming/test_buffers.py", "testing/test_kinds.py", "test_promises.py"]
+    copy.check("add a buffer", tests, f"latest or knows_what or {FIELDS_PAGE}")
+
+
+@pytest.mark.slow
+def test_adding_a_column(copy: Copy) -> None:
+    column = '    "idle": Column(TRUTH, "", "neither trained nor sent"),\n'
+    values = '        "idle": ~of_scheduled(np.ones(len(decision.schedule), bool)),\n'
+    for path, place, line in (
+        ("src/feelstream/run/columns.py", '    "stored_labels": Column', column),
+        ("src/feelstream/run/trace.py", '        "queue_next_j": record', values),
+    ):
+        copy.change(path, (place, line + place))
+    forgotten = copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/run/test_schema.py").stdout
+    for told in ("raise FORMAT in", "verification/reading.py", "python docs/make_trace.py"):
+        assert told in forgotten
+    assert "raise FORMAT" in copy.python("tests/run/test_schema.py").stderr  # and the list is not renewed
+
+    sent = '"scheduled", "transmitted"), '
+    idle = '"scheduled", "transmitted", "idle"), '
+    copy.change("src/feelstream/verification/reading.py", (f"{sent}TRUTH)", f"{idle}TRUTH)"))
+    for path in ("src/feelstream/run/manifest.py", "src/feelstream/verification/settings.py"):
+        copy.change(path, ("FORMAT = 2", "FORMAT = 3"))
+    copy.python("docs/make_trace.py")
+    copy.python("tests/run/test_schema.py")
+    queue = 'row |= {"queue_j": queue[k], '
+    copy.change(
+        "tests/support/slow_simulator.py",
+        (f"{sent}pl.Boolean)", f"{idle}pl.Boolean)"),
+        (queue, f'{queue}"idle": k not in chosen, '),
+        ('"format": 2', '"format": 3'),
+    )
+    copy.change("CHANGELOG.md", ("Format 2:", "Format 3: `idle` in devices.parquet. Format 2:"))
+    tests = ["run/test_schema.py", "run/test_trace.py", "run/test_run.py"]
+    tests += ["verification/test_damaged_files.py", "verification/test_agreement.py"]
+    copy.check("add a column", tests, "test_schema or test_trace or damaged or blocks or describe or reads_well")
+
+
+@pytest.mark.slow
+def test_adding_a_report_section(copy: Copy) -> None:
+    place, section = '<section id="repeat">', '<section id="thanks"><h2>Thanks</h2><p>{{ thanks }}</p></section>\n'
+    copy.change("src/feelstream/report/html/page.html", (place, section + place))
+    line = "        version=__version__,\n"
+    copy.change("src/feelstream/report/html/page.py", (line, f'{line}        thanks="to all",\n'))
+    line = '    assert "one, seed 7" in page.words\n'
+    copy.change("tests/report/html/test_page.py", (line, f'{line}    assert "Thanks" in page.words\n'))
+    copy.check("add a report section", ["report/html/test_page.py"], "single_run_has_a_report")
+
+
+@pytest.mark.slow
+def test_adding_an_option(copy: Copy) -> None:
+    line = "    as_json: JsonOption = False,\n"
+    option = '    loud: Annotated[bool, typer.Option("--loud", help="In capitals.")] = False,\n'
+    copy.change("src/feelstream/cli/check.py", (line, line + option))
+    copy.append(
+        "tests/cli/test_cli.py",
+        """
+def test_check_may_be_loud(feelstream: Command) -> None:
+    assert "--loud" in feelstream("check", "--help")[1]
+    assert feelstream("check", "keep", "--loud")[0] == 0
+""",
+    )
+    copy.check("add a CLI option", ["cli/test_cli.py", "cli/test_lazy.py"], "loud or each_command")
+
+
+@pytest.mark.parametrize("page", ["docs/data.md", "docs/scenario.md"])
+def test_every_data_set_is_named_where_one_is_added(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [name for name in NAMES if name not in text] == []
