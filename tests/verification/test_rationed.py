@@ -1,0 +1,132 @@
+"""balanced_joint re-checked: right runs agree, whatever the scenario, and every wrong rule is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import small
+
+from feelstream import simulate, verify
+from feelstream.policies import balanced_joint
+from feelstream.policies.solvers import rations
+from feelstream.policies.solvers.balance import Balance
+from feelstream.verification import reading
+
+FIELDS = ("policy.name=balanced_joint", "policy.size=5", "system.rounds=30", "system.energy_budget_j=0.002")
+
+
+def checked(directory: Path, *more: str, seed: int = 0):
+    return verify(simulate(small(*FIELDS, *more), seed).save(directory / "run"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ("policy.pace=running",),
+        ("policy.knows=sizes",),
+        ("policy.memory=1.0", "policy.spread=0.0", "policy.price=0.0"),
+        ("policy.least=4", "data.partition.kind=digits", "data.partition.per_device=2"),
+        ("data.buffer.kind=window", "data.fresh=per_round"),
+        ("data.buffer.kind=reservoir", "data.buffer.capacity=9", "data.arrivals.kind=poisson"),
+        ("radio.bandwidth_hz=1e6", "radio.received_power_dbm=-36.0", "radio.admission=largest"),
+        ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02"),  # sending costs as much as computing
+        ("world.availability.kind=markov",),
+    ],
+    ids=lambda more: " ".join(more) or "usual",
+)
+def test_right_runs_agree(more: tuple[str, ...], tmp_path: Path) -> None:
+    for seed in range(2):
+        report = checked(tmp_path / str(seed), *more, seed=seed)
+        assert report.ok, str(report)
+
+
+def test_the_state_goes_on_from_block_to_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "BLOCK_ROWS", 6 * 4)  # four rounds of six devices
+    report = checked(tmp_path)
+    assert report.ok, str(report)
+
+
+def never_due(patch: pytest.MonkeyPatch) -> None:
+    """Paces by the round alone, not since data was there."""
+    right = rations.due_j
+    patch.setattr(rations, "due_j", lambda pace, system, t, first: right(pace, system, t, np.ones_like(first)))
+
+
+def forgets_what_was_spent(patch: pytest.MonkeyPatch) -> None:
+    right = balanced_joint.BalancedJoint.update
+
+    def wrong(self: Any, state: Any, outcome: Any) -> Any:
+        return right(self, state, outcome) | {"spent_j": state["spent_j"]}
+
+    patch.setattr(balanced_joint.BalancedJoint, "update", wrong)
+
+
+def takes_the_first(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Balance, "choose", lambda self, most: list(range(min(most, len(self.cost)))))
+
+
+def takes_the_worst(patch: pytest.MonkeyPatch) -> None:
+    right = Balance.value
+    patch.setattr(Balance, "value", lambda self, *sums: -right(self, *sums))
+
+
+def draws_no_lots(patch: pytest.MonkeyPatch) -> None:
+    """Equals by device number: seen where there are equals, as with sizes only."""
+    right = balanced_joint.BalancedJoint.select
+
+    class Ordered:
+        def permutation(self, n: int) -> np.ndarray:
+            return np.arange(n)
+
+    patch.setattr(
+        balanced_joint.BalancedJoint, "select", lambda self, state, seen, rng: right(self, state, seen, Ordered())
+    )
+
+
+def one_too_many(patch: pytest.MonkeyPatch) -> None:
+    right = rations.turns
+    patch.setattr(rations, "turns", lambda *known: right(*known) + 1)
+
+
+def spends_without_limit(patch: pytest.MonkeyPatch) -> None:
+    right = balanced_joint.BalancedJoint.transmit
+
+    def wrong(self: Any, observation: Any, decision: Any, gain: Any) -> Any:
+        return right(self, observation, replace(decision, allowance_j=None), gain)
+
+    patch.setattr(balanced_joint.BalancedJoint, "transmit", wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "more"),
+    [
+        (never_due, ("policy.least=1", "data.arrivals.kind=truncated_normal")),
+        (forgets_what_was_spent, ()),
+        (takes_the_first, ()),
+        (takes_the_worst, ()),
+        (draws_no_lots, ("policy.knows=sizes",)),
+        (one_too_many, ("policy.least=1",)),
+        (spends_without_limit, ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02")),
+    ],
+)
+def test_wrong_rules_are_seen(
+    wrong: Callable[[pytest.MonkeyPatch], None], more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong(monkeypatch)
+    found = [checked(tmp_path / str(seed), *more, seed=seed).disagreement for seed in range(3)]
+    assert any(found), "nothing was seen in three runs"
+
+
+def test_counts_of_stored_labels_must_fit_the_others(tmp_path: Path) -> None:
+    run = simulate(small(*FIELDS))
+    assert run.devices is not None
+    assert run.devices["stored_labels"].dtype == pl.List(pl.Int32)
+    total = run.devices["stored_labels"].list.sum()
+    assert (total == run.devices["stored"]).all()
