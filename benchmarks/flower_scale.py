@@ -45,8 +45,8 @@ class TimedGrid(LocalGrid):
         return numbers
 
     def _answer(self, context: Context, message: Message) -> Message:
-        device, told = context.node_id - 1, message.content.metric_records[SERVER]
-        held = [int(told["round"]) * (1 + (device + label) % 3) for label in range(CLASSES)]  # type: ignore[arg-type]
+        device, sent = context.node_id - 1, message.content.metric_records[SERVER]
+        held = [int(sent["round"]) * (1 + (device + label) % 3) for label in range(CLASSES)]  # type: ignore[arg-type]
         report = {"name": str(device), "stored-labels": held, "f-hz": 2e9, "beta": 1.0}
         content = RecordDict({REPORT: ConfigRecord(report)})
         if message.content.array_records:

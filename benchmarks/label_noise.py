@@ -57,7 +57,7 @@ def play(scenario: fs.Scenario, seed: int, labels: NDArray[np.uint8], epsilon: f
     world, rng = World(scenario, seed, labels, CLASSES), np.random.default_rng([seed, 1])
     server = Scheduler(scenario, CLASSES, seed, max_report_age=0)
     devices, stream = scenario.system.devices, world.stream
-    told = [NoisyCounts.empty(CLASSES) for _ in range(devices)]
+    reported = [NoisyCounts.empty(CLASSES) for _ in range(devices)]
     scheduled = np.zeros((scenario.system.rounds, devices), bool)
     energy = worth = 0.0
     for row in range(scenario.system.rounds):
@@ -67,8 +67,8 @@ def play(scenario: fs.Scenario, seed: int, labels: NDArray[np.uint8], epsilon: f
         for k in range(devices):
             counts = stream.stored_labels[k]
             if epsilon is not None:
-                told[k] = told[k].tell(counts.astype(np.int64), epsilon, rng)
-                counts = told[k].released.astype(np.int32)
+                reported[k] = reported[k].tell(counts.astype(np.int64), epsilon, rng)
+                counts = reported[k].released.astype(np.int32)
             # A device without data says so whatever the noise: it could not train.
             reports.append(DeviceReport(counts, None, float(f_hz[k]), float(world.beta[k])))
             server.accept(k, reports[k])

@@ -39,7 +39,7 @@ Paths are relative to the directory in which the command is given.
 
 The last column is what a field accepts by itself, to the last digit. The far ends are where numbers stop meaning
 anything; `V` may be `inf` besides. What fields must keep together (energies of at most 1e100 J, a mean SNR between
-1e-100 and 1e100, …) is told when a scenario is read.
+1e-100 and 1e100, …) is reported when a scenario is read.
 """
 
 TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {

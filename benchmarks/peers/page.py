@@ -15,7 +15,7 @@ AGREE = 4.0  # standard deviations of feelstream's own accuracy over seeds
 INTRODUCTION = """# Speed against other simulators
 
 This page is written by `python benchmarks/peers/run.py`, which makes an environment for each simulator, runs one
-workload on all of them in turns, and compares. How the engine behind these numbers works is told in [the native
+workload on all of them in turns, and compares. How the engine behind these numbers works is described in [the native
 engine](engine.md).
 
 **Workload**: federated averaging on MNIST, dealt evenly and at random to K = 40 clients; n random clients a round;

@@ -39,13 +39,13 @@ def scenario(work: Workload, folder: Path) -> fs.Scenario:
 def main() -> None:
     work, diary = asked(), Diary()
 
-    class Told(fs.Callback):
+    class Noted(fs.Callback):
         def on_round(self, row) -> None:
             diary.tested(row["accuracy"] or 0.0)
 
     with tempfile.TemporaryDirectory() as folder:
         out = None if work.tuned else Path(folder) / "run"
-        fs.simulate(scenario(work, Path(folder)), work.seed, out=out, callbacks=[Told()])
+        fs.simulate(scenario(work, Path(folder)), work.seed, out=out, callbacks=[Noted()])
     diary.finish("one process, all cores, " + ("in memory" if work.tuned else "kept in a directory"))
 
 

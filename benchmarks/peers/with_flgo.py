@@ -1,7 +1,7 @@
 """FLGo: its fedavg on a benchmark made from our arrays.
 
 As users run it: its defaults, one client after the other, one thread, a DataLoader of its own. Tuned: two clients at
-a time in threads (its processes are started anew in every round), batches taken by one indexing, channels_last.
+a time in threads (its processes are started again in every round), batches taken by one indexing, channels_last.
 """
 
 # pyright: reportMissingImports=false
@@ -61,7 +61,7 @@ def main() -> None:
 
     work, diary = WORK, Diary()
 
-    class Told(SimpleLogger):
+    class Noted(SimpleLogger):
         def log_once(self, *arguments, **options) -> None:
             super().log_once(*arguments, **options)
             if len(self.output["test_accuracy"]) > 1:  # the first is before the first round
@@ -87,7 +87,7 @@ def main() -> None:
     }  # fmt: skip
     if work.tuned:
         option |= {"num_parallels": 2, "parallel_type": "t", "test_batch_size": 250}
-    runner = flgo.init("task", fedavg, option, Logger=Told)
+    runner = flgo.init("task", fedavg, option, Logger=Noted)
     if work.tuned:
         calculator = type(runner.calculator)  # the class, since clients are given new ones in every round
         loader = calculator.get_dataloader

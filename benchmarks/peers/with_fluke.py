@@ -54,7 +54,7 @@ class Splitter:
         return (self.clients, [None] * n_clients), self.server
 
 
-class Told(ServerObserver):
+class Noted(ServerObserver):
     def __init__(self, diary: Diary) -> None:
         self.diary = diary
 
@@ -83,7 +83,7 @@ def main() -> None:
     )  # fmt: skip
     algorithm = FedAVG(work.clients, Splitter(work, layout), settings)
     algorithm.set_callbacks([])
-    algorithm.attach(Told(diary))
+    algorithm.attach(Noted(diary))
     algorithm.run(work.played, work.size / work.clients, finalize=False)
     tuned = "one process of one thread, accuracy alone, channels_last"
     diary.finish(tuned if work.tuned else f"one process, {torch.get_num_threads()} threads, default metrics")

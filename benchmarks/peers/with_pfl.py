@@ -1,7 +1,7 @@
 """pfl-research: FederatedAveraging on its SimulatedBackend, with its callback for the central test.
 
 As users run it: one process, PyTorch's own threads. Tuned: two worker processes (torchrun, gloo) that share the
-cohort and the test, one thread each, channels_last. A user's data set is drawn anew at each visit, since pfl takes
+cohort and the test, one thread each, channels_last. A user's data set is drawn again at each visit, since pfl takes
 batches in order.
 """
 

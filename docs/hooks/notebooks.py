@@ -1,4 +1,4 @@
-"""Tutorials are scripts in Jupytext's percent format. They are run when the site is built; pages show what came out.
+"""Tutorials are scripts in Jupytext's percent format. They are run when the site is built; pages show the output.
 
 docs/tutorials/NAME.py becomes the page tutorials/NAME.md, its pictures, and tutorials/NAME.ipynb to download. A
 cell that fails stops the build.

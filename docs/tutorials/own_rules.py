@@ -70,7 +70,7 @@ for result in check(Rested()):
     print("pass" if result.ok else "FAIL", result.meaning)
 
 # %% [markdown]
-# A policy that does not keep to the contract is told so. This one schedules devices whether they are feasible or not:
+# A policy that does not keep to the contract gets an error. This one schedules devices whether they are feasible or not:
 
 
 # %%

@@ -31,7 +31,7 @@ def flatten(tree: Mapping[str, Any]) -> dict[str, NDArray]:
     """Nested dictionaries of arrays as one, for a file: names joined by `/`, any name allowed; `unflatten` undoes it.
 
     In a name `~` becomes `~0` and `/` becomes `~1`, as in a JSON pointer (RFC 6901); the empty name is `~`, so that an
-    empty dictionary can be told by the `/` at its end.
+    empty dictionary can be recognised by the `/` at its end.
 
     >>> sorted(flatten({"round": np.array(3), "policy": {"a/b": np.zeros(2)}, "channel": {}}))
     ['channel/', 'policy/a~1b', 'round']

@@ -50,7 +50,7 @@ def short(value: float, digits: int = 6) -> float:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column as people read it: value × scale, in `unit`."""
+    """A column as readers see it: value × scale, in `unit`."""
 
     name: str  # of the column
     heading: str  # in tables and sentences

@@ -110,7 +110,7 @@ class Simulation:
         held = self.world.stream.stored[self.senders].astype(float)
         if not held.any():
             return self.theta
-        with np.errstate(over="ignore", invalid="ignore"):  # told below, in a sentence
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below, in a sentence
             change = ((held / held.sum())[:, None] * updates).sum(axis=0)
             theta = (self.theta + change).astype(np.float32)
         self._check_learning(np.isfinite(theta).all())

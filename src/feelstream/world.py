@@ -47,7 +47,7 @@ class World:
     ) -> None:
         self.scenario, self.seed = scenario, seed
         self.devices, self.round = scenario.system.devices, 0
-        people = scenario.population
+        population = scenario.population
         self.stream = Stream(
             partition=scenario.data.partition,
             arrivals=scenario.data.arrivals,
@@ -60,16 +60,16 @@ class World:
             round_s=scenario.system.round_s,
             seed=seed,
             recording=recording,
-            collected=None if (people.arrivals == 1).all() else people.arrivals,
+            collected=None if (population.arrivals == 1).all() else population.arrivals,
         )
         self._context = ProcessContext(
             self.devices,
             scenario.system.rounds,
             scenario.system.round_s,
-            people.frequency_low_hz,
-            people.frequency_high_hz,
-            people.gain_low_db,
-            people.gain_high_db,
+            population.frequency_low_hz,
+            population.frequency_high_hz,
+            population.gain_low_db,
+            population.gain_high_db,
         )
         self._states: dict[str, State] = {
             name: self._process(name).init(self._context, generator(seed, purpose))

@@ -35,7 +35,7 @@ def test_policies_by_name_object_and_scenario(tmp_path: Path, threads: ThreadPoo
     assert found.arms == ["lyapunov(V=0.2)", "lyapunov(V=0.05,size=2)", "random"]
     assert found.failures == []
     assert found.results.plan.arm("lyapunov(V=0.2)").scenario == small("policy.V=0.2")
-    assert repr(found) == f"Comparison(3 arms, 2 seeds, in {tmp_path})"
+    assert repr(found) == f"Comparison(3 configurations, 2 seeds, in {tmp_path})"
     summary = found.summary()
     energy = summary.filter(arm="random", quantity="energy_j").row(0, named=True)
     alone = [fs.simulate(small("policy.name=random"), seed).rounds["energy_mean_cum_j"][-1] for seed in (0, 1)]
@@ -70,7 +70,7 @@ def test_a_sweep_is_a_grid(threads: ThreadPoolExecutor) -> None:
         "lyapunov V=0.1 system.devices=6",
     ]
     assert found.results.plan.arms[2].scenario == small("policy.V=0.1", "system.devices=5")
-    with pytest.raises(RunError, match=r"no arms differ in policy\.size alone; those that do: .*policy\.V"):
+    with pytest.raises(RunError, match=r"no configurations differ in policy\.size alone; those that do: .*policy\.V"):
         found.plot(against="policy.size")
     axes = found.plot(against="policy.V").axes
     assert [axis.get_xlabel() for axis in axes] == ["policy.V"]

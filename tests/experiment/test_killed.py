@@ -105,13 +105,13 @@ def kill_one(process: subprocess.Popen[bytes], target: str, chance: random.Rando
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_their_runner(tmp_path: Path, end: signal.Signals) -> None:
     with runner(tmp_path / "out", rounds=10**6) as process:  # more than can be finished before the signal comes
-        crew: list[psutil.Process] = []
-        while len(crew) < 2 or not list(tmp_path.glob("out/runs/*/progress")):
+        pool: list[psutil.Process] = []
+        while len(pool) < 2 or not list(tmp_path.glob("out/runs/*/progress")):
             assert not ended_within(process, 0.02)
-            crew = workers_of(process)
+            pool = workers_of(process)
         process.send_signal(end)
         process.wait(PATIENCE_S)
-        _, alive = psutil.wait_procs(crew, timeout=PATIENCE_S)
+        _, alive = psutil.wait_procs(pool, timeout=PATIENCE_S)
         assert alive == []
     assert process.returncode != 0
     assert load(tmp_path / "out").failures

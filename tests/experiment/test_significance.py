@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from feelstream.experiment.significance import chance_of_more, holm, pooled_spread, prediction, sign_flip, two_sided
+from feelstream.experiment.significance import holm, one_sided_p, pooled_spread, prediction, sign_flip, two_sided
 
 numbers = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=9)
 
@@ -19,13 +19,13 @@ numbers = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=9)
 def test_the_t_test_is_scipys():
     x = np.random.default_rng(1).normal(0.3, 1, 12)
     theirs: Any = stats.ttest_1samp(x, 0.0, alternative="greater")
-    assert chance_of_more(x) == pytest.approx(theirs.pvalue)
-    assert chance_of_more(-x) == pytest.approx(1 - theirs.pvalue)
+    assert one_sided_p(x) == pytest.approx(theirs.pvalue)
+    assert one_sided_p(-x) == pytest.approx(1 - theirs.pvalue)
 
 
 @pytest.mark.parametrize(("value", "p"), [(2.0, 0.0), (-2.0, 1.0), (0.0, 0.5)])
 def test_without_spread_the_sign_decides(value, p):
-    assert chance_of_more([value] * 4) == p
+    assert one_sided_p([value] * 4) == p
 
 
 @given(numbers)
@@ -80,7 +80,7 @@ def test_a_pooled_spread_is_the_residual_one_of_an_analysis_of_variance():
 
 @pytest.mark.parametrize("values", [[], [1.0]])
 def test_one_value_gives_no_test(values):
-    assert chance_of_more(values) is None
+    assert one_sided_p(values) is None
     assert sign_flip(values) is None
     assert prediction(values).low is None
 

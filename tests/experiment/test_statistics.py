@@ -128,8 +128,8 @@ def test_reaching_an_accuracy() -> None:
 
 
 def test_mean_height_of_a_line_and_of_a_point() -> None:
-    assert fs.mean_height([10, 20, 40], [1.0, 2.0, 4.0]) == pytest.approx(2.5)
-    assert fs.mean_height([7], [0.25]) == 0.25
+    assert fs.normalised_auc([10, 20, 40], [1.0, 2.0, 4.0]) == pytest.approx(2.5)
+    assert fs.normalised_auc([7], [0.25]) == 0.25
 
 
 @pytest.mark.parametrize(

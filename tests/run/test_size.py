@@ -35,7 +35,7 @@ def test_plans_of_absurd_size_get_a_sentence() -> None:
     with pytest.raises(ScenarioError, match="10,000,000 runs; at most 1,000,000"):
         Plan("much", (Arm("a", small()),), range(10**7))  # type: ignore[arg-type]
     values = ",".join(str(1 + n) for n in range(700))
-    with pytest.raises(ScenarioError, match="490,000 arms were asked for, and at most 10,000"):
+    with pytest.raises(ScenarioError, match="490,000 configurations were asked for, and at most 10,000"):
         comparison.arms("tiny", (), (), [f"policy.V={values}", f"system.round_s={values}"])
 
 

@@ -15,9 +15,11 @@ app = ClientApp()
 def samples(message: Message, context: Context) -> np.ndarray:
     """What this device holds now."""
     node, config = context.node_config, context.run_config
-    told = message.content
+    content = message.content
     # FedAvg tells the round in "config", the scheduler in a record of its own.
-    round = told["feelstream.server"]["round"] if "feelstream.server" in told else told["config"]["server-round"]
+    round = (
+        content["feelstream.server"]["round"] if "feelstream.server" in content else content["config"]["server-round"]
+    )
     device, devices = int(node["partition-id"]), int(node["num-partitions"])
     return task.received(str(config["dataset"]), device, devices, int(round), int(config["samples-per-round"]))
 

@@ -30,7 +30,7 @@ class Comparison:
     def __repr__(self) -> str:
         arms, seeds = len(self.results.plan.arms), len(self.results.plan.seeds)
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"Comparison({arms} arms, {seeds} seeds{failed}, in {self.directory})"
+        return f"Comparison({arms} configurations, {seeds} seeds{failed}, in {self.directory})"
 
     @property
     def arms(self) -> list[str]:
@@ -71,7 +71,7 @@ class Comparison:
             return curve_figure(by_world(plan), self.rounds(), shown, same_budget_j(plan))
         axes = {axis.field: axis for axis in varied(plan)}
         if against not in axes:
-            raise RunError(f"no arms differ in {against} alone; those that do: {', '.join(axes) or 'none'}")
+            raise RunError(f"no configurations differ in {against} alone; those that do: {', '.join(axes) or 'none'}")
         return varied_figure(axes[against], self.summary(), *([quantities] if quantities else []))
 
     def report(self, directory: str | Path | None = None) -> Path:

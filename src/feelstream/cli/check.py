@@ -47,7 +47,7 @@ def check(
 
 
 def _use_of(name: str, kind: str) -> tuple[str, ...]:
-    """What most people do next with a plug-in of a kind."""
+    """What most users do next with a plug-in of a kind."""
     if kind == "policy":
         return "feelstream", "compare", "tiny", "--policy", name, "--policy", "lyapunov"
     fields = {"metric": "policy.metric", "partition": "data.partition.kind", "arrivals": "data.arrivals.kind"}

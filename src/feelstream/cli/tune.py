@@ -87,9 +87,9 @@ def tune(
     best = tuning.recommended(found, allowed, more_is_cheaper=field == "price")
     if as_json:
         weight = None if best is None else best.weight
-        told = {"field": f"policy.{field}", "weight": weight, "budget_j": allowed, "rounds": chosen.system.rounds}
-        told |= {"weights": table.rows(named=True), "failures": failures(results)}
-        print_json(told | {"table": where / "trade-off.csv", "figures": written})
+        printed = {"field": f"policy.{field}", "weight": weight, "budget_j": allowed, "rounds": chosen.system.rounds}
+        printed |= {"weights": table.rows(named=True), "failures": failures(results)}
+        print_json(printed | {"table": where / "trade-off.csv", "figures": written})
     else:
         _show(str(field), found, allowed)
         _recommend(str(field), found, best, allowed, chosen, seeds)

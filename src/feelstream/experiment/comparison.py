@@ -51,7 +51,7 @@ def arms(
             raise ScenarioError(f"{field}: there is no such field in {names}{'; ' + close.strip() if close else ''}")
     size = len(wanted) * prod(map(len, axes))
     if size > MOST_ARMS:
-        raise ScenarioError(f"--vary: {size:,} arms were asked for, and at most {MOST_ARMS:,} are possible")
+        raise ScenarioError(f"--vary: {size:,} configurations were asked for, and at most {MOST_ARMS:,} are possible")
     found: dict[str, Arm] = {}
     for label, own in wanted.items():
 

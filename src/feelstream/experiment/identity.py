@@ -41,7 +41,7 @@ def same_identity(scenario: Scenario) -> str:
 
 
 def run_name(scenario: Scenario, seed: int, known: dict[str, Any]) -> str:
-    """For people: policy, partition, devices, schedule size, seed. For certainty: a hash of all that matters."""
+    """For readers: policy, partition, devices, schedule size, seed. For certainty: a hash of all that matters."""
     digest = sha256(canonical({"scenario": scenario.as_dict(), "seed": seed, **known}).encode()).hexdigest()[:16]
     policy, partition = scenario.policy, scenario.data.partition
     words = [

@@ -34,16 +34,16 @@ class Plan:
         runs = len(self.arms) * len(self.seeds)  # before a tuple is made of a range
         if runs > MOST_RUNS:
             raise ScenarioError(
-                f"the plan '{self.name}' has {len(self.arms):,} arms and {len(self.seeds):,} seeds, which are {runs:,} "
-                f"runs; at most {MOST_RUNS:,} are possible"
+                f"the plan '{self.name}' has {len(self.arms):,} configurations and {len(self.seeds):,} seeds, "
+                f"which are {runs:,} runs; at most {MOST_RUNS:,} are possible"
             )
         object.__setattr__(self, "arms", tuple(self.arms))
         object.__setattr__(self, "seeds", tuple(self.seeds))
         if not self.arms or not self.seeds:
-            raise ScenarioError(f"the plan '{self.name}' needs at least one arm and one seed")
+            raise ScenarioError(f"the plan '{self.name}' needs at least one configuration and one seed")
         if min(self.seeds) < 0:
             raise ScenarioError(f"a seed must be 0 or more, not {min(self.seeds)}")
-        for what, values in (("arm", [arm.label for arm in self.arms]), ("seed", self.seeds)):
+        for what, values in (("configuration", [arm.label for arm in self.arms]), ("seed", self.seeds)):
             value, count = Counter(values).most_common(1)[0]
             if count > 1:
                 raise ScenarioError(f"the plan '{self.name}' has the {what} '{value}' {count} times")
@@ -53,7 +53,8 @@ class Plan:
             if arm.label == label:
                 return arm
         raise ScenarioError(
-            f"the plan '{self.name}' has no arm '{label}'; it has: {', '.join(arm.label for arm in self.arms)}"
+            f"the plan '{self.name}' has no configuration '{label}'; it has: "
+            + ", ".join(arm.label for arm in self.arms)
         )
 
 

@@ -81,17 +81,17 @@ def play_here(
     waiting, suspects = deque(batches), deque[Job]()
     deaths: Counter[Path] = Counter()
     fruitless = 0
-    crew = _Crew(workers)
+    pool = WorkerPool(workers)
     try:
         while waiting or suspects:
             alone = bool(suspects)
             source = deque([(suspects.popleft(),)]) if alone else waiting
-            answered, lost = crew.play(source, done, begun, meanwhile)
+            answered, lost = pool.play(source, done, begun, meanwhile)
             if alone:
                 suspects.extend(job for batch in source for job in batch)  # not begun: a worker had died while idle
-            if not crew.broken:
+            if not pool.broken:
                 continue
-            crew.renew()
+            pool.renew()
             fruitless = 0 if answered else fruitless + 1
             for job in lost:
                 deaths[job.directory] += alone
@@ -104,7 +104,7 @@ def play_here(
                     done(job, Answer(f"not run, since worker processes keep dying ({WHY_DEAD})"))
                 return
     finally:
-        crew.stop()
+        pool.stop()
 
 
 class _Process(SpawnProcess):
@@ -129,7 +129,7 @@ class _OwnMain(SpawnContext):
     Process = _Process
 
 
-class _Crew:
+class WorkerPool:
     """A process pool and the lifeline that ends its workers at once: by `stop`, or by the death of this process."""
 
     def __init__(self, workers: int) -> None:

@@ -88,7 +88,9 @@ def _execute(
     for arm in plan.arms:
         for seed in plan.seeds:
             path = directories.get((arm.label, seed))
-            if path is None or store.why_not(path) != store.NOT_YET:  # damage is told, and nothing thrown away unasked
+            if (
+                path is None or store.why_not(path) != store.NOT_YET
+            ):  # damage is reported, and nothing thrown away unasked
                 continue
             jobs[path] = Job(arm.scenario.as_dict(), seed, path)
             promised[path], rounds[path] = known[arm.label], arm.scenario.system.rounds

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from feelstream.arrays import Reals
-from feelstream.experiment.statistics import mean_height
+from feelstream.experiment.statistics import normalised_auc
 
 Span = Literal["final", "mean", "early", "late", "end"]
 
@@ -41,7 +41,7 @@ class Series:
         if span == "final":
             part = self.rounds == last
         elif span == "mean":
-            return {seed: mean_height(self.rounds, row) for seed, row in zip(self.seeds, self.values, strict=True)}
+            return {seed: normalised_auc(self.rounds, row) for seed, row in zip(self.seeds, self.values, strict=True)}
         elif span == "early":
             part = self.rounds * 3 <= last
             part = part if part.any() else self.rounds == self.rounds[0]

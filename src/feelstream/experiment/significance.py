@@ -53,7 +53,7 @@ def prediction(values: ArrayLike, level: float = LEVEL, spread: Spread | None = 
     return Interval(mean, mean - half, mean + half, n)
 
 
-def chance_of_more(values: ArrayLike) -> float | None:
+def one_sided_p(values: ArrayLike) -> float | None:
     """One-sided p value of the t-test of mean ≤ 0 against mean > 0; None for fewer than two values.
 
     All values equal: 0 where they are above 0, 1 where they are below, ½ where they are 0.

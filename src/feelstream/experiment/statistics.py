@@ -139,8 +139,8 @@ def band_by_round(rounds: pl.DataFrame, column: str, level: float = LEVEL) -> pl
 def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
     """One row per arm and seed: arm, seed and the numbers below.
 
-    late_accuracy, `late_mean` of the accuracy; final_accuracy, final_loss; accuracy_area, `mean_height` of the accuracy
-    curve; energy_j per device and round, averaged over the run; queue_j, the mean queue at the end; drops,
+    late_accuracy, `late_mean` of the accuracy; final_accuracy, final_loss; accuracy_area, `normalised_auc` of the
+    accuracy curve; energy_j per device and round, averaged over the run; queue_j, the mean queue at the end; drops,
     `drop_share`; rounds_to_80, joules_to_80 and the same for 90 %: until that was reached, or the whole run where it
     was not, in which case reached_80 is 0 and not 1. So they are restricted means: every seed counts, and none of the
     seeds that never got there is left out. Those about learning are null where nothing was learned.
@@ -153,7 +153,7 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
             "seed": seed,
             "late_accuracy": late_mean(tested, last["round"]) if len(tested) else None,
             "final_accuracy": last["accuracy"],
-            "accuracy_area": mean_height(tested["round"], tested["accuracy"]) if len(tested) else None,
+            "accuracy_area": normalised_auc(tested["round"], tested["accuracy"]) if len(tested) else None,
             "final_loss": last["loss"],
             "energy_j": last["energy_mean_cum_j"],
             "queue_j": last["queue_mean_j"],
@@ -183,7 +183,7 @@ def late_mean(tested: pl.DataFrame, rounds: int) -> float:
     return float(np.mean((late if len(late) else tested.tail(1))["accuracy"].to_numpy()))
 
 
-def mean_height(x: ArrayLike, y: ArrayLike) -> float:
+def normalised_auc(x: ArrayLike, y: ArrayLike) -> float:
     """Area under the curve over its length: ∫ y dx / (x_last − x_first) by trapezes, in the unit of y.
 
     One point: its height.

@@ -110,7 +110,7 @@ def play(scenario: dict[str, Any], seed: int, directory: str | None) -> Answer:
     try:
         settings = from_dict(scenario)
         if directory is not None:
-            _patiently(directory, settings, seed)
+            run_with_retry(directory, settings, seed)
             return Answer()
         with tempfile.TemporaryDirectory(prefix="feelstream-") as elsewhere:
             simulate_in(elsewhere, settings, seed, threads=1)
@@ -120,7 +120,7 @@ def play(scenario: dict[str, Any], seed: int, directory: str | None) -> Answer:
         return Answer.of(problem)
 
 
-def _patiently(directory: str, settings: Any, seed: int) -> None:
+def run_with_retry(directory: str, settings: Any, seed: int) -> None:
     """The worker of a runner that was just killed may hold the directory for one more moment."""
     give_up = monotonic() + BUSY_SECONDS
     while True:

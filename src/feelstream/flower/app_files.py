@@ -2,8 +2,8 @@
 
 What an app brings with it (`scenario`, a file of `names`) is found in the app's directory, the one with its
 pyproject.toml. What it leaves behind (`out`) is put there too, unless Flower has unpacked the app: that copy has a name
-with a hash of the code, so nobody would find it, and a change of the code would begin the run anew. The runs of such an
-app are in `runs/PUBLISHER.APP` of Flower's home.
+with a hash of the code, so nobody would find it, and a change of the code would start the run again. The runs of
+such an app are in `runs/PUBLISHER.APP` of Flower's home.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def from_app(path: str | Path) -> Path:
 
 
 def run_directory(out: str | Path) -> Path:
-    """Where the app's run is kept; absolute, so that what is told of it can be found."""
+    """Where the app's run is kept; absolute, so that what is printed of it can be found."""
     given = Path(out).expanduser()
     directory = None if given.is_absolute() else app_directory()
     if directory is None:

@@ -197,7 +197,7 @@ class Deployment:
         return [node for node in self.directory.update(grid.get_node_ids()) if self.directory.device(node) is not None]
 
     def _ask(self, nodes: list[int], grid: Grid) -> None:
-        """Query reports. A node that only now says who it is may have reported against a history it was not told."""
+        """Query reports. A node that only now says who it is may have reported against an unknown history."""
         again: list[int] = []
         answers, errors = self._query(nodes, grid)
         silent = frozenset(nodes) - answers.keys()
@@ -217,7 +217,7 @@ class Deployment:
         # Clients that have never answered may have to be started first, as by Flower's simulation engine.
         known = bool((self.scheduler.report_round > 0).any())
         timeout_s = self.settings.query_timeout_s if known else self.settings.first_query_timeout_s
-        contents: dict[int, RecordDict] = {}  # nearly everyone is told the same
+        contents: dict[int, RecordDict] = {}  # nearly everyone receives the same
         messages = []
         for node in nodes:
             used_round = self._used_round(self.directory.device(node))

@@ -116,7 +116,7 @@ class Device:
             self._e_cmp_j = self._meter() - before_j if self._meter else None
 
     def report(self, **after_training: Any) -> DeviceReport:
-        """What the server is told; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
+        """What the server receives; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
         measured: dict[str, Any] = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
         fresh = None if self.fresh_labels is None else self.fresh_labels.astype(np.int32)
         known = {"priority": self.priority, **measured}
@@ -141,11 +141,11 @@ class Device:
             raise DeviceError(f"epsilon must be greater than 0, not {epsilon}")
         noisy = NoisyCounts.empty(len(counts))
         if "noise-total" in self._saved:
-            parts = (np.array(self._saved[f"noise-{part}"]) for part in ("told", "total", "released"))
+            parts = (np.array(self._saved[f"noise-{part}"]) for part in ("covered", "total", "released"))
             noisy = NoisyCounts(*parts)
         noisy = noisy.tell(counts, epsilon, np.random.default_rng())  # unpredictable: a known seed hides nothing
         self._saved |= {
-            "noise-told": noisy.told.tolist(),
+            "noise-covered": noisy.covered.tolist(),
             "noise-total": noisy.total.tolist(),
             "noise-released": noisy.released.tolist(),
         }

@@ -107,7 +107,7 @@ class Federation:
     def wait(self, done: Callable[[], bool], timeout_s: float, lost: Callable[[str], None] = lambda name: None) -> None:
         """Until the run's files are complete; RunError if it ends or lasts too long without that.
 
-        lost: is told of each SuperNode that ended by itself.
+        lost: called with each SuperNode that ended by itself.
         """
         end, gone = monotonic() + timeout_s, set[str]()
         while not done():
@@ -225,7 +225,7 @@ def run_in_federation(
 ) -> Run:
     """Run a scenario through SuperLink and one SuperNode per device, and store the ordinary run directory.
 
-    The logs of all processes stay in its `logs`; lost: is told of each node that ended.
+    The logs of all processes stay in its `logs`; lost: called with each node that ended.
     """
     out, scenario = out.resolve(), with_absolute_paths(scenario)
     if (out / "run.json").exists():

@@ -21,13 +21,13 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """A device's counts as the server is told them. Only buffers that delete nothing can be told of in this way.
+    """A device's counts as the server receives them. Only buffers that delete nothing can be reported in this way.
 
-    told: int64 (m,), true counts covered so far; total: float64 (m,), the sum of all noisy additions;
-    released: int64 (m,), what the server has been told.
+    covered: int64 (m,), true counts covered so far; total: float64 (m,), the sum of all noisy additions;
+    released: int64 (m,), what the server has received.
     """
 
-    told: Counts
+    covered: Counts
     total: NDArray[np.float64]
     released: Counts
 
@@ -40,5 +40,5 @@ class NoisyCounts:
 
         Noise is added whether or not a label has grown, or its absence would tell.
         """
-        total = self.total + (counts - self.told) + rng.laplace(0.0, 1.0 / epsilon, len(counts))
+        total = self.total + (counts - self.covered) + rng.laplace(0.0, 1.0 / epsilon, len(counts))
         return NoisyCounts(counts, total, np.maximum(self.released, np.rint(total).astype(np.int64)))

@@ -1,4 +1,4 @@
-"""A run that was to end after some rounds is told to go on for more."""
+"""A run that was to end after some rounds goes on for more."""
 
 from __future__ import annotations
 

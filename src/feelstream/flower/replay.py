@@ -41,8 +41,8 @@ class ReplayedDevice:
 
     def answer(self, context: Context, message: Message) -> Message:
         """The reply to a query or, if the message carries a model, to a call for training."""
-        told = message.content.metric_records[SERVER]
-        t, used_round = told["round"], told["used-round"]
+        asked = message.content.metric_records[SERVER]
+        t, used_round = asked["round"], asked["used-round"]
         assert isinstance(t, int)
         assert isinstance(used_round, int)
         world = self.world(t, uses(context, used_round))
@@ -52,7 +52,7 @@ class ReplayedDevice:
             message,
             stream.stored_labels[k],
             # Where nothing is deleted the server knows what is fresh; a node that it does not know yet cannot.
-            fresh=stream.fresh_labels[k] if told["deletes"] else None,
+            fresh=stream.fresh_labels[k] if asked["deletes"] else None,
             f_hz=world.frequency_hz(t)[k],
             beta=world.beta[k],
             meter=None,
@@ -80,7 +80,7 @@ class ReplayedDevice:
 
 
 def uses(context: Context, last: int) -> list[int]:
-    """The rounds in which this device was used, as far as it was told: now the last one, and what it remembers.
+    """The rounds in which this device was used, as far as it was informed: now the last one, and what it remembers.
 
     A server that was killed may tell of an earlier one than before; what came later has then not happened.
     """

@@ -194,7 +194,7 @@ class Scheduler:
         gain: NDArray[np.float64],
         replies: Mapping[int, DeviceReport],
     ) -> Transmission:
-        """What the policy makes of the round. One that shares out what is left of it is told how long computing took.
+        """What the policy makes of the round. One that shares out what is left of it receives how long computing took.
 
         Without a reply that is c/f; with gain 0 it no longer matters. The modelled energy is that of the planned f.
         """
@@ -209,9 +209,9 @@ class Scheduler:
                 f_hz[row] = cycles[row] / max(took_s, 1e-12 * system.round_s)
         every_hz = observation.f_hz.copy()
         every_hz[schedule] = f_hz
-        told = replace(observation, f_hz=every_hz), replace(decision, f_hz=None if decision.f_hz is None else f_hz)
+        known = replace(observation, f_hz=every_hz), replace(decision, f_hz=None if decision.f_hz is None else f_hz)
         return replace(
-            guard.transmit(self.policy, *told, gain),
+            guard.transmit(self.policy, *known, gain),
             e_cmp_j=compute_energy_j(system.power_coefficient, cycles, planned_hz),
         )
 
@@ -241,14 +241,14 @@ class Scheduler:
             self.fresh_labels[devices] = 0
 
     def _losses(self, schedule: Ids, replies: Mapping[int, DeviceReport]) -> NDArray[np.float32] | None:
-        """(scheduled, steps, batch), or (scheduled, 1, any) where clients draw in their own way; NaN where not told."""
+        """(scheduled, steps, batch), or (scheduled, 1, any) where clients draw in their own way; NaN: not reported."""
         if self.scenario.learning.engine == "none":
             return None
-        told = {row: r.losses for row, k in enumerate(schedule) if (r := replies.get(int(k))) and r.losses is not None}
+        known = {row: r.losses for row, k in enumerate(schedule) if (r := replies.get(int(k))) and r.losses is not None}
         steps, batch = self.scenario.learning.steps, self.scenario.learning.batch
-        length = max((len(losses) for losses in told.values()), default=steps * batch)
+        length = max((len(losses) for losses in known.values()), default=steps * batch)
         table = np.full((len(schedule), length), np.nan, np.float32)
-        for row, losses in told.items():
+        for row, losses in known.items():
             table[row] = 0.0
             table[row, : len(losses)] = losses
         return table.reshape(len(schedule), steps, batch) if length == steps * batch else table[:, None, :]

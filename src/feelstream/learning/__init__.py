@@ -119,7 +119,7 @@ def _filled(make: Callable[..., object], name: str, dataset: Dataset) -> Callabl
     """`make` with those of its parameters that are called shape and classes filled in; others must have defaults."""
     try:
         parameters = signature(make).parameters.values()
-    except (TypeError, ValueError):  # a class whose signature cannot be told takes nothing
+    except (TypeError, ValueError):  # a class whose signature is not known takes nothing
         return make
     known = {"shape": dataset.shape, "classes": dataset.classes}
     given = {parameter.name: known[parameter.name] for parameter in parameters if parameter.name in known}

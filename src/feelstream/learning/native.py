@@ -1,6 +1,6 @@
 """The learner on feelstream's own C++ kernel: fast on any CPU, nothing else to install.
 
-What the kernel does and how is told in docs/engine.md. Results depend on the instruction set (recorded in
+What the kernel does and how is described in docs/engine.md. Results depend on the instruction set (recorded in
 `details`) in the last bits, and on nothing else: any number of threads gives the same bits.
 """
 

@@ -3,7 +3,7 @@
     Π* = the n feasible devices with the largest age  a_k(t) = t − (round in which k was last scheduled, 0 if never)
 
 Needs: its own memory. Ignores: energy, channels, data. Unlike round robin it has no order: a device that could not
-take part keeps its claim, and equal ages are drawn by lot.
+take part keeps its claim, and ties between equal ages are broken at random.
 
 Reference: H. H. Yang, A. Arafa, T. Q. S. Quek, H. V. Poor, "Age-Based Scheduling Policy for Federated Learning in
 Mobile Edge Networks", ICASSP 2020, arXiv:1910.14648.

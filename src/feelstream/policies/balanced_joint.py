@@ -57,7 +57,7 @@ class BalancedJoint(Policy):
         description="horizon: T·budget shared out over the run; running: credit by round, for any length",
     )
     knows: Literal["labels", "sizes"] = Field(
-        default="labels", description="what the server is told of a device's data: its label counts, or its size only"
+        default="labels", description="what the server knows of a device's data: its label counts, or its size only"
     )
     power_max_w: Positive | None = Field(
         default=None,

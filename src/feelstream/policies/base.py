@@ -155,7 +155,7 @@ class Policy(Plugin):
 
     @property
     def needs_gain(self) -> bool:
-        """Whether it is an oracle that must be told this round's gains (Observation.oracle_gain): simulations only."""
+        """Whether it is an oracle that must know this round's gains (Observation.oracle_gain): simulations only."""
         return False
 
     @property
@@ -175,7 +175,7 @@ class Policy(Plugin):
     def fills_round(self) -> bool:
         """Whether devices send for all that computing left of the round, so that `transmit` must know how long it took.
 
-        In a deployment the frequencies that `transmit` is told are then c over the time that each device measured.
+        In a deployment the frequencies that `transmit` receives are then c over the time that each device measured.
         """
         return False
 

@@ -5,7 +5,7 @@
     Π* = the n feasible devices with the largest |g_k(t)|²                              (gain = "oracle")
 
 Needs: mean gains, or the gains of scheduled devices as measured when they send. Ignores: computing energy, data.
-The oracle is told what no server knows when it schedules; it exists in simulations only, and bounds the others.
+The oracle knows what no server knows when it schedules; it exists in simulations only, and bounds the others.
 
 Reference: M. M. Amiri, D. Gündüz, S. R. Kulkarni, H. V. Poor, "Convergence of Update Aware Device Scheduling for
 Federated Learning at the Wireless Edge", IEEE Trans. Wireless Commun. 20(6), 2021, arXiv:2001.10402 (policy BC).

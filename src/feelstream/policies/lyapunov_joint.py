@@ -64,7 +64,7 @@ class LyapunovJoint(Policy):
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         best, least = None, np.inf
-        order = rng.permutation(len(observation.beta))  # equals by lot
+        order = rng.permutation(len(observation.beta))  # ties broken at random
         for n in range(self.size + 1) if self.cardinality == "free" else [self.size]:
             plan = observation.plan(n)
             importance = observation.importance(self.metric, plan)

@@ -6,7 +6,7 @@
 
 m_k counts as at least 1e-200: a device that was never served comes before all that were, and nothing divides by 0.
 
-Needs: the gains of scheduled devices, measured when they send. Ignores: energy, data. The oracle is told this round's
+Needs: the gains of scheduled devices, measured when they send. Ignores: energy, data. The oracle knows this round's
 gains, which no server knows when it schedules; it exists in simulations only.
 
 References: A. Jalali, R. Padovani, R. Pankaj, "Data Throughput of CDMA-HDR", VTC 2000 (the moving average of what was

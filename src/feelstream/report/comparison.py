@@ -60,7 +60,8 @@ def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
     )
     note = (
         '<p class="muted">Filled: on the Pareto front of the means, that is, no other arm is both cheaper and more '
-        "accurate. Bars are 95 % t intervals; arms whose bars overlap may well change places with other seeds.</p>"
+        "accurate. Bars are 95 % t intervals; configurations whose bars overlap may well change places "
+        "with other seeds.</p>"
     )
     return Section(
         "leaderboard",

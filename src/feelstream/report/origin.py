@@ -49,10 +49,10 @@ def _command(plan: Plan, command: str) -> tuple[str, str]:
     command = command or plan.command
     if command:
         return command, "One command; runs that are there already are not run again."
-    label = "" if len(plan.arms) == 1 else " of each arm"
-    runs = [f"feelstream run arm.toml --seed {seed}" for seed in plan.seeds[:1]]
+    label = "" if len(plan.arms) == 1 else " of each configuration"
+    runs = [f"feelstream run scenario.toml --seed {seed}" for seed in plan.seeds[:1]]
     more = f", and the same with seeds {_ranges(plan.seeds)}" if len(plan.seeds) > 1 else ""
-    return "\n".join(runs), f"Save the settings{label} as a file, here arm.toml{more}."
+    return "\n".join(runs), f"Save the settings{label} as a file, here scenario.toml{more}."
 
 
 def _distinct(values: Any) -> str:

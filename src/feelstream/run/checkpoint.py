@@ -131,7 +131,7 @@ def read_state(path: Path) -> Nested:
 
 
 def rounds_so_far(directory: Path) -> int:
-    """Rounds that the run under way in this directory has stored; 0 where that cannot be told."""
+    """Rounds that the run under way in this directory has stored; 0 where that is not known."""
     try:
         path = max((directory / "progress").glob("state-*.npz"), default=None)
         if path is None:

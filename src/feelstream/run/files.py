@@ -30,7 +30,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
             digest = file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except (OSError, pl.exceptions.PolarsError) as problem:  # a table on a full disk is told by polars
+    except (OSError, pl.exceptions.PolarsError) as problem:  # a table on a full disk is reported by polars
         why = getattr(problem, "strerror", None) or str(problem).splitlines()[0]
         raise RunError(f"cannot write {path}: {why}") from problem
     finally:

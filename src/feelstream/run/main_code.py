@@ -30,8 +30,8 @@ def is_in_main(name: str) -> bool:
 def main_digest(name: str) -> str | None:
     """SHA-256 of the code behind `__main__:Name`; None where there is no such thing.
 
-    Where any part of it cannot be told (an object of some other library as a global variable), the digest is a random
-    one: equal to no other, so that no stored run is ever taken for this code's.
+    Where any part of it cannot be determined (an object of some other library as a global variable), the digest
+    is a random one: equal to no other, so that no stored run is ever taken for this code's.
     """
     try:
         found = attrgetter(name.partition(":")[2])(sys.modules[MAIN])
@@ -146,7 +146,7 @@ def _of_module(module: ModuleType) -> Iterator[str]:
 
 
 def _is_installed(path: Path) -> bool:
-    """Whether a file belongs to Python or to a package, whose versions are told apart elsewhere."""
+    """Whether a file belongs to Python or to a package, whose versions are recorded elsewhere."""
     ours = Path(__file__).parents[1]
     homes = [Path(sys.prefix), Path(sys.base_prefix), ours, *(Path(p) for p in sys.path if p.endswith("-packages"))]
     return any(path.resolve().is_relative_to(home.resolve()) for home in homes)

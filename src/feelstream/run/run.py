@@ -328,7 +328,7 @@ def prepare(
     check_fits(scenario)
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
-    if learner and parent_process() is None:  # of many runs, the process that started them has told
+    if learner and parent_process() is None:  # of many runs, the process that started them has reported it
         model_cost.tell_contradiction(scenario, learner.parameters)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording)
     engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}

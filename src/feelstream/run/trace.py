@@ -38,7 +38,7 @@ class Rows:
 
     @property
     def many(self) -> bool:
-        """Whether it is time to take them, lest they fill the memory."""
+        """Whether it is time to write them, before they fill the memory."""
         devices = len(self._devices[0]["device"]) if self._devices else 1
         return len(self._rounds) * devices >= MANY
 

@@ -226,10 +226,10 @@ class Scenario(Settings):
             return self
         self._check_world()
         self._check_magnitudes()
-        system, people, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
-        computing_s = physics.compute_time_s(people.cycles, people.frequency_high_hz)
+        system, population, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
+        computing_s = physics.compute_time_s(population.cycles, population.frequency_high_hz)
         quickest = int(np.argmin(computing_s))
-        fastest = people.frequency_high_hz[quickest]
+        fastest = population.frequency_high_hz[quickest]
         needed = computing_s[quickest] + system.surrogate_time_s(n)
         if not needed <= self.system.round_s:
             raise ScenarioError(
@@ -240,10 +240,10 @@ class Scenario(Settings):
 
     def _check_magnitudes(self) -> None:
         """Keep energies and SNR within what can be squared, summed and divided without overflow."""
-        cpu, radio, people, least, most = self.cpu, self.radio, self.population, 1e-100, 1e100
+        cpu, radio, population, least, most = self.cpu, self.radio, self.population, 1e-100, 1e100
         power_w = physics.watts(radio.received_power_dbm)
         computing_j = float(
-            physics.compute_energy_j(cpu.power_coefficient, people.cycles, people.frequency_high_hz).max()
+            physics.compute_energy_j(cpu.power_coefficient, population.cycles, population.frequency_high_hz).max()
         )
         if computing_j > most:
             raise ScenarioError(
@@ -350,22 +350,24 @@ class Scenario(Settings):
     @property
     def gain_range_db(self) -> tuple[float, float]:
         """The least and the largest mean gain that any device can have."""
-        people = self.population
-        return self.world.mobility.gain_range_db(float(people.gain_low_db.min()), float(people.gain_high_db.max()))
+        population = self.population
+        return self.world.mobility.gain_range_db(
+            float(population.gain_low_db.min()), float(population.gain_high_db.max())
+        )
 
     def known_system(self, classes: int) -> System:
         """The constants that a server knows, as plain numbers and arrays."""
-        people = self.population
-        alike = (people.cycles == people.cycles[0]).all()
+        population = self.population
+        alike = (population.cycles == population.cycles[0]).all()
         return System(
             devices=self.system.devices,
             rounds=self.system.rounds,
             classes=classes,
             round_s=self.system.round_s,
-            energy_budget_j=people.energy_budget_j,
-            cycles=float(people.cycles[0]) if alike else people.cycles,
+            energy_budget_j=population.energy_budget_j,
+            cycles=float(population.cycles[0]) if alike else population.cycles,
             power_coefficient=self.cpu.power_coefficient,
-            frequency_hz=(float(people.frequency_low_hz.min()), float(people.frequency_high_hz.max())),
+            frequency_hz=(float(population.frequency_low_hz.min()), float(population.frequency_high_hz.max())),
             bandwidth_hz=self.radio.bandwidth_hz,
             noise_w_per_hz=self.radio.noise_w_per_hz,
             received_power_w=physics.watts(self.radio.received_power_dbm),
@@ -376,7 +378,9 @@ class Scenario(Settings):
             eligible=self.data.eligible,
             empty_used=self.data.empty_used,
             empty_fresh=self.data.empty_fresh,
-            priority=float(people.priority[0]) if (people.priority == people.priority[0]).all() else people.priority,
+            priority=float(population.priority[0])
+            if (population.priority == population.priority[0]).all()
+            else population.priority,
         )
 
     def as_dict(self) -> dict[str, Any]:

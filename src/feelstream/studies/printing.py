@@ -39,7 +39,7 @@ def report(
         out.print(
             f"ours: mean [95 % t interval] over {len(results.plan.seeds)} seeds, in pairs by seed; verdicts after "
             "Holm's correction over all claims; early, late: first, last third of the rounds; end: last tenth; "
-            f"pp: percentage points{fitted}. Why a claim did not come out is in the report.",
+            f"pp: percentage points{fitted}. Why a claim does not reproduce is in the report.",
             style="dim",
             highlight=False,
         )

@@ -78,7 +78,7 @@ class Knobs:
             self.box = ui.element("div").classes("knobs")
 
     def refresh(self) -> None:
-        """Made anew for a new race; otherwise only told what is in force."""
+        """Rebuilt for a new race; otherwise only updated with what is in force."""
         race = self.session.race
         if race.ready and self._race is not race:
             self._race = race

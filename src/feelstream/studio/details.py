@@ -23,7 +23,7 @@ def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
     devices = view.devices
     assert devices is not None
 
-    def told(name: str) -> str:
+    def shown(name: str) -> str:
         return shown_as(name, float(devices[name][at]))
 
     score, weight = float(devices["score"][at]), weight_of(scenario_at(lane, view.round))
@@ -38,14 +38,14 @@ def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
     return {
         "status": status,
         "stored, fresh": f"{devices['stored'][at]}, {devices['fresh'][at]}",
-        "frequency": told("f_hz"),
-        "mean gain β, gain": f"{told('beta')}, {told('gain')}",
-        "amount": told("amount"),
-        "dissimilarity": told("dissimilarity"),
-        "importance I": told("importance"),
-        "queue Q": told("queue_j"),
+        "frequency": shown("f_hz"),
+        "mean gain β, gain": f"{shown('beta')}, {shown('gain')}",
+        "amount": shown("amount"),
+        "dissimilarity": shown("dissimilarity"),
+        "importance I": shown("importance"),
+        "queue Q": shown("queue_j"),
         **parts,
-        "score": told("score"),
+        "score": shown("score"),
         "energy spent": shown_as("e_tr_j", float(devices["e_cmp_j"][at] + devices["e_tr_j"][at])),
     }
 
@@ -95,11 +95,11 @@ class DeviceDetails:
 def _table(columns: Sequence[tuple[str, dict[str, str]]]) -> str:
     if not columns:
         return ""
-    names = list(dict.fromkeys(name for _, told in columns for name in told))
+    names = list(dict.fromkeys(name for _, shown in columns for name in shown))
     head = "".join(f"<th scope='col'>{html.escape(label)}</th>" for label, _ in columns)
     rows = "".join(
         f"<tr><th scope='row'>{name}</th>"
-        + "".join(f"<td>{html.escape(told.get(name, '–'))}</td>" for _, told in columns)
+        + "".join(f"<td>{html.escape(shown.get(name, '–'))}</td>" for _, shown in columns)
         + "</tr>"
         for name in names
     )

@@ -85,21 +85,21 @@ def save_dialog(session: Session) -> None:
                 "file beside it."
             ).classes("caption")
             directory = ui.input("directory", value=str(where)).props("outlined dense").style("width: 100%")
-            told = ui.label().classes("unit").props('role="status"')
+            status = ui.label().classes("unit").props('role="status"')
             progress: dict[str, str] = {}
 
             async def save() -> None:
                 button.disable()
-                clock = ui.timer(0.2, lambda: told.set_text(progress.get("told", "starting")))
+                clock = ui.timer(0.2, lambda: status.set_text(progress.get("status", "starting")))
                 try:
                     path = await run.io_bound(
-                        saving.save, lanes, Path(directory.value or ""), lambda text: progress.update(told=text)
+                        saving.save, lanes, Path(directory.value or ""), lambda text: progress.update(status=text)
                     )
                     words = f"Saved in {path.resolve()}" if path else "The studio is ending."
                 except FeelstreamError as problem:
                     words = str(problem)
                 clock.cancel()
-                told.set_text(words)
+                status.set_text(words)
                 button.enable()
 
             button = ui.button("Save run directories", icon="save_alt", on_click=save)

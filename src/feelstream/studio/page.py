@@ -41,10 +41,10 @@ def build(session: Session, token: str) -> None:
     knobs = Knobs(session, lambda: fork_dialog(session))
     knobs.panel.move(target_index=2)
     ui.keyboard(on_key=transport.key)
-    told = 0
+    shown = 0
 
     def redraw() -> None:
-        nonlocal told
+        nonlocal shown
         race = session.race
         where.set_text(session.title)
         transport.refresh()
@@ -53,10 +53,10 @@ def build(session: Session, token: str) -> None:
         notice.set_text(race.problem or session.note)
         notice.classes(add="bad" if race.problem else "", remove="" if race.problem else "bad")
         notice.set_visibility(bool(race.problem or session.note))
-        told = min(told, len(race.notes))
-        for note in race.notes[told:]:
+        shown = min(shown, len(race.notes))
+        for note in race.notes[shown:]:
             ui.notify(note, type="positive", position="bottom-right")
-        told = len(race.notes)
+        shown = len(race.notes)
 
     last: tuple = ()
 

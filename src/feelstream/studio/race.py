@@ -228,8 +228,8 @@ class Race:
         """Between two rounds, so that all lanes change in the same one."""
         if self.head < self.rounds:
             rounds = {lane.change(field, value).round for lane in lanes}
-            told = f"{field.split('.')[-1]} = {value} from round {min(rounds)}"
-            self.notes.append(f"{told} in {' and '.join(lane.label for lane in lanes)}")
+            note = f"{field.split('.')[-1]} = {value} from round {min(rounds)}"
+            self.notes.append(f"{note} in {' and '.join(lane.label for lane in lanes)}")
 
     def _fork(self, original: LiveLane, label: str, after: int, field: str, value: str) -> None:
         """Let a new lane catch up with the others, round by round, then show it."""

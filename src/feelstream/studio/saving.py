@@ -44,7 +44,7 @@ def _changes(lane: Lane) -> list[str]:
     return [word for change in lane.changes for word in ("--change", str(change))]
 
 
-def save(lanes: Sequence[Lane], directory: Path, progress: Callable[[str], None] = lambda told: None) -> Path:
+def save(lanes: Sequence[Lane], directory: Path, progress: Callable[[str], None] = lambda text: None) -> Path:
     """Write each lane's scenario file and run directory, and the commands that repeat them, into a directory."""
     if not all(lane.live for lane in lanes):
         raise RunError("these runs are stored already; start a race of your own to save it")

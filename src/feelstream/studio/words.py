@@ -28,7 +28,7 @@ def number(value: float) -> str:
 
 
 def shown_as(name: str, value: float) -> str:
-    """A value of a column of the trace in the unit that people read it in.
+    """A value of a column of the trace in the unit that readers expect.
 
     >>> shown_as("queue_j", 0.0123), shown_as("score", 0.5), shown_as("gain", float("nan"))
     ('12.3 mJ', '0.5', '–')
@@ -131,11 +131,11 @@ def _by_score_or_rule(view: RoundView, scenario: Scenario, chosen: np.ndarray) -
     devices = view.devices
     assert devices is not None
     rule = (type(scenario.policy).__doc__ or "").strip().splitlines()
-    told = f"{'was' if len(chosen) == 1 else 'were'} chosen from {view.row['feasible']} feasible devices"
+    text = f"{'was' if len(chosen) == 1 else 'were'} chosen from {view.row['feasible']} feasible devices"
     scores = devices["score"][chosen]
     if np.isfinite(scores).any():
-        told += f" by the lowest scores ({listed([number(float(score)) for score in scores], 4)})"
-    return f"{told}. The rule: {rule[0].rstrip('.')}." if rule and rule[0] else f"{told}."
+        text += f" by the lowest scores ({listed([number(float(score)) for score in scores], 4)})"
+    return f"{text}. The rule: {rule[0].rstrip('.')}." if rule and rule[0] else f"{text}."
 
 
 _RULES = {"lyapunov": _by_drift_and_penalty, "lyapunov_joint": _by_drift_and_penalty, "random": _at_random}

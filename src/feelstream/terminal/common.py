@@ -79,5 +79,5 @@ def hint(sentence: str) -> None:
 
 
 def next_command(*words: str | Path) -> None:
-    """What most people do next, as the last line on standard error."""
+    """What most users do next, as the last line on standard error."""
     hint(f"next: {shlex.join(map(str, words))}")

@@ -53,7 +53,7 @@ def report_comparison(results: Results, where: Path, quiet: bool = False) -> dic
 def show(summary: pl.DataFrame, plan: Plan) -> None:
     """The leaderboard in the terminal: learning, resources, and the differences against the first arm."""
     for titles, rows in tables(plan, summary):
-        _print("arm", titles, rows)
+        _print("configuration", titles, rows)
     titles, gaps = differences(plan, summary)
     if gaps:
         lines = {arm: ["\n".join(cell).replace(" [", "\n[") for cell in cells] for arm, cells in gaps.items()}

@@ -207,11 +207,11 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         "gain_high_db": np.full(K, high_db),
         "priority": np.ones(K),
     }
-    people = resolved(scenario.plain("devices"), usual)
+    population = resolved(scenario.plain("devices"), usual)
     world = scenario.plain("world")
     mobility = world.get("mobility") if isinstance(world, dict) else None
-    gain_low_db, gain_high_db = gain_range_db(mobility, promises, people["gain_low_db"], people["gain_high_db"])
-    cycles = people["cycles"]
+    gain_low_db, gain_high_db = gain_range_db(mobility, promises, population["gain_low_db"], population["gain_high_db"])
+    cycles = population["cycles"]
     classes = data.get("classes") if data else None
     metric = policy.get("metric")
     drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
@@ -222,10 +222,10 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         K=K,
         T=system["rounds"].whole(),
         round_s=system["round_s"].positive(),
-        budget_j=people["energy_budget_j"],
+        budget_j=population["energy_budget_j"],
         cycles=float(cycles[0]) if (cycles == cycles[0]).all() else cycles,
         power_coefficient=cpu["power_coefficient"].number(),
-        frequency_hz=(people["frequency_low_hz"], people["frequency_high_hz"]),
+        frequency_hz=(population["frequency_low_hz"], population["frequency_high_hz"]),
         bandwidth_hz=radio["bandwidth_hz"].positive(),
         noise_w_per_hz=radio["noise_w_per_hz"].positive(),
         received_power_w=radio["received_power_dbm"].ratio() / 1000.0,
@@ -256,7 +256,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         eval_every=learning["eval_every"].whole(),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
-        priority=people["priority"],
+        priority=population["priority"],
         around=around(world, promises),
     )
 

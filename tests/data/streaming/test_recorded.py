@@ -18,7 +18,7 @@ from feelstream.data.streaming.arrivals import Uniform
 from feelstream.data.streaming.buffers import Keep
 from feelstream.data.streaming.natural import Natural
 from feelstream.data.streaming.partition import IID
-from feelstream.data.streaming.recorded import Recorded
+from feelstream.data.streaming.recorded import RecordedArrivals
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import DataError, ScenarioError
 from feelstream.run import simulate_in
@@ -27,7 +27,7 @@ from feelstream.simulation import Simulation
 ROUNDS, ROUND_S, CLASSES = 6, 2.0, 3
 
 
-def stream_of(owner: list[int], times: list[float], devices: int, arrivals: Recorded, seed: int = 0) -> Stream:
+def stream_of(owner: list[int], times: list[float], devices: int, arrivals: RecordedArrivals, seed: int = 0) -> Stream:
     labels = (np.arange(len(owner)) % CLASSES).astype(np.uint8)
     return Stream(
         partition=Natural(), arrivals=arrivals, buffer=Keep(), labels=labels,
@@ -58,7 +58,7 @@ def test_every_sample_arrives_at_its_owner_in_the_round_of_its_time(recorded, sp
     # A sample counts to the scale if its owner takes part.
     last = max(time for who, time in zip(owner, times, strict=True) if who < devices)
     factor = (ROUNDS * ROUND_S / last if last else 0.0) if speed == "fit" else 1 / speed
-    found = arrived(stream_of(owner, times, devices, Recorded(speed=speed)), devices)
+    found = arrived(stream_of(owner, times, devices, RecordedArrivals(speed=speed)), devices)
     for t in range(ROUNDS):
         for device in range(devices):
             mine = sorted((times[i], i) for i in range(len(owner)) if owner[i] == device)
@@ -72,8 +72,8 @@ def test_spread_recordings_move_as_a_whole_and_stay_within_the_run() -> None:
     owner, times = [0] * 5 + [1] * 5, [0.0, 1.0, 2.0, 3.0, 4.0] * 2
     starts = set()
     for seed in range(30):
-        found = arrived(stream_of(owner, times, 2, Recorded(start="spread"), seed), 2)
-        assert found == arrived(stream_of(owner, times, 2, Recorded(start="spread"), seed), 2)
+        found = arrived(stream_of(owner, times, 2, RecordedArrivals(start="spread"), seed), 2)
+        assert found == arrived(stream_of(owner, times, 2, RecordedArrivals(start="spread"), seed), 2)
         assert found[-1] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
         for device in (0, 1):
             counts = [len(found[t][device]) for t in range(ROUNDS)]
@@ -87,8 +87,8 @@ def test_spread_recordings_move_as_a_whole_and_stay_within_the_run() -> None:
 def test_recorded_times_go_with_any_partition() -> None:
     times = np.arange(40, dtype=np.float64) * 0.25
     stream = Stream(
-        partition=IID(), arrivals=Recorded(), buffer=Keep(), labels=np.zeros(40, np.uint8), classes=2, devices=4,
-        rounds=ROUNDS, round_s=ROUND_S, seed=0, recording=Recording(None, times),
+        partition=IID(), arrivals=RecordedArrivals(), buffer=Keep(), labels=np.zeros(40, np.uint8), classes=2,
+        devices=4, rounds=ROUNDS, round_s=ROUND_S, seed=0, recording=Recording(None, times),
     )  # fmt: skip
     for t in range(1, ROUNDS + 1):
         stream.advance(t)

@@ -62,9 +62,9 @@ def from_sdist(data: bytes, files: Sequence[RawFile]) -> Iterator[tuple[RawFile,
     yield from _as_cached(takes_of(inert.read(raw)), files)
 
 
-def takes_of(people: Any) -> list[Take]:
+def takes_of(persons: Any) -> list[Take]:
     """The recordings in what the pickle holds: {person from 1: [table, …]}."""
-    return [_take(person, table) for person in sorted(people) for table in people[person]]
+    return [_take(person, table) for person in sorted(persons) for table in persons[person]]
 
 
 def _take(person: int, table: inert.Kept) -> Take:

@@ -32,7 +32,7 @@ class MirrorError(Exception):
 
 @dataclass(frozen=True)
 class RawFile:
-    """One uncompressed file: its name, its MD5 or SHA-256 in hex (told by the length), its size in bytes."""
+    """One uncompressed file: its name, its MD5 or SHA-256 in hex (recognised by the length), its size in bytes."""
 
     name: str
     digest: str

@@ -14,7 +14,7 @@ from feelstream.errors import ScenarioError
 from feelstream.randomness import Purpose, generator
 
 
-class Recorded(Arrivals):
+class RecordedArrivals(Arrivals):
     """Each sample arrives at its recorded time, for data sets that tell it (hapt, or time_train).
 
     A sample of device k recorded at s arrives at o_k + s / speed, or with speed "fit" at o_k + s · T_tot / S where S

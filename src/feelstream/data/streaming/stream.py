@@ -208,7 +208,7 @@ class Stream:
         return devices, counts[devices].astype(np.int64)
 
     def _places(self, items: Items) -> Ints:
-        """Where in the shards the arrivals stand: the shard begins anew after its end."""
+        """Where in the shards the arrivals stand: the shard starts again after its end."""
         return self._offsets[items.devices] + items.positions % self._sizes[items.devices]
 
     def _numbers(self, device: int, positions: Ints) -> Ints:

@@ -104,5 +104,5 @@ class Balance:
         return value
 
     def _first(self, value: NDArray[np.float64]) -> int:
-        """The first of the least, as far as they can be told apart."""
+        """The first of the least, as far as they can be distinguished."""
         return int(np.argmax(value <= value.min() + EQUAL))

@@ -1,4 +1,4 @@
-"""Which arms belong on one chart."""
+"""Which configurations belong on one chart."""
 
 from __future__ import annotations
 
@@ -45,4 +45,4 @@ def _title(settings: dict[str, Any], others: list[dict[str, Any]]) -> str:
         for key, value in settings.items()
         if not key.startswith("policy.") and any(other.get(key) != value for other in others)
     ]
-    return ", ".join(differing) or "All arms"
+    return ", ".join(differing) or "All configurations"

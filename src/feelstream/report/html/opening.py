@@ -27,7 +27,10 @@ def sentences(plan: Plan, group: Group, rounds: pl.DataFrame) -> list[str]:
         said = [f"{names[found[0]]} scheduled {size}, with {who}."]
     else:
         most = max(runs.filter(arm=arm).height for arm in found)
-        said = [f"{len(found)} arms scheduled {size}, with {most} seed{'s' * (most != 1)} each and in the same worlds."]
+        said = [
+            f"{len(found)} configurations scheduled {size}, with {most} seed{'s' * (most != 1)} each "
+            "and in the same worlds."
+        ]
     accuracy = _accuracy(runs, found, names)
     return [*said, *([accuracy] if accuracy else []), _energy(plan, runs, found, names)]
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from feelstream.experiment.plan import Plan
-from feelstream.experiment.significance import chance_of_more, holm, prediction, sign_flip, two_sided
+from feelstream.experiment.significance import holm, one_sided_p, prediction, sign_flip, two_sided
 from feelstream.experiment.statistics import Interval, interval
 from feelstream.scenario import Scenario
 from feelstream.studies.claims.claim import Claim, Measured, PerSeed
@@ -93,7 +93,7 @@ def p_values(effects: Sequence[PerSeed]) -> PValues | None:
     correction); against it, what speaks against any, p = min(1, m · min p_i), Bonferroni's correction over m effects.
     """
     found = []
-    for test in (chance_of_more, sign_flip):
+    for test in (one_sided_p, sign_flip):
         more = [test(list(values.values())) for values in effects]
         less = [test([-value for value in values.values()]) for values in effects]
         if None in more or None in less:

@@ -21,7 +21,7 @@ _CHIP = {
 
 
 def claims_section(findings: Sequence[Finding], wording: Wording) -> Section:
-    """How many claims came out, and each with its interval and reason."""
+    """How many claims are reproduced, and each with its interval and reason."""
     counts = Counter(finding.verdict for finding in findings)
     html = render(
         "feelstream.studies.claims/section.html",

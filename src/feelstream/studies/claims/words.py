@@ -1,4 +1,4 @@
-"""Findings in words: our number, and why a claim may not have come out."""
+"""Findings in words: our number, and why a claim may not be reproduced."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ no data yet, and pays for them; with `with_data` nobody can.
 
 The policies do not all decide the same things. `lyapunov_joint` also sets CPU frequencies, band and power, and
 `ocean` band and power, while the others compute at whatever frequency a device offers and send with P0/β.
-`gain=oracle` is told this round's channel gains, which no server knows. `select_all` and `fedcs` with size = K
+`gain=oracle` knows this round's channel gains, which no server knows. `select_all` and `fedcs` with size = K
 ignore the number of devices per round and bound what participation can bring. `fedcs`, `ocean`, `myopic_energy` and
 `cardinality=cap` may schedule fewer devices than that number, down to none, and `balanced` where fewer hold data.
 At the paper's constants no policy that schedules exactly 2 or 4 devices a round at the frequencies they offer can

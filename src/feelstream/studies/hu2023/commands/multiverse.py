@@ -63,8 +63,8 @@ def multiverse(
     written = {"figures": directory / "figures", "docs": docs and docs / "multiverse.md"}
     written["outcomes"] = directory / "outcomes.csv"
     if as_json:
-        told = {"summary": writing.summary(found), "claims": writing.at_a_glance(found)}
-        print_json({**told, "failures": failures(*last.values()), **written})
+        printed = {"summary": writing.summary(found), "claims": writing.at_a_glance(found)}
+        print_json({**printed, "failures": failures(*last.values()), **written})
     else:
         out.print(f"\n{writing.summary(found)}\n", markup=False, highlight=False)
         for name, path in written.items():

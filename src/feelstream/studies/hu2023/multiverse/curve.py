@@ -53,7 +53,7 @@ def _draw_effects(axes: Axes, claim: Claim, rows: pl.DataFrame) -> None:
     low, high = (rows[name].fill_null(rows["effect"]).to_numpy() for name in ("low", "high"))
     out = rows["comes_out"].to_numpy()
     many = len(rows) > MANY
-    for which, colour, name in ((out, OUT, "the claim comes out"), (~out, NOT_OUT, "it does not")):
+    for which, colour, name in ((out, OUT, "the claim is reproduced"), (~out, NOT_OUT, "it does not")):
         if which.any():
             axes.vlines(
                 x[which], low[which], high[which], color=colour, alpha=0.18 if many else 0.45,

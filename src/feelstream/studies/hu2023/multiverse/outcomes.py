@@ -98,7 +98,7 @@ def shares(table: pl.DataFrame, settings: Mapping[str, Factor]) -> pl.DataFrame:
 
 
 def together(table: pl.DataFrame, claims: Sequence[str]) -> pl.DataFrame:
-    """One row per specification for which every one of these claims was judged: its choices, and how many come out.
+    """One row per specification for which all these claims were judged: its choices, and how many are reproduced.
 
     Columns: those of the settings, come_out, clear, effect_least is left to the reader of the table; most first.
     """

@@ -1,9 +1,9 @@
-"""The search for one specification under which all claims come out.
+"""The search for one specification under which all claims are reproduced.
 
 Energy is known for every schedule, so only those whose savings are the paper's remain. Among them, a model of each
 claim's effect that is additive in the settings, fitted to all that was played so far, says where all claims are most
-likely to come out; those specifications are played next, and the model is fitted again. Nothing here is random, so the
-same results lead to the same search, and an interrupted one goes on.
+likely to be reproduced; those specifications are played next, and the model is fitted again. Nothing here is random, so
+the same results lead to the same search, and an interrupted one goes on.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Study:
-    """What came out: `energy` and `learned` are tables of OUTCOMES."""
+    """The outcome: `energy` and `learned` are tables of OUTCOMES."""
 
     settings: Mapping[str, Factor]
     sizes: Sizes
@@ -43,7 +43,7 @@ class Study:
 
     @property
     def designed(self) -> pl.DataFrame:
-        """`learned` without what the search chose: it looks where claims come out, so shares over it would flatter."""
+        """`learned` without what the search chose: it looks where claims are reproduced, so shares would flatter."""
         searched = set(self.searched)
         keep = [specification_of(row) not in searched for row in self.learned.iter_rows(named=True)]
         return self.learned.filter(pl.Series(keep, dtype=pl.Boolean))
@@ -64,7 +64,7 @@ class Study:
 
 
 def fitting(energy: pl.DataFrame) -> list[Specification]:
-    """The schedules under which all energy claims come out."""
+    """The schedules under which all energy claims are reproduced."""
     rows = together(energy, [claim.key for claim in energy_claims()]).filter(pl.col("come_out") == pl.col("judged"))
     return [specification_of(row) for row in rows.iter_rows(named=True)]
 

@@ -1,4 +1,4 @@
-"""The multiverse in tables: every claim at a glance, what it needs, and how many come out together."""
+"""The multiverse in tables: every claim at a glance, what it needs, and how many are reproduced together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def needs(claim: Claim, by_value: pl.DataFrame, settings: Mapping[str, Factor], 
 
 @dataclass(frozen=True)
 class Shown:
-    """A claim over all its specifications: shares under which it comes out, and quantiles of its effect."""
+    """A claim over all its specifications: shares under which it is reproduced, and quantiles of its effect."""
 
     specifications: int
     comes_out: float
@@ -58,7 +58,7 @@ def glance(table: pl.DataFrame, claims: Sequence[Claim], settings: Mapping[str, 
     """A row for each claim that a table of outcomes has."""
     by_value = shares(table, settings)
     lines = [
-        "| figure | claim | specifications | comes out | clearly | effect: median [5 %, 95 %] | needs |",
+        "| figure | claim | specifications | reproduced | clearly | effect: median [5 %, 95 %] | needs |",
         "|---|---|---|---|---|---|---|",
     ]
     for claim in claims:
@@ -77,10 +77,10 @@ def glance(table: pl.DataFrame, claims: Sequence[Claim], settings: Mapping[str, 
 
 
 def best(whole: pl.DataFrame, claims: int, most: int = 5) -> str:
-    """The specifications under which the most claims come out."""
+    """The specifications under which the most claims are reproduced."""
     names = [name for name in LEARNING if whole[name].null_count() < len(whole)]
     lines = [
-        f"| {' | '.join(names)} | come out | clearly | missing |",
+        f"| {' | '.join(names)} | reproduced | clearly | missing |",
         "|" + "---|" * (len(names) + 3),
     ]
     for row in whole.head(most).iter_rows(named=True):
@@ -91,8 +91,8 @@ def best(whole: pl.DataFrame, claims: int, most: int = 5) -> str:
 
 
 def by_figure(table: pl.DataFrame, claims: Sequence[Claim]) -> str:
-    """For each figure alone: under how many specifications all its claims come out, and one of them."""
-    lines = ["| figure | claims | specifications | all come out | for instance |", "|---|---|---|---|---|"]
+    """For each figure alone: under how many specifications all its claims are reproduced, and one of them."""
+    lines = ["| figure | claims | specifications | all reproduced | for instance |", "|---|---|---|---|---|"]
     figures: dict[str, list[Claim]] = {}
     for claim in claims:
         figures.setdefault(claim.panel[0], []).append(claim)

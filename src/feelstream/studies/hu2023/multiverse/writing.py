@@ -27,13 +27,13 @@ below, and the others under a sample spread over them: their *multiverse* (Steeg
 Tuerlinckx, Gelman and Vanpaemel, Perspectives on Psychological Science 11, 2016). Each figure below is a
 *specification curve* (Simonsohn, Simmons and Nelson, Nature Human Behaviour 4, 2020): all effects in order of size
 with their 95 % t intervals over seeds, and below them the settings that each was measured with. The percentage beside
-a value is the share of its specifications under which the claim comes out.
+a value is the share of its specifications under which the claim is reproduced.
 """
 JUDGED = """\
-A claim *comes out* where the mean lead over seeds is above 0 (over each rival, where it names two), or where a
+A claim *is reproduced* where the mean lead over seeds is above 0 (over each rival, where it names two), or where a
 published number lies in the 95 % prediction interval of one run (how much runs differ is pooled over all
-specifications with the same number of rounds); it comes out *clearly* where the 95 % interval of the mean is above 0
-as well. Nothing here is corrected for the number of specifications: the shares describe what a claim depends on, and
+specifications with the same number of rounds); it is reproduced *clearly* where the 95 % interval of the mean is above
+0 as well. Nothing here is corrected for the number of specifications: the shares describe what a claim depends on, and
 are no tests. [The reproduction](reproduction.md) tests the claims under the presets, with more seeds. A setting is
 named under *needs* where the share moves by a quarter or more between two of its values.
 """
@@ -66,7 +66,7 @@ def judged_claims(study: Study) -> list[tuple[Claim, pl.DataFrame]]:
 
 
 def at_a_glance(study: Study) -> list[dict[str, Any]]:
-    """A row for each claim that was judged: how often it comes out, and its effects."""
+    """A row for each claim that was judged: how often it is reproduced, and its effects."""
     return [
         {
             "claim": claim.key,
@@ -94,11 +94,11 @@ def write_docs(study: Study, directory: Path, command: str) -> Path:
 
 
 def summary(study: Study) -> str:
-    """What came out, in a paragraph."""
+    """The findings, in a paragraph."""
     energy = study.energy
     schedules = energy.select(LEARNING).n_unique()
     text = (
-        f"Of {schedules} schedules, all of the paper's energy savings come out under {len(study.candidates)} "
+        f"Of {schedules} schedules, all of the paper's energy savings are reproduced under {len(study.candidates)} "
         f"({percent(len(study.candidates) / max(1, schedules))})"
     )
     whole = study.all_claims_together()
@@ -110,10 +110,10 @@ def summary(study: Study) -> str:
     if len(full):
         return (
             text
-            + f"{len(full)} have all {claims} claims come out; as each has so few seeds, that is a fit, not a proof."
+            + f"{len(full)} have all {claims} claims reproduced; as each has so few seeds, that is a fit, not a proof."
         )
     return text + (
-        f"none has all {claims} claims come out; the most is {top['come_out']} (without {', '.join(top['missing'])})."
+        f"none has all {claims} claims reproduced; the most is {top['come_out']} (without {', '.join(top['missing'])})."
     )
 
 
@@ -132,7 +132,7 @@ def _text(study: Study, claims: Sequence[Claim], command: str) -> str:
         settings_table(study.settings),
         f"Combinations with T · `steps` above {MOST_STEPS} are not run. The presets have "
         f"`{presets(study.settings)}`.\n",
-        "## What comes out, and what it needs\n",
+        "## What is reproduced, and what it needs\n",
         JUDGED,
         f"### Energy: every combination that the schedule depends on, {sizes.seeds} seeds each\n",
         glance(study.energy, energy, study.settings),
@@ -150,8 +150,8 @@ def _text(study: Study, claims: Sequence[Claim], command: str) -> str:
         parts += [
             "## Together\n",
             "The search looks only where all savings are the paper's, and there where an additive model of every "
-            "claim's effect, fitted to all runs so far, expects the most claims to come out. The five "
-            "specifications under which most claims come out:\n",
+            "claim's effect, fitted to all runs so far, expects the most claims to be reproduced. The five "
+            "specifications under which most claims are reproduced:\n",
             best(whole, len(all_claims())),
             "The paper need not have used the same settings for all of its figures. Each figure alone, energy aside:\n",
             by_figure(study.learned, others),

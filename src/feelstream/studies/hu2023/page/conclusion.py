@@ -32,13 +32,12 @@ def _first(findings: Sequence[Finding]) -> str:
     if not own:
         return ""
     held = [finding for finding in own if finding.verdict is Verdict.REPRODUCED]
-    text = f"Of {len(own)} claims of the paper that were not used to choose settings, {len(held)} come out"
+    text = f"Of {len(own)} claims of the paper besides the fitted energy savings, {len(held)} reproduce"
     text += f" ({_panels(held)})" if held else ""
     failed = [finding for finding in own if finding.verdict in (Verdict.FAILED, Verdict.DIRECTION)]
-    comes = "comes" if len(failed) == 1 else "come"
-    text += f", {len(failed)} {comes} out otherwise" + (f" ({_panels(failed)})" if failed else "")
+    text += f", {len(failed)} do not" + (f" ({_panels(failed)})" if failed else "")
     undecided = len(own) - len(held) - len(failed)
-    text += f" and {undecided} stay open" if undecided else ""
+    text += f" and {undecided} are inconclusive" if undecided else ""
     savings = _savings(findings)
     if savings:
         text += f"; the energy savings, to which T and σ were fitted, are {savings} against the paper's 16 % and 35 %"
