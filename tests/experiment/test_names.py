@@ -108,9 +108,9 @@ def test_changed_settings_play_anew_beside_the_old(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arms", "seeds", "message"),
     [
-        ((), (0,), "at least one arm"),
-        ((Arm("a", BASE),), (), "at least one arm and one seed"),
-        ((Arm("a", BASE), Arm("a", BASE)), (0,), "the arm 'a' 2 times"),
+        ((), (0,), "at least one configuration"),
+        ((Arm("a", BASE),), (), "at least one configuration and one seed"),
+        ((Arm("a", BASE), Arm("a", BASE)), (0,), "the configuration 'a' 2 times"),
         ((Arm("a", BASE),), (1, 1), "the seed '1' 2 times"),
         ((Arm("a", BASE),), (0, -1), "a seed must be 0 or more, not -1"),
     ],
@@ -121,7 +121,7 @@ def test_plans_that_make_no_sense(arms: tuple[Arm, ...], seeds: tuple[int, ...],
 
 
 def test_unknown_arm_names_the_known_ones() -> None:
-    with pytest.raises(ScenarioError, match="no arm 'b'; it has: a"):
+    with pytest.raises(ScenarioError, match="no configuration 'b'; it has: a"):
         Plan("x", (arm("a"),), (0,)).arm("b")
 
 

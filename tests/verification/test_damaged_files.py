@@ -14,6 +14,7 @@ from sealing import seal
 from slow_simulator import scenario, simulate
 
 from feelstream.errors import RunError
+from feelstream.run.manifest import FORMAT
 from feelstream.verification import reading, verify
 
 
@@ -78,7 +79,7 @@ def test_another_format(run: Path, number: object) -> None:
     assert "format" in refusal(run)
 
 
-@pytest.mark.parametrize("text", ["[]", "3", "null", "{}", '{"format": 2}', '{"format": 2, "status": "complete"}'])
+@pytest.mark.parametrize("text", ["[]", "3", "null", "{}", f'{{"format": {FORMAT}}}', f'{{"format": {FORMAT}, "status": "complete"}}'])
 def test_run_json_without_its_fields(run: Path, text: str) -> None:
     (run / "run.json").write_text(text)
     assert "run.json lacks" in refusal(run)
