@@ -79,7 +79,9 @@ def test_another_format(run: Path, number: object) -> None:
     assert "format" in refusal(run)
 
 
-@pytest.mark.parametrize("text", ["[]", "3", "null", "{}", f'{{"format": {FORMAT}}}', f'{{"format": {FORMAT}, "status": "complete"}}'])
+@pytest.mark.parametrize(
+    "text", ["[]", "3", "null", "{}", f'{{"format": {FORMAT}}}', f'{{"format": {FORMAT}, "status": "complete"}}']
+)
 def test_run_json_without_its_fields(run: Path, text: str) -> None:
     (run / "run.json").write_text(text)
     assert "run.json lacks" in refusal(run)
