@@ -1,20 +1,134 @@
-"""Reading a Parquet file of unknown origin: one wrong byte in it can end the process that reads it."""
+"""One reader for all tables that a scenario names: arrivals, frequencies, availability, devices.
+
+Their origin is unknown, so nothing in them is believed: a column has the kind and the range that are asked for, or a
+sentence says which does not. A Parquet file is parsed in a process of its own, since one wrong byte in it can end the
+process that does.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
+from math import inf
 from pathlib import Path
 
-PROBE = "import sys, polars; polars.read_parquet(sys.argv[1], glob=False)"
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from feelstream.errors import ScenarioError
+
+MOST_ROWS = 10**8  # few bytes of Parquet can stand for any number of rows
+MOST_ROUNDS = 2**31 - 1
+MOST_KEPT = 8  # tables, of those that were read last
+TOO_MANY = 3  # exit code
+# From one pipe to another: the bytes that are parsed are those that were hashed. -c would put the working directory,
+# where anything may lie, first among the places to import from; -P does not.
+PARSER = f"""
+import io, sys, polars
+file = io.BytesIO(sys.stdin.buffer.read())
+if polars.scan_parquet(file).select(polars.len()).collect().item() > {MOST_ROWS}:
+    sys.exit({TOO_MANY})
+file.seek(0)
+polars.read_parquet(file).write_ipc(sys.stdout.buffer)
+"""
+UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
-def can_be_read(path: Path) -> bool:
-    """Whether a process of its own reads the Parquet file to its end.
+@dataclass(frozen=True)
+class Column:
+    """What a column must hold: numbers from least to most, whole ones or any that are finite."""
 
-    Polars aborts the process on some damaged files, always on the same ones, so what one process survives another will
-    too. The files of our own runs need no such test: they are known by their SHA-256.
-    """
-    # -c would put the working directory, where anything may lie, first among the places to import from.
-    command = [sys.executable, "-P", "-c", PROBE, str(path)]
-    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    name: str
+    least: float = -inf
+    most: float = inf
+    whole: bool = False
+
+    @property
+    def allowed(self) -> str:
+        if self.least == -inf:
+            return "a finite number"
+        return f"{self.least:.15g} or more" if self.most == inf else f"{self.least:.15g} to {self.most:.15g}"
+
+
+class TableFile:
+    """A .csv or .parquet file as it was read. Every problem is a ScenarioError that begins with the field's name."""
+
+    def __init__(self, field: str, path: str | Path) -> None:
+        self.field, self.path = field, Path(path)
+        if self.path.suffix.lower() not in (".csv", ".parquet"):
+            raise self.problem("must end in .csv or .parquet")
+        try:
+            if not self.path.is_file():
+                raise self.problem("is not a file; give a CSV or Parquet file")
+            content = self.path.read_bytes()
+        except (OSError, ValueError) as problem:
+            raise self.problem(f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
+        self.digest = sha256(content).hexdigest()
+        kind = self.path.suffix.lower()[1:]
+        try:
+            self.table = _parsed(kind, self.digest, content)
+        except UNREADABLE as problem:
+            why = next(iter(str(problem).strip().splitlines()), type(problem).__name__)
+            raise self.problem(f"cannot be read as {kind}: {why}") from problem
+
+    def problem(self, what: str) -> ScenarioError:
+        return ScenarioError(f"{self.field}: {self.path} {what}")
+
+    @property
+    def names(self) -> list[str]:
+        return self.table.columns
+
+    def columns(self, wanted: Sequence[Column]) -> list[NDArray]:
+        """The values of each, int64 or float64 (rows,), in the order of the file."""
+        for column in wanted:
+            if column.name not in self.names:
+                needed = ", ".join(each.name for each in wanted)
+                raise self.problem(f"has no column {column.name}; it needs {needed}")
+        return [self._column(column) for column in wanted]
+
+    def _column(self, column: Column) -> NDArray:
+        given, name = self.table[column.name], column.name
+        wanted = np.int64 if column.whole else np.float64
+        if not len(given):  # without rows a column has no type; that is a legal, if quiet, table
+            return np.zeros(0, wanted)
+        if given.null_count():
+            raise self.problem(f"has empty cells in the column {name}; every row needs a number")
+        if not (given.dtype.is_numeric() or given.dtype == pl.Boolean):
+            raise self.problem(f"must hold numbers in the column {name}, not {given.dtype}")
+        exact = given.to_numpy()  # of unsigned numbers too, which an int64 could not hold
+        values = exact.astype(np.float64)
+        wrong = ~(np.isfinite(values) & (values >= column.least) & (values <= column.most))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise self.problem(f"says {name} {given[row]} in row {row + 1}; it must be {column.allowed}")
+        if column.whole and not (values == np.floor(values)).all():
+            raise self.problem(f"must hold whole numbers in the column {name}")
+        return exact.astype(wanted)
+
+
+# By format and digest: a process that plays many runs parses the same bytes once.
+_PARSED: dict[tuple[str, str], pl.DataFrame] = {}
+
+
+def _parsed(kind: str, digest: str, content: bytes) -> pl.DataFrame:
+    key = kind, digest
+    if key not in _PARSED:
+        found = pl.read_csv(BytesIO(content), infer_schema_length=None) if kind == "csv" else _parsed_elsewhere(content)
+        while len(_PARSED) >= MOST_KEPT:
+            _PARSED.pop(next(iter(_PARSED)), None)
+        _PARSED[key] = found
+    return _PARSED[key]
+
+
+def _parsed_elsewhere(content: bytes) -> pl.DataFrame:
+    parser = subprocess.run([sys.executable, "-P", "-c", PARSER], input=content, capture_output=True, check=False)
+    if parser.returncode == TOO_MANY:
+        raise OSError(f"it has more than {MOST_ROWS:,} rows")
+    if parser.returncode:
+        raise OSError("it is damaged")
+    return pl.read_ipc(BytesIO(parser.stdout))

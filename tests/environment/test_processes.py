@@ -132,11 +132,11 @@ def test_recorded_values_hold_until_the_next(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("round,device\n1,0\n", "lacks the column available"),
-        ("round,device,available\n0,0,1\n", "must have rounds from 1"),
-        ("round,device,available\n1,99,1\n", "devices from 0 to 5"),
-        ("round,device,available\n1,0,\n", "has missing values"),
-        ("round,device,available\n1,0,yes\n", "cannot read"),
+        ("round,device\n1,0\n", "has no column available; it needs round, device, available"),
+        ("round,device,available\n0,0,1\n", "round 0 in row 1; it must be 1 to 2147483647"),
+        ("round,device,available\n1,99,1\n", "device 99 in row 1; it must be 0 to 5"),
+        ("round,device,available\n1,0,\n", "empty cells in the column available"),
+        ("round,device,available\n1,0,yes\n", "must hold numbers in the column available"),
     ],
 )
 def test_a_bad_recording_is_told_in_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from feelstream.environment.base import Probability, Process, ProcessContext, State, Step
-from feelstream.environment.recorded import values_by_round
+from feelstream.environment.recorded import Recorded
+from feelstream.tables import Column
 
 
 class Availability(Process):
@@ -90,11 +90,14 @@ class RecordedAvailability(Availability):
     ]
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        self._recorded(context)  # read here, with all that the run starts from
         return {"there": np.ones(context.devices, bool)}
 
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         there = state["there"].copy()
-        recorded = values_by_round("world.availability.path", Path(self.path), "available", context.devices)
-        devices, values = recorded.of(round)
+        devices, values = self._recorded(context).of(round)
         there[devices] = values != 0
         return there, {"there": there}
+
+    def _recorded(self, context: ProcessContext) -> Recorded:
+        return context.recorded("world.availability.path", self.path, Column("available", 0, 1, whole=True))

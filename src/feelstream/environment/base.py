@@ -12,7 +12,7 @@ round; all that it remembers is its state, a dictionary of arrays of fixed shape
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Reals
+from feelstream.environment.recorded import Recorded, values_by_round
 from feelstream.plugins import Plugin
+from feelstream.tables import Column
 
 State = dict[str, NDArray]
 Step = tuple[NDArray, State]  # the values of a round, (K,), and the next state
@@ -38,6 +40,13 @@ class ProcessContext:
     frequency_high_hz: Reals  # (K,)
     gain_low_db: Reals  # (K,)
     gain_high_db: Reals  # (K,)
+    recordings: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)  # by field, once read
+
+    def recorded(self, field: str, path: str, value: Column) -> Recorded:
+        """The recorded values of a field. The file is read when the run is made, and never again during it."""
+        if field not in self.recordings:
+            self.recordings[field] = values_by_round(field, path, value, self.devices)
+        return self.recordings[field]
 
 
 class Process(Plugin, ABC):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from feelstream.environment.base import Process, ProcessContext, State, Step
-from feelstream.environment.recorded import values_by_round
+from feelstream.environment.recorded import Recorded
+from feelstream.tables import Column
 
 
 class Frequency(Process):
@@ -64,10 +64,14 @@ class RecordedFrequency(Frequency):
     path: Annotated[str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, f_hz")]
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
+        self._recorded(context)  # read here, with all that the run starts from
         return {"f_hz": context.frequency_low_hz.copy()}
 
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         f_hz = state["f_hz"].copy()
-        devices, values = values_by_round("world.frequency.path", Path(self.path), "f_hz", context.devices).of(round)
+        devices, values = self._recorded(context).of(round)
         f_hz[devices] = np.clip(values, context.frequency_low_hz[devices], context.frequency_high_hz[devices])
         return f_hz, {"f_hz": f_hz}
+
+    def _recorded(self, context: ProcessContext) -> Recorded:
+        return context.recorded("world.frequency.path", self.path, Column("f_hz"))

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
-import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from feelstream.arrays import Reals
-from feelstream.environment.recorded import read_columns
+from feelstream.arrays import Ints, Reals
 from feelstream.errors import ScenarioError
 from feelstream.plugins import NonNegative, Positive, Settings
+from feelstream.tables import Column, TableFile
 
 Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 FromModel = Positive | Literal["auto"]  # auto: what learning.model asks for; a number by the time that it is run
@@ -138,46 +135,29 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 
 def _from_table(name: str, population: Population) -> Population:
-    path = Path(name)
-    try:
-        changed_ns = path.stat().st_mtime_ns
-    except OSError as problem:
-        raise ScenarioError(f"devices.table: cannot read {path}: {problem.strerror}") from problem
-    columns = _read_table(path, len(population.cycles), changed_ns)
-    found = replace(population, **columns)
+    file = TableFile("devices.table", name)
+    unknown = [name for name in file.names if name not in LIMITS and name != "device"]
+    if unknown:
+        allowed = ", ".join(["device", *LIMITS])
+        raise file.problem(f"has an unknown column '{unknown[0]}'; allowed: {allowed}")
+    devices, present = len(population.cycles), [name for name in LIMITS if name in file.names]
+    wanted = [Column("device", 0, devices - 1, whole=True), *(Column(name, *LIMITS[name]) for name in present)]
+    order, *columns = file.columns(wanted)
+    if not np.array_equal(np.sort(order), np.arange(devices)):
+        raise file.problem(f"must have one row for each device from 0 to {devices - 1}")
+    found = replace(
+        population, **{name: _in_order(order, values) for name, values in zip(present, columns, strict=True)}
+    )
     for low, high in (("frequency_low_hz", "frequency_high_hz"), ("gain_low_db", "gain_high_db")):
         wrong = np.flatnonzero(getattr(found, low) > getattr(found, high))
         if len(wrong):
-            raise ScenarioError(f"devices.table: {low} is above {high} for device {wrong[0]}")
+            raise file.problem(f"puts {low} above {high} for device {wrong[0]}")
     return found
 
 
-@lru_cache(maxsize=4)
-def _read_table(path: Path, devices: int, changed_ns: int) -> dict[str, Reals]:
-    """Columns by name, (K,), in the order of the devices."""
-    try:
-        names = pl.scan_parquet(path, glob=False) if path.suffix == ".parquet" else pl.scan_csv(path, glob=False)
-        present = names.collect_schema().names()
-    except (OSError, pl.exceptions.PolarsError) as problem:
-        raise ScenarioError(f"devices.table: cannot read {path} as a table") from problem
-    unknown = [name for name in present if name not in LIMITS and name != "device"]
-    if unknown:
-        allowed = ", ".join(["device", *LIMITS])
-        raise ScenarioError(f"devices.table: {path} has an unknown column '{unknown[0]}'; allowed: {allowed}")
-    kinds: dict[str, type[pl.DataType]] = {"device": pl.Int64, **{n: pl.Float64 for n in LIMITS if n in present}}
-    table = read_columns("devices.table", path, kinds)
-    order = table["device"].to_numpy()
-    if len(order) != devices or not np.array_equal(np.sort(order), np.arange(devices)):
-        raise ScenarioError(f"devices.table: {path} must have one row for each device from 0 to {devices - 1}")
-    found: dict[str, Reals] = {}
-    for name in kinds:
-        if name == "device":
-            continue
-        values = np.empty(devices)
-        values[order] = table[name].to_numpy()
-        low, high = LIMITS[name]
-        if not ((values >= low) & (values <= high)).all():
-            raise ScenarioError(f"devices.table: {name} must lie between {low:g} and {high:g}")
-        values.flags.writeable = False
-        found[name] = values
-    return found
+def _in_order(devices: Ints, values: Reals) -> Reals:
+    """By device, read-only."""
+    sorted_values = np.empty_like(values)
+    sorted_values[devices] = values
+    sorted_values.flags.writeable = False
+    return sorted_values

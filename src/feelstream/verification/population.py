@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from feelstream.errors import RunError
+from feelstream.errors import RunError, ScenarioError
+from feelstream.tables import Column, TableFile
 from feelstream.verification.findings import Array
 from feelstream.verification.promises import Promises
 
@@ -97,10 +97,11 @@ def resolved(devices: Any, usual: dict[str, Array]) -> dict[str, Array]:
 
 def _apply_table(path: Path, found: dict[str, Array]) -> None:
     try:
-        table = pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else pl.read_csv(path, glob=False)
-        order = table["device"].cast(pl.Int64).to_numpy()
-        for name in COLUMNS:
-            if name in table.columns:
-                found[name][order] = table[name].cast(pl.Float64).to_numpy()
-    except (OSError, pl.exceptions.PolarsError, IndexError):
+        file = TableFile("devices.table", path)
+        present = [name for name in COLUMNS if name in file.names]
+        device = Column("device", 0, len(found["cycles"]) - 1, whole=True)
+        order, *columns = file.columns([device, *(Column(name) for name in present)])
+    except ScenarioError:
         raise RunError(f"{path}, the table of devices that run.json names, is missing or cannot be read.") from None
+    for name, values in zip(present, columns, strict=True):
+        found[name][order] = values

@@ -12,7 +12,7 @@ from feelstream.data.streaming.buffers import Keep
 from feelstream.data.streaming.partition import IID
 from feelstream.data.streaming.replay import Trace
 from feelstream.data.streaming.stream import Stream
-from feelstream.errors import DataError
+from feelstream.errors import ScenarioError
 
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1], np.uint8)  # classes 0 to 3, of which 3 has no sample
 
@@ -94,17 +94,17 @@ def test_an_empty_trace_is_quiet(tmp_path: Path) -> None:
         ("time,sample\n0,1\n", "has no column device"),
         ("time,device\n0,1\n", "has no column sample or label"),
         ("time,device,sample,label\n0,1,0,0\n", "has both columns sample and label"),
-        ("time,device,sample\n0,3,1\n", "device 3 does not exist; it must be 0 to 2"),
-        ("time,device,sample\n0,-1,1\n", "device -1 does not exist"),
-        ("time,device,sample\n-1,0,1\n", "every time must be"),
-        ("time,device,sample\nNaN,0,1\n", "every time must be"),
-        ("time,device,sample\ninf,0,1\n", "every time must be"),
-        ("time,device,sample\n,0,1\n1,0,1\n", "time has empty cells"),
-        ("time,device,sample\nsoon,0,1\n", "time must hold numbers"),
-        ("time,device,sample\n0,0.5,1\n", "device must hold whole numbers"),
-        ("time,device,sample\n0,0,8\n", "sample 8 does not exist; it must be 0 to 7"),
-        ("time,device,sample\n9,0,8\n", "sample 8 does not exist"),  # wrong even if it would never arrive
-        ("time,device,label\n0,0,4\n", "label 4 does not exist; it must be 0 to 3"),
+        ("time,device,sample\n0,3,1\n", "says device 3 in row 1; it must be 0 to 2"),
+        ("time,device,sample\n0,-1,1\n", "says device -1 in row 1"),
+        ("time,device,sample\n-1,0,1\n", "it must be 0 or more"),
+        ("time,device,sample\nNaN,0,1\n", "it must be 0 or more"),
+        ("time,device,sample\ninf,0,1\n", "it must be 0 or more"),
+        ("time,device,sample\n,0,1\n1,0,1\n", "empty cells in the column time"),
+        ("time,device,sample\nsoon,0,1\n", "must hold numbers in the column time"),
+        ("time,device,sample\n0,0.5,1\n", "must hold whole numbers in the column device"),
+        ("time,device,sample\n0,0,8\n", "says sample 8 in row 1; it must be 0 to 7"),
+        ("time,device,sample\n9,0,8\n", "says sample 8"),  # wrong even if it would never arrive
+        ("time,device,label\n0,0,4\n", "says label 4 in row 1; it must be 0 to 3"),
         ("time,device,label\n0,0,3\n", "label 3, of which the data set has no sample"),
         ("time,device,sample\n0,0\n1,2,3,4,5\n", "cannot be read as csv"),
         ("", "cannot be read as csv"),
@@ -113,7 +113,7 @@ def test_an_empty_trace_is_quiet(tmp_path: Path) -> None:
 def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "trace.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match=says) as caught:
+    with pytest.raises(ScenarioError, match=says) as caught:
         stream(path)
     assert "\n" not in str(caught.value)
 
@@ -126,11 +126,11 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         ("trace.txt", "must end in .csv or .parquet"),
         ("trace.parquet", "cannot be read as parquet"),
     ]:
-        with pytest.raises(DataError, match=says):
+        with pytest.raises(ScenarioError, match=says):
             stream(tmp_path / name)
 
 
 def test_numbers_beyond_64_bits_do_not_wrap_around(tmp_path: Path) -> None:
     rows = pl.DataFrame({"time": [0.0], "device": [2**64 - 1], "sample": [0]}, schema_overrides={"device": pl.UInt64})
-    with pytest.raises(DataError, match="device 18446744073709551615 does not exist"):
+    with pytest.raises(ScenarioError, match="says device 18446744073709551615"):
         stream(write(tmp_path / "trace.parquet", rows))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, ArrivalSchedule, events_by_round
 from feelstream.data.streaming.order import Shards, offsets_of
-from feelstream.errors import DataError
+from feelstream.errors import ScenarioError
 from feelstream.randomness import Purpose, generator
-from feelstream.tables import can_be_read
+from feelstream.tables import Column, TableFile
 
 
 class Trace(Arrivals):
@@ -51,60 +49,22 @@ class Trace(Arrivals):
 
     def _read(self, context: ArrivalContext) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], bool]:
         """Times, devices, samples or labels as checked arrays, and whether the third is labels."""
-        table = self._table()
-        what = [name for name in ("sample", "label") if name in table.columns]
-        for name in ("time", "device"):
-            if name not in table.columns:
-                raise DataError(f"Trace {self.path} has no column {name}; it needs time, device, and sample or label.")
+        file = TableFile("data.arrivals.path", self.path)
+        what = [name for name in ("sample", "label") if name in file.names]
         if len(what) != 1:
-            raise DataError(
-                f"Trace {self.path} has {'both columns' if what else 'no column'} sample "
-                f"{'and' if what else 'or'} label; it needs exactly one of them."
+            raise file.problem(
+                f"has {'both columns' if what else 'no column'} sample {'and' if what else 'or'} label; it needs "
+                "time, device and exactly one of them"
             )
-        times = self._column(table, "time", float)
-        if not (np.isfinite(times) & (times >= 0)).all():
-            raise DataError(f"Trace {self.path}: every time must be a finite number of seconds, 0 or later.")
         limit = len(context.labels) if what == ["sample"] else context.classes
-        devices = self._number(table, "device", context.devices)
-        return times, devices, self._number(table, what[0], limit), what == ["label"]
-
-    def _table(self) -> pl.DataFrame:
-        path = Path(self.path)
-        if not path.is_file():
-            raise DataError(f"Trace {self.path} is not a file; give a CSV or Parquet file.")
-        try:
-            if path.suffix.lower() == ".csv":
-                return pl.read_csv(path, infer_schema_length=None, glob=False)
-            if path.suffix.lower() == ".parquet":
-                if not can_be_read(path):
-                    raise DataError(f"Trace {self.path} cannot be read as parquet: it is damaged.")
-                return pl.read_parquet(path, glob=False)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise DataError(f"Trace {self.path} cannot be read as {path.suffix[1:]}: {reason}.") from error
-        raise DataError(f"Trace {self.path} must end in .csv or .parquet.")
-
-    def _column(self, table: pl.DataFrame, name: str, kind: type[float] | type[int]) -> NDArray:
-        column = table[name]
-        # A file without rows has columns without a type; that is a legal, if quiet, trace.
-        if len(column) and not (column.dtype.is_integer() or (kind is float and column.dtype.is_float())):
-            raise DataError(
-                f"Trace {self.path}: column {name} must hold {'whole ' if kind is int else ''}numbers, "
-                f"not {column.dtype}."
+        times, devices, things = file.columns(
+            (
+                Column("time", 0),
+                Column("device", 0, context.devices - 1, whole=True),
+                Column(what[0], 0, limit - 1, whole=True),
             )
-        if column.null_count():
-            raise DataError(f"Trace {self.path}: column {name} has empty cells; every row needs a number.")
-        return column.cast(pl.Float64 if kind is float else pl.Int64, strict=False).fill_null(-1).to_numpy()
-
-    def _number(self, table: pl.DataFrame, name: str, limit: int) -> NDArray[np.int64]:
-        values = self._column(table, name, int)
-        wrong = (values < 0) | (values >= limit)
-        if wrong.any():
-            raise DataError(
-                f"Trace {self.path}: {name} {table[name][int(wrong.argmax())]} does not exist; "
-                f"it must be 0 to {limit - 1}."
-            )
-        return values
+        )
+        return times, devices, things, what == ["label"]
 
 
 def _samples_of(labels: NDArray[np.int64], context: ArrivalContext) -> NDArray[np.int64]:
@@ -114,7 +74,7 @@ def _samples_of(labels: NDArray[np.int64], context: ArrivalContext) -> NDArray[n
     for label in np.unique(labels):
         pool = rng.permutation(np.flatnonzero(context.labels == label))
         if not len(pool):
-            raise DataError(
+            raise ScenarioError(
                 f"data.arrivals.path: the trace asks for label {label}, of which the data set has no sample."
             )
         here = np.flatnonzero(labels == label)
