@@ -142,7 +142,7 @@ def test_entry_points_give_short_names() -> None:
 
 
 def test_what_is_not_a_policy_is_refused() -> None:
-    with pytest.raises(ScenarioError, match="does not fulfil"):
+    with pytest.raises(ScenarioError, match=r"is no class; it must be one derived from feelstream.Policy"):
         preset("tiny", [f"policy.name={METRIC}"])
     with pytest.raises(ScenarioError, match="there is no file"):
         preset("tiny", ["policy.name=missing.py:Mine"])
@@ -156,7 +156,7 @@ def test_what_is_not_a_policy_is_refused() -> None:
         (["check", METRIC], 0, "one finite number per device"),
         (["check", ARRIVALS], 0, "shard"),
         (["check", BUFFER], 0, "empties_on_use"),
-        (["check", METRIC, "--kind", "policy"], 2, "does not fulfil"),
+        (["check", METRIC, "--kind", "policy"], 2, "is no class; it must be one derived from feelstream.Policy"),
         (["check", "uniform"], 2, "--kind arrivals or --kind frequency"),
         (["check", "uniform", "--kind", "frequency"], 0, "lies in the range of its device"),
         (["check", "uniform", "--kind", "colour"], 2, "'colour' is not known; allowed: policy, metric"),

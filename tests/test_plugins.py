@@ -138,7 +138,11 @@ def test_a_module_is_imported_once(tmp_path: Path) -> None:
     ("content", "name", "told"),
     [
         ("class Thing:\n    pass\n", "Other", r"has no Other"),
-        ("class Thing:\n    pass\n", "Thing", r"does not fulfil the contract of feelstream.policies"),
+        (
+            "class Thing:\n    pass\n",
+            "Thing",
+            r"is not derived from feelstream.Policy; write class Thing\(feelstream.Policy\)",
+        ),
         ("class Thing(:\n", "Thing", r"cannot be imported: SyntaxError: .*line 1"),
         ("\nprice = 1 / 0\n", "Thing", r"cannot be imported: ZeroDivisionError: division by zero \(mine.py, line 2\)"),
         ("import no_such_module\n", "Thing", r"cannot be imported: ModuleNotFoundError"),

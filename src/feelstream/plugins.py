@@ -297,11 +297,15 @@ class Registry(Generic[T]):
                 f"'{name}' is not known; {did_you_mean(name, known)}allowed: {', '.join(known)}, "
                 "or one of your own as file.py:Name"
             )
-        if not self.is_one(found):
-            raise ScenarioError(f"'{name}' does not fulfil the contract of feelstream.{self.group}")
+        if problem := self.why_not(found):
+            raise ScenarioError(f"'{name}' {problem}")
         if isinstance(found, type) and issubclass(found, Plugin) and found not in self.ours.values():
             found.tag = name  # so that a stored scenario finds it again; ours keep their names
         return cast(T, found)
+
+    def why_not(self, found: Any) -> str:
+        """What keeps an object from being one of this group, as the rest of a sentence; empty where nothing does."""
+        return "" if self.is_one(found) else f"does not fulfil the contract of feelstream.{self.group}"
 
 
 class PluginRegistry(Registry[type[Plugin]]):
@@ -315,11 +319,19 @@ class PluginRegistry(Registry[type[Plugin]]):
             lambda found: isinstance(found, type) and issubclass(found, base),
         )
 
-    def lookup(self, name: str) -> type[Plugin]:
-        found = super().lookup(name)
-        if missing := ", ".join(sorted(found.__abstractmethods__)):
-            raise ScenarioError(f"'{name}' lacks {missing}, which every class of feelstream.{self.group} must have")
-        return found
+    def why_not(self, found: Any) -> str:
+        base = self.base
+        if not isinstance(found, type):
+            return f"is no class; it must be one derived from {_public_name(base)}"
+        if not issubclass(found, base):
+            return f"is not derived from {_public_name(base)}; write class {found.__name__}({_public_name(base)})"
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        return f"lacks {missing}, which every class of feelstream.{self.group} must have" if missing else ""
+
+
+def _public_name(base: type) -> str:
+    """What users import a base class as: feelstream.Policy, or module.Name where the package does not export it."""
+    return f"feelstream.{base.__name__}" if base.__name__ == "Policy" else f"{base.__module__}.{base.__name__}"
 
 
 def from_table(registry: PluginRegistry, default: type[Plugin]) -> Callable[[Any, ValidationInfo], Any]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builders import small
 
@@ -31,7 +32,7 @@ def test_a_name_a_path_or_a_scenario(tmp_path: Path) -> None:
         ({"V": -5}, "policy.V: must be greater than 0, not -5"),
         ({"polcy.V": 1.0}, "polcy: there is no such field; did you mean 'policy'"),
         ({"policy": "randm"}, "did you mean 'random'"),
-        ({"policy": 3}, "policy: must be a table of fields, not 3"),
+        ({"policy": 3}, "policy: must be a name, a class or an object of a class, not 3"),
         ({"policy.v": 1.0}, "policy.v: there is no such field in lyapunov; did you mean 'V'"),
         ({"size": 400}, "policy.size: must be at most system.devices"),
         ({"kind": "iid"}, "there is no field 'kind'"),
@@ -130,3 +131,42 @@ def test_every_public_name_is_there() -> None:
     assert sorted(fs.__all__) == dir(fs)
     with pytest.raises(AttributeError, match="nothing"):
         fs.nothing  # noqa: B018
+
+
+class Fewest(fs.Policy):
+    """The feasible devices with the least data."""
+
+    def select(self, state: object, observation: fs.Observation, rng: np.random.Generator) -> fs.Decision:
+        plan = observation.plan(self.size)
+        return fs.Decision(np.flatnonzero(plan.feasible)[: self.size], plan)
+
+
+class Unfinished(fs.Policy):  # pyright: ignore[reportImplicitAbstractClass]
+    """It has no select."""
+
+
+@pytest.mark.parametrize("policy", [Fewest, Fewest(), Fewest(size=3)])
+def test_a_policy_is_a_class_or_an_object(policy: object) -> None:
+    run = fs.simulate("tiny", policy=policy, rounds=2, engine="none")
+    assert isinstance(run.scenario.policy, Fewest)
+    assert run.scenario.policy.size == getattr(policy, "size", 2)
+
+
+@pytest.mark.parametrize(
+    ("policy", "sentence"),
+    [
+        (dict.fromkeys, "policy: must be a name, a class or an object of a class"),
+        (int, "policy: int is not derived from feelstream.Policy"),
+        (Unfinished, "policy: Unfinished lacks select"),
+    ],
+)
+def test_what_is_no_policy_is_told_what_it_lacks(policy: object, sentence: str) -> None:
+    with pytest.raises(fs.FeelstreamError, match=sentence):
+        fs.simulate("tiny", policy=policy)
+
+
+def test_a_table_may_be_named_without_its_section() -> None:
+    found = fs.preset("tiny").with_(buffer="window", **{"buffer.rounds": 7})
+    assert found == fs.preset("tiny", ["data.buffer.kind=window", "data.buffer.rounds=7"])
+    with pytest.raises(fs.FeelstreamError, match=r"no such field in keep, which has none; it is one of window"):
+        fs.preset("tiny").with_(**{"buffer.rounds": 7})

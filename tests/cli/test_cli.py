@@ -101,7 +101,7 @@ def test_an_interrupted_run_says_how_to_go_on(feelstream: Command, monkeypatch: 
     def interrupt(record: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("feelstream.cli.run._note", interrupt)
+    monkeypatch.setattr("feelstream.cli.run.note", interrupt)
     code, _, err = feelstream("run", "tiny", *QUICK, "--out", "a")
     assert code == 130
     assert "goes on where this one stopped" in err
@@ -201,7 +201,7 @@ SETTINGS = {  # override: what the sentence must say
     "data.buffer.kind=lifo": "data.buffer.kind: 'lifo' is not known; did you mean 'fifo'?",
     "policy.name=lyapunow": "policy.name: 'lyapunow' is not known; did you mean 'lyapunov'?",
     "policy.name=mine.py:Mine": "policy.name: 'mine.py:Mine': there is no file mine.py",
-    "policy.name=os:path": "policy.name: 'os:path' does not fulfil the contract",
+    "policy.name=os:path": "policy.name: 'os:path' is no class; it must be one derived from feelstream.Policy",
     "policy.name=:x": "policy.name: ':x' cannot be imported",
     "policy.V=0": "policy.V: must be greater than 0",
     "policy.V=nan": "policy.V: must be greater than 0, not nan",
@@ -211,7 +211,11 @@ SETTINGS = {  # override: what the sentence must say
     "policy.size=0": "policy.size: must be at least 1",
     "policy.cardinality=any": "policy.cardinality: must be 'exact', 'cap' or 'free'",
     "policy.metric=amout": "policy.metric: 'amout' is not known; did you mean 'amount'?",
-    "policy=3": "'policy=3' must read section.field=value",
+    "policy=3": "policy.name: '3' is not known; allowed: lyapunov",
+    "policy=randon": "policy.name: 'randon' is not known; did you mean 'random'?",
+    "v=1": "there is no field 'v'; did you mean 'V'?",
+    "round=5": "there is no field 'round'; did you mean 'rounds'?",
+    "buffer.rounds=5": "data.buffer.rounds: there is no such field in keep",
     "policy.V": "'policy.V' must read section.field=value",
     "=3": "'=3' must read section.field=value",
     ".V=3": "'.V=3' must read section.field=value",
@@ -265,7 +269,7 @@ def test_a_wrong_file(wrong: str, feelstream: Command) -> None:
 
 
 LINES: dict[str, tuple[list[str], str]] = {
-    "no such command": (["rum"], "No such command 'rum'"),
+    "no such command": (["rum"], "there is no command 'rum'; did you mean 'run'?"),
     "no scenario": (["run"], "Missing argument 'SCENARIO'"),
     "unknown scenario": (["run", "paper-idd"], "'paper-idd' is neither a preset nor a file; did you mean 'paper-iid'?"),
     "missing file": (["run", "absent.toml"], "cannot read the scenario absent.toml: No such file or directory"),
@@ -282,7 +286,7 @@ LINES: dict[str, tuple[list[str], str]] = {
     "out is full": (["run", "tiny", *QUICK, "--out", "."], "is not empty and not a run directory"),
     "verify nothing": (["verify"], "Missing argument"),
     "verify no directory": (["verify", "absent"], "absent is not a run directory"),
-    "verify no run": (["verify", "."], "it has no run.json"),
+    "verify no run": (["verify", "."], "neither it nor a directory in it has a run.json"),
     "unknown preset": (["presets", "papers"], "there is no preset 'papers'"),
     "unknown data": (["data", "get", "cifar"], "'cifar' cannot be fetched; allowed are mnist, fashion-mnist"),
     "unknown model": (["run", "tiny", "--set", "learning.model=sofmax"], "learning.model: 'sofmax' is not known; did"),

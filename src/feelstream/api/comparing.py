@@ -22,9 +22,8 @@ from feelstream.policies import Policy
 from feelstream.run.main_code import is_in_main
 from feelstream.run.named_files import texts
 from feelstream.scenario import Scenario
-from feelstream.scenario.overrides import from_keywords
 
-Entry = str | Policy | Scenario
+Entry = str | Policy | type[Policy] | Scenario
 
 
 def compare(
@@ -40,11 +39,11 @@ def compare(
 ) -> Comparison:
     """Compare policies over seeds; with the same seed all receive the same world, so they compare in pairs.
 
-    policies: names (`lyapunov(V=0.1)` sets fields), Policy objects, whole Scenarios, or a mapping that gives each its
-    label. The first is what the others are compared with. scenario: what they are run on, by default the paper's.
-    seeds: how many, or which. out: a directory that keeps the runs, so that the same call runs only what is missing;
-    without it they are gone with the Comparison. workers: processes; executor: any other `concurrent.futures` one.
-    Any other keyword is a field of the scenario, as in `Scenario.with_`.
+    policies: names (`lyapunov(V=0.1)` sets fields), Policy classes or objects, whole Scenarios, or a mapping that gives
+    each its label. The first is what the others are compared with. scenario: what they are run on, by default the
+    paper's. seeds: how many, or which. out: a directory that keeps the runs, so that the same call runs only what is
+    missing; without it they are gone with the Comparison. workers: processes; executor: any other one of
+    `concurrent.futures`. Any other keyword is a field of the scenario, as in `Scenario.with_`.
 
     >>> found = compare(["lyapunov", "random"], "tiny", seeds=2, rounds=3, engine="none", workers=1)
     >>> found.table(["energy_j"]).columns
@@ -66,7 +65,7 @@ def sweep(
     scenario: str | Path | Scenario,
     over: Mapping[str, Sequence[Any]],
     *,
-    policies: Sequence[str | Policy] = (),
+    policies: Sequence[str | Policy | type[Policy]] = (),
     seeds: int | Sequence[int] = 10,
     out: str | Path | None = None,
     workers: int | None = None,
@@ -85,10 +84,7 @@ def sweep(
     base = scenario_of(scenario, fields)
     if not over or not all(over.values()):
         raise ScenarioError("sweep: give at least one field, each with at least one value, as in {'V': [0.01, 0.1]}")
-    grid = []
-    for name, values in over.items():
-        (change,) = from_keywords({name: next(iter(values))}, base.tables(), Scenario)
-        grid.append((change.field, list(values)))
+    grid = [(name, list(values)) for name, values in over.items()]
     return _played("sweep", comparison.arms(base, policies, (), grid), seeds, out, workers, executor, progress)
 
 

@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from feelstream.experiment import Plan, comparison
-from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, next_command, print_json
+from feelstream.terminal.common import (
+    JsonOption,
+    RoundsOption,
+    ScenarioArgument,
+    SetOption,
+    next_command,
+    print_json,
+    with_rounds,
+)
 from feelstream.terminal.comparing import policy_option, report_comparison
 from feelstream.terminal.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
 
@@ -22,12 +30,11 @@ def compare(
     policies: Annotated[list[str] | None, policy_option("the scenario's own")] = None,
     seeds: SeedsOption = 10,
     seed_start: SeedStartOption = 0,
+    rounds: RoundsOption = None,
     overrides: SetOption = None,
     vary: Annotated[
         list[str] | None,
-        typer.Option(
-            "--vary", metavar="SECTION.FIELD=A,B,…", help="Every one of these values; repeatable, for a grid."
-        ),
+        typer.Option("--vary", metavar="FIELD=A,B,…", help="Every one of these values; repeatable, for a grid."),
     ] = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
@@ -37,9 +44,9 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare policies in pairs over many seeds; runs that are stored are not run again."""
-    name = Path(scenario).stem
+    name, overrides = Path(scenario).stem, with_rounds(overrides, rounds)
     where = directory or Path("results") / f"compare-{name}"
-    arms = comparison.arms(scenario, policies or (), overrides or (), vary or ())
+    arms = comparison.arms(scenario, policies or (), overrides, vary or ())
     command = _command(scenario, policies, seeds, seed_start, overrides, vary, directory)
     plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)), command)
     results = play(plan, where, workers, dask)

@@ -10,7 +10,16 @@ import typer
 from feelstream.cli.run import summary
 from feelstream.errors import RunError
 from feelstream.scenario import files as scenario_files
-from feelstream.terminal.common import JsonOption, ScenarioArgument, SeedOption, SetOption, print_json, progress_bar
+from feelstream.terminal.common import (
+    JsonOption,
+    RoundsOption,
+    ScenarioArgument,
+    SeedOption,
+    SetOption,
+    print_json,
+    progress_bar,
+    with_rounds,
+)
 
 PATIENCE_S = 60.0  # a message takes a second, and many more on a busy machine
 app = typer.Typer()
@@ -26,6 +35,7 @@ def run(
         int | None, typer.Option("--nodes", min=1, help="SuperNodes, one per device; default: the scenario's devices.")
     ] = None,
     seed: SeedOption = 0,
+    rounds: RoundsOption = None,
     overrides: SetOption = None,
     deadline_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a training reply.")] = PATIENCE_S,
     query_timeout_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a report.")] = PATIENCE_S,
@@ -34,7 +44,7 @@ def run(
     """Run a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""
     from feelstream.flower.loopback import run_in_federation
 
-    changed = [*(overrides or ()), *([f"system.devices={nodes}"] if nodes else [])]
+    changed = [*with_rounds(overrides, rounds), *([f"system.devices={nodes}"] if nodes else [])]
     settings = scenario_files.load(scenario, changed)
     if settings.system.devices > 50:
         raise RunError(

@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 from typer.models import ArgumentInfo
 
+from feelstream.errors import ScenarioError
 from feelstream.studies import Command, registry
 
 COMMANDS = {
@@ -19,7 +20,7 @@ COMMANDS = {
         ("tune", "tune", "Find the weight (V, or price) that asks for most importance and keeps an energy budget."),
         ("study", "study", "Run a study of your own, as file.py:NAME or by its name, and write its report."),
         ("report", "report", "Make the report of stored results again, with the figures and claims of their study."),
-        ("verify", "run", "Recompute a stored run from its files alone; exit code 1 if anything disagrees."),
+        ("verify", "verify", "Recompute stored runs from their files alone; exit code 1 if anything disagrees."),
         ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
         ("flower", "flower", "Federations of real processes, by Flower."),
         (
@@ -56,6 +57,15 @@ class LazyGroup(TyperGroup):
             panel = None if cmd_name in COMMANDS else STUDIES
             return TyperCommand(cmd_name, help=command.help, rich_help_panel=panel)
         return load(command)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
+            from feelstream.plugins import did_you_mean  # with pydantic, which nothing else here needs
+
+            known = self.list_commands(ctx)
+            raise ScenarioError(f"there is no command '{name}'; {did_you_mean(name, known)}known: {', '.join(known)}")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The list of commands needs their first lines only, so nothing is imported for it."""

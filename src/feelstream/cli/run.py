@@ -1,4 +1,4 @@
-"""Commands on single runs: make one, re-check one."""
+"""The command that makes a run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from feelstream.callbacks import logger
 from feelstream.experiment.affordable import affordable
 from feelstream.quantities import QUANTITIES, by_round, significant
 from feelstream.run import Change, Run
-from feelstream.run.replaying import Replay
-from feelstream.run.replaying import replay as replay_run
 from feelstream.run.views import budget_j
 from feelstream.scenario import files as scenario_files
 from feelstream.scheduling import RoundRecord
 from feelstream.terminal.common import (
     JsonOption,
+    RoundsOption,
     ScenarioArgument,
     SeedOption,
     SetOption,
@@ -30,6 +29,7 @@ from feelstream.terminal.common import (
     plain_table,
     print_json,
     progress_bar,
+    with_rounds,
 )
 
 app = typer.Typer()
@@ -40,6 +40,7 @@ TOLERANCE = 0.05  # of the budget: a run that is so little above it needs no hin
 def run(
     scenario: ScenarioArgument,
     seed: SeedOption = 0,
+    rounds: RoundsOption = None,
     overrides: SetOption = None,
     changes: Annotated[
         list[str] | None,
@@ -60,7 +61,8 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run one scenario and say how it went."""
-    settings = scenario_files.load(scenario, overrides or ())
+    overrides = with_rounds(overrides, rounds)
+    settings = scenario_files.load(scenario, overrides)
     changed = [Change.parse(text) for text in changes or ()]
     callbacks = [logger(log, log_dir)] if log else []
     bar = progress_bar()
@@ -71,7 +73,7 @@ def run(
         nonlocal played
         played += 1
         bar.start()  # only now: what goes wrong before the first round is a sentence without a bar
-        bar.update(task, completed=record.observation.round, note=_note(record))
+        bar.update(task, completed=record.observation.round, note=note(record))
 
     try:
         finished = simulate(
@@ -90,13 +92,13 @@ def run(
     if directory is not None:
         next_command("feelstream", "report", directory)
     else:
-        words = [word for override in overrides or () for word in ("--set", override)]
+        words = [word for override in overrides for word in ("--set", override)]
         words += [word for change in changes or () for word in ("--change", change)]
         seeded = ["--seed", str(seed)] if seed else []
         next_command("feelstream", "run", scenario, *seeded, *words, "--out", f"runs/{Path(scenario).stem}")
 
 
-def _note(record: RoundRecord) -> str:
+def note(record: RoundRecord) -> str:
     accuracy = f"accuracy {QUANTITIES['accuracy'].text(record.evaluation.accuracy)}, " if record.evaluation else ""
     return f"{accuracy}queue {QUANTITIES['queue_mean_j'].text(record.queue_next_j.mean())}"
 
@@ -133,40 +135,4 @@ def _hint_budget(finished: Run) -> None:
         hint(
             f"within the budget: {found.options} (spends {significant(found.energy_j / budget, 2)} × the budget, with "
             f"{found.transmitted} updates in place of {sent})"
-        )
-
-
-@app.command("verify")
-def verify_run(
-    directory: Annotated[Path, typer.Argument(help="The run directory to check.")],
-    as_json: JsonOption = False,
-    replay: Annotated[
-        bool,
-        typer.Option(
-            "--replay", help="Also repeat the run and compare the bytes; this executes the code that it names."
-        ),
-    ] = False,
-) -> None:
-    """Recompute a stored run from its files alone; exit code 1 if anything disagrees."""
-    from feelstream.verification import verify
-
-    report = verify(directory)
-    again = _replay(directory) if replay and report.ok else None
-    if as_json:
-        print_json(report.as_dict() | ({"replay": again.as_dict()} if again else {}))
-    else:
-        print(report)
-        print(again or "feelstream verify --replay also repeats the run and compares the bytes")
-    if not report.ok or (again and not again.ok):
-        raise typer.Exit(1)
-
-
-def _replay(directory: Path) -> Replay:
-    bar = progress_bar()
-    with bar:
-        task = bar.add_task(f"{directory.name} again", total=None, note="")
-        return replay_run(
-            directory,
-            begin=lambda scenario: bar.update(task, total=scenario.system.rounds),
-            progress=lambda record: bar.update(task, advance=1, note=_note(record)),
         )

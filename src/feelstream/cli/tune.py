@@ -40,7 +40,8 @@ def tune(
         typer.Option("--budget", help="Energy per device and round to keep, J; default: the scenario's own."),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option("--horizon", min=1, help="Rounds over which to keep it; default: the scenario's.")
+        int | None,
+        typer.Option("--horizon", "--rounds", min=1, help="Rounds over which to keep it; default: the scenario's."),
     ] = None,
     weights: Annotated[
         str, typer.Option("--weights", metavar="LOW:HIGH:COUNT", help="Weights to try, evenly on a log scale.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -19,7 +20,7 @@ from feelstream.policies import POLICIES, Policy
 from feelstream.quantities import by_round, of_table
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
-from feelstream.scenario.overrides import AnyOverride, Override, parsed
+from feelstream.scenario.overrides import AnyOverride, Override, parsed, placed, plugin_object
 
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
@@ -29,20 +30,22 @@ MOST_ARMS = 10_000  # more take minutes to check, and nobody reads their table
 
 def arms(
     source: str | Path | Scenario,
-    policies: Sequence[str | Policy] = (),
+    policies: Sequence[str | Policy | type[Policy]] = (),
     overrides: Iterable[AnyOverride] = (),
     vary: Iterable[str | Varied] = (),
 ) -> tuple[Arm, ...]:
     """An arm for each policy at each point of the grid.
 
     policies: names, `file.py:Class`, either with fields as in `lyapunov(V=0.1,metric=amount)`, or `all`, or objects;
-    none: that of the scenario. overrides: `section.field=value`. vary: `section.field=value,value,…`, for a grid.
-    A field of a policy is passed over for policies that do not have it, if at least one of them does.
+    none: that of the scenario. Several names may share an entry, with commas between. overrides: `section.field=value`,
+    or the field alone. vary: `section.field=value,value,…`, for a grid. A field of a policy is passed over for policies
+    that do not have it, if at least one of them does.
     """
-    changes = parsed(overrides)
-    axes = [_axis(entry) for entry in vary]
     wanted = _by_label(policies) or {"": ()}
-    fields = {label: _fields_of(own, source, changes) for label, own in wanted.items()}
+    bare = parsed(overrides)
+    fields = {label: _fields_of(own, source, bare) for label, own in wanted.items()}
+    changes = [_placed(override, source, bare, fields) for override in bare]
+    axes = [[_placed(override, source, bare, fields) for override in _axis(entry)] for entry in vary]
     for field in [*(override.field for override in changes), *(axis[0].field for axis in axes if axis)]:
         if field.startswith("policy.") and not any(field.removeprefix("policy.") in known for known in fields.values()):
             names = ", ".join(label or "the scenario's policy" for label in wanted)
@@ -67,7 +70,7 @@ def arms(
     return tuple(found.values())
 
 
-def _by_label(policies: Iterable[str | Policy]) -> dict[str, tuple[Override, ...]]:
+def _by_label(policies: Iterable[str | Policy | type[Policy]]) -> dict[str, tuple[Override, ...]]:
     """Each policy that was asked for as the overrides that set it, the first of which is its name or itself.
 
     `name`, `name(field=value,…)` or an object; the label of an object has the fields that were set.
@@ -89,15 +92,30 @@ def _by_label(policies: Iterable[str | Policy]) -> dict[str, tuple[Override, ...
     return found
 
 
+def _placed(
+    override: Override, source: str | Path | Scenario, others: Iterable[Override], fields: dict[str, frozenset[str]]
+) -> Override:
+    """With its section: that of the policies, where any of them has a field of this name, or the scenario's."""
+    if len(override.path) > 1:
+        return override
+    if any(override.last in known for known in fields.values()):
+        return replace(override, field=f"policy.{override.last}")
+    named = [other for other in others if other.names_a_table]
+    return placed([override], base_of(source, named).tables(), Scenario)[0]
+
+
 def base_of(source: str | Path | Scenario, overrides: Iterable[AnyOverride]) -> Scenario:
     """A scenario from a preset's name, a TOML file or a scenario, with overrides."""
     return source.overridden(overrides) if isinstance(source, Scenario) else load(source, overrides)
 
 
-def _expanded(policies: Iterable[str | Policy]) -> Iterable[str | Policy]:
+def _expanded(policies: Iterable[str | Policy | type[Policy]]) -> Iterable[str | Policy]:
     for entry in policies:
         if isinstance(entry, str):
-            yield from POLICIES.names() if entry.strip() == "all" else [entry.strip()]
+            for name in _split(entry):
+                yield from POLICIES.names() if name == "all" else [name]
+        elif isinstance(entry, type):
+            yield plugin_object(("policy",), entry)
         else:
             yield entry
 
@@ -120,12 +138,12 @@ def _axis(entry: str | Varied) -> list[Override]:
     """The field of `section.field=value,value,…` set to each of the values."""
     if not isinstance(entry, str):
         field, values = entry
-        return [Override(field, value) for value in values]
+        return parsed(Override(field, value) for value in values)
     field, _, values = entry.partition("=")
-    found = [Override.parse(f"{field}={value}") for value in _split(values)] if "." in field else []
+    found = [Override.parse(f"{field}={value}") for value in _split(values)] if field.strip() else []
     if not found:
         raise ScenarioError(f"--vary '{entry}' must read section.field=value,value,…, as in policy.V=0.005,0.05,0.5")
-    if found[0].field == "policy.name":
+    if found[0].field in ("policy.name", "policy"):
         raise ScenarioError("--vary policy.name: give each policy as --policy instead")
     return found
 

@@ -42,7 +42,8 @@ class Change(Override):
         if not colon or "=" not in setting or not round.strip().isdecimal():
             raise ScenarioError(f"'{text}' must read round:section.field=value, for instance 12:policy.V=0.2")
         override = Override.parse(setting)
-        return cls(int(round), override.field, override.value)
+        field = next((each for each in CHANGEABLE if each.endswith(f".{override.field}")), override.field)
+        return cls(int(round), field, override.value)
 
     def __str__(self) -> str:
         return f"{self.round}:{super().__str__()}"

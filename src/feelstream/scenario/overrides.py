@@ -43,17 +43,17 @@ class Override:
     ('policy',)
     """
 
-    field: str  # section.field, or section.* for a table that a settings object replaces
+    field: str  # section.field, section.* for a table that a settings object replaces, or the field alone
     value: Any
     typed: bool = dataclasses.field(default=False, repr=False)  # a text, of which the field says how to read it
 
     def __post_init__(self) -> None:
-        if len(self.path) < 2 or not all(self.path):
+        if not all(self.path):
             raise ScenarioError(f"'{self}' must read section.field=value, for instance policy.V=0.1")
 
     @classmethod
     def parse(cls, text: str) -> Override:
-        """From `section.field=value`."""
+        """From `section.field=value`, or `field=value` where one section has such a field."""
         field, equals, value = text.partition("=")
         if not equals:
             raise ScenarioError(f"'{text}' must read section.field=value, for instance policy.V=0.1")
@@ -90,13 +90,71 @@ AnyOverride = str | Override
 def parsed(overrides: Iterable[AnyOverride]) -> list[Override]:
     """All as the type; those that switch a table to another name come first."""
     found = [entry if isinstance(entry, Override) else Override.parse(entry) for entry in overrides]
-    return sorted(found, key=lambda override: not override.names_a_table)
+    return sorted(map(_in_its_table, found), key=lambda override: not override.names_a_table)
+
+
+_TABLES = {section[-1]: section for section in NAMED_TABLES}  # what a table may be called alone
+
+
+def _in_its_table(override: Override) -> Override:
+    """`buffer.rounds` as data.buffer.rounds, and `buffer` as data.buffer.kind, or data.buffer.* for an object."""
+    section = _TABLES.get(override.path[0])
+    if section is None:
+        return override
+    if len(override.path) > 1:
+        return (
+            dataclasses.replace(override, field=".".join((*section, *override.path[1:]))) if section[1:] else override
+        )
+    by_name = isinstance(override.value, str)
+    last = NAMED_TABLES[section][0] if by_name else "*"
+    value = override.value if by_name else plugin_object(section, override.value)
+    return dataclasses.replace(override, field=".".join((*section, last)), value=value)
+
+
+def plugin_object(section: tuple[str, ...], value: Any) -> Any:
+    """Settings that were handed in as an object; of a class, the object with its defaults. ScenarioError for others."""
+    registry = NAMED_TABLES[section][1]
+    if isinstance(value, Mapping):
+        return value
+    if not isinstance(value, type | Plugin):
+        raise ScenarioError(f"{section[-1]}: must be a name, a class or an object of a class, not {value!r:.60}")
+    cls = value if isinstance(value, type) else type(value)
+    if problem := registry.why_not(cls):
+        raise ScenarioError(f"{section[-1]}: {cls.__name__} {problem}")
+    try:
+        return value() if isinstance(value, type) else value
+    except ValidationError as missing:
+        raise ScenarioError(explain(missing, f"{'.'.join(section)}.")) from missing
+
+
+def placed(overrides: Iterable[AnyOverride], table: Mapping[str, Any], model: type[BaseModel]) -> list[Override]:
+    """As `parsed`, with the section of every field that was named alone.
+
+    A name is looked for in the sections (`rounds`, `V`, `lr`), then in the tables within them.
+    """
+    found = parsed(overrides)
+    whole = [override for override in found if len(override.path) > 1]
+    if len(whole) == len(found):
+        return found
+    known = _fields(overridden(table, whole, model), model)
+    return [override if len(override.path) > 1 else _placed(override, known) for override in found]
+
+
+def _placed(override: Override, known: Mapping[str, list[str]]) -> Override:
+    name = override.field
+    places = known.get(name, [])
+    if len(places) == 1:
+        return dataclasses.replace(override, field=places[0])
+    if places:
+        raise ScenarioError(f"'{name}' may mean {' or '.join(places)}; write one of these in full")
+    close = did_you_mean(name, list(known))
+    raise ScenarioError(f"there is no field '{name}'; {close}a field with its section reads policy.V")
 
 
 def overridden(table: Mapping[str, Any], overrides: Iterable[AnyOverride], model: type[BaseModel]) -> dict[str, Any]:
     """Nested tables with the overrides in them; `table` itself is left alone. model: whose fields they are."""
     changed = copy.deepcopy(dict(table))
-    for override in parsed(overrides):
+    for override in placed(overrides, table, model):
         _apply(changed, override, model)
     return changed
 
@@ -105,36 +163,9 @@ def from_keywords(keywords: Mapping[str, Any], table: Mapping[str, Any], model: 
     """Overrides from Python keywords.
 
     A name with dots is the field itself (`**{"policy.V": 0.2}`). `policy`, `partition`, `arrivals` and `buffer` take a
-    name or an object. Any other name is looked for in the sections (`rounds`, `V`, `lr`), then in the tables of [data].
+    name, a class or an object. Any other name is looked for as in `placed`.
     """
-    tables = {section[-1]: section for section in NAMED_TABLES}
-    found: list[Override] = []
-    for name, value in keywords.items():
-        if name in tables:
-            section = tables[name]
-            if isinstance(value, str):
-                found.append(Override(".".join((*section, NAMED_TABLES[section][0])), value))
-            else:
-                found.append(Override(".".join((*section, "*")), value))
-        elif "." in name:
-            found.append(Override(name, value))
-    known = _fields(overridden(table, found, model), model)
-    for name, value in keywords.items():
-        if name in tables or "." in name:
-            continue
-        places = known.get(name, [])
-        if len(places) != 1:
-            raise ScenarioError(_not_one(name, places, list(known)))
-        found.append(Override(places[0], value))
-    return found
-
-
-def _not_one(name: str, places: list[str], known: list[str]) -> str:
-    if places:
-        return f"'{name}' may mean {' or '.join(places)}; write it as **{{'{places[0]}': …}}"
-    return (
-        f"there is no field '{name}'; {did_you_mean(name, known)}a field with its section reads **{{'policy.V': 0.1}}"
-    )
+    return placed([Override(name, value) for name, value in keywords.items()], table, model)
 
 
 def _fields(table: Mapping[str, Any], model: type[BaseModel]) -> dict[str, list[str]]:
@@ -211,15 +242,23 @@ def _changed(plugin: Plugin, override: Override) -> Plugin:
     if isinstance(plugin, Inert):  # of a stored run: its class, which is not imported, knew which values are possible
         return plugin.model_copy(update={override.last: _value(override, is_text=False)})
     if override.last not in fields:
-        close = did_you_mean(override.last, list(fields))
         raise ScenarioError(
-            f"{override.field}: there is no such field in {plugin.plugin_name()}; {close}allowed: {', '.join(fields)}"
+            f"{override.field}: there is no such field in {plugin.plugin_name()}{_instead(override, fields)}"
         )
     value = _value(override, fields[override.last].annotation is str)
     try:
         return type(plugin).model_validate(_plain(plugin) | {override.last: value})
     except ValidationError as problem:
         raise ScenarioError(explain(problem, f"{'.'.join(override.section)}.")) from problem
+
+
+def _instead(override: Override, fields: Mapping[str, Any]) -> str:
+    """What may have been meant: one of the fields, or another policy, buffer, … that has the field."""
+    registry = NAMED_TABLES[override.section][1] if override.section in NAMED_TABLES else None
+    others = [name for name, cls in registry.ours.items() if override.last in cls.model_fields] if registry else []
+    if fields:
+        return f"; {did_you_mean(override.last, list(fields))}allowed: {', '.join(fields)}"
+    return f", which has none; it is one of {', '.join(others)}" if others else ", which has none"
 
 
 def _renamed(table: dict[str, Any], section: tuple[str, ...], name: str) -> dict[str, Any]:

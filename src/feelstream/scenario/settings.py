@@ -279,7 +279,8 @@ class Scenario(Settings):
         """This scenario with some fields changed, checked like any other.
 
         A field is named alone (`V`, `rounds`, `lr`) or with its section, as `**{"policy.V": 0.2}`; `policy`,
-        `partition`, `arrivals` and `buffer` take a name or an object. Another policy keeps the fields that both know.
+        `partition`, `arrivals` and `buffer` take a name, a class or an object. Another policy keeps the fields that
+        both know.
 
         >>> Scenario().with_(V=0.2, rounds=5).policy
         Lyapunov(size=2, V=0.2, cardinality='exact', metric='combined')

@@ -36,12 +36,21 @@ ScenarioArgument = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="SECTION.FIELD=VALUE", help="Override a field; repeatable.")
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Override a field, as V=0.1 or policy.V=0.1; repeatable."),
+]
+RoundsOption = Annotated[
+    int | None, typer.Option("--rounds", min=1, help="How many rounds, the same as --set system.rounds=N.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of every random draw.")]
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, help="CPU threads for learning; default: all cores.")
 ]
+
+
+def with_rounds(overrides: list[str] | None, rounds: int | None) -> list[str]:
+    """What --set and --rounds say together."""
+    return [*(overrides or ()), *([f"system.rounds={rounds}"] if rounds is not None else [])]
 
 
 def progress_bar() -> Progress:

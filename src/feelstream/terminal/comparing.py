@@ -21,7 +21,7 @@ LABEL_WIDTH = 24  # columns of the terminal; labels that are longer are folded
 
 def policy_option(left_out: str) -> Any:
     """The option --policy; left_out: what is compared without it."""
-    words = "A name, or file.py:Class, either with fields as 'lyapunov(V=0.1)', or all; repeatable"
+    words = "Names with commas between, or file.py:Class, either with fields as 'lyapunov(V=0.1)', or all; repeatable"
     help = f"{words}; default: {left_out}."
     return typer.Option("--policy", metavar="POLICY", help=help, autocompletion=complete_policy)
 

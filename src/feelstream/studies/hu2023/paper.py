@@ -29,7 +29,7 @@ from feelstream.experiment.plan import flat
 from feelstream.plugins import did_you_mean
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import preset
-from feelstream.scenario.overrides import AnyOverride, Override, as_text, parsed
+from feelstream.scenario.overrides import AnyOverride, Override, as_text, parsed, placed
 from feelstream.studies.hu2023 import STUDY
 
 PLAN_PREFIX = "reproduce-"
@@ -174,7 +174,7 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan
         seeds: seeds of each arm; arms share their worlds.
         overrides: `section.field=value` for all arms. A policy's field is set on the arms whose policy has it.
     """
-    changes = parsed(overrides)
+    changes = placed(overrides, Scenario().tables(), Scenario)
     _check_allowed(changes)
     wanted = dict.fromkeys(curve.arm for figure in chosen(name) for panel in figure.panels for curve in panel.curves)
     taken: set[Override] = set()

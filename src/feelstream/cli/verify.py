@@ -1,0 +1,103 @@
+"""The command that re-checks stored runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from feelstream.cli.run import note
+from feelstream.errors import RunError, sentence
+from feelstream.run.replaying import Replay
+from feelstream.run.replaying import replay as replay_run
+from feelstream.terminal.common import JsonOption, out, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from feelstream.verification import Report
+
+app = typer.Typer()
+DEEPEST = 3  # directories below the one that was named: results/STUDY/runs/RUN
+
+
+@app.command("verify")
+def verify_runs(
+    directory: Annotated[Path, typer.Argument(help="The run directory to check, or results with many of them.")],
+    as_json: JsonOption = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="Also repeat the run and compare the bytes; this executes the code that it names."
+        ),
+    ] = False,
+) -> None:
+    """Recompute stored runs from their files alone; exit code 1 if anything disagrees."""
+    runs = _runs_in(directory)
+    ok = _one(directory, as_json, replay) if runs == [directory] else _many(runs, as_json, replay)
+    if not ok:
+        raise typer.Exit(1)
+
+
+def _runs_in(directory: Path) -> list[Path]:
+    """The directory itself if it is a run, or else the runs in it."""
+    if (directory / "run.json").is_file() or not directory.is_dir():
+        return [directory]
+    depths = ("/".join(["*"] * depth) for depth in range(1, DEEPEST + 1))
+    found = sorted({file.parent for depth in depths for file in directory.glob(f"{depth}/run.json")})
+    if not found:
+        raise RunError(f"{directory} holds no run: neither it nor a directory in it has a run.json")
+    return found
+
+
+def _one(directory: Path, as_json: bool, replay: bool) -> bool:
+    from feelstream.verification import verify
+
+    report = verify(directory)
+    again = _replay(directory) if replay and report.ok else None
+    if as_json:
+        print_json(report.as_dict() | ({"replay": again.as_dict()} if again else {}))
+    else:
+        print(report)
+        print(again or "feelstream verify --replay also repeats the run and compares the bytes")
+    return report.ok and (again is None or again.ok)
+
+
+def _many(runs: list[Path], as_json: bool, replay: bool) -> bool:
+    """A line for each run, and how many agree; a run that cannot be checked does not."""
+    found: dict[str, dict[str, object]] = {}
+    for run in runs:
+        ok, said, about = _checked(run, replay)
+        found[str(run)] = about | {"ok": ok}
+        if not as_json:
+            out.print(f"{'pass' if ok else 'FAIL'}  {run}{said}", markup=False, highlight=False, soft_wrap=True)
+    agreeing = sum(bool(about["ok"]) for about in found.values())
+    if as_json:
+        print_json({"ok": agreeing == len(runs), "runs": found})
+    else:
+        out.print(f"runs that agree: {agreeing} of {len(runs)}", highlight=False)
+    return agreeing == len(runs)
+
+
+def _checked(run: Path, replay: bool) -> tuple[bool, str, dict[str, object]]:
+    from feelstream.verification import verify
+
+    try:
+        report: Report = verify(run)
+        again = _replay(run) if replay and report.ok else None
+    except RunError as problem:
+        return False, f": {sentence(problem)}", {"problem": sentence(problem)}
+    said = "" if report.ok else f": {report.disagreement}"
+    if again is not None and not again.ok:
+        said = f": {again}"
+    return report.ok and (again is None or again.ok), said, report.as_dict()
+
+
+def _replay(directory: Path) -> Replay:
+    bar = progress_bar()
+    with bar:
+        task = bar.add_task(f"{directory.name} again", total=None, note="")
+        return replay_run(
+            directory,
+            begin=lambda scenario: bar.update(task, total=scenario.system.rounds),
+            progress=lambda record: bar.update(task, advance=1, note=note(record)),
+        )

@@ -1,0 +1,70 @@
+"""What people type before they have read anything: shorter forms that mean the same as the long ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import feelstream as fs
+from feelstream.cli import app
+from feelstream.experiment import comparison
+
+PLAN = ("--set", "engine=none")
+
+
+def called(*words: str) -> Any:
+    return CliRunner().invoke(app, [*words])
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        (["V=0.1"], ["policy.V=0.1"]),
+        (["rounds=5", "lr=0.2"], ["system.rounds=5", "learning.lr=0.2"]),
+        (["policy=random"], ["policy.name=random"]),
+        (["buffer=window", "buffer.rounds=3"], ["data.buffer.kind=window", "data.buffer.rounds=3"]),
+        (["memory=0.4", "policy=balanced"], ["policy.name=balanced", "policy.memory=0.4"]),  # a field of the new policy
+    ],
+)
+def test_a_field_may_be_named_alone(short: list[str], long: list[str]) -> None:
+    assert fs.preset("tiny", short) == fs.preset("tiny", long)
+
+
+def test_policies_may_share_an_option_and_fields_are_those_of_any_of_them() -> None:
+    arms = comparison.arms("tiny", ["random, lyapunov(V=1,metric=amount)", "greedy_energy"], ["rounds=3"], ["V=1,2"])
+    assert [arm.label for arm in arms] == [
+        "random", "lyapunov(V=1,metric=amount) V=1", "lyapunov(V=1,metric=amount) V=2", "greedy_energy",
+    ]  # fmt: skip
+    assert {arm.scenario.system.rounds for arm in arms} == {3}
+
+
+def test_rounds_is_an_option_of_run(tmp_path: Path) -> None:
+    assert called("run", "tiny", "--rounds", "3", *PLAN, "--out", str(tmp_path / "a")).exit_code == 0
+    assert called("run", "tiny", "--set", "system.rounds=4", *PLAN, "--out", str(tmp_path / "b")).exit_code == 0
+    assert [len(fs.read(tmp_path / name).rounds) for name in "ab"] == [3, 4]
+
+
+def test_one_policy_is_shown_alone() -> None:
+    said = called("policies", "random").output
+    assert said.startswith("random:")
+    assert "lyapunov" not in said
+    assert list(json.loads(called("policies", "random", "--json").output)) == ["random"]
+
+
+def test_all_runs_in_a_directory_are_verified(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        fs.simulate("tiny", seed=seed, rounds=2, engine="none", out=tmp_path / "runs" / str(seed))
+    done = called("verify", str(tmp_path))
+    assert done.exit_code == 0
+    assert "runs that agree: 2 of 2" in done.output
+    table = tmp_path / "runs" / "1" / "rounds.parquet"
+    table.write_bytes(table.read_bytes()[:-1])
+    done = called("verify", str(tmp_path), "--json")
+    assert done.exit_code == 1
+    found = json.loads(done.output)
+    assert [about["ok"] for about in found["runs"].values()] == [True, False]
+    assert not found["ok"]
