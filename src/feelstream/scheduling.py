@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
+
+Real = TypeVar("Real", np.float32, np.float64)
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,12 @@ def settle(
     gain: Reals,
     used_labels: LabelCounts,
     losses: NDArray[np.float32] | None,
+    update_norm: Reals | None = None,
 ) -> tuple[ServerState, RoundRecord]:
     """Close the round: queues, the policy's memory, and the record of it all.
 
-    gain: (K,); used_labels: (K, m) before the round; losses: of the scheduled, None without learning.
+    gain: (K,); used_labels: (K, m) before the round; losses and update_norm: of the scheduled, None without learning.
+    The policy sees those of the devices that got through.
     """
     system, schedule = observation.system, decision.schedule
     spent_j = _spent_j(system.devices, schedule, transmission)
@@ -102,8 +107,9 @@ def settle(
         transmitted=transmission.sent,
         gain=gain[schedule],
         energy_j=spent_j[schedule],
-        losses=losses,
+        losses=_of_senders(losses, transmission.sent),
         observation=observation,
+        update_norm=_of_senders(update_norm, transmission.sent),
     )
     after = ServerState(
         queue_j=read_only(next_queue_j(state.queue_j, spent_j, system.energy_budget_j)),
@@ -113,6 +119,13 @@ def settle(
     if importance is None:  # the trace shows the paper's metric for policies that have none of their own
         importance = observation.importance("combined", decision.plan)
     return after, RoundRecord(observation, used_labels, decision, importance, gain, transmission, after.queue_j)
+
+
+def _of_senders(values: NDArray[Real] | None, sent: Flags) -> NDArray[Real] | None:
+    """What arrived: NaN in the rows of devices that did not get through."""
+    if values is None or sent.all():
+        return values
+    return np.where(sent.reshape(-1, *[1] * (values.ndim - 1)), values, np.array(np.nan, values.dtype))
 
 
 def _spent_j(devices: int, schedule: Ids, transmission: Transmission) -> Reals:

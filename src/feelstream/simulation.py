@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids, Nested
+from feelstream.arrays import Ids, Nested, Reals
 from feelstream.data.recording import Recording
 from feelstream.errors import EngineError
 from feelstream.learning.contract import Evaluation, Learner
@@ -71,6 +71,7 @@ class Simulation:
             gain=gain,
             used_labels=stream.used_labels,
             losses=training.losses if training else None,
+            update_norm=_norms(training.updates) if training else None,
         )
         self.senders = schedule[transmission.sent]
         if training:
@@ -149,3 +150,8 @@ class Simulation:
         now = perf_counter()
         self.timings[phase] += now - since
         return now
+
+
+def _norms(updates: NDArray[np.float32]) -> Reals:
+    """(n,) ‖Δθ_k‖₂, summed in double precision."""
+    return np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))

@@ -9,8 +9,9 @@ the fresh data of device k:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -20,7 +21,7 @@ from feelstream.errors import ScenarioError
 from feelstream.plugins import NamesCode, Registry, in_a_sentence
 
 EmptySet = Literal["zero", "vector"]
-Metric = Callable[[Reals, Reals], Reals]
+Metric = Callable[[Any, Any], Reals]  # of amount and dissimilarity, or of an observation and a plan
 
 BLOCK = 4096  # devices whose label counts fit the cache
 
@@ -120,15 +121,33 @@ MetricName = Annotated[
 ]
 
 
-def importance_of(metric: str, amount: Reals, dissimilarity: Reals) -> Reals:
+def of_observation(metric: Metric) -> bool:
+    """Whether a metric is a function of the observation and the plan: its first parameter is called `observation`.
+
+    >>> of_observation(lambda observation, plan: observation.stored), of_observation(combined)
+    (True, False)
+    """
+    try:
+        return next(iter(inspect.signature(metric).parameters), "") == "observation"
+    except (TypeError, ValueError):  # something callable that does not say what it takes
+        return False
+
+
+def evaluate(metric: Metric, observation: Any, plan: Any) -> Reals:
+    """What a metric of either form gives, unchecked; of an Observation and a RoundPlan (policies/base.py)."""
+    known = (observation, plan) if of_observation(metric) else (plan.amount, observation.dissimilarity)
+    return np.asarray(metric(*known), float)
+
+
+def importance_of(metric: str, observation: Any, plan: Any) -> Reals:
     """I_k by a metric's name; ScenarioError where a user's own one does not give one finite number per device."""
     function = METRICS.lookup(metric)
     try:
-        importance = np.asarray(function(amount, dissimilarity), float)
+        importance = evaluate(function, observation, plan)
     except KeyboardInterrupt:
         raise
     except BaseException as problem:  # a user's own function may raise anything
         raise ScenarioError(f"policy.metric: '{metric}' failed: {in_a_sentence(problem)}") from problem
-    if importance.shape != amount.shape or not np.isfinite(importance).all():
+    if importance.shape != plan.amount.shape or not np.isfinite(importance).all():
         raise ScenarioError(f"policy.metric: '{metric}' must give one finite number per device")
     return importance

@@ -87,7 +87,7 @@ class Observation:
 
     def importance(self, metric: str, plan: RoundPlan) -> Reals:
         """(K,) I_k by a metric's name, times the priority of the device."""
-        found = importance.importance_of(metric, plan.amount, self.dissimilarity)
+        found = importance.importance_of(metric, self, plan)
         everyone_alike = isinstance(self.system.priority, float) and self.system.priority == 1.0
         return found if everyone_alike else self.priority * found
 
@@ -135,8 +135,10 @@ class Outcome:
     transmitted: Flags  # of those, who got through
     gain: Reals  # of those, |g_k|² as found after training
     energy_j: Reals  # of those, what the round cost them
-    losses: NDArray[np.float32] | None  # (scheduled, steps, batch), NaN without data; None without learning
+    # Of replies that arrived, so NaN for devices that did not get through; None without learning.
+    losses: NDArray[np.float32] | None  # (scheduled, steps, batch), NaN without data too
     observation: Observation  # what was known when the round was scheduled
+    update_norm: Reals | None = None  # (scheduled,) ‖Δθ_k‖₂
 
 
 class Policy(Plugin):

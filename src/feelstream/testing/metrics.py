@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Reals
-from feelstream.model.importance import METRICS, Metric
+from feelstream.model.importance import METRICS, Metric, evaluate, of_observation
 from feelstream.testing.contract import Kind, Promise, frozen
+from feelstream.testing.trials import CASES, Case
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,16 @@ class Weighed:
     again: NDArray
 
 
-def _play(metric: Metric, case: tuple[Reals, Reals]) -> Iterator[tuple[str, Weighed]]:
+def _play(metric: Metric, case: Case | tuple[Reals, Reals]) -> Iterator[tuple[str, Weighed]]:
+    """Rounds of a random world; two arrays, where it is a function of these."""
+    if isinstance(case, Case):
+        for observation, *_ in case.rounds():
+            plan = observation.plan(case.size)
+            given, again = (evaluate(metric, observation, plan) for _ in range(2))
+            yield f"round {observation.round}", Weighed(case.devices, given, again)
+        return
+    if of_observation(metric):
+        return
     amount, dissimilarity = (frozen(values.copy()) for values in case)
     given, again = (np.asarray(metric(amount, dissimilarity), float) for _ in range(2))
     yield f"{len(amount)} devices", Weighed(len(amount), given, again)
@@ -54,10 +64,11 @@ METRIC: Kind[Weighed] = Kind(
         "nothing fresh": (np.zeros(12), np.zeros(12)),
         "one device has it all": (np.eye(12)[0] * 12, np.full(12, 2.0)),
         "no devices": (np.zeros(0), np.zeros(0)),
+        **{f"a world: {name}": case for name, case in CASES.items()},
     },
     _play,
     (
         Promise("figures", "it gives one finite number per device", _figures),
-        Promise("repeatable", "the same amounts and dissimilarities give the same importance", _repeatable),
+        Promise("repeatable", "the same round gives the same importance", _repeatable),
     ),
 )
