@@ -199,3 +199,78 @@ def test_importance_greedy_takes_the_most_valuable() -> None:
     assert choose(policy("importance_greedy", metric="amount", size=1), {}, seen) == [3]
     # Dissimilar to X = (10, 0, 0): devices 1 and 3 (1.5 each: ‖x−y‖² = 18 over 12), then 2 (1), then 0 (0).
     assert choose(policy("importance_greedy", metric="dissimilarity"), {}, seen) == [1, 3]
+
+
+LABELS = np.array([[6, 0], [0, 6], [5, 1], [0, 0]], np.int32)  # of everyone: 11 of one class, 7 of the other
+
+
+def test_fedcgd_stops_where_one_more_device_makes_the_set_no_better() -> None:
+    """Alone device 2 is nearest to everyone's mix (5/6 against 11/18), then 1 helps more than 0; all are exact."""
+    seen = see(stored_labels=LABELS, stored=LABELS.sum(axis=1))
+    assert choose(policy("fedcgd", size=2, variance=0.0), {}, seen) == [1, 2]
+    assert choose(policy("fedcgd", size=4, variance=0.0), {}, seen) == [0, 1, 2]
+    alike = np.array([[3, 3]] * 4, np.int32)
+    same = see(stored_labels=alike, stored=alike.sum(axis=1))
+    assert len(choose(policy("fedcgd", size=3, variance=0.0), {}, same)) == 1  # its mix is right already
+    assert len(choose(policy("fedcgd", size=3, variance=9.0), {}, same)) == 3  # more samples, less variance
+
+
+def test_fedcgd_is_near_the_best_set_found_by_trying_all() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        labels = rng.integers(0, 9, (4, 3)).astype(np.int32) + np.eye(4, 3, dtype=np.int32)
+        rule = policy("fedcgd", size=2, variance=5.0)
+        everyone = labels.sum(axis=0).astype(float)
+        costs = {
+            pair: rule.cost(labels[list(pair)].sum(axis=0, keepdims=True).astype(float), everyone)[0]
+            for n in (1, 2)
+            for pair in combinations(range(4), n)
+        }
+        chosen = choose(rule, {}, see(stored_labels=labels, stored=labels.sum(axis=1)))
+        assert costs[tuple(chosen)] <= sorted(costs.values())[3]  # greedy: among the best few of ten
+        assert costs[tuple(chosen)] <= min(costs[(k,)] for k in range(4))
+
+
+def test_fedteddi_brings_what_has_changed() -> None:
+    rule = policy("fedteddi", size=1, drift=10.0)
+    state = rule.init(SMALL)
+    labels = np.array([[4, 4, 0], [4, 4, 0], [4, 4, 0], [4, 4, 0]], np.int32)
+    seen = see(stored_labels=labels, stored=labels.sum(axis=1))
+    state = rule.update(state, outcome(1, [0, 1, 2, 3], observation=seen))
+    moved = labels.copy()
+    moved[2] = [0, 4, 4]
+    assert choose(rule, state, see(2, stored_labels=moved, stored=moved.sum(axis=1))) == [2]
+    quiet = policy("fedteddi", size=1, drift=0.0)
+    assert choose(quiet, state, see(2, stored_labels=moved, stored=moved.sum(axis=1))) != [2]
+    lost = outcome(2, [2], transmitted=np.zeros(1, bool), observation=see(2, stored_labels=moved))
+    assert rule.update(state, lost)["seen"].tolist() == state["seen"].tolist()  # the model has not seen it
+
+
+def test_fedbacys_takes_turns_by_groups_of_what_is_left() -> None:
+    rule = policy("fedbacys", size=1, groups=2)
+    state = rule.init(SMALL)
+    assert state["group"].tolist() == [0, 0, 1, 1]
+    stored = np.array([3, 3, 3, 3])
+    first = choose(rule, state, see(1, stored=stored))
+    assert first[0] in (0, 1)
+    state = rule.update(state, outcome(1, first, energy_j=np.array([0.5])))
+    second = choose(rule, state, see(2, stored=stored))
+    assert second[0] in (2, 3)
+    state = rule.update(state, outcome(2, second, energy_j=np.array([0.2])))
+    idle = sorted(set(range(4)) - {first[0], second[0]})
+    assert sorted(np.flatnonzero(state["group"] == 0).tolist()) == idle  # who spent nothing has the most left
+    assert choose(rule, state, see(3, stored=np.zeros(4, int))) == []
+
+
+def test_representative_covers_all_kinds_and_lets_turns_even_out() -> None:
+    rule = policy("representative", size=2)
+    labels = np.array([[9, 0, 0], [8, 0, 0], [0, 5, 0], [0, 7, 0]], np.int32)
+    seen = see(stored_labels=labels, stored=labels.sum(axis=1))
+    chosen = choose(rule, rule.init(SMALL), seen)
+    assert len({k // 2 for k in chosen}) == 2  # one of each kind
+    state, turns = rule.init(SMALL), np.zeros(4)
+    for t in range(1, 41):
+        chosen = choose(rule, state, see(t, stored_labels=labels, stored=labels.sum(axis=1)), seed=t)
+        state = rule.update(state, outcome(t, chosen))
+        turns[chosen] += 1
+    assert np.abs(turns - 20).max() <= 2

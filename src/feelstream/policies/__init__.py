@@ -6,7 +6,10 @@ from feelstream.policies.balanced import Balanced
 from feelstream.policies.balanced_joint import BalancedJoint
 from feelstream.policies.base import Policy
 from feelstream.policies.best_channel import BestChannel
+from feelstream.policies.fedbacys import FedBacys
+from feelstream.policies.fedcgd import FedCGD
 from feelstream.policies.fedcs import FedCS
+from feelstream.policies.fedteddi import FedTeddi
 from feelstream.policies.greedy_energy import GreedyEnergy
 from feelstream.policies.importance_greedy import ImportanceGreedy
 from feelstream.policies.lyapunov import Lyapunov
@@ -17,6 +20,7 @@ from feelstream.policies.oort import Oort
 from feelstream.policies.power_of_choice import PowerOfChoice
 from feelstream.policies.proportional_fair import ProportionalFair
 from feelstream.policies.random import Random
+from feelstream.policies.representative import Representative
 from feelstream.policies.round_robin import RoundRobin
 from feelstream.policies.select_all import SelectAll
 
@@ -37,6 +41,10 @@ POLICIES = PluginRegistry(
     Oort,
     Ocean,
     MyopicEnergy,
+    FedCGD,
+    FedTeddi,
+    FedBacys,
+    Representative,
     ImportanceGreedy,
     SelectAll,
 )

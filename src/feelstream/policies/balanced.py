@@ -30,6 +30,7 @@ from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.solvers.greedy import greedy_set
 
 
 class Balanced(Policy):
@@ -56,13 +57,7 @@ class Balanced(Policy):
         ids = rng.permutation(np.flatnonzero(plan.feasible & holds))  # equals in random order
         labels = observation.stored_labels[ids].astype(float)
         energy_cost = self.price * plan.energy_j[ids]
-        chosen: list[int] = []
-        pooled = np.zeros(observation.system.classes)
-        for _ in range(min(self.size, len(ids))):
-            cost = energy_cost + self.imbalance(state["seen"], pooled + labels)
-            cost[chosen] = np.inf
-            chosen.append(int(np.argmin(cost)))
-            pooled = pooled + labels[chosen[-1]]
+        chosen = greedy_set(labels, self.size, lambda pooled, _: energy_cost + self.imbalance(state["seen"], pooled))
         return Decision(np.sort(ids[chosen]), plan)
 
     def imbalance(self, seen: Reals, labels: Reals) -> Reals:

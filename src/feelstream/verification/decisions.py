@@ -86,12 +86,17 @@ def check_subset(case: Case) -> None:
     check.flag("scheduled", count > case.planned, case.planned, rule, stored=count)
 
 
-def _check_with_data_only(case: Case) -> None:
-    """Feasible devices that hold data, and as many of them as planned, or all."""
+def _check_some_with_data(case: Case) -> None:
+    """Feasible devices that hold data, at most as many as planned."""
     check_subset(case)
     check, scheduled, holds = case.at(Stage.DECISION), case.block["scheduled"], case.block["stored"] > 0
     check.flag("scheduled", scheduled & ~holds, holds, "only devices that hold data are scheduled")
-    _check_count(case, case.importance.feasible & holds, "feasible ones that hold data")
+
+
+def _check_with_data_only(case: Case) -> None:
+    """Feasible devices that hold data, and as many of them as planned, or all."""
+    _check_some_with_data(case)
+    _check_count(case, case.importance.feasible & (case.block["stored"] > 0), "feasible ones that hold data")
 
 
 def _check_count(case: Case, candidates: Array, who: str) -> None:
@@ -168,6 +173,9 @@ _check_energy_score = _score(
 _check_importance_score = _score("score = −importance", lambda case: -case.importance.importance)
 _LEFT_OPEN = PolicyRules(_check_size_set, _check_no_score, check_subset, "feasibility and largest size only")
 _AS_MANY = PolicyRules(_check_size_set, _check_no_score, _check_as_many, "size and feasibility only")
+_WITH_DATA = PolicyRules(
+    _check_size_set, _check_no_score, _check_with_data_only, "size, feasibility and data, not the choice among them"
+)
 _DRAWN = "size and feasibility, the draw is not repeated"
 _BY_CHANNEL = PolicyRules(_check_size_set, _check_channel_score, _check_lowest, "the lowest of the stored scores")
 
@@ -192,14 +200,16 @@ POLICY_RULES = {
     "importance_greedy": PolicyRules(
         _check_size_set, _check_importance_score, _check_lowest, "the devices with the largest importance"
     ),
-    "balanced": PolicyRules(
-        _check_size_set, _check_no_score, _check_with_data_only, "size, feasibility and data, not the balance"
-    ),
+    "balanced": replace(_WITH_DATA, note="size, feasibility and data, not the balance"),
     "balanced_joint": PolicyRules(
         check_rationed_planned, check_rationed_score, check_rationed_decision,
         "the set, its size and its lots repeated; budgets of every device in every round",
         check_joint_admission, check_joint_energy, least_joint_energy_j, limit_w,
     ),
+    "fedcgd": replace(_WITH_DATA, decision=_check_some_with_data),
+    "fedteddi": _WITH_DATA,
+    "representative": _WITH_DATA,
+    "fedbacys": replace(_WITH_DATA, decision=_check_some_with_data),
     "select_all": PolicyRules(
         _check_up_to_size, _check_no_score, _check_all_that_fit, "as many as meet the deadline together"
     ),

@@ -21,7 +21,7 @@ CONTROLLED_OCEAN = "ocean with power control"
 OUR_POLICIES = (
     "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
     "fedcs", "power_of_choice", "oort", "ocean", CONTROLLED_OCEAN, "myopic_energy", "importance_greedy", "select_all",
-    "balanced", "balanced_joint",
+    "fedcgd", "fedteddi", "fedbacys", "representative", "balanced", "balanced_joint",
 )  # fmt: skip
 OUR_METRICS = ("combined", "amount", "dissimilarity")
 
