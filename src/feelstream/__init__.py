@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # that of typing, without importing it: a command decides
 if TYPE_CHECKING:
     from typing import Any
 
-    from feelstream.api import Comparison, compare, simulate, sweep
+    from feelstream.api import Comparison, bound, compare, simulate, sweep
     from feelstream.errors import FeelstreamError
     from feelstream.model.system import System
     from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
@@ -39,6 +39,7 @@ __all__ = [
     "Scenario",
     "System",
     "__version__",
+    "bound",
     "compare",
     "load",
     "preset",
@@ -52,7 +53,7 @@ __all__ = [
 
 # Where each name lives. It is imported when it is first used, so that `feelstream --version` need not wait for all.
 _HOMES = {
-    "feelstream.api": ("Comparison", "compare", "simulate", "sweep"),
+    "feelstream.api": ("Comparison", "bound", "compare", "simulate", "sweep"),
     "feelstream.errors": ("FeelstreamError",),
     "feelstream.model.system": ("System",),
     "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),

@@ -354,3 +354,15 @@ def test_nothing_asked_shows_the_help(feelstream: Command) -> None:
     assert code == 2
     assert "Commands" in out + err
     assert "Traceback" not in err
+
+
+def test_bound_says_how_far_a_run_is_from_the_best(feelstream: Command) -> None:
+    fields = ("--set", "learning.engine=none", "--set", "data.fresh=per_round")
+    assert feelstream("run", "tiny", "--out", "run", *fields)[0] == 0
+    code, shown, _ = feelstream("bound", "run")
+    assert code == 0
+    assert "gap" in shown
+    found = json.loads(feelstream("bound", "run", "--json")[1])
+    assert 0 <= found["gained"] <= found["bound_with_its_energy"]
+    assert found["gap"] == pytest.approx(1 - found["gained"] / found["bound_with_its_energy"])
+    assert "is not a run directory" in feelstream("bound", "nothing")[2]

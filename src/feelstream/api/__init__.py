@@ -1,7 +1,8 @@
 """What Python users call: one run, comparisons of policies, sweeps over settings, all with progress if they like."""
 
+from feelstream.api.bounding import bound
 from feelstream.api.comparing import compare, sweep
 from feelstream.api.comparison import Comparison
 from feelstream.api.simulating import simulate
 
-__all__ = ["Comparison", "compare", "simulate", "sweep"]
+__all__ = ["Comparison", "bound", "compare", "simulate", "sweep"]

@@ -21,6 +21,7 @@ COMMANDS = {
         ("study", "study", "Run a study of your own, as file.py:NAME or by its name, and write its report."),
         ("report", "report", "Make the report of stored results again, with the figures and claims of their study."),
         ("verify", "verify", "Recompute stored runs from their files alone; exit code 1 if anything disagrees."),
+        ("bound", "bound", "Bound what any schedule could have gained in a stored run, had all its rounds been known."),
         ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
         ("flower", "flower", "Federations of real processes, by Flower."),
         (

@@ -1,0 +1,16 @@
+"""How far a run is from the best schedule in hindsight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from feelstream.experiment.hindsight import Bound, bound_of
+from feelstream.run import Run, read
+
+
+def bound(run: Run | str | Path) -> Bound:
+    """A proven upper bound on the fresh data that any schedule could have used in this run, and its gap to that.
+
+    run: of data.fresh = per_round, with the table of devices; or its directory.
+    """
+    return bound_of(run if isinstance(run, Run) else read(run))

@@ -1,0 +1,148 @@
+"""The most that any schedule of a recorded run could have gained, had all rounds been known beforehand.
+
+With v_k(t) what scheduling device k in round t gains and e_k(t) the least that it costs:
+
+    best = max Σ_t Σ_{k∈Π(t)} v_k(t)    over  Π(t) ⊆ allowed(t), |Π(t)| ≤ n,   Σ_t e_k(t) 1{k∈Π(t)} ≤ b_k for every k
+
+For any prices μ ≥ 0 on the energy of each device, the Lagrangian dual bounds it from above:
+
+    D(μ) = Σ_k μ_k b_k + Σ_t max over |Π| ≤ n of Σ_{k∈Π} (v_k(t) − μ_k e_k(t))  ≥  best
+
+as every schedule within the budgets gains at most its own term of D. The prices come from the linear relaxation, and
+the bound is D at these prices, added up here: were the solver wrong, the bound would be loose, never false.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from feelstream.arrays import Flags, Reals
+from feelstream.errors import RunError
+from feelstream.model import physics
+from feelstream.run import Run
+
+MOST_PAIRS = 500_000  # devices × rounds; the linear program of more takes minutes
+
+
+@dataclass(frozen=True)
+class Instance:
+    """value, energy_j, allowed: (T, K); most: n; budget_j: (K,) for the whole run."""
+
+    value: Reals
+    energy_j: Reals
+    allowed: Flags
+    most: int
+    budget_j: Reals
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a run gained, against the most that was possible: within the scenario's budgets, and with what it spent."""
+
+    gained: float
+    within_budget: float
+    with_its_energy: float
+    devices_over_budget: int
+
+    @property
+    def gap(self) -> float:
+        """1 − gained / (the most that is possible with the energy that each device spent); between 0 and 1."""
+        return max(1 - self.gained / self.with_its_energy, 0.0) if self.with_its_energy > 0 else 0.0
+
+
+def dual(instance: Instance, price: Reals) -> float:
+    """D(μ) for prices (K,), 1/J."""
+    worth = np.where(instance.allowed, instance.value - price * instance.energy_j, 0.0)
+    gains = np.maximum(worth, 0.0)
+    n = min(instance.most, gains.shape[1])
+    best = -np.partition(-gains, n - 1, axis=1)[:, :n] if n else gains[:, :0]
+    return float(price @ instance.budget_j + best.sum())
+
+
+def upper_bound(instance: Instance) -> float:
+    """The least D(μ) that the prices of the linear relaxation give; also tried: no prices at all."""
+    free = np.zeros(instance.value.shape[1])
+    return min(dual(instance, free), dual(instance, _prices(instance)))
+
+
+def bound_of(run: Run) -> Bound:
+    """For the amount of fresh data that a run schedules, which no decision changes where fresh means this round's."""
+    instance = _instance(run)
+    gained, spent_j, scheduled_cost_j = _spent(run, instance)
+    everything = replace(instance, budget_j=np.maximum(spent_j, scheduled_cost_j))
+    over = int(np.count_nonzero(spent_j > instance.budget_j * (1 + 1e-9)))
+    return Bound(gained, upper_bound(instance), upper_bound(everything), over)
+
+
+def _prices(instance: Instance) -> Reals:
+    """(K,) what one more joule would be worth to each device if turns could be taken in parts."""
+    from scipy.optimize import linprog  # here: it is slow to import
+    from scipy.sparse import csr_array
+
+    T, K = instance.value.shape
+    t, k = np.nonzero(instance.allowed & (instance.value > 0))
+    pairs = np.arange(len(t))
+    if not len(t):
+        return np.zeros(K)
+    rows, columns = np.concatenate([k, K + t]), np.concatenate([pairs, pairs])
+    # Energies in units of the largest, so that the solver's tolerances mean something.
+    unit = max(float(instance.energy_j[t, k].max()), 1e-300)
+    cells = np.concatenate([instance.energy_j[t, k] / unit, np.ones(len(t))])
+    limits = np.concatenate([instance.budget_j / unit, np.full(T, instance.most)])
+    spending = csr_array((cells, (rows, columns)), shape=(K + T, len(t)))
+    found = linprog(-instance.value[t, k], A_ub=spending, b_ub=limits, bounds=(0, 1))
+    if found.status != 0:  # no prices are prices too
+        return np.zeros(K)
+    return np.maximum(-found.ineqlin.marginals[:K], 0.0) / unit
+
+
+def _instance(run: Run) -> Instance:
+    scenario, devices = run.scenario, run.devices
+    if devices is None:
+        raise RunError("a bound needs the table of devices: run with trace.level = full")
+    if scenario.data.fresh != "per_round":
+        raise RunError(
+            "a bound needs data.fresh = per_round: what is fresh since a device's last use depends on the schedule"
+        )
+    if scenario.world.harvest.battery_j is not None:
+        raise RunError("a bound needs a world without batteries: what they hold depends on the schedule")
+    if scenario.data.eligible == "with_data" and scenario.data.buffer.empties_on_use:
+        raise RunError("a bound needs data.eligible = any, or a buffer that use does not empty")
+    K, T = scenario.system.devices, scenario.system.rounds
+    if K * T > MOST_PAIRS:
+        raise RunError(f"a bound of {K * T:,} devices × rounds takes too long; at most {MOST_PAIRS:,} are possible")
+    if run.about.get("changes"):
+        raise RunError("a bound needs a run whose settings did not change on the way")
+    system, policy = scenario.known_system(1), scenario.policy
+    f_hz, fresh, available = (devices[name].to_numpy().reshape(T, K) for name in ("f_hz", "fresh", "available"))
+    compute_s = system.device_cycles / f_hz
+
+    def in_time(n: int) -> Flags:
+        return available & (compute_s + system.surrogate_time_s(n) <= system.round_s)
+
+    # The amount as policies of the set size see it; whoever is in time if alone on the band may be scheduled.
+    usual = in_time(max(policy.size, 1))
+    total = (fresh * usual).sum(axis=1, keepdims=True)
+    value = fresh * np.where(total > 0, usual.sum(axis=1, keepdims=True) / np.maximum(total, 1), 0.0)
+    most = max(int(run.rounds["scheduled"].to_numpy().max()), policy.size)
+    return Instance(value, _least_energy_j(run, f_hz), in_time(1), most, T * system.energy_budget_j)
+
+
+def _least_energy_j(run: Run, f_hz: Reals) -> Reals:
+    """(T, K) what computing alone costs; where a policy chooses frequencies, at the lowest that is in time."""
+    system = run.scenario.known_system(1)
+    slowest = system.device_cycles / system.round_s
+    chosen = f_hz if run.scenario.policy.equal_shares else np.minimum(f_hz, slowest)
+    return physics.compute_energy_j(system.power_coefficient, system.device_cycles, chosen)
+
+
+def _spent(run: Run, instance: Instance) -> tuple[float, Reals, Reals]:
+    """What the run gained, and what each device spent: really, and by the costs of the instance."""
+    assert run.devices is not None
+    shape = instance.value.shape
+    scheduled = run.devices["scheduled"].to_numpy().reshape(shape)
+    energy_j = (run.devices["e_cmp_j"] + run.devices["e_tr_j"]).to_numpy().reshape(shape)
+    cost_j = np.where(scheduled, instance.energy_j, 0.0).sum(axis=0)
+    return float(instance.value[scheduled].sum()), energy_j.sum(axis=0), cost_j
