@@ -158,13 +158,13 @@ register(
 )  # fmt: skip
 
 _UNTIL = (
-    "until the first test with that accuracy; energy is the sum over the rounds until then, mean of all devices; ≥ and "
-    "(7/10): only 7 of 10 seeds got there, the others count with the whole run, so the mean is a lower bound; never: "
-    "no seed did"
+    "until the first test with that accuracy, median over seeds; energy is the sum over the rounds until then, mean of "
+    "all devices; (7/10): 7 of 10 seeds reached it, the others count as later than all; > 40: half of the seeds or "
+    "more had not reached it when the run ended"
 )
 register(
     Quantity(
-        "late_accuracy", "accuracy", "%", 100.0, 2, "runs", "learning", "higher", title="Test accuracy", most=100.0,
+        "late_accuracy", "accuracy, last fifth", "%", 100.0, 2, "runs", "learning", "higher", most=100.0,
         meaning="on the test set, mean over the tests of the last fifth of the run",
     ),
     Quantity(

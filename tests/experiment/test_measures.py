@@ -6,7 +6,7 @@ import polars as pl
 from compared import spread, summary_of
 
 from feelstream.experiment import statistics
-from feelstream.experiment.measures import cells, measured
+from feelstream.experiment.measures import cells, judgement, measured
 from feelstream.experiment.ranking import verdicts
 
 
@@ -19,12 +19,36 @@ def test_cells_say_mean_interval_and_how_many_seeds_got_there(three_arms):
     # t quantile of four degrees of freedom 2.776; s/√5 = 0.01 √(10/4/5) = 0.00707.
     assert cells(summary, "dear", measures, 5)[:4] == [
         "91.00 ± 1.96",
-        "≥ 34.0 ± 16.7 (1/5)",
-        "≥ 40.00 ± 19.63 (1/5)",
-        "never",
+        "> 40.0 (1/5)",
+        "> 40.00 (1/5)",  # the median of what each had spent, in mJ: more is not known
+        "> 40.0",
     ]
-    assert cells(summary, "random", measures, 5)[1] == "25.0 ± 2.0"
-    assert cells(summary, "cheap", measures, 5)[1] == "never"
+    assert cells(summary, "random", measures, 5)[1] == "25.0"
+    assert cells(summary, "cheap", measures, 5)[1] == "> 40.0"
+
+
+def test_what_some_runs_never_reached_has_a_median_and_neither_a_mean_nor_a_verdict():
+    late = {"rounds_to_80": [10.0, 40.0, 12.0, 40.0, 11.0], "reached_80": [1.0, 0.0, 1.0, 0.0, 1.0]}
+    early = {"rounds_to_80": spread(5.0, 1.0), "reached_80": [1.0] * 5}
+    _, _, summary = summary_of({"early": early, "late": late})
+    first, second = summary.filter(quantity="rounds_to_80").rows(named=True)
+    assert (first["mean"], first["median"], first["reached"]) == (5.0, 5.0, 5)
+    # 10, 11, 12 and two that are later: the one in the middle is 12.
+    assert (second["median"], second["median_is_bound"], second["reached"]) == (12.0, False, 3)
+    assert second["mean"] is second["low"] is second["difference"] is None
+    assert second["verdict"] == statistics.CENSORED
+    assert cells(summary, "late", measured(summary)[:1], 5) == ["12.0 (3/5)"]
+
+
+def test_a_comparison_corrects_its_verdicts_for_the_number_of_arms():
+    """A lead with p = 0.025 alone: called so beside one arm, and not beside nine more of the same."""
+    base, lead = {"energy_j": [1.0] * 5}, {"energy_j": [1 + x / 2 + 0.03 for x in (0.31, 0.04, 0.12, 0.31, 0.02)]}
+    _, _, alone = summary_of({"first": base, "a": lead})
+    _, _, many = summary_of({"first": base, **{f"a{n}": lead for n in range(10)}})
+    assert alone.filter(quantity="energy_j")["verdict"].to_list() == [None, statistics.HIGHER]
+    assert set(many.filter(quantity="energy_j")["verdict"].drop_nulls()) == {statistics.NOT_DISTINGUISHABLE}
+    row = alone.filter(arm="a", quantity="energy_j").row(0, named=True)
+    assert judgement(row) == "worse"  # more energy
 
 
 def test_verdicts_are_corrected_for_their_number_and_some_are_withheld():

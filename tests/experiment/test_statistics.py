@@ -46,7 +46,8 @@ def test_no_verdict_without_an_interval() -> None:
 
 def test_equal_differences_are_a_point() -> None:
     assert fs.paired_difference([1.5, 2.5, 3.5], [1.0, 2.0, 3.0]) == fs.Interval(0.5, 0.5, 0.5, 3)
-    assert fs.paired_difference([1.0, 2.0], [1.0, 2.0]).verdict == "not distinguishable"
+    assert fs.paired_difference([1.0, 2.0], [1.0, 2.0]).verdict == "fewer than 5 seeds: no verdict"
+    assert fs.paired_difference(range(5), range(5)).verdict == "not distinguishable"
     assert (
         fs.interval([0.1] * 5).verdict == "no spread between seeds: no verdict"
     )  # the mean may be off in the last bit

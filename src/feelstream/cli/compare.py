@@ -41,6 +41,7 @@ def compare(
     directory: Annotated[
         Path | None, typer.Option("--out", help="Directory of the results; default: results/compare-SCENARIO.")
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show every quantity.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare policies in pairs over many seeds; runs that are stored are not run again."""
@@ -50,7 +51,7 @@ def compare(
     command = _command(scenario, policies, seeds, seed_start, overrides, vary, directory)
     plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)), command)
     results = play(plan, where, workers, dask)
-    found = report_comparison(results, where, quiet=as_json)
+    found = report_comparison(results, where, quiet=as_json, everything=everything)
     if as_json:
         print_json(found)
     tell_failures(results)

@@ -15,6 +15,7 @@ import polars as pl
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results, statistics
 from feelstream.experiment.participation import COLUMNS, SHARES, participation
+from feelstream.experiment.ranking import verdicts
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
 from feelstream.quantities import by_round, of_table
@@ -172,34 +173,66 @@ def per_run(results: Results) -> pl.DataFrame:
 
 
 def summarise(results: Results, runs: pl.DataFrame | None = None) -> pl.DataFrame:
-    """One row per arm and quantity: arm, quantity, mean, low, high, n and the paired difference against the first arm.
+    """One row per arm and quantity: `SUMMARY`, with the paired difference against the first arm.
 
     The quantities are those of `quantities` that a run has one number of; one that no run has a value of is left out
     (accuracy, where nothing was learned). n counts the seeds with a value. The difference is null for the first arm
-    itself. runs: `per_run(results)`, if it is at hand.
+    itself; verdicts are those of `ranking.verdicts`, corrected for the number of arms. A time to an accuracy has a
+    median: it has a mean, and a difference, only where every run reached that accuracy, and median_is_bound says
+    whether the median is more than the number given. runs: `per_run(results)`, if it is at hand.
     """
     runs = per_run(results) if runs is None else runs
     if runs.is_empty():
         raise RunError(f"no run of '{results.plan.name}' finished: {results.failures[0].reason}")
-    first, names = results.plan.arms[0].label, [quantity.name for quantity in of_table("runs", runs.columns)]
-    rows = []
-    for arm in results.plan.arms:
-        for quantity in names:
-            values = runs.filter(arm=arm.label)[quantity].drop_nulls()
-            if runs[quantity].null_count() == len(runs):
-                continue
-            own = statistics.interval(values)
-            row = [arm.label, quantity, own.mean, own.low, own.high, own.n]
-            if arm.label != first:
-                gap = statistics.compare_arms(runs, quantity, arm.label, first)
-                row += [gap.mean, gap.low, gap.high, gap.n, gap.verdict]
-            rows.append(row + [None] * (11 - len(row)))
-    number, count = pl.Float64, pl.Int64
-    schema = {
-        "arm": pl.String, "quantity": pl.String, "mean": number, "low": number, "high": number, "n": count,
-        "difference": number, "difference_low": number, "difference_high": number, "pairs": count, "verdict": pl.String,
+    labels, names = [arm.label for arm in results.plan.arms], [q.name for q in of_table("runs", runs.columns)]
+    known = [name for name in names if runs[name].null_count() < len(runs)]
+    said = {name: verdicts(runs, name, labels[0], labels) for name in known}
+    rows: list[dict[str, Any]] = []
+    for label in labels:
+        for name in known:
+            row = {"arm": label, "quantity": name, **_own(runs.filter(arm=label), name)}
+            if label != labels[0]:
+                row |= _against(runs, name, label, labels[0], said[name][label])
+            rows.append(row)
+    return pl.DataFrame(rows, schema=SUMMARY)
+
+
+SUMMARY: dict[str, Any] = {
+    "arm": pl.String, "quantity": pl.String, "mean": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64,
+    "difference": pl.Float64, "difference_low": pl.Float64, "difference_high": pl.Float64, "pairs": pl.Int64,
+    "verdict": pl.String, "median": pl.Float64, "median_is_bound": pl.Boolean, "reached": pl.Int64,
+}  # fmt: skip
+
+
+def _own(runs: pl.DataFrame, quantity: str) -> dict[str, Any]:
+    values = runs[quantity].drop_nulls()
+    own = statistics.interval(values)
+    row: dict[str, Any] = {"mean": own.mean, "low": own.low, "high": own.high, "n": own.n}
+    got = _reached(runs, quantity)
+    if got is None or not own.n:
+        return row
+    median, is_bound = statistics.censored_median(values, got)
+    row |= {"median": median, "median_is_bound": is_bound, "reached": int(got.sum())}
+    return row if got.all() else row | {"mean": None, "low": None, "high": None}
+
+
+def _reached(runs: pl.DataFrame, quantity: str) -> pl.Series | None:
+    """Of a time to an accuracy, which of the runs with a value reached it; None for other quantities."""
+    share = f"reached_{quantity.rpartition('_')[2]}"
+    if "_to_" not in quantity or share not in runs.columns:
+        return None
+    return runs.drop_nulls(quantity)[share].fill_null(0.0) == 1.0
+
+
+def _against(runs: pl.DataFrame, quantity: str, label: str, first: str, verdict: str) -> dict[str, Any]:
+    both = runs.filter(pl.col("arm").is_in([label, first]))
+    gap, got = statistics.compare_arms(runs, quantity, label, first), _reached(both, quantity)
+    if got is not None and not got.all():
+        return {"pairs": gap.n, "verdict": statistics.CENSORED}
+    return {
+        "difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high, "pairs": gap.n,
+        "verdict": verdict,
     }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def curves(results: Results) -> pl.DataFrame:

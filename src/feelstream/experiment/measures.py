@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from feelstream.experiment.plan import Plan
-from feelstream.experiment.statistics import NO_SEED, Interval
+from feelstream.experiment.statistics import HIGHER, LOWER, NO_SEED, NOT_DISTINGUISHABLE, Interval
 from feelstream.quantities import QUANTITIES, Quantity, number, of_table
 
 GROUPS = ("learning", "resources")  # a table each: together they would be too wide for any screen
+HEADLINE = ("late_accuracy", "energy_j", "energy_over_budget")  # what a comparison is about, at a glance
+JUDGED = ("late_accuracy", "energy_j")  # those of them that the first arm is compared by
 AGAINST_FIRST = ("late_accuracy", "accuracy_area", "energy_j")  # summary.csv has the differences of all
 Rows = dict[str, dict[str, dict[str, Any]]]  # of a summary, by arm and quantity
 
@@ -43,7 +45,7 @@ def tables(plan: Plan, summary: pl.DataFrame) -> list[tuple[list[str], dict[str,
 def cells(summary: pl.DataFrame, arm: str, shown: Sequence[Quantity], seeds: int) -> list[str]:
     """One line of the table that compares all arms."""
     rows = by_arm(summary.filter(arm=arm))[arm]
-    return [cell(rows[quantity.name], seeds, rows.get(_reached(quantity.name))) for quantity in shown]
+    return [cell(rows[quantity.name], seeds) for quantity in shown]
 
 
 def differences(plan: Plan, summary: pl.DataFrame) -> tuple[list[str], dict[str, list[tuple[str, str]]]]:
@@ -58,6 +60,8 @@ def difference(row: dict[str, Any]) -> tuple[str, str]:
     """A row of the summary against the first arm: the difference with its interval, and what may be said of it."""
     if not row["pairs"]:
         return "–", NO_SEED
+    if row["difference"] is None:
+        return "–", row["verdict"]
     quantity = QUANTITIES[row["quantity"]]
     mean, low, high = (
         None if row[end] is None else row[end] * quantity.scale
@@ -74,25 +78,30 @@ def with_interval(value: Interval, digits: int, unit: str = "", signed: bool = F
     return f"{mean} [{number(value.low, digits, signed)}, {number(value.high, digits, signed)}]"
 
 
-def cell(row: dict[str, Any], seeds: int, reached: dict[str, Any] | None = None) -> str:
+def cell(row: dict[str, Any], seeds: int) -> str:
     """A row of the summary in words: mean ± half of its interval, and how many of the seeds have a value if not all.
 
-    reached: for a time to an accuracy, the row that says which share of the seeds got there.
+    Of a time to an accuracy the median, > where it is only known to be later, and how many seeds reached it.
     """
     quantity = QUANTITIES[row["quantity"]]
     if not row["n"]:
         return "–"
-    if reached is not None:
-        got = round(reached["mean"] * reached["n"])
-        if got == 0:
-            return "never"
-        if got < seeds:
-            return f"≥ {cell(row, row['n'])} ({got}/{seeds})"
+    if row.get("reached") is not None:
+        more = "> " * bool(row["median_is_bound"])
+        part = "" if row["reached"] in (0, seeds) else f" ({row['reached']}/{seeds})"
+        return f"{more}{number(row['median'] * quantity.scale, quantity.digits)}{part}"
     half = "" if row["low"] is None else f" ± {(row['high'] - row['low']) / 2 * quantity.scale:.{quantity.digits}f}"
     part = "" if row["n"] == seeds else f" ({row['n']}/{seeds})"
     return f"{number(row['mean'] * quantity.scale, quantity.digits)}{half}{part}"
 
 
-def _reached(quantity: str) -> str:
-    """The quantity that says whether the accuracy was reached, of a time to it; none otherwise."""
-    return f"reached_{quantity.rpartition('_')[2]}" if "_to_" in quantity else ""
+Judgement = Literal["better", "worse", "unclear", ""]
+
+
+def judgement(row: dict[str, Any]) -> Judgement:
+    """What the verdict of a row means to someone who wants the quantity high, or low; empty where nothing is said."""
+    if row["verdict"] == NOT_DISTINGUISHABLE:
+        return "unclear"
+    if row["verdict"] not in (HIGHER, LOWER):
+        return ""
+    return "better" if row["verdict"] == QUANTITIES[row["quantity"]].better else "worse"

@@ -30,6 +30,7 @@ NO_SPREAD = "no spread between seeds: no verdict"
 LEAST_SEEDS = 5  # for a verdict
 LATE = 0.2  # of the run: the window at its end over which accuracy is averaged
 NO_SEED = "no seed in common"
+CENSORED = "not every run reached it: no verdict"
 PER_RUN = (
     *("late_accuracy", "final_accuracy", "accuracy_area", "final_loss", "energy_j", "queue_j", "drops"),
     *(f"{what}{percent}" for percent in REACHED for what in ("rounds_to_", "joules_to_", "reached_")),
@@ -58,10 +59,10 @@ class Interval:
         """
         if self.low is None or self.high is None:
             return ONE_SEED if self.n else NO_SEED
-        if self.low == self.high == 0:
-            return NOT_DISTINGUISHABLE
         if self.n < LEAST_SEEDS:
             return FEW_SEEDS
+        if self.low == self.high == 0:
+            return NOT_DISTINGUISHABLE
         if self.high - self.low <= 1e-12 * abs(self.mean):  # nothing but rounding
             return NO_SPREAD
         if self.low > 0:
@@ -142,8 +143,8 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
     late_accuracy, `late_mean` of the accuracy; final_accuracy, final_loss; accuracy_area, `normalised_auc` of the
     accuracy curve; energy_j per device and round, averaged over the run; queue_j, the mean queue at the end; drops,
     `drop_share`; rounds_to_80, joules_to_80 and the same for 90 %: until that was reached, or the whole run where it
-    was not, in which case reached_80 is 0 and not 1. So they are restricted means: every seed counts, and none of the
-    seeds that never got there is left out. Those about learning are null where nothing was learned.
+    was not, in which case reached_80 is 0 and not 1: such a value is censored, and no mean is made of it. Those about
+    learning are null where nothing was learned.
     """
     rows = []
     for (arm, seed), table in rounds.group_by("arm", "seed", maintain_order=True):
@@ -169,6 +170,20 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
         rows.append(row)
     schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(PER_RUN, pl.Float64)
     return pl.DataFrame(rows, schema=schema)
+
+
+def censored_median(values: ArrayLike, reached: ArrayLike) -> tuple[float, bool]:
+    """Median of values of which some are only known to be larger than they are given; whether it is a lower bound.
+
+    reached: which values are exact. The others count as larger than all, since x ≥ r gives median(x) ≥ median(r) where
+    that leaves no number.
+
+    >>> censored_median([10, 12, 40], [True, True, False]), censored_median([10, 40, 40], [True, False, False])
+    ((12.0, False), (40.0, True))
+    """
+    x, known = np.asarray(values, float), np.asarray(reached, bool)
+    middle = float(np.median(np.where(known, x, np.inf)))
+    return (float(np.median(x)), True) if np.isinf(middle) else (middle, False)
 
 
 def drop_share(run: pl.DataFrame) -> float | None:

@@ -66,7 +66,7 @@ def leaderboard_command(
         if not as_json:
             out.print(f"{name}, data.eligible = {reading}\n", style="bold", markup=False, highlight=False)
         boards[name, reading] = play(plan, where, workers, dask)
-        board = report_comparison(boards[name, reading], where, quiet=as_json)
+        board = report_comparison(boards[name, reading], where, quiet=as_json, everything=True)
         found.append({"scenario": name, "eligible": reading, **board})
         if not as_json:
             out.print()
