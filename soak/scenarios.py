@@ -19,6 +19,7 @@ from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 from soak import fields
 from soak.attack import Attack, Lost
+from soak.files import natural_stream, traced
 
 # Field: lowest and highest decimal exponent of what somebody might mean.
 REAL: dict[tuple[str, str], tuple[float, float]] = {
@@ -42,7 +43,8 @@ KINDS = {
     ("world", "availability"): AVAILABILITIES,
     ("world", "harvest"): HARVESTS,
 }
-NEED_FILES = {"trace", "recorded", "natural"}
+NEED_FILES = {"trace", "recorded", "natural"}  # see soak/files.py
+SAMPLES = 60  # of the synthetic data set
 # What the attack decides by itself, so that a trial takes milliseconds.
 SIZES = {"devices", "rounds", "samples", "size", "engine", "model", "dataset", "steps", "batch"}
 Tables = dict[str, dict[str, Any]]
@@ -56,8 +58,10 @@ class Scenarios(Attack):
         tables, self.seed = self._ordinary(), draw.randrange(2**32)
         for _ in range(draw.choice([0, 0, 1, 1, 2, 4])):
             self._extreme(tables)
-        self.what = f"seed {self.seed}, {json.dumps(tables)}"
-        run = fs.simulate(self._fitting(tables), self.seed)
+        self.files = self._files(tables, directory) if draw.random() < 0.3 else {}
+        self.changes = self._changes(tables) if draw.random() < 0.4 else []
+        self._note(tables)
+        run = fs.simulate(self._fitting(tables), self.seed, changes=[fs.Change.parse(text) for text in self.changes])
         for table in (run.rounds.drop("loss"), run.devices):  # learning at any rate may go anywhere
             if table is not None:
                 finite = table.select(pl.col(pl.Float64).fill_null(0.0).is_finite().all()).row(0, named=True)
@@ -68,6 +72,44 @@ class Scenarios(Attack):
         if not report.ok:
             raise Lost(f"verify disagrees: {' '.join(str(report.disagreement).split())}")
         return self.what
+
+    def prepare(self) -> None:
+        self.natural = natural_stream(self.place / "natural.npz")
+
+    def _note(self, tables: Tables) -> None:
+        self.what = f"seed {self.seed}, {json.dumps(tables)}"
+        if self.changes or self.files:
+            self.what += f", changes {self.changes}, files {json.dumps(self.files)}"
+
+    def _files(self, tables: Tables, directory: Path) -> dict[str, Any]:
+        """Traces and tables in the place of draws, or a natural stream."""
+        draw = self.draw
+        if draw.random() < 0.7:
+            return traced(draw, tables, directory, SAMPLES)
+        tables["data"]["dataset"] = str(self.natural)
+        del tables["data"]["samples"]
+        if draw.random() < 0.7:
+            tables["data"]["partition"] = {"kind": "natural"}
+        if draw.random() < 0.7:
+            start, speed = draw.choice(["together", "spread"]), draw.choice(["fit", 1.0, 10 ** draw.uniform(-6, 6)])
+            tables["data"]["arrivals"] = {"kind": "recorded", "start": start, "speed": speed}
+        return {}
+
+    def _changes(self, tables: Tables) -> list[str]:
+        """Up to four changes of V, size or budget; some that are refused."""
+        draw, found = self.draw, []
+        devices, rounds = tables["system"]["devices"], tables["system"]["rounds"]
+        for _ in range(draw.randint(1, 4)):
+            budgets = [10 ** draw.uniform(-7, 2) for _ in range(devices)]
+            values = {
+                "policy.V": draw.choice(["auto", "inf", f"{10 ** draw.uniform(-4, 3)!r}"]),
+                "policy.size": str(draw.randint(1, devices)),
+                "system.energy_budget_j": draw.choice([repr(budgets[0]), repr(budgets), "0.0"]),
+            }
+            known = [name for name in values if name != "policy.V" or "V" in self._policy(tables).model_fields]
+            field = draw.choice(known if draw.random() < 0.95 else list(values))
+            found.append(f"{draw.randint(1, rounds)}:{field}={values[field]}")
+        return found
 
     def check(self, run: fs.Run) -> None:
         """What else must hold of a run."""
@@ -81,7 +123,7 @@ class Scenarios(Attack):
             "system": {"devices": devices, "rounds": draw.randint(1, 5)},
             "cpu": {},
             "radio": {name: fields.drawn(draw, _section("radio"), name) for name in ("fading", "admission")},
-            "data": {"dataset": "synthetic", "samples": 60},
+            "data": {"dataset": "synthetic", "samples": SAMPLES},
             "world": {},
             "policy": {"name": draw.choice(list(POLICIES.ours)), "size": draw.randint(1, devices)},
             "learning": {"engine": "native" if learns else "none", "model": "softmax", "steps": 1},
@@ -125,7 +167,7 @@ class Scenarios(Attack):
                 if "can ever fit" not in str(problem):
                     raise
             tables["system"]["round_s"] = tables["system"].get("round_s", 4.0) * draw.uniform(2, 10)
-            self.what = f"seed {self.seed}, {json.dumps(tables)}"
+            self._note(tables)
         return from_dict(tables)
 
     def _extreme(self, tables: Tables) -> None:

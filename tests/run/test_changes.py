@@ -94,6 +94,31 @@ def test_impossible_changes_are_refused_in_a_sentence(change: str, sentence: str
         simulate(small(), 2, changes=[Change.parse(change)])
 
 
+CLASSES = "[{share=0.5}, {share=0.5, energy_budget_j=0.003}]"
+
+
+@pytest.mark.parametrize("V", ["0.05", "auto"])
+def test_a_budget_changes_for_those_that_have_none_of_their_own(tmp_path: Path, V: str) -> None:
+    run = simulate(small(f"devices.classes={CLASSES}", f"policy.V={V}"), 2, changes=CHANGES)
+    assert run.devices is not None
+    idle = run.devices.filter(round=7, scheduled=False)
+    budget_j = np.where(idle["device"].to_numpy() < 3, 0.02, 0.003)
+    np.testing.assert_allclose(idle["queue_next_j"], np.maximum(idle["queue_j"].to_numpy() - budget_j, 0), rtol=1e-12)
+    report = verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+
+
+def test_a_budget_that_nobody_has_cannot_change(tmp_path: Path) -> None:
+    table = tmp_path / "devices.csv"
+    table.write_text("device,energy_budget_j\n" + "".join(f"{k},0.001\n" for k in range(6)))
+    all_their_own = "[{share=0.5, energy_budget_j=0.02}, {share=0.5, energy_budget_j=0.003}]"
+    for setting in (f"devices.table={table}", f"devices.classes={all_their_own}"):
+        with pytest.raises(
+            ScenarioError, match=r"system\.energy_budget_j: cannot change here, since \[devices\] gives"
+        ):
+            simulate(small(setting), 2, changes=CHANGES)
+
+
 def test_a_policy_without_v_has_none_to_change() -> None:
     with pytest.raises(ScenarioError, match=r"policy\.V: there is no such field in random"):
         simulate(fs.preset("tiny", ["policy.name=random"]), changes=[Change(2, "policy.V", "1")])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.errors import RunError, ScenarioError
@@ -18,7 +19,8 @@ from feelstream.scenario.overrides import Override, as_text
 from feelstream.scheduling import RoundRecord
 from feelstream.simulation import Simulation
 
-CHANGEABLE = ("policy.V", "policy.size", "system.energy_budget_j")
+BUDGET = "system.energy_budget_j"
+CHANGEABLE = ("policy.V", "policy.size", BUDGET)
 
 
 @dataclass(frozen=True, init=False)
@@ -60,8 +62,20 @@ def in_order(scenario: Scenario, changes: Iterable[Change]) -> tuple[Change, ...
             raise ScenarioError(
                 f"{change.field}: must change in a round from 1 to {scenario.system.rounds}, not {change.round}"
             )
-        scenario_in(scenario, ordered, change.round)
+        changed = scenario_in(scenario, ordered, change.round)
+        if change.field == BUDGET and not _some_have_the_budget(changed):
+            raise ScenarioError(f"{BUDGET}: cannot change here, since [devices] gives every device a budget of its own")
     return ordered
+
+
+def _some_have_the_budget(scenario: Scenario) -> bool:
+    """Whether any device has the budget of [system], and none of its own by its class or in the table of devices."""
+    system = scenario.system
+    if not scenario.devices.classes and not scenario.devices.table:
+        return True
+    budgets = np.broadcast_to(system.energy_budget_j, system.devices)
+    changed = scenario.overridden([Override(BUDGET, tuple(np.where(budgets == 1.0, 2.0, 1.0).tolist()))])
+    return not np.array_equal(scenario.population.energy_budget_j, changed.population.energy_budget_j)
 
 
 def scenario_in(scenario: Scenario, changes: Sequence[Change], round: int) -> Scenario:

@@ -186,7 +186,7 @@ def read_settings(directory: Path) -> StoredSettings:
     settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"))
     if settings.policy == "balanced_joint":
         settings = replace(settings, rationed=_rationed(root["scenario"]["policy"], root["seed"]))
-    return replace(with_weight(settings), changes=_changes(root.get("changes"), settings))
+    return replace(with_weight(settings), changes=_changes(root.get("changes"), settings, root["scenario"]))
 
 
 def _settings(scenario: _Section, data: _Section | None, deployed: bool, promises: Any) -> StoredSettings:
@@ -196,18 +196,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
     if name == "ocean" and policy["power"].one_of("control", "fixed") == "control":
         name = CONTROLLED_OCEAN
     K = system["devices"].whole()
-    low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
-    low_db, high_db = (item.decibels() for item in radio["gain_db"].items(2))
-    usual = {
-        "cycles": np.full(K, cpu["cycles"].positive()),
-        "energy_budget_j": _budget(system["energy_budget_j"], K),
-        "frequency_low_hz": np.full(K, low_hz),
-        "frequency_high_hz": np.full(K, high_hz),
-        "gain_low_db": np.full(K, low_db),
-        "gain_high_db": np.full(K, high_db),
-        "priority": np.ones(K),
-    }
-    population = resolved(scenario.plain("devices"), usual)
+    population = resolved(scenario.plain("devices"), _usual(scenario))
     world = scenario.plain("world")
     mobility = world.get("mobility") if isinstance(world, dict) else None
     gain_low_db, gain_high_db = gain_range_db(mobility, promises, population["gain_low_db"], population["gain_high_db"])
@@ -261,6 +250,23 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
     )
 
 
+def _usual(scenario: _Section) -> dict[str, Array]:
+    """The constants of the devices [K], as they are where neither a class nor a table says otherwise."""
+    system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
+    K = system["devices"].whole()
+    low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
+    low_db, high_db = (item.decibels() for item in radio["gain_db"].items(2))
+    return {
+        "cycles": np.full(K, cpu["cycles"].positive()),
+        "energy_budget_j": _budget(system["energy_budget_j"], K),
+        "frequency_low_hz": np.full(K, low_hz),
+        "frequency_high_hz": np.full(K, high_hz),
+        "gain_low_db": np.full(K, low_db),
+        "gain_high_db": np.full(K, high_db),
+        "priority": np.ones(K),
+    }
+
+
 def _rationed(policy: _Section, seed: _Section) -> Rationed:
     if isinstance(seed.tree, bool) or not isinstance(seed.tree, int) or seed.tree < 0:
         raise RunError(f"run.json: seed must be a whole number of at least 0, not {seed.tree!r}.")
@@ -291,7 +297,8 @@ def _budget(budget: _Section, K: int) -> Array:
     return np.array([item.number() for item in budget.items(K)] if many else [budget.number()] * K)
 
 
-def _changes(changes: _Section | None, s: StoredSettings) -> tuple[StoredChange, ...]:
+def _changes(changes: _Section | None, s: StoredSettings, scenario: _Section) -> tuple[StoredChange, ...]:
+    """All changes in order. A budget of system.energy_budget_j is that of the devices that have none of their own."""
     found: list[StoredChange] = []
     for entry in changes.entries() if changes else []:
         round, value = entry["round"].whole(), entry["value"]
@@ -303,7 +310,9 @@ def _changes(changes: _Section | None, s: StoredSettings) -> tuple[StoredChange,
             case "policy.size":
                 found.append(StoredChange(round, "size", value.whole()))
             case _:
-                found.append(StoredChange(round, "budget_j", _budget(value, s.K)))
+                usual = _usual(scenario) | {"energy_budget_j": _budget(value, s.K)}
+                budget_j = resolved(scenario.plain("devices"), usual)["energy_budget_j"]
+                found.append(StoredChange(round, "budget_j", budget_j))
     return tuple(found)
 
 
