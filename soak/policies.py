@@ -12,6 +12,7 @@ VALUES = [
     "np.arange(99)", "np.array([-1])", "plan", "decision", "fs.Decision(None, plan)", "fs.Decision([0.5], plan)",
     "fs.Decision(np.array([0, 0]), plan)", "fs.Decision(np.array([99]), plan)", "fs.Decision(decision.schedule, None)",
     "replace(decision, importance=np.full(6, np.nan))", "replace(decision, importance='x')",
+    "replace(decision, importance=np.full(6, 1e308))",
     "replace(decision, score=np.zeros(2))", "replace(decision, score=[1])", "replace(decision, f_hz=np.zeros(9))",
     "replace(decision, f_hz='fast')", "replace(decision, plan=replace(plan, n=10**9))", "{'a': object()}",
     "replace(decision, plan=replace(plan, energy_j=None))", "{1: np.zeros(1)}", "{'a': np.array(['x'])}",

@@ -65,6 +65,7 @@ def test_a_report_survives_the_wire() -> None:
         ({"beta": math.inf}, "beta must lie between"),
         ({"gain": -0.1}, "gain must lie between"),
         ({"gain": 1e300}, "gain must lie between"),
+        ({"gain": 5e-324}, "gain must lie between"),  # P0 over it is infinite
         ({"losses": [True]}, "losses"),
         ({"e_cmp_j": 1e9}, "e-cmp-j must lie between"),
         ({"e_tr_j": math.nan}, "e-tr-j must lie between"),

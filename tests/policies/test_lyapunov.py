@@ -175,9 +175,10 @@ def test_nobody_is_scheduled_where_nobody_can() -> None:
         assert choose(seen, 0.05, 2, cardinality, "combined") == ()
 
 
-def test_a_metric_must_give_a_finite_number_per_device(tmp_path) -> None:
+@pytest.mark.parametrize("gives", ["[1.0]", "amount * float('nan')", "amount + 1e308"])
+def test_a_metric_must_give_a_finite_number_per_device(tmp_path, gives: str) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("def one(amount, dissimilarity):\n    return [1.0]\n")
+    file.write_text(f"def one(amount, dissimilarity):\n    return {gives}\n")
     policy = Lyapunov(size=1, metric=f"{file}:one")
     with pytest.raises(ScenarioError, match=r"policy.metric: .*one finite number per device"):
         policy.select({}, observation(system(3)), np.random.default_rng(0))

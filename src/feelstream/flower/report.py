@@ -25,6 +25,7 @@ REPORT, SERVER = "feelstream", "feelstream.server"
 QUERY = "query.feelstream"  # the message type; a ClientApp answers it with @app.query("feelstream")
 MOST_SAMPLES = 2**31 - 1  # label counts are kept in 32 bits
 MOST_JOULES = 1e6  # no device spends a megajoule on one round
+LEAST_FADING = 1e-18  # times the worst mean gain; under Rayleigh fading the chance of less is 1e-18
 MOST_FADING = 1e3  # times the best mean gain; under Rayleigh fading the chance of that is exp(−1000)
 PRIORITIES = (1e-9, 1000.0)  # as in a scenario
 MOST_LOSSES = 1_000_000  # of the samples that a device draws in one round
@@ -147,7 +148,7 @@ class Bounds:
             fresh_labels=fresh,
             f_hz=_needed(record, "f_hz", self.frequency_hz),
             beta=_needed(record, "beta", self.gain),
-            gain=_number(record, "gain", (0.0, MOST_FADING * self.gain[1])),
+            gain=self._gain(record),
             t_cmp_s=_number(record, "t_cmp_s", (0.0, np.finfo(float).max)),
             e_cmp_j=_number(record, "e_cmp_j", (0.0, MOST_JOULES)),
             t_tr_s=_number(record, "t_tr_s", (0.0, np.finfo(float).max)),
@@ -183,6 +184,11 @@ class Bounds:
         if self.empties_on_use and self.since_use:
             return replace(report, fresh_labels=_agreed(report, stored, "none, since what was used is deleted"))
         return report
+
+    def _gain(self, record: Mapping[str, Any]) -> float | None:
+        """The gain of the round: none at all (0), or one from which a finite time follows."""
+        least = 0.0 if record.get("gain") == 0 else LEAST_FADING * self.gain[0]
+        return _number(record, "gain", (least, MOST_FADING * self.gain[1]))
 
     def _counts(self, record: Mapping[str, Any], name: str) -> Counts:
         values = record.get(_wire(name))

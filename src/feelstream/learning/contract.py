@@ -79,7 +79,8 @@ class LocalSGD:
         """The step size of each of so many steps."""
         if isinstance(self.lr, tuple) and len(self.lr) != steps:
             raise ValueError(f"as many learning rates as steps are needed: {steps}, not {len(self.lr)}")
-        return np.full(steps, self.lr, np.float32)
+        with np.errstate(over="ignore"):  # what float32 has no room for is infinite, and the model soon no number
+            return np.full(steps, self.lr, np.float32)
 
     def state(
         self,

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
 from feelstream.errors import ScenarioError
-from feelstream.plugins import NamesCode, Registry, in_a_sentence
+from feelstream.plugins import MOST, NamesCode, Registry, in_a_sentence
 
 EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Any, Any], Reals]  # of amount and dissimilarity, or of an observation and a plan
@@ -148,6 +148,8 @@ def importance_of(metric: str, observation: Any, plan: Any) -> Reals:
         raise
     except BaseException as problem:  # a user's own function may raise anything
         raise ScenarioError(f"policy.metric: '{metric}' failed: {in_a_sentence(problem)}") from problem
-    if importance.shape != plan.amount.shape or not np.isfinite(importance).all():
-        raise ScenarioError(f"policy.metric: '{metric}' must give one finite number per device")
+    if importance.shape != plan.amount.shape or not (np.abs(importance) <= MOST).all():
+        raise ScenarioError(
+            f"policy.metric: '{metric}' must give one finite number per device, of a magnitude of at most {MOST:g}"
+        )
     return importance

@@ -16,7 +16,7 @@ from feelstream.arrays import Flags, Reals
 from feelstream.errors import FeelstreamError
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
-from feelstream.plugins import in_a_sentence
+from feelstream.plugins import MOST, in_a_sentence
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
 
 
@@ -47,10 +47,9 @@ def select(policy: Policy, state: State, observation: Observation, rng: np.rando
     on_time = observation.compute_time_s[chosen] + decision.plan.transmit_time_s <= system.round_s
     if not (observation.available[chosen] & on_time).all():
         raise broken(policy, f"scheduled a device that is not feasible {when}")
-    if decision.importance is not None and not _are_reals(
-        decision.importance, system.devices, where=decision.plan.feasible
-    ):
-        raise broken(policy, f"must give one finite importance per feasible device, or None, {when}")
+    if decision.importance is not None and not _are_important(decision.importance, decision.plan.feasible):
+        most = f"of a magnitude of at most {MOST:g}"
+        raise broken(policy, f"must give one finite importance per feasible device, {most}, or None, {when}")
     score = decision.score
     if score is not None and not _are_scores(score, decision.plan.feasible):
         raise broken(policy, f"must give each feasible device a finite score or NaN, or None for all, {when}")
@@ -111,6 +110,13 @@ def _are_reals(values: object, length: int, where: Flags | None = None) -> bool:
     if not isinstance(values, np.ndarray) or values.shape != (length,) or values.dtype.kind not in "fiu":
         return False
     return bool(np.isfinite(values if where is None else values[where]).all())
+
+
+def _are_important(values: object, feasible: Flags) -> bool:
+    """Whether these are importances: products and sums of a few of them are finite too."""
+    if not _are_reals(values, len(feasible), where=feasible):
+        return False
+    return bool((np.abs(np.asarray(values, float)[feasible]) <= MOST).all())
 
 
 def _are_scores(values: object, feasible: Flags) -> bool:
