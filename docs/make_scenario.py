@@ -13,6 +13,7 @@ from pydantic_core import PydanticUndefined
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.model.energy import ENERGY_LAWS
 from feelstream.plugins import Plugin, Registry
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
@@ -43,6 +44,7 @@ anything; `V` may be `inf` besides. What fields must keep together (energies of 
 """
 
 TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
+    "cpu.energy": ("What computing costs at a frequency. docs/silicon.md shows what follows from it.", ENERGY_LAWS),
     "data.partition": ("Who may ever see which sample.", PARTITIONS),
     "data.arrivals": ("When samples reach the devices, and in which order.", ARRIVALS),
     "data.buffer": ("Which of the samples that arrived a device still holds.", BUFFERS),

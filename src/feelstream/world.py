@@ -125,14 +125,14 @@ class World:
         return able if self.battery_j is None else able & (self.worst_case_j(system, policy) <= self.battery_j)
 
     def worst_case_j(self, system: System, policy: Policy) -> Reals:
-        """(K,) λ c f² + P_max,k (T_rd − c/f): no device that is on time spends more in this round.
+        """(K,) E_cmp + P_max,k (T_rd − c/f): no device that is on time spends more in this round.
 
-        Nor does one that computes more slowly: both terms rise with f.
+        Nor does one that computes more slowly: the time left rises with f, and E_cmp is the most of any frequency.
         """
         cycles, f_hz = system.device_cycles, self._values["frequency"]
         left_s = np.maximum(system.round_s - physics.compute_time_s(cycles, f_hz), 0.0)
         power_w = guard.most_power_w(policy, system, self.beta)
-        return physics.compute_energy_j(system.power_coefficient, cycles, f_hz) + power_w * left_s
+        return system.most_compute_energy_j(f_hz) + power_w * left_s
 
     def spend(self, energy_j: Reals, policy: Policy) -> dict[str, NDArray]:
         """Take what this round cost from the batteries and add what was harvested; columns for the trace.

@@ -119,7 +119,7 @@ class Bounds:
         buffer, (low_db, high_db) = scenario.data.buffer, scenario.gain_range_db
         return cls(
             classes=classes,
-            frequency_hz=scenario.cpu.frequency_hz,
+            frequency_hz=scenario.frequency_range_hz,
             gain=(ratio(low_db), ratio(high_db)),
             round_s=scenario.system.round_s,
             fixed_gain=scenario.world.mobility.fixed,

@@ -24,7 +24,6 @@ from feelstream.arrays import Ids, Nested
 from feelstream.errors import ScenarioError
 from feelstream.flower.report import MEASURED, Bounds, DeviceReport
 from feelstream.model.admission import Transmission
-from feelstream.model.physics import compute_energy_j
 from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation
@@ -212,7 +211,7 @@ class Scheduler:
         known = replace(observation, f_hz=every_hz), replace(decision, f_hz=None if decision.f_hz is None else f_hz)
         return replace(
             guard.transmit(self.policy, *known, gain),
-            e_cmp_j=compute_energy_j(system.power_coefficient, cycles, planned_hz),
+            e_cmp_j=system.compute_energy_j(planned_hz, schedule),
         )
 
     def _measured(

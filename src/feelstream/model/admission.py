@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feelstream.arrays import Flags, Ids, Reals
-from feelstream.model.physics import compute_energy_j, compute_time_s, rate_bit_per_s
+from feelstream.model.physics import compute_time_s, rate_bit_per_s
 from feelstream.model.system import System
 
 
@@ -94,6 +94,6 @@ def transmit(system: System, ids: Ids, f_hz: Reals, beta: Reals, gain: Reals) ->
         power_w=power_w,
         t_cmp_s=t_cmp_s,
         t_tr_s=t_tr_s,
-        e_cmp_j=compute_energy_j(system.power_coefficient, cycles, f_hz),
+        e_cmp_j=system.compute_energy_j(f_hz, ids),
         e_tr_j=power_w * t_tr_s,
     )

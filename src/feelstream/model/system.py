@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Ids, Reals
 from feelstream.model import physics
+from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class System:
     round_s: float
     energy_budget_j: Reals  # (K,) per round, E_k^avg
     cycles: float | Reals  # c, one for all or (K,)
-    power_coefficient: float  # λ in E = λ c f²
+    power_coefficient: float  # λ of the cubic law, E = λ c f²
     frequency_hz: tuple[float, float]
     bandwidth_hz: float
     noise_w_per_hz: float
@@ -36,6 +37,9 @@ class System:
     empty_used: Literal["zero", "vector"] = "zero"
     empty_fresh: Literal["zero", "vector"] = "zero"
     priority: float | Reals = 1.0  # factor on a device's importance, one for all or (K,)
+    energy: EnergyLaw = field(default_factory=Cubic)  # what computing costs
+    cores: tuple[Core, ...] = ()  # profiles of CPU cores that occur
+    core: Ids | None = None  # (K,) which of them each device has; None: all the first, where there is one
 
     @cached_property
     def device_cycles(self) -> Reals:
@@ -56,6 +60,23 @@ class System:
     def airtime_s(self) -> float:
         """a = S_bits ln 2 / B: sending takes a / (ρ ln(1 + SNR)) on the share ρ of the band."""
         return self.update_bits * np.log(2) / self.bandwidth_hz
+
+    def compute_energy_j(self, f_hz: Reals, ids: Ids | None = None) -> Reals:
+        """E_cmp of one round of local training by the energy law, at these frequencies: of all devices, or of `ids`."""
+        return self.energy.energy_j(*self._asked(ids), f_hz)
+
+    def most_compute_energy_j(self, f_hz: Reals) -> Reals:
+        """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_rd and above."""
+        return self.energy.most_j(*self._asked(None), self.device_cycles / self.round_s, f_hz)
+
+    def compute_pieces(self) -> Pieces | None:
+        """The energy law piece by piece, (K, M), where it can be told so."""
+        return self.energy.pieces(*self._asked(None))
+
+    def _asked(self, ids: Ids | None) -> tuple[Cpus, Reals]:
+        """What the law is told of these devices: their CPUs and cycles."""
+        cpus, cycles = Cpus(self.power_coefficient, self.cores, self.core), self.device_cycles
+        return (cpus, cycles) if ids is None else (cpus.take(ids), cycles[ids])
 
     def surrogate_time_s(self, n: int) -> float:
         """T~(n): the planned transmission time when n devices share the band."""

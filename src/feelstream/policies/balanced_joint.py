@@ -27,7 +27,6 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model.admission import Transmission
-from feelstream.model.physics import compute_energy_j
 from feelstream.model.system import System
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
@@ -81,7 +80,7 @@ class BalancedJoint(Policy):
         return True
 
     def init(self, system: System) -> State:
-        joint.check_computing_counts(system, self.tag)
+        joint.check_plannable(system, self.tag)
         classes = system.classes if self.knows == "labels" else 1
         return {
             "seen": np.full(classes, 1.0 / classes),
@@ -114,8 +113,8 @@ class BalancedJoint(Policy):
         schedule, allocation = _affordable(devices, np.sort(ids[chosen]), left_j)
         if allocation is None:
             return Decision(schedule, plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
-        f_hz = joint.frequencies(observation, schedule, allocation.sending_s)
-        computing_j = compute_energy_j(system.power_coefficient, system.device_cycles[schedule], f_hz)
+        f_hz = joint.frequencies(observation, devices.take(schedule), schedule, allocation)
+        computing_j = system.compute_energy_j(f_hz, schedule)
         allowance_j = np.minimum(left_j[schedule], computing_j + allocation.energy_j)
         return Decision(schedule, plan, f_hz=f_hz, allowance_j=allowance_j)
 
@@ -135,7 +134,7 @@ class BalancedJoint(Policy):
         assert observation.stored_labels is not None
         return observation.stored_labels
 
-    def _planned(self, observation: Observation, n: int) -> joint.Devices:
+    def _planned(self, observation: Observation, n: int) -> joint.Problem:
         limit_w = self.power_limit_w(observation.system, observation.beta)
         return joint.planned_devices(observation, n, np.ones(len(observation.beta)), limit_w, self.fade_reserve)
 
@@ -164,7 +163,7 @@ class BalancedJoint(Policy):
         }
 
 
-def _affordable(devices: joint.Devices, schedule: Ids, left_j: Reals) -> tuple[Ids, joint.Allocation | None]:
+def _affordable(devices: joint.Problem, schedule: Ids, left_j: Reals) -> tuple[Ids, joint.Allocation | None]:
     """The schedule without those whom sharing the band would cost more than they have left, and its allocation."""
     while len(schedule):
         allocation = joint.allocate(devices.take(schedule))

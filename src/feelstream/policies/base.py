@@ -69,7 +69,7 @@ class Observation:
     def plan(self, n: int) -> RoundPlan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
 
-        Π_f(n) = {k : available and c/f_k + T~(n) ≤ T_rd},   E~_k(n) = λ c f_k² + (P0/β_k) T~(n).
+        Π_f(n) = {k : available and c/f_k + T~(n) ≤ T_rd},   E~_k(n) = E_cmp,k + (P0/β_k) T~(n).
         """
         system = self.system
         transmit_time_s = system.surrogate_time_s(max(n, 1))
@@ -97,7 +97,7 @@ class Observation:
 
     @cached_property
     def compute_energy_j(self) -> Reals:
-        return read_only(physics.compute_energy_j(self.system.power_coefficient, self.system.device_cycles, self.f_hz))
+        return read_only(self.system.compute_energy_j(self.f_hz))
 
     @cached_property
     def dissimilarity(self) -> Reals:
@@ -202,7 +202,7 @@ class Policy(Plugin):
     def most_power_w(self, system: System, beta: Reals) -> Reals:
         """(K,) the power, W, that no device exceeds in a round with these mean gains; by default P0/β_k, as sent with.
 
-        Where devices have batteries, only those are available whose charge covers λ c f² + this for all that computing
+        Where devices have batteries, only those are available whose charge covers E_cmp + this for all that computing
         at full frequency leaves of the round. A policy with a `transmit` of its own must say it to be used there.
         """
         return system.received_power_w / beta

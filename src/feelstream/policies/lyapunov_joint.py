@@ -3,8 +3,9 @@
     min over Π, τ, ρ of  Σ_{k∈Π} w_k e_k(τ_k, ρ_k) − V I_k
                          Σ ρ ≤ 1,    f_min ≤ f_k = c/(T_rd − τ_k) ≤ f_k(t),    P_k ≤ P_max
 
-    e_k(τ, ρ) = λ c³/(T_rd−τ)² + τ ρ (B N0/h_k) (2^{S/(ρBτ)} − 1),     w_k = max(Q_k, 10⁻³ max(max Q, max E^avg))
+    e_k(τ, ρ) = E_cmp(f_k) + τ ρ (B N0/h_k) (2^{S/(ρBτ)} − 1),     w_k = max(Q_k, 10⁻³ max(max Q, max E^avg))
 
+E_cmp is the energy law of the scenario, λ c³/(T_rd−τ)² in the cubic one; any law that states its pieces will do.
 The frequency that a device has is its ceiling, and the lowest that cpu.frequency_hz allows its floor. When scheduling
 h_k = γ β_k; after training h_k = |g_k|², and band and power are allocated again over the time that is left.
 docs/joint.md derives the solution and states the choices.
@@ -59,7 +60,7 @@ class LyapunovJoint(Policy):
         return 1 if self.cardinality == "free" else self.size
 
     def init(self, system: System) -> State:
-        joint.check_computing_counts(system, self.tag)
+        joint.check_plannable(system, self.tag)
         return {}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
@@ -81,13 +82,13 @@ class LyapunovJoint(Policy):
         allocation = None
         if len(schedule):
             allocation = joint.allocate(devices.take(schedule))
-            f_hz = joint.frequencies(observation, schedule, allocation.sending_s)
+            f_hz = joint.frequencies(observation, devices.take(schedule), schedule, allocation)
         ids = np.flatnonzero(candidates)
         score[ids] = self._scores(devices.take(ids), importance[ids], allocation)
         return Decision(schedule, plan, importance, score, f_hz)
 
     def _choose(
-        self, devices: joint.Devices, importance: Reals, n: int, candidates: NDArray[np.bool_], order: Ids
+        self, devices: joint.Problem, importance: Reals, n: int, candidates: NDArray[np.bool_], order: Ids
     ) -> tuple[Ids, float]:
         """The set and its total. Every n candidates fit the band together, since each fits an n-th of it."""
         order = order[candidates[order]]
@@ -99,7 +100,7 @@ class LyapunovJoint(Policy):
         found = joint.choose(devices, self.V * importance, n, self.cardinality != "cap", order)
         return found.members, found.total
 
-    def _scores(self, devices: joint.Devices, importance: Reals, allocation: joint.Allocation | None) -> Reals:
+    def _scores(self, devices: joint.Problem, importance: Reals, allocation: joint.Allocation | None) -> Reals:
         """Every candidate's score at the price of the schedule's band.
 
         score_k = min over (τ, ρ) of w_k e_k + μ ρ − V I_k; with nobody scheduled w_k e_k − V I_k, alone on the band;
@@ -111,7 +112,7 @@ class LyapunovJoint(Policy):
             return scores(devices, self.V * importance, float(allocation.log_price))[0]
         return devices.weight * joint.alone_j(devices) - self.V * importance
 
-    def planned_devices(self, observation: Observation, n: int) -> joint.Devices:
+    def planned_devices(self, observation: Observation, n: int) -> joint.Problem:
         """The problem of all devices as it is known when scheduling n of them."""
         limit_w = self.power_limit_w(observation.system, observation.beta)
         return joint.planned_devices(observation, n, joint.weights(observation), limit_w, self.fade_reserve)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.errors import ScenarioError
+from feelstream.model.energy import ENERGY_LAWS
 from feelstream.plugins import Inert, Plugin, Registry, did_you_mean
 from feelstream.policies import POLICIES
 from feelstream.scenario.problems import explain
@@ -21,6 +22,7 @@ from feelstream.scenario.problems import explain
 # The tables whose fields depend on the name in them.
 NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
     ("policy",): ("name", POLICIES),
+    ("cpu", "energy"): ("kind", ENERGY_LAWS),
     ("data", "partition"): ("kind", PARTITIONS),
     ("data", "arrivals"): ("kind", ARRIVALS),
     ("data", "buffer"): ("kind", BUFFERS),

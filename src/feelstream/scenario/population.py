@@ -26,7 +26,7 @@ def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
     return pair
 
 
-FrequencyRange = Annotated[tuple[Positive, Positive], AfterValidator(_ordered)]
+FrequencyRange = Annotated[tuple[Positive, Positive], AfterValidator(_ordered)] | Literal["profile"]
 GainRange = Annotated[tuple[Decibels, Decibels], AfterValidator(_ordered)]
 
 
@@ -62,8 +62,9 @@ class DeviceClass(Settings):
         default=None, description="energy budget per round, J; ≥ 0; default: system.energy_budget_j"
     )
     frequency_hz: FrequencyRange | None = Field(
-        default=None, description="range of CPU frequencies, Hz; > 0; default: cpu.frequency_hz"
+        default=None, description="range of CPU frequencies, Hz; > 0, or profile; default: cpu.frequency_hz"
     )
+    profile: str | None = Field(default=None, description="profile of the CPU core; default: cpu.profile")
     gain_db: GainRange | None = Field(
         default=None, description="range of the mean gain, dB; -1000 to 1000; default: radio.gain_db"
     )
@@ -79,7 +80,7 @@ class DevicesSettings(Settings):
     classes: tuple[DeviceClass, ...] = Field(
         default=(),
         description="classes of devices, each a table with share and any of cycles, energy_budget_j, frequency_hz, "
-        "gain_db, arrivals, priority; devices are numbered class by class",
+        "profile, gain_db, arrivals, priority; devices are numbered class by class",
     )
     table: str = Field(
         default="",

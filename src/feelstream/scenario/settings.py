@@ -38,6 +38,7 @@ from feelstream.environment import (
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LearningSettings
 from feelstream.model import physics
+from feelstream.model.energy import ENERGY_LAWS, Cubic, EnergyLaw
 from feelstream.model.system import System
 from feelstream.plugins import (
     Count,
@@ -53,6 +54,7 @@ from feelstream.plugins import (
     from_table,
 )
 from feelstream.policies import POLICIES, Lyapunov, Policy
+from feelstream.scenario.magnitudes import check_magnitudes
 from feelstream.scenario.overrides import AnyOverride, from_keywords, overridden
 from feelstream.scenario.population import (
     Decibels,
@@ -64,6 +66,7 @@ from feelstream.scenario.population import (
     known_number,
 )  # fmt: skip
 from feelstream.scenario.problems import explain
+from feelstream.scenario.profiles import Profiles, check_profiles, check_ranges, range_hz, with_numbers
 
 
 class SystemSettings(Settings):
@@ -93,11 +96,19 @@ class CpuSettings(Settings):
         default=419328000.0,
         description="c, CPU cycles of one round of local training; > 0, or auto: by model, steps and batch",
     )
-    power_coefficient: Positive = Field(default=1e-27, description="λ in the energy λ c f², J s² per cycle³; > 0")
+    power_coefficient: Positive = Field(
+        default=1e-27, description="λ in the energy λ c f² of the cubic law, J s² per cycle³; > 0"
+    )
     frequency_hz: FrequencyRange = Field(
         default=(2e7, 1.52e9),
-        description="range of the frequency a device has in a round, Hz; [lowest, highest], > 0",
+        description="range of the frequency a device has in a round, Hz; [lowest, highest], > 0, or profile",
     )
+    profile: str = Field(
+        default="",
+        description="a real core, by name (docs/silicon.md) or as the path of a .toml file: operating points and "
+        "coefficient of the voltage law; empty: none",
+    )
+    energy: Annotated[SerializeAsAny[EnergyLaw], _table(ENERGY_LAWS, Cubic)] = Field(default_factory=Cubic)
 
 
 class RadioSettings(Settings):
@@ -225,7 +236,9 @@ class Scenario(Settings):
         if self.autos:  # checked with the numbers, when they are known
             return self
         self._check_world()
-        self._check_magnitudes()
+        ranges = [self.cpu.frequency_hz, *(each.frequency_hz for each in self.devices.classes)]
+        check_profiles(self.profiles, self.cpu.energy, self.population, ranges)
+        check_magnitudes(self)
         system, population, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
         computing_s = physics.compute_time_s(population.cycles, population.frequency_high_hz)
         quickest = int(np.argmin(computing_s))
@@ -237,31 +250,6 @@ class Scenario(Settings):
                 f"cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
             )
         return self
-
-    def _check_magnitudes(self) -> None:
-        """Keep energies and SNR within what can be squared, summed and divided without overflow."""
-        cpu, radio, population, least, most = self.cpu, self.radio, self.population, 1e-100, 1e100
-        power_w = physics.watts(radio.received_power_dbm)
-        computing_j = float(
-            physics.compute_energy_j(cpu.power_coefficient, population.cycles, population.frequency_high_hz).max()
-        )
-        if computing_j > most:
-            raise ScenarioError(
-                f"cpu.power_coefficient: computing for a round must take at most {most:g} J, not {computing_j:g} J"
-            )
-        lowest_db = self.gain_range_db[0]
-        sending_j = power_w / physics.ratio(lowest_db) * self.system.round_s
-        if sending_j > most:
-            raise ScenarioError(
-                f"radio.received_power_dbm: sending for a round must take at most {most:g} J, but takes "
-                f"{sending_j:g} J at a gain of {lowest_db:g} dB"
-            )
-        snr = power_w / (radio.bandwidth_hz * radio.noise_w_per_hz)
-        if not least <= snr <= most:
-            raise ScenarioError(
-                f"radio.received_power_dbm: the mean SNR over the whole band must be between {least:g} and {most:g}, "
-                f"not {snr:g}"
-            )
 
     @classmethod
     def of(cls, table: Mapping[str, Any], context: dict[str, Any] | None = None) -> Self:
@@ -335,18 +323,35 @@ class Scenario(Settings):
         def everyone(value: Any) -> np.ndarray:
             return np.broadcast_to(np.asarray(value, float), self.system.devices)
 
-        return self.devices.applied_to(
+        cpu = self.cpu
+        low_hz, high_hz = range_hz(cpu.frequency_hz, cpu.profile)
+        population = with_numbers(self.devices, cpu.frequency_hz, cpu.profile).applied_to(
             Population(
                 cycles=everyone(known_number("cpu.cycles", self.cpu.cycles)),
                 energy_budget_j=everyone(self.system.energy_budget_j),
-                frequency_low_hz=everyone(self.cpu.frequency_hz[0]),
-                frequency_high_hz=everyone(self.cpu.frequency_hz[1]),
+                frequency_low_hz=everyone(low_hz),
+                frequency_high_hz=everyone(high_hz),
                 gain_low_db=everyone(self.radio.gain_db[0]),
                 gain_high_db=everyone(self.radio.gain_db[1]),
                 arrivals=everyone(1.0),
                 priority=everyone(1.0),
             )
         )
+        check_ranges(population)
+        return population
+
+    @cached_property
+    def profiles(self) -> Profiles:
+        """The CPU core of every device, where it has one."""
+        return Profiles.of(self.cpu.profile, self.devices.classes, self.system.devices)
+
+    @property
+    def frequency_range_hz(self) -> tuple[float, float]:
+        """cpu.frequency_hz in numbers: the lowest and the highest of any device where profiles give the ranges."""
+        if self.cpu.frequency_hz != "profile":
+            return self.cpu.frequency_hz
+        population = self.population
+        return float(population.frequency_low_hz.min()), float(population.frequency_high_hz.max())
 
     @property
     def gain_range_db(self) -> tuple[float, float]:
@@ -382,6 +387,9 @@ class Scenario(Settings):
             priority=float(population.priority[0])
             if (population.priority == population.priority[0]).all()
             else population.priority,
+            energy=self.cpu.energy,
+            cores=self.profiles.cores,
+            core=self.profiles.which if self.profiles.cores else None,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Ids, Reals
 from feelstream.policies.solvers.joint.devices import (
     Devices,
+    compute_w,
     energy_j,
     least_power_w,
     log_marginal,
     marginal_steepness,
     rest,
+    saving,
 )
 from feelstream.policies.solvers.joint.response import respond
 from feelstream.policies.solvers.joint.roots import falling_root
@@ -30,6 +32,7 @@ class Allocation:
     power_w: Reals
     log_price: Reals  # () or (sets,): log μ, in weight·J per band
     feasible: NDArray[np.bool_]  # () or (sets,): where not, the rest is NaN
+    mode: Ids | None = None  # like τ: in which of its modes each device computes, where it has several
 
 
 def allocate(devices: Devices) -> Allocation:
@@ -71,7 +74,7 @@ def band_worth(d: Devices, share: Reals) -> tuple[Reals, Reals]:
 
     x = np.log1p(d.power_w / (d.kappa_w * share))
     shortest = np.minimum(d.airtime_s / (share * x), d.sending_s)
-    watts = 2 * d.work_j_s2 / (d.round_s - shortest) ** 3 + d.power_w
+    watts = compute_w(d, shortest)[0] + d.power_w
     at_full_power = np.log(d.weight) + np.log(watts) + np.log(d.airtime_s) + np.log(rest(x)) - 2 * np.log(share * x)
     # A rounding wider, or a set of one device may miss its own price.
     return at(d.sending_s) - 1e-9, np.maximum(at(shortest), at_full_power) + 1e-9
@@ -80,7 +83,7 @@ def band_worth(d: Devices, share: Reals) -> tuple[Reals, Reals]:
 def alone_j(d: Devices) -> Reals:
     """The least e of every device with the whole band to itself, J; NaN where not even that would do.
 
-    With ρ = 1 one equation is left, 2C/(T−τ)³ = κ m(a/τ), whose right side falls in τ from above the left one: between
+    With ρ = 1 one equation is left, 2q/(T−τ)³ = κ m(a/τ), whose right side falls in τ from above the left one: between
     the sending time at full power, or at the lowest frequency, and the longest.
     """
     able = d.share_min <= 1
@@ -89,14 +92,15 @@ def alone_j(d: Devices) -> Reals:
     low, high = np.log(np.minimum(shortest, longest)), np.log(longest)
     u = high
     if d.computes:
-        level = np.log(2 * d.work_j_s2) - np.log(d.kappa_w)
 
         def missing(u: Reals) -> tuple[Reals, Reals]:
             tau = np.exp(u)
             x, left = d.airtime_s / tau, d.round_s - tau
-            return log_marginal(x) + 3 * np.log(left) - level, -marginal_steepness(x) - 3 * tau / left
+            q, steepness = saving(d, tau)
+            level = np.log(2 * q) - np.log(d.kappa_w)
+            return log_marginal(x) + 3 * np.log(left) - level, -marginal_steepness(x) - steepness * tau / left
 
-        u = falling_root(missing, low, high)
+        u = np.where(d.falls, falling_root(missing, low, high), high)
     return np.where(able, energy_j(d, np.exp(u), np.ones_like(u)), np.nan)
 
 

@@ -3,7 +3,11 @@
 A device sends a·B/ln 2 bits (a = S ln 2 / B, in s) in the time τ on the share ρ of the band, at x = a/(ρτ) nats per
 second and hertz, and so with the power P = κ ρ (e^x − 1), κ = B N0 / h. Its computing takes the rest of the round:
 
-    e(τ, ρ) = C/(T−τ)² + κ τ ρ (e^x − 1),     C = λ c³,     T − c/f_min ≤ τ ≤ T − c/f_max,     0 < τ,     P ≤ P_max
+    e(τ, ρ) = E(T−τ) + κ τ ρ (e^x − 1),     T − c/f_min ≤ τ ≤ T − c/f_max,     0 < τ,     P ≤ P_max
+
+    E(t) = fixed + b/t + C/t² + leakage·t,     the cubic law: C = λ c³ alone
+
+E must be convex and fall in t between its ends, so that −E' = 2q/t³ with q(t) = C + (b t − leakage t³)/2 > 0 there.
 """
 
 from __future__ import annotations
@@ -55,8 +59,10 @@ class Devices:
     """A joint problem. All arrays broadcast against one another; the last axis is the devices of one set.
 
     weight: w > 0, per J; kappa_w: B N0/h, W; sending_s: T − c/f_max > 0; power_w: P_max, W; round_s: T;
-    work_j_s2: λ c³, 0 for all if computing is done and the sending time is what it left; airtime_s: a = S ln 2 / B;
-    shortest_s: max(T − c/f_min, 0), the sending time that is left at the lowest frequency.
+    work_j_s2: C, λ c³ in the cubic law; airtime_s: a = S ln 2 / B;
+    shortest_s: max(T − c/f_min, 0), the sending time that is left at the lowest frequency;
+    fixed_j, inverse_j_s, leakage_w: the other terms of E. Where both b and C are 0, nothing is gained by computing for
+    longer, or computing is done: then the sending time is sending_s, and E is fixed_j.
     x_max and share_min follow: the spectral efficiency at full power and full time, and the share that it needs
     (infinite where no share would do).
     """
@@ -71,11 +77,24 @@ class Devices:
     x_max: Reals
     share_min: Reals
     shortest_s: Reals
+    fixed_j: Reals
+    inverse_j_s: Reals
+    leakage_w: Reals
+
+    @property
+    def falls(self) -> NDArray[np.bool_]:
+        """Where computing for longer saves energy, so that the sending time is to be chosen."""
+        return (self.work_j_s2 > 0) | (self.inverse_j_s > 0)
 
     @property
     def computes(self) -> bool:
-        """Whether computing still costs something, and the sending time is to be chosen."""
-        return bool(np.any(self.work_j_s2 > 0))
+        """Whether the sending time of any is to be chosen."""
+        return bool(np.any(self.falls))
+
+    @property
+    def cubic(self) -> bool:
+        """Whether E = C/t² for all whose sending time is to be chosen."""
+        return not (np.any(self.inverse_j_s) or np.any(self.leakage_w))
 
     @staticmethod
     def of(
@@ -87,11 +106,14 @@ class Devices:
         work_j_s2: Reals | float,
         airtime_s: float,
         shortest_s: Reals | float = 0.0,
+        fixed_j: Reals | float = 0.0,
+        inverse_j_s: Reals | float = 0.0,
+        leakage_w: Reals | float = 0.0,
     ) -> Devices:
         """At full power and time κ a (e^x − 1)/x = P_max τ. No time left: x_max 0, share_min infinite."""
-        weight, kappa_w, sending_s, power_w, work, shortest = (
-            np.array(column, float)
-            for column in np.broadcast_arrays(weight, kappa_w, sending_s, power_w, work_j_s2, shortest_s)
+        given = (weight, kappa_w, sending_s, power_w, work_j_s2, shortest_s, fixed_j, inverse_j_s, leakage_w)
+        weight, kappa_w, sending_s, power_w, work, shortest, fixed, inverse, leakage = (
+            np.array(column, float) for column in np.broadcast_arrays(*given)
         )
         able = sending_s > 0
         x = full_power_x(np.log(power_w) + np.log(np.where(able, sending_s, 1.0)) - np.log(kappa_w) - np.log(airtime_s))
@@ -100,7 +122,8 @@ class Devices:
         share = airtime_s / (x * np.where(able, sending_s, 1.0))
         sending_s = np.where(sending_s > 0, sending_s, np.nan)
         x_max, share_min = np.where(able, x, 0.0), np.where(able, share, np.inf)
-        return Devices(weight, kappa_w, sending_s, power_w, round_s, work, airtime_s, x_max, share_min, shortest)
+        sending, computing = (x_max, share_min, shortest), (fixed, inverse, leakage)
+        return Devices(weight, kappa_w, sending_s, power_w, round_s, work, airtime_s, *sending, *computing)
 
     def take(self, index: NDArray[np.int64]) -> Devices:
         """The problem of the devices with these numbers; of several sets at once where `index` has more axes."""
@@ -127,11 +150,34 @@ def full_power_x(log_ratio: Reals) -> Reals:
 
 
 def energy_j(devices: Devices, sending_s: Reals, share: Reals) -> Reals:
-    """e(τ, ρ), J. Where computing is done (C = 0), sending may fill the round to the last rounding."""
-    sending_j = sending_s * least_power_w(devices, sending_s, share)
-    if not devices.computes:
-        return sending_j
-    return devices.work_j_s2 / (devices.round_s - sending_s) ** 2 + sending_j
+    """e(τ, ρ), J. Where nothing is to be chosen, sending may fill the round to the last rounding."""
+    energy = sending_s * least_power_w(devices, sending_s, share)
+    left_s = devices.round_s - sending_s
+    if devices.computes:
+        energy = devices.work_j_s2 / left_s**2 + energy
+        if not devices.cubic:
+            energy = energy + np.where(devices.falls, devices.inverse_j_s / left_s + devices.leakage_w * left_s, 0.0)
+    return energy + devices.fixed_j if np.any(devices.fixed_j) else energy
+
+
+def saving(d: Devices, sending_s: Reals) -> tuple[Reals, Reals | float]:
+    """q and −d log(−E')/d log t at t = T − τ: C and 3 in the cubic law; q is 1 where nothing can be saved."""
+    if d.cubic:
+        return (d.work_j_s2 if np.all(d.work_j_s2 > 0) else np.where(d.work_j_s2 > 0, d.work_j_s2, 1.0)), 3.0
+    t = d.round_s - sending_s
+    inverse, leaking = d.inverse_j_s * t, d.leakage_w * t**3
+    # At the frequency of least energy q is 0, or a rounding below.
+    q = np.where(
+        d.falls, np.maximum(d.work_j_s2 + 0.5 * (inverse - leaking), 1e-15 * (d.work_j_s2 + np.abs(inverse))), 1.0
+    )
+    return q, 3.0 - np.where(d.falls, 0.5 * (inverse - 3 * leaking) / q, 0.0)
+
+
+def compute_w(d: Devices, sending_s: Reals) -> tuple[Reals, Reals | float]:
+    """−E' = 2q/(T−τ)³, W, and how steeply it falls in t, as above; 0 W where nothing can be saved."""
+    q, steepness = saving(d, sending_s)
+    watts = 2 * q / (d.round_s - sending_s) ** 3
+    return watts if np.all(d.falls) else np.where(d.falls, watts, 0.0), steepness
 
 
 def least_power_w(devices: Devices, sending_s: Reals, share: Reals) -> Reals:

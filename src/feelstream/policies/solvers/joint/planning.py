@@ -6,16 +6,23 @@ import numpy as np
 
 from feelstream.arrays import Ids, Reals
 from feelstream.errors import ScenarioError
+from feelstream.model.energy import Pieces
 from feelstream.model.physics import compute_time_s
 from feelstream.model.system import System
 from feelstream.policies.base import Observation
+from feelstream.policies.solvers.joint.allocation import Allocation
 from feelstream.policies.solvers.joint.devices import Devices
+from feelstream.policies.solvers.joint.modes import Modes
+from feelstream.policies.solvers.joint.problem import Problem
 
 LEAST_SHARE_OF_ROUND = 1e-7  # that computing takes: what is left of the round is then known to 1e-9 or better
 
 
-def check_computing_counts(system: System, policy: str) -> None:
-    """Refuse rounds of which computing takes so little that T_rd − τ would be all rounding."""
+def check_plannable(system: System, policy: str) -> None:
+    """Refuse rounds of which computing takes so little that T_rd − τ would be all rounding, and laws without pieces."""
+    if system.compute_pieces() is None:
+        law = system.energy.plugin_name()
+        raise ScenarioError(f"cpu.energy.kind: {policy} chooses frequencies, so {law} must state its pieces")
     shortest_s = compute_time_s(float(system.device_cycles.min()), system.frequency_hz[1])
     if shortest_s < LEAST_SHARE_OF_ROUND * system.round_s:
         raise ScenarioError(
@@ -24,7 +31,7 @@ def check_computing_counts(system: System, policy: str) -> None:
         )
 
 
-def planned_devices(observation: Observation, n: int, weight: Reals, limit_w: float, fade_reserve: float) -> Devices:
+def planned_devices(observation: Observation, n: int, weight: Reals, limit_w: float, fade_reserve: float) -> Problem:
     """The problem of all devices as it is known when scheduling n of them: h_k = γ β_k.
 
     The planned power stays `fade_reserve`·link_margin times below limit_w, unless a device at full frequency needs
@@ -37,13 +44,63 @@ def planned_devices(observation: Observation, n: int, weight: Reals, limit_w: fl
         equal_w = kappa_w / n * np.expm1(airtime_s * n / np.maximum(sending_s, 0.0))
     # A rounding more, so that the share of such a device is an n-th and not a hair above it.
     power_w = np.clip(equal_w * (1 + 1e-12), limit_w / (fade_reserve * system.link_margin), limit_w)
-    work = system.power_coefficient * system.cycles**3
-    shortest_s = np.maximum(system.round_s - system.cycles / system.frequency_hz[0], 0.0)
-    return Devices.of(weight, kappa_w, sending_s, power_w, system.round_s, work, airtime_s, shortest_s)
+    return planned(system, observation.f_hz, weight, kappa_w, power_w)
 
 
-def frequencies(observation: Observation, schedule: Ids, sending_s: Reals) -> Reals:
-    """f = c/(T − τ); rounding must not ask for more than a device has, nor for less than the lowest."""
+def planned(system: System, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w: Reals) -> Problem:
+    """Every device computes at some frequency from the lowest of the scenario to its own, f_hz; (K,) each.
+
+    A law of one falling piece makes devices with one curve, any other makes devices with modes: on a piece that falls,
+    any frequency of it; on one that does not, the highest.
+    """
+    pieces = system.compute_pieces()
+    assert pieces is not None  # check_plannable refused other laws
+    if pieces.falls.shape[1] > 1 or not pieces.falls.all():
+        return _modes(system, pieces, f_hz, weight, kappa_w, power_w)
+    cycles, lowest_hz = system.device_cycles, system.frequency_hz[0]
+    sending_s, shortest_s = system.round_s - cycles / f_hz, np.maximum(system.round_s - cycles / lowest_hz, 0.0)
+    curve = (pieces.fixed_j[:, 0], pieces.inverse_j_s[:, 0], pieces.leakage_w[:, 0])
+    work, airtime_s = pieces.square_j_s2[:, 0], system.airtime_s
+    return Devices.of(weight, kappa_w, sending_s, power_w, system.round_s, work, airtime_s, shortest_s, *curve)
+
+
+def _modes(system: System, pieces: Pieces, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w: Reals) -> Modes:
+    ceiling, cycles = f_hz[:, None], system.device_cycles[:, None]
+    floor = np.minimum(system.frequency_hz[0], ceiling)
+    high, low = np.minimum(pieces.high_hz, ceiling), np.maximum(pieces.low_hz, floor)
+    usable = (pieces.low_hz < ceiling) & (high >= floor)
+    falls = pieces.falls & usable & (low < high)
+    sending_s = system.round_s - cycles / high
+    slowest_s = np.where(falls, system.round_s - cycles / low, sending_s)
+    at_point_j = np.stack([system.compute_energy_j(column) for column in high.T], axis=1)
+
+    def where_falls(column: Reals) -> Reals:
+        return np.where(falls, column, 0.0)
+
+    each = Devices.of(
+        weight[:, None],
+        kappa_w[:, None],
+        np.where(usable, sending_s, 0.0),
+        power_w[:, None],
+        system.round_s,
+        where_falls(pieces.square_j_s2),
+        system.airtime_s,
+        np.maximum(slowest_s, 0.0),
+        np.where(falls, pieces.fixed_j, at_point_j),
+        where_falls(pieces.inverse_j_s),
+        where_falls(pieces.leakage_w),
+    )
+    return Modes(each, high)
+
+
+def frequencies(observation: Observation, devices: Problem, schedule: Ids, allocation: Allocation) -> Reals:
+    """f = c/(T − τ) of the scheduled `devices`; rounding must not ask for more than one has, nor less than the lowest.
+
+    On a piece of a law that does not fall the best frequency is its highest, an operating point to the last bit.
+    """
     system = observation.system
-    f_hz = np.maximum(system.device_cycles[schedule] / (system.round_s - sending_s), system.frequency_hz[0])
+    f_hz = np.maximum(system.device_cycles[schedule] / (system.round_s - allocation.sending_s), system.frequency_hz[0])
+    if isinstance(devices, Modes) and allocation.mode is not None:
+        f_hz = np.where(devices.in_mode(allocation.mode).falls, f_hz, np.inf)
+        f_hz = np.minimum(f_hz, devices.highest_hz(allocation.mode))
     return np.minimum(f_hz, observation.f_hz[schedule])

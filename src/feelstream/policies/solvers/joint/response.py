@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from feelstream.arrays import Reals
 from feelstream.policies.solvers.joint.devices import (
     Devices,
+    compute_w,
     full_power_x,
     growth,
     log_expm1,
     log_marginal,
     marginal_steepness,
     rest,
+    saving,
 )
 from feelstream.policies.solvers.joint.roots import falling_root
 
@@ -64,7 +66,7 @@ def _part(devices: Devices, where: NDArray[np.bool_]) -> Devices:
 
 
 def _unlimited(d: Devices, price: Reals) -> Response:
-    """P free. Stationary in τ and ρ:  ρ = 2 C w τ / (μ (T−τ)³)  and  log τ + log_marginal(x) = log(μ/(wκ)).
+    """P free. Stationary in τ and ρ:  ρ = 2 q w τ / (μ (T−τ)³)  and  log τ + log_marginal(x) = log(μ/(wκ)).
 
     With the first put into the second, the second falls in log τ with a slope of −3 or steeper; where its root lies
     beyond the longest or the shortest sending time, τ is that and x = log_marginal⁻¹(log(μ/(wκτ))). The unknown is
@@ -76,17 +78,22 @@ def _unlimited(d: Devices, price: Reals) -> Response:
     elasticity = np.zeros(price.shape)
     at_end = np.ones(price.shape, bool)
     if d.computes:
-        level = log_a - np.log(2 * d.work_j_s2) - np.log(d.weight) + price
         aim = _bent(target)[0]
 
-        def log_x(u: Reals) -> Reals:
+        def log_x(u: Reals) -> tuple[Reals, Reals, Reals | float]:
+            """log x, τ/T, and how steeply the power that computing could save falls in T − τ."""
+            part = 1 / (1 + np.exp(-u))
+            q, steepness = saving(d, d.round_s * part)
+            level = log_a - np.log(2 * q) - np.log(d.weight) + price
             # −2 log τ + 3 log(T−τ), with τ = T/(1+e^−u) and T − τ = T/(1+e^u)
-            return np.clip(level + log_t + 2 * np.logaddexp(0, -u) - 3 * np.logaddexp(0, u), -HUGE, HUGE)
+            value = np.clip(level + log_t + 2 * np.logaddexp(0, -u) - 3 * np.logaddexp(0, u), -HUGE, HUGE)
+            return value, part, steepness
 
         def excess(u: Reals) -> tuple[Reals, Reals]:
-            x, part = np.exp(log_x(u)), 1 / (1 + np.exp(-u))
+            log_of_x, part, steepness = log_x(u)
+            x = np.exp(log_of_x)
             value, slope = _bent(log_t - np.logaddexp(0, -u) + log_marginal(x))
-            return value - aim, slope * (1 - part - marginal_steepness(x) * (2 + part))
+            return value - aim, slope * (1 - part - marginal_steepness(x) * (2 + part * (steepness - 2)))
 
         last = np.broadcast_to(np.log(d.sending_s / (d.round_s - d.sending_s)), price.shape)
         first = np.minimum(last, log_a - log_t) - 100.0
@@ -94,14 +101,16 @@ def _unlimited(d: Devices, price: Reals) -> Response:
             with np.errstate(divide="ignore"):  # where the lowest frequency fills the round, it does not bind
                 slowest = np.log(d.shortest_s) - np.log(d.round_s - d.shortest_s)
             first = np.maximum(first, np.minimum(slowest, last))
-        u = falling_root(excess, first, last)
-        longest, shortest = (u >= last) & (excess(last)[0] >= 0), excess(first)[0] <= 0
+        # Who stays at an end is known beforehand: no bisection must get there.
+        longest, shortest = (excess(last)[0] >= 0) | ~d.falls, (excess(first)[0] <= 0) & d.falls
+        u = falling_root(excess, np.where(longest, last, first), np.where(shortest & ~longest, first, last))
         at_end, u = longest | shortest, np.where(shortest, first, u)
-        part = 1 / (1 + np.exp(-u))
+        v, part, steepness = log_x(u)
         tau = np.where(longest, tau, np.minimum(d.round_s * part, tau))
-        v = log_x(u)
         steep = marginal_steepness(np.exp(v))
-        elasticity = (steep - 1) * (1 + 2 * part) / (steep * (2 + part) - (1 - part)) - 1
+        elasticity = (steep - 1) * (1 + part * (steepness - 1)) / (
+            steep * (2 + part * (steepness - 2)) - (1 - part)
+        ) - 1
     if at_end.any():
         v[at_end] = _log_x_of_marginal((target - np.log(tau))[at_end])
         elasticity[at_end] = -1 / marginal_steepness(np.exp(v[at_end]))
@@ -129,7 +138,7 @@ def _log_x_of_marginal(target: Reals) -> Reals:
 def _full_power(d: Devices, price: Reals) -> Response:
     """P = P_max:  ρ = (P_max/κ) / (e^x − 1), τ = a/(ρx), and the best x balances what band costs and saves:
 
-    μ = w (2C/(T−τ)³ + P_max) a (x − 1 + e^−x) / (ρx)²,    x ≤ x_max, where τ is the longest possible;
+    μ = w (2q/(T−τ)³ + P_max) a (x − 1 + e^−x) / (ρx)²,    x ≤ x_max, where τ is the longest possible;
     where the shortest sending time allows no smaller x, that one.
     """
     log_m, log_a = np.log(d.power_w) - np.log(d.kappa_w), np.log(d.airtime_s)
@@ -142,10 +151,10 @@ def _full_power(d: Devices, price: Reals) -> Response:
     def missing(v: Reals) -> tuple[Reals, Reals]:
         x = np.exp(v)
         tau, rise = sending(v), growth(x)
-        compute_w = 2 * d.work_j_s2 / (d.round_s - tau) ** 3
+        saved_w, steepness = compute_w(d, tau)
         log_share = log_m - log_expm1(x)
-        value = np.log(compute_w + d.power_w) + np.log(rest(x)) - 2 * (log_share + v)
-        slope = 3 * compute_w * tau / (d.round_s - tau) / (compute_w + d.power_w) * (rise - 1)
+        value = np.log(saved_w + d.power_w) + np.log(rest(x)) - 2 * (log_share + v)
+        slope = steepness * saved_w * tau / (d.round_s - tau) / (saved_w + d.power_w) * (rise - 1)
         slope = slope + marginal_steepness(x) - x + 2 * rise - 2
         return fixed - value, -slope
 
@@ -156,7 +165,7 @@ def _full_power(d: Devices, price: Reals) -> Response:
             least = full_power_x(log_m + np.log(d.shortest_s) - log_a)
         lowest = np.where(least > 0, np.minimum(np.log(np.where(least > 0, least, 1.0)), highest), lowest)
     v = falling_root(missing, lowest, highest)
-    at_end = missing(highest)[0] >= 0
+    at_end = (missing(highest)[0] >= 0) | ~d.falls
     at_start = ~at_end & (missing(lowest)[0] <= 0)
     v = np.where(at_end, highest, np.where(at_start, lowest, v))
     x = np.exp(v)

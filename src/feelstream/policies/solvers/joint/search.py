@@ -18,9 +18,7 @@ from math import comb
 import numpy as np
 
 from feelstream.arrays import Ids, Reals
-from feelstream.policies.solvers.joint.allocation import Allocation, allocate, alone_j, band_worth
-from feelstream.policies.solvers.joint.devices import Devices, energy_j
-from feelstream.policies.solvers.joint.response import respond
+from feelstream.policies.solvers.joint.problem import Problem, allocate, alone_j, least_costs, least_j, price_bracket
 
 MOST_SUBSETS = 2000  # subsets tried in one search
 BATCH = 500  # of them at once
@@ -38,25 +36,22 @@ class Choice:
     exact: bool  # no allowed set has a smaller total
 
 
-def scores(devices: Devices, worth: Reals, log_price: float) -> tuple[Reals, Reals]:
+def scores(devices: Problem, worth: Reals, log_price: float) -> tuple[Reals, Reals]:
     """(score_k(μ), ρ_k(μ)) of every device."""
-    answer = respond(devices, np.full(devices.weight.shape, log_price))
-    cost = devices.weight * energy_j(devices, answer.sending_s, answer.share) + np.exp(log_price) * answer.share
-    return cost - worth, answer.share
+    cost, share = least_costs(devices, log_price)
+    return cost - worth, share
 
 
-def choose(devices: Devices, worth: Reals, n: int, fill: bool, order: Ids) -> Choice:
+def choose(devices: Problem, worth: Reals, n: int, fill: bool, order: Ids) -> Choice:
     """The best set of n devices (all, where there are fewer), or of at most n where not `fill`.
 
     worth: V I_k, finite; every set of n devices must be feasible (share_min ≤ 1/n); of equals, the first in `order`.
     Exact if the price settles it or at most MOST_SUBSETS subsets remain in doubt; otherwise the best set met.
     """
-    # No device computes for longer than at its lowest frequency, nor sends for less than κ a.
-    slowest_s = devices.round_s - devices.shortest_s
-    least_j = devices.work_j_s2 / slowest_s**2 + devices.kappa_w * devices.airtime_s
+    at_least = devices.weight * least_j(devices)
     if not fill:
-        order = order[(devices.weight * least_j < worth)[order]]
-    order = _promising(devices, worth, n, fill, order, (devices.weight * least_j - worth)[order])
+        order = order[(at_least < worth)[order]]
+    order = _promising(devices, worth, n, fill, order, (at_least - worth)[order])
     # Alone with the whole band a device costs least.
     least = devices.weight[order] * alone_j(devices.take(order)) - worth[order]
     if not fill:
@@ -69,7 +64,7 @@ def choose(devices: Devices, worth: Reals, n: int, fill: bool, order: Ids) -> Ch
     return Choice(np.sort(order[found.members]), found.total, found.bound, found.exact)
 
 
-def _promising(devices: Devices, worth: Reals, n: int, fill: bool, order: Ids, least: Reals) -> Ids:
+def _promising(devices: Problem, worth: Reals, n: int, fill: bool, order: Ids, least: Reals) -> Ids:
     """Those of `order` that may be in a best set, given bounds below what each adds to a total.
 
     A set with k in it has at least the total least_k + the n−1 lowest of the bounds (those below 0, where not `fill`).
@@ -88,7 +83,7 @@ def _promising(devices: Devices, worth: Reals, n: int, fill: bool, order: Ids, l
 
 
 class _Search:
-    def __init__(self, devices: Devices, worth: Reals, n: int, fill: bool) -> None:
+    def __init__(self, devices: Problem, worth: Reals, n: int, fill: bool) -> None:
         self.devices, self.worth, self.n, self.fill = devices, worth, n, fill
         self.best: Ids = np.zeros(0, np.int64)
         self.total = np.inf if fill else 0.0  # the empty set
@@ -114,23 +109,19 @@ class _Search:
         ids = np.argsort(score, kind="stable")[: self.n]
         return ids if self.fill else ids[score[ids] < 0]
 
-    def try_sets(self, sets: Ids) -> Allocation:
-        """Solve every row of `sets` (m, size ≥ 1) and remember the best."""
-        solved = allocate(self.devices.take(sets))
+    def try_sets(self, sets: Ids) -> Reals:
+        """Solve every row of `sets` (m, size ≥ 1) and remember the best; log μ of each."""
+        solved = allocate(self.devices.take(sets), self.total + self.worth[sets].sum(axis=-1))
         totals = (self.devices.weight[sets] * solved.energy_j - self.worth[sets]).sum(axis=-1)
         winner = int(np.argmin(totals))
         if totals[winner] < self.total:
             self.best, self.total = sets[winner], float(totals[winner])
-        return solved
+        return solved.log_price
 
     def price(self) -> tuple[Reals, float]:
         """Go from set to price to set; (scores, bound) at the price with the greatest bound."""
-        spread = self.devices.take(np.arange(len(self.worth))[:, None])
         tried: set[bytes] = set()
-        share = np.full((len(self.worth), 1), 1.0 / self.n)
-        least, most = band_worth(spread, share)
-        # Below `low` any n devices ask for more than the band, above `high` for less; the best price is between.
-        low, high, log_price = float(least.min()), float(most.max()), float(np.median(least))
+        low, high, log_price = price_bracket(self.devices, self.n)  # the best price is between
         best_score, best_bound = np.zeros(len(self.worth)), -np.inf
         for _ in range(MOST_PRICES):
             score, share = scores(self.devices, self.worth, log_price)
@@ -150,7 +141,7 @@ class _Search:
                         break
                 else:
                     tried.add(key)
-                    following = float(self.try_sets(np.sort(members)[None, :]).log_price[0])
+                    following = float(self.try_sets(np.sort(members)[None, :])[0])
             if high - low <= 1e-12 * max(1.0, abs(high)):
                 break
             log_price = following if low < following < high else 0.5 * (low + high)

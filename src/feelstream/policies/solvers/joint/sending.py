@@ -49,7 +49,7 @@ def send(
     system = observation.system
     cycles = system.device_cycles[ids]
     t_cmp_s = physics.compute_time_s(cycles, f_hz)
-    e_cmp_j = physics.compute_energy_j(system.power_coefficient, cycles, f_hz)
+    e_cmp_j = system.compute_energy_j(f_hz, ids)
     left_s = system.round_s - t_cmp_s
     weight = weights(observation)[ids] if weight is None else weight
 
