@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.model.energy import ENERGY_LAWS
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
 
@@ -20,6 +21,7 @@ KINDS = {
     "data.partition": PARTITIONS,
     "data.arrivals": ARRIVALS,
     "data.buffer": BUFFERS,
+    "cpu.energy": ENERGY_LAWS,
     "world.frequency": FREQUENCIES,
     "world.channel": CHANNELS,
     "world.mobility": MOBILITIES,
@@ -93,9 +95,9 @@ def test_a_number_is_accepted_within_its_range_only(table: str, field: str, acce
     about = model_of(table).model_fields[field]
     checks: TypeAdapter[Any] = TypeAdapter(about.rebuild_annotation())
     schema = model_of(table).model_json_schema()["properties"][field]
-    several = schema.get("type") == "array"
+    array = next((each for each in schema.get("anyOf", [schema]) if each.get("type") == "array"), None)
+    several, length = array is not None, len((array or {}).get("prefixItems", [0]))
     whole = "integer" in str(schema)
-    length = len(schema.get("prefixItems", [0]))
     inside, outside = at_and_beyond(accepted, whole)
     for value in inside:
         given = (value,) * length if several else value

@@ -16,6 +16,7 @@ from feelstream import preset
 from feelstream.model.energy import Core, Cubic, Voltage
 from feelstream.model.system import System
 from feelstream.policies.solvers import joint
+from feelstream.policies.solvers.joint.planning import planned
 from feelstream.scenario.cores import our_cores
 
 LAWS = {
@@ -39,8 +40,8 @@ class LawProblem:
     power_w: np.ndarray
 
     @property
-    def planned(self) -> joint.Problem:
-        return joint.planned(self.system, self.f_hz, self.weight, self.kappa_w, self.power_w)
+    def problem(self) -> joint.Problem:
+        return planned(self.system, self.f_hz, self.weight, self.kappa_w, self.power_w)
 
     @property
     def airtime_s(self) -> float:
@@ -81,9 +82,8 @@ class LawProblem:
 def law_problem(law: str, devices: int, rng: np.random.Generator) -> LawProblem:
     """Devices of the paper's table, or of its radio-bound variant, with real or made-up cores."""
     system = preset("paper-iid").known_system(10)
-    cores = [
-        made_up_core(rng) if rng.random() < 0.5 else rng.choice(list(our_cores().values())) for _ in range(devices)
-    ]
+    real = list(our_cores().values())
+    cores = [made_up_core(rng) if rng.random() < 0.5 else real[int(rng.integers(len(real)))] for _ in range(devices)]
     cycles = 10 ** rng.uniform(7.6, 8.9, devices)
     band_hz, power_w = ((20e6, 2.0), (1e6, 2e-5), (1e6, 2e-6))[rng.integers(3)]
     system = replace(

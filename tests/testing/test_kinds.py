@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import odd_plugins as odd
 import pytest
+from broken_laws import BROKEN_LAWS
 
 from feelstream.arrays import Ints, Nested
 from feelstream.data.streaming.arrivals import ArrivalSchedule, Events, Poisson, Uniform
@@ -393,7 +394,7 @@ def writes(amount: np.ndarray, dissimilarity: np.ndarray) -> np.ndarray:
 
 
 BROKEN_METRICS = [(infinite, "runs"), (one_number, "figures"), (noisy, "repeatable"), (writes, "runs")]
-BROKEN = [*BROKEN_BUFFERS, *BROKEN_DATA, *BROKEN_PROCESSES, *BROKEN_METRICS]
+BROKEN = [*BROKEN_BUFFERS, *BROKEN_DATA, *BROKEN_PROCESSES, *BROKEN_METRICS, *BROKEN_LAWS]
 
 
 @pytest.mark.parametrize(

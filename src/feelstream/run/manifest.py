@@ -38,6 +38,7 @@ class Manifest(BaseModel):
     seed: Annotated[int, Field(strict=True, ge=0)]
     scenario: dict[str, Any]
     promises: dict[str, dict[str, Promise]] = Field(default_factory=dict)  # of its plug-ins, by group and flag
+    cores: dict[str, Any] = Field(default_factory=dict)  # operating points of the profiles that the scenario names
     files: dict[str, Digest]  # every file that the scenario names, and what those import from beside them
     engine: dict[str, Any]
     data: dict[str, Any]
@@ -62,6 +63,7 @@ class Manifest(BaseModel):
             seed=seed,
             scenario=settings,
             promises=scenario.promises(),
+            cores=scenario.profiles.stated(),
             files=named_files(settings),
             engine=engine,
             data=data,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class Profiles:
     def cores(self) -> tuple[Core, ...]:
         """One for each of the names; none at all where a device has no profile."""
         return tuple(map(core, self.names)) if all(self.names) else ()
+
+    def stated(self) -> dict[str, Any]:
+        """The operating points of every profile that is named, as plain tables."""
+        return {name: core(name).model_dump(mode="python") for name in self.names if name}
 
 
 def range_hz(given: Range, profile: str) -> tuple[float, float]:

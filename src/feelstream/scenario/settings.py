@@ -105,7 +105,7 @@ class CpuSettings(Settings):
     )
     profile: str = Field(
         default="",
-        description="a real core, by name (docs/silicon.md) or as the path of a .toml file: operating points and "
+        description="a real core, by name (docs/energy-laws.md) or as the path of a .toml file: operating points and "
         "coefficient of the voltage law; empty: none",
     )
     energy: Annotated[SerializeAsAny[EnergyLaw], _table(ENERGY_LAWS, Cubic)] = Field(default_factory=Cubic)

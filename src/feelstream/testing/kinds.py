@@ -11,12 +11,13 @@ from feelstream.plugins import Plugin, PluginRegistry, did_you_mean, import_obje
 from feelstream.testing.buffers import BUFFER
 from feelstream.testing.contract import Kind, Result, check_kind
 from feelstream.testing.data import ARRIVAL_PROCESS, PARTITION
+from feelstream.testing.energy import ENERGY_LAW
 from feelstream.testing.metrics import METRIC
 from feelstream.testing.policies import POLICY
 from feelstream.testing.processes import PROCESSES
 
 KINDS: dict[str, Kind[Any]] = {
-    kind.name: kind for kind in (POLICY, METRIC, PARTITION, ARRIVAL_PROCESS, BUFFER, *PROCESSES)
+    kind.name: kind for kind in (POLICY, METRIC, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, *PROCESSES)
 }
 
 

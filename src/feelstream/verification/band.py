@@ -1,6 +1,7 @@
 """Energy, band and power chosen together, solved a second time and in another way: closed forms and bisection.
 
-With a = S ln 2/B, κ = B N0/h and x = a/(ρτ), a device that sends for τ seconds on the share ρ needs the power
+Computing for t seconds costs fixed + inverse/t + work/t² + leakage·t, λc³/t² in the cubic law, convex on one stretch of
+a law. With a = S ln 2/B, κ = B N0/h and x = a/(ρτ), a device that sends for τ seconds on the share ρ needs the power
 κρ(e^x − 1). At a price μ on the band and a given τ, the best x solves e^x(x−1) + 1 = μ/(wκτ), and full power is
 reached at (e^x − 1)/x = P τ/(κa): both are Lambert W. What is left is one unknown per device, τ, and one per round, μ.
 """
@@ -21,7 +22,7 @@ WIDEST = 5000.0  # of a bracket of log μ: no price is so many orders above that
 
 @dataclass(frozen=True)
 class Radio:
-    """Devices of some rounds [R, n]; `work` = λc³, or 0 for all where computing is done and τ is what it left."""
+    """Devices of some rounds [R, n]; all 0 where computing is done and τ is what it left."""
 
     weight: Array
     kappa_w: Array
@@ -31,6 +32,9 @@ class Radio:
     work: Array
     airtime_s: float
     shortest_s: Array  # what the lowest frequency leaves of the round
+    fixed: Array | float = 0.0
+    inverse: Array | float = 0.0
+    leakage: Array | float = 0.0
 
     def of(self, index: Array) -> Radio:
         """[R, K] → the devices of each round with the numbers index [R, n]."""
@@ -94,13 +98,25 @@ def power_w(kappa_w: Array, airtime_s: float, tau: Array, share: Array) -> Array
 
 
 def energy_j(radio: Radio, tau: Array, share: Array) -> Array:
-    return radio.work / np.square(radio.round_s - tau) + tau * power_w(radio.kappa_w, radio.airtime_s, tau, share)
+    return computing_j(radio, tau) + tau * power_w(radio.kappa_w, radio.airtime_s, tau, share)
+
+
+def computing_j(radio: Radio, tau: Array) -> Array:
+    """E at t = T − τ."""
+    t = radio.round_s - tau
+    return radio.work / np.square(t) + radio.inverse / t + radio.leakage * t + radio.fixed
+
+
+def saved_w(radio: Radio, tau: Array) -> Array:
+    """−E' at t = T − τ: what a second more of computing saves; below 0 where it costs."""
+    t = radio.round_s - tau
+    return 2 * radio.work / t**3 + radio.inverse / t**2 - radio.leakage
 
 
 def answer(radio: Radio, log_price: Array) -> tuple[Array, Array]:
     """(τ, ρ) of least w e + μρ for every device, at log μ [R, 1]; bisection on log τ by the sign of the slope."""
     high = np.log(radio.longest_s)
-    if not radio.work.any():
+    if not (np.any(radio.work) or np.any(radio.inverse)):
         return radio.longest_s, _share_at(radio, log_price, radio.longest_s)[0]
     low = np.maximum(high - 100.0, np.log(np.minimum(radio.shortest_s, radio.longest_s)))
     rising_at_end = _slope(radio, log_price, radio.longest_s) > 0
@@ -130,7 +146,7 @@ def cost_at_time(radio: Radio, log_price: Array, tau: Array) -> Array:
 def _slope(radio: Radio, log_price: Array, tau: Array) -> Array:
     """d/dτ of the least w e + μρ at that τ: falling where no share would do."""
     share, x, bound = _share_at(radio, log_price, tau)
-    compute_w = 2 * radio.work / (radio.round_s - tau) ** 3
+    compute_w = saved_w(radio, tau)
     free = radio.weight * (compute_w - radio.kappa_w * share * price_of(x))
     saved = np.exp(log_price) * np.square(share * x) / (radio.airtime_s * shortfall(x))
     full = radio.weight * (compute_w + radio.limit_w) - saved

@@ -21,7 +21,12 @@ from feelstream.verification.joint import (
 )
 from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
-from feelstream.verification.rationed import check_rationed_decision, check_rationed_planned, check_rationed_score
+from feelstream.verification.rationed import (
+    check_rationed_decision,
+    check_rationed_planned,
+    check_rationed_score,
+    check_rationed_subset,
+)
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import CONTROLLED_OCEAN, StoredSettings
 from feelstream.verification.shares import check_own_energy, check_own_transmission, no_known_power_w
@@ -54,7 +59,14 @@ class PolicyRules:
 
 
 def rules_for(s: StoredSettings) -> PolicyRules:
-    return POLICY_RULES.get(s.policy, GENERIC if s.equal_shares else OWN_TRANSMIT)
+    rules = POLICY_RULES.get(s.policy, GENERIC if s.equal_shares else OWN_TRANSMIT)
+    if s.law.known or s.policy not in BY_ENERGY:
+        return rules
+    note = "not the choice, by a law of the user's"
+    if s.policy == "balanced_joint":  # what each may spend follows from the law, and who sends from that
+        budgets = replace(OWN_TRANSMIT, score=_check_no_score, decision=check_rationed_subset)
+        return replace(budgets, planned=rules.planned, note=f"{note}; budgets of every device in every round")
+    return replace(rules, score=_check_any_score, decision=check_subset, note=note)
 
 
 def check_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
@@ -183,6 +195,7 @@ GENERIC = PolicyRules(
     check_planned, _check_any_score, check_subset, "schedule within the feasible set and the planned size only"
 )
 OWN_TRANSMIT = replace(GENERIC, admission=check_own_transmission, energy=check_own_energy, most_power=no_known_power_w)
+BY_ENERGY = ("lyapunov", "lyapunov_joint", "balanced_joint", "greedy_energy")  # whose scores follow from the energy law
 POLICY_RULES = {
     "lyapunov": PolicyRules(
         check_lyapunov_planned, check_lyapunov_score, check_lyapunov_decision,

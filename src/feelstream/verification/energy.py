@@ -27,7 +27,11 @@ def check_energy(case: Case) -> None:
     computing = computing_time_s(s, block["f_hz"])
     expected = {
         "t_cmp_s": (scheduled, computing, "T_cmp = c/f for a scheduled device, else 0"),
-        "e_cmp_j": (scheduled, computing_energy_j(s, block["f_hz"]), "E_cmp = λ·c·f² for a scheduled device, else 0"),
+        "e_cmp_j": (
+            scheduled,
+            computing_energy_j(s, block["f_hz"]),
+            f"E_cmp = {s.law.formula} for a scheduled device, else 0",
+        ),
         "bandwidth_share": (sent, share, share_rule),
         "power_w": (sent, power, "P = P0/β for a transmitter, else 0"),
         "t_tr_s": (sent, sending, "T_tr = S_bits/R(|g|²) on the transmitter's share of the band, else 0"),
@@ -35,6 +39,7 @@ def check_energy(case: Case) -> None:
     }
     for name, (who, value, rule) in expected.items():
         own = block[f"{name}_measured"] & who if name in MEASURED else np.zeros_like(who)
+        own |= who & (name == "e_cmp_j" and not s.law.known)
         check.compare(name, np.where(who, value, 0.0), rule, where=~own)
     check_measured(case)
     planned_s = np.where(scheduled, computing + surrogate_time_s(s, case.n), 0.0)
@@ -53,6 +58,7 @@ def check_measured(case: Case) -> None:
     for name in MEASURED:
         negative = block[f"{name}_measured"] & ~(block[name] >= 0)
         check.flag(name, negative, 0.0, f"a measured {name} is not negative")
+    check.flag("e_cmp_j", ~(block["e_cmp_j"] >= 0), 0.0, "the energy of computing is not negative")
     if s.link_margin >= 1:
         true_s = np.where(block["transmitted"], block["t_cmp_s"] + block["t_tr_s"], 0.0)
         rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_rd"

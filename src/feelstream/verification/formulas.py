@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from feelstream.verification.computing import energy_j
 from feelstream.verification.findings import Array
 from feelstream.verification.settings import StoredSettings
 
@@ -14,8 +15,8 @@ def computing_time_s(s: StoredSettings, f_hz: Array) -> Array:
 
 
 def computing_energy_j(s: StoredSettings, f_hz: Array) -> Array:
-    """E_cmp = λ c f²."""
-    return s.power_coefficient * s.cycles * np.square(f_hz)
+    """E_cmp by the law of the run, λ c f² in the cubic one; NaN where it is not known."""
+    return energy_j(s.law, s.cycles, f_hz)
 
 
 def sending_time_s(s: StoredSettings, n: Array | float, gain_ratio: Array | float) -> Array:
@@ -31,7 +32,7 @@ def surrogate_time_s(s: StoredSettings, n: Array | float) -> Array:
 
 
 def surrogate_energy_j(s: StoredSettings, f_hz: Array, beta: Array, n: Array | float) -> Array:
-    """E~ = λ c f² + (P0/β) T~(n)."""
+    """E~ = E_cmp + (P0/β) T~(n)."""
     return computing_energy_j(s, f_hz) + s.received_power_w / beta * surrogate_time_s(s, n)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from feelstream.verification.computing import most_j
 from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
-from feelstream.verification.formulas import computing_energy_j, computing_time_s
+from feelstream.verification.formulas import computing_time_s
 from feelstream.verification.reading import (
     COUNTS,
     DEVICE_COLUMNS,
@@ -45,9 +46,10 @@ def _check_batteries(check: Checker, s: StoredSettings, block: Block, most_power
     check.compare("battery_j", before, rule, scale=s.around.capacity_j)
     check.flag("harvest_j", block["harvest_j"] < 0, 0.0, "what is harvested is not negative")
     left_s = np.maximum(s.round_s - computing_time_s(s, block["f_hz"]), 0.0)
-    worst = computing_energy_j(s, block["f_hz"]) + most_power_w * left_s
+    # By a law of the user's own it is not known, and no comparison holds.
+    worst = most_j(s.law, s.cycles, s.cycles / s.round_s, block["f_hz"]) + most_power_w * left_s
     bad = block["available"] & (worst > block["battery_j"] * (1 + RELATIVE))
-    rule = "a device is available only if its charge covers λcf² + P_max(T_rd − c/f)"
+    rule = "a device is available only if its charge covers E_cmp + P_max(T_rd − c/f)"
     check.flag("available", bad, worst, rule, stored=block["battery_j"])
     overdrawn = spent > block["battery_j"] * (1 + RELATIVE)
     check.flag("battery_j", overdrawn, spent, "no device spends more than its battery holds")

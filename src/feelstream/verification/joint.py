@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from feelstream.verification.band import Radio, cost_at_time, least_share, settle
+from feelstream.verification.band import Radio, cost_at_time, settle
+from feelstream.verification.computing import Stretch, least_j, stretches
 from feelstream.verification.findings import RELATIVE, Array, Checker, Stage
-from feelstream.verification.formulas import amounts, dissimilarities
+from feelstream.verification.formulas import amounts, computing_energy_j, dissimilarities
 from feelstream.verification.importance import Case, check_null_outside, feasible_at, importance_at
-from feelstream.verification.joint_sets import OPTIMAL, Sets, alone_j, costs_at, members
+from feelstream.verification.joint_sets import OPTIMAL, Sets, members
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned
 from feelstream.verification.reading import Block
 from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stretched import Stretched, alone_j, best_stretches, costs_at, totals_of
 
 check_joint_planned = check_lyapunov_planned
 
@@ -35,7 +37,7 @@ def airtime_s(s: StoredSettings) -> float:
     return s.update_bits * math.log(2) / s.bandwidth_hz
 
 
-def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | None = None) -> tuple[Radio, Array]:
+def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | None = None) -> tuple[Stretched, Array]:
     """All devices as known when scheduling n [R, 1], and who can be planned with an n-th of the band. [R, K]
 
     weight: [R, K], what a joule of each counts; by default by the queues.
@@ -45,10 +47,33 @@ def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | Non
     top, a = limit_w(s, block), airtime_s(s)
     needed = kappa / n * np.expm1(a * n / np.where(longest > 0, longest, np.nan))
     cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
-    work = np.broadcast_to(s.power_coefficient * s.cycles**3, kappa.shape)
-    shortest = np.broadcast_to(np.maximum(s.round_s - s.cycles / s.frequency_hz[0].min(), 0.0), kappa.shape)
-    radio = Radio(weights(s, block) if weight is None else weight, kappa, longest, cap, s.round_s, work, a, shortest)
-    return radio, least_share(radio) <= (1 + RELATIVE) / n
+    ceiling, cycles = block["f_hz"], np.broadcast_to(s.cycles, s.K)
+    weight = weights(s, block) if weight is None else weight
+    floor = np.minimum(s.frequency_hz[0].min(), ceiling)
+
+    def on(each: Stretch, only: bool) -> Radio:
+        """Every device on one stretch of the law; longest 0 where it cannot be there."""
+        high, low = np.minimum(each.high_hz, ceiling), np.maximum(each.low_hz, floor)
+        usable = only | ((each.low_hz < ceiling) & (high >= floor))
+        longest = np.where(usable, s.round_s - cycles / high, 0.0)
+        shortest = np.maximum(s.round_s - cycles / low, 0.0)
+        curve = (np.broadcast_to(each.fixed, kappa.shape), np.broadcast_to(each.inverse, kappa.shape))
+        work, leakage = np.broadcast_to(each.square, kappa.shape), np.broadcast_to(each.leakage, kappa.shape)
+        return Radio(weight, kappa, longest, cap, s.round_s, work, a, shortest, *curve, leakage)
+
+    parts = stretches(s.law, cycles)
+    radio = Stretched(tuple(on(each, len(parts) == 1) for each in parts))
+    return radio, radio.least_share <= (1 + RELATIVE) / n
+
+
+def stored_stretch(s: StoredSettings, block: Block, radio: Stretched) -> Array:
+    """On which stretch each device computed, by t_cmp_s: the one whose times are nearest. [R, K]"""
+    sending = s.round_s - block["t_cmp_s"]
+    off = [
+        np.where(each.longest_s > 0, np.abs(np.clip(sending, each.shortest_s, each.longest_s) - sending), np.inf)
+        for each in radio.each
+    ]
+    return np.argmin(off, axis=0)
 
 
 def check_joint_score(case: Case) -> None:
@@ -73,7 +98,7 @@ def check_joint_score(case: Case) -> None:
 
 
 def check_computing_times(
-    check: Checker, s: StoredSettings, block: Block, radio: Radio, candidates: Array
+    check: Checker, s: StoredSettings, block: Block, radio: Stretched, candidates: Array
 ) -> tuple[Array, Array]:
     """Frequencies of least Σ w·e for the scheduled; which rounds have any, and log μ of their band [rows, 1]."""
     scheduled = block["scheduled"]
@@ -81,21 +106,39 @@ def check_computing_times(
     rows = np.flatnonzero(member.any(axis=1))
     if not rows.size:
         return rows, np.zeros((0, 1))
-    part = radio.rows(rows)
-    log_price, tau, _ = settle(part.of(index[rows]), member[rows])
+    at = stored_stretch(s, block, radio)[rows]
+    own = radio.rows(rows).at(at)
+    log_price, tau, _ = settle(own.of(index[rows]), member[rows])
     computing = np.zeros_like(block["t_cmp_s"])
     some = np.zeros((rows.size, scheduled.shape[1]))
     np.put_along_axis(some, index[rows], np.where(member[rows], s.round_s - tau, 0.0), axis=1)
     computing[rows] = np.where(scheduled[rows] & candidates[rows], some, 0.0)
     bad = scheduled & candidates & ~(np.abs(block["t_cmp_s"] - computing) <= OPTIMAL * s.round_s)
     bad &= ~block["t_cmp_s_measured"]
-    # Where the energy hardly depends on the time, any time that costs no more is as good.
-    taken = np.clip(s.round_s - block["t_cmp_s"][rows], part.shortest_s, part.longest_s)
-    extra = cost_at_time(part, log_price, taken) - costs_at(part, log_price)
-    bad[rows] &= ~(extra <= OPTIMAL * costs_at(part, log_price))
+    # Where the energy hardly depends on the time, any time of the stretch that costs no more is as good.
+    sending = s.round_s - block["t_cmp_s"][rows]
+    taken, least = np.clip(sending, own.shortest_s, own.longest_s), costs_at(Stretched((own,)), log_price)
+    off = (len(radio.each) > 1) & (np.abs(taken - sending) > OPTIMAL * s.round_s)
+    bad[rows] &= off | ~(cost_at_time(own, log_price, taken) - least <= OPTIMAL * least)
     rule = "a scheduled device computes for T_rd − τ, τ of least Σ(w·e) over times and shares of the band"
     check.flag("t_cmp_s", bad, computing, rule)
+    if len(radio.each) > 1:
+        _check_stretches(check, block, radio, scheduled & candidates, at)
     return rows, log_price
+
+
+def _check_stretches(check: Checker, block: Block, radio: Stretched, chosen: Array, at: Array) -> None:
+    """No stretches of the law that we find have a smaller Σ w·e than the stored, `at` [rows with any chosen, K]."""
+    rows = np.flatnonzero(chosen.any(axis=1))
+    index, member = members(chosen[rows])
+    part, own = radio.rows(rows).of(index), np.take_along_axis(at, index, axis=1)
+    stored, found = totals_of(part, member, own)[0], best_stretches(part, member)
+    worse = ~(stored <= found.total * (1 + OPTIMAL))[:, None] & member & (own != found.at)
+    better_s = part.each[0].round_s - settle(part.at(found.at), member)[1]
+    bad, computing = np.zeros(chosen.shape, bool), np.zeros(chosen.shape)
+    bad[rows[:, None], index], computing[rows[:, None], index] = worse, better_s
+    rule = "no other operating points of the scheduled have a smaller Σ(w·e)"
+    check.flag("t_cmp_s", bad & ~block["t_cmp_s_measured"], computing, rule)
 
 
 def _compare_scores(case: Case, rows: Array, cost: Array, candidates: Array, rule: str) -> None:
@@ -115,11 +158,11 @@ def check_time_by_witnesses(check: Checker, s: StoredSettings, block: Block) -> 
     """
     own = block["t_cmp_s_measured"] | block["e_cmp_j_measured"] | block["t_tr_s_measured"]
     sent, stored = block["transmitted"] & (block["e_cmp_j"] > 0) & ~own, block["t_cmp_s"]
-    by_energy = s.cycles * np.sqrt(s.power_coefficient * s.cycles / np.where(sent, block["e_cmp_j"], 1.0))
     by_sending = s.round_s - block["t_tr_s"]
-    alike = np.abs(by_energy - by_sending) <= RELATIVE * s.round_s
+    expected = computing_energy_j(s, s.cycles / np.where(sent, by_sending, 1.0))
+    alike = np.abs(expected - block["e_cmp_j"]) <= RELATIVE * block["e_cmp_j"]
     bad = sent & alike & ~(np.abs(stored - by_sending) <= RELATIVE * s.round_s)
-    rule = "computing takes the time that its energy λ·c·(c/t_cmp)² and the time left for sending both tell"
+    rule = "computing takes the time that its energy at c/t_cmp and the time left for sending both tell"
     check.flag("t_cmp_s", bad, by_sending, rule)
 
 
@@ -141,7 +184,7 @@ def check_joint_decision(case: Case) -> None:
     check.flag("scheduled", wrong, most, rule, stored=count)
     own = Sets(radio, s.V * importance.importance, candidates, planned, s.cardinality != "cap")
     chosen = scheduled & candidates
-    total, log_price = own.totals(chosen)
+    total, log_price = own.totals(chosen, stored_stretch(s, block, radio))
     size = np.abs(total) + np.where(chosen, np.abs(own.worth), 0.0).sum(axis=1)
     best = own.challenge(chosen, total, log_price, total, OPTIMAL * size)
     if s.cardinality == "free":
@@ -153,7 +196,7 @@ def check_joint_decision(case: Case) -> None:
 def least_joint_energy_j(s: StoredSettings, beta: Array) -> Array:
     """Computing through the whole round or at the lowest frequency, sending free: no planned energy is less. [K]"""
     slowest_hz = np.maximum(s.cycles / s.round_s, s.frequency_hz[0].min())
-    return np.broadcast_to(s.power_coefficient * s.cycles * slowest_hz**2, beta.shape)
+    return np.broadcast_to(least_j(s.law, s.cycles, slowest_hz, s.frequency_hz[1]), beta.shape)
 
 
 def _other_sizes(s: StoredSettings, block: Block, planned: Array, beat: Array, slack: Array) -> Array:

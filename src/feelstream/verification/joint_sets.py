@@ -8,8 +8,8 @@ from math import comb
 
 import numpy as np
 
-from feelstream.verification.band import STEPS, Radio, answer, energy_j, settle
 from feelstream.verification.findings import Array
+from feelstream.verification.stretched import Stretched, alone_j, costs_at, totals_of
 
 # Both sides find the optimum by a root search, which leaves differences near 1e-9 in what is flat around it.
 OPTIMAL = 1e-6
@@ -21,7 +21,7 @@ MOST_PRICES = 5
 class Sets:
     """The choice of R rounds: exactly n [R] of the candidates [R, K] (all, where fewer), or at most n, not `fill`."""
 
-    radio: Radio
+    radio: Stretched
     worth: Array  # V·importance, [R, K]
     candidates: Array
     n: Array
@@ -30,16 +30,19 @@ class Sets:
     def rows(self, which: Array) -> Sets:
         return Sets(self.radio.rows(which), self.worth[which], self.candidates[which], self.n[which], self.fill)
 
-    def totals(self, chosen: Array) -> tuple[Array, Array]:
-        """(Σ w e − worth of each round's set [R], log of its price [R, 1]); 0 and NaN for the empty set."""
+    def totals(self, chosen: Array, at: Array | None = None) -> tuple[Array, Array]:
+        """(Σ w e − worth of each round's set [R], log of its price [R, 1]); 0 and NaN for the empty set.
+
+        at: on which stretch of the law each device computes [R, K]; by default the best that are found.
+        """
         total, log_price = np.zeros(len(chosen)), np.full((len(chosen), 1), np.nan)
         rows = np.flatnonzero(chosen.any(axis=1))
         if rows.size:
             index, member = members(chosen[rows])
-            part = self.radio.rows(rows).of(index)
-            log_price[rows], tau, share = settle(part, member)
-            value = part.weight * energy_j(part, tau, share) - np.take_along_axis(self.worth[rows], index, axis=1)
-            total[rows] = np.where(member, value, 0.0).sum(axis=1)
+            own = None if at is None else np.take_along_axis(at[rows], index, axis=1)
+            energy, log_price[rows] = totals_of(self.radio.rows(rows).of(index), member, own)
+            worth = np.take_along_axis(self.worth[rows], index, axis=1)
+            total[rows] = energy - np.where(member, worth, 0.0).sum(axis=1)
         return total, log_price
 
     def lowest(self, score: Array) -> Array:
@@ -109,27 +112,6 @@ class Sets:
         for row, subset in zip(chosen, subsets, strict=True):
             row[[*certain.tolist(), *subset]] = True
         return float(self.rows(np.zeros(count, dtype=int)).totals(chosen)[0].min())
-
-
-def costs_at(radio: Radio, log_price: Array) -> Array:
-    """w e + μ ρ of every device at the price of its round [R, 1]. [R, K]"""
-    tau, share = answer(radio, log_price)
-    return radio.weight * energy_j(radio, tau, share) + np.exp(log_price) * share
-
-
-def alone_j(radio: Radio) -> Array:
-    """w e of every device with the whole band to itself, by bisection on τ. [R, K]"""
-    a = radio.airtime_s
-    shortest = a / np.log1p(radio.limit_w / radio.kappa_w)
-    shortest = np.maximum(shortest, radio.shortest_s)
-    low, high = np.log(np.minimum(shortest, radio.longest_s)), np.log(radio.longest_s)
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        tau = np.exp(middle)
-        x = a / tau
-        rising = 2 * radio.work / (radio.round_s - tau) ** 3 > radio.kappa_w * (np.exp(x) * (x - 1) + 1)
-        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
-    return radio.weight * energy_j(radio, np.exp(0.5 * (low + high)), np.ones(()))
 
 
 def members(chosen: Array) -> tuple[Array, Array]:

@@ -70,8 +70,39 @@ def gain_range_db(mobility: Any, promises: Any, low_db: Array, high_db: Array) -
     return (np.full_like(low_db, at_1m - 10 * exponent * np.log10(d)) for d in (far, near))  # type: ignore[return-value]
 
 
-def resolved(devices: Any, usual: dict[str, Array]) -> dict[str, Array]:
-    """usual [K] by name, changed by the classes and then by the table of [devices]."""
+def profiles(devices: Any, usual: Any, K: int) -> tuple[list[str], Array]:
+    """The profiles of CPU cores that occur, "" for none, and which of them each device has [K]."""
+    names, which = [str(usual or "")], np.zeros(K, int)
+    try:
+        first, total = 0, 0.0
+        for each in (devices.get("classes") or []) if isinstance(devices, dict) else []:
+            total += float(each["share"])
+            name, end = str(names[0] if each.get("profile") is None else each["profile"]), round(total * K)
+            if name not in names:
+                names.append(name)
+            which[first:end] = names.index(name)
+            first = end
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RunError("run.json: devices.classes cannot be read.") from None
+    used, which = np.unique(which, return_inverse=True)
+    return [names[number] for number in used], which
+
+
+def ranges_of_profiles(names: list[str], which: Array, cores: Any) -> tuple[Array, Array]:
+    """The lowest and the highest operating point of every device, [K] each; NaN without a profile."""
+    try:
+        points = [cores[name]["frequency_hz"] if name else (np.nan,) for name in names]
+        low, high = np.array([(each[0], each[-1]) for each in points], float).T
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise RunError("run.json: the operating points of a profile are missing or no numbers.") from None
+    return low[which], high[which]
+
+
+def resolved(devices: Any, usual: dict[str, Array], of_profiles: tuple[Array, Array]) -> dict[str, Array]:
+    """usual [K] by name, changed by the classes and then by the table of [devices].
+
+    of_profiles: the ends of the range of frequencies where a class says that it is its profile's.
+    """
     if not isinstance(devices, dict):
         return usual
     found = {name: values.copy() for name, values in usual.items()}
@@ -85,7 +116,9 @@ def resolved(devices: Any, usual: dict[str, Array]) -> dict[str, Array]:
             end = round(total * K)
             for name, (field, which) in COLUMNS.items():
                 value = each.get(field)
-                if value is not None:
+                if value == "profile" and which is not None:
+                    found[name][first:end] = of_profiles[which][first:end]
+                elif value is not None:
                     found[name][first:end] = float(value if which is None else value[which])
             first = end
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):

@@ -11,15 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from feelstream.verification.balance import Choice
-from feelstream.verification.band import Radio, energy_j, settle
+from feelstream.verification.band import energy_j, settle
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import computing_energy_j, computing_time_s, surrogate_time_s
 from feelstream.verification.importance import Case, feasible_at
-from feelstream.verification.joint import check_computing_times, check_time_by_witnesses, planned_radio
+from feelstream.verification.joint import check_computing_times, check_time_by_witnesses, planned_radio, stored_stretch
 from feelstream.verification.joint_sending import ALLOWANCE
-from feelstream.verification.joint_sets import alone_j, members
+from feelstream.verification.joint_sets import members
 from feelstream.verification.reading import STORED_LABELS, Block, Table
 from feelstream.verification.settings import Rationed, StoredSettings
+from feelstream.verification.stretched import Stretched, alone_j, best_stretches
 
 POLICY = 5  # the number of the policy's own stream of random numbers, in the key of its generator
 NEAR = 1e-6  # of a turn: where a number of turns is that near to a whole one, rounding decides which
@@ -99,24 +100,33 @@ def check_rationed_score(case: Case) -> None:
     check_computing_times(check, s, block, radio, case.importance.feasible & able)
     known = remembered(s, block)
     left = budgets(s, block, known).left
-    tau, energy = _allocated(radio, block["scheduled"] & case.importance.feasible & able)
+    chosen = block["scheduled"] & case.importance.feasible & able
+    tau, energy, _ = _allocated(radio, chosen, stored_stretch(s, block, radio))
     computing = computing_energy_j(s, s.cycles / (s.round_s - tau))
     block.values[ALLOWANCE] = np.minimum(left, computing + energy)
 
 
-def _allocated(radio: Radio, chosen: Array) -> tuple[Array, Array]:
-    """τ and e of least Σ e of the sets chosen [R, K], 0 for others. [R, K] each."""
-    tau, energy = np.zeros(chosen.shape), np.zeros(chosen.shape)
+def _allocated(radio: Stretched, chosen: Array, at: Array | None = None) -> tuple[Array, Array, Array]:
+    """τ and e of least Σ e of the sets chosen [R, K], 0 for others, [R, K] each; where they are known to be it [R].
+
+    at: on which stretch of the law each device computes [R, K]; by default the best that are found.
+    """
+    tau, energy, least = np.zeros(chosen.shape), np.zeros(chosen.shape), np.ones(len(chosen), bool)
     rows = np.flatnonzero(chosen.any(axis=1))
     if rows.size:
         index, member = members(chosen[rows])
-        part = radio.rows(rows).of(index)
+        several = radio.rows(rows).of(index)
+        if at is None:
+            own, _, _, least[rows] = best_stretches(several, member)
+        else:
+            own = np.take_along_axis(at[rows], index, axis=1)
+        part = several.at(own)
         _, sending, share = settle(part, member)
         for whole, values in ((tau, sending), (energy, energy_j(part, sending, share))):
             some = np.zeros((rows.size, chosen.shape[1]))
             np.put_along_axis(some, index, np.where(member, values, 0.0), axis=1)
             whole[rows] = some
-    return tau, energy
+    return tau, energy, least
 
 
 def check_rationed_decision(case: Case) -> None:
@@ -127,7 +137,7 @@ def check_rationed_decision(case: Case) -> None:
     alone, _ = planned_radio(s, block, np.ones((len(block.rounds), 1)), np.ones(block["beta"].shape))
     turn = np.maximum(alone_j(alone), np.finfo(float).tiny)
     holds = np.asarray(labels_of(s, block).any(axis=-1))
-    able = holds & feasible_at(s, block, 1)[0] & (turn <= money.left)
+    able = holds & feasible_at(s, block, 1)[0] & (turn <= money.left) & np.isfinite(turn)
     sizes, unsure_size = _planned_sizes(s, block, able, turn, holds, known, money)
     rule = "as many are planned for as the rations of those with data leave, at least `least`, if so many are on time"
     check.flag("planned", (case.planned != sizes) & ~unsure_size, sizes, rule, stored=case.planned)
@@ -136,15 +146,40 @@ def check_rationed_decision(case: Case) -> None:
     candidates = able & case.importance.feasible & fits & (case.planned > 0)[:, None]
     cost = fields(s).price * (known.spent_j + np.maximum(known.spent_j + turn - money.due, 0.0)) / turn
     expected, unsure = _chosen(s, block, case.planned, candidates, cost, known.seen)
-    while (over := expected & (_allocated(radio, expected)[1] > money.left)).any():
-        expected &= ~over
+    expected, unsure = _afforded(radio, expected, money.left, unsure)
     scheduled = block["scheduled"]
     rule = "the set of candidates of least imbalance + spread/N + cost, as far as all can afford to share the band"
     check.flag("scheduled", (scheduled != expected) & ~unsure[:, None], expected, rule)
     rule = "only feasible devices with data that can afford a turn are scheduled"
     check.flag("scheduled", scheduled & ~candidates, scheduled & candidates, rule)
-    if not s.changes and not s.deployed:
-        _check_promise(case, known, money)
+    _check_promise(case, known, money)
+
+
+def check_rationed_subset(case: Case) -> None:
+    """What can be said where the energy law is not known: who may be scheduled, and that no budget is exceeded."""
+    s, block, check = case.s, case.block, case.at(Stage.DECISION)
+    allowed = labels_of(s, block).any(axis=-1) & case.importance.feasible
+    scheduled = block["scheduled"]
+    check.flag("scheduled", scheduled & ~allowed, allowed, "only feasible devices with data are scheduled")
+    count, rule = scheduled.sum(axis=1), "no more devices are scheduled than planned"
+    check.flag("scheduled", count > case.planned, case.planned, rule, stored=count)
+    known = remembered(s, block)
+    _check_promise(case, known, budgets(s, block, known))
+
+
+def _afforded(radio: Stretched, chosen: Array, left: Array, unsure: Array) -> tuple[Array, Array]:
+    """The sets without those whom sharing the band costs more than they have left, and where that is unsure [R].
+
+    Other stretches of a law might share out the energy differently where ours are not known to be the best; whoever
+    has twice the energy left can afford any that are nearly as good.
+    """
+    while True:
+        _, energy, least = _allocated(radio, chosen)
+        unsure = unsure | (~least & (chosen & (2 * energy > left)).any(axis=1))
+        over = chosen & (energy > left)
+        if not over.any():
+            return chosen, unsure
+        chosen = chosen & ~over
 
 
 def _planned_sizes(
@@ -186,6 +221,8 @@ def _chosen(
 
 def _check_promise(case: Case, known: Memory, money: Budgets) -> None:
     """No device has ever spent more than T·E; without a horizon, never more than t·E and one turn."""
+    if case.s.changes or case.s.deployed:
+        return  # budgets that changed on the way, and devices that measure, keep no promise of the plan
     energy = case.block["e_cmp_j"] + case.block["e_tr_j"]
     spent, most = known.spent_j + energy, money.granted
     if fields(case.s).pace == "running":

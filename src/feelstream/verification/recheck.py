@@ -62,6 +62,7 @@ def _not_checked(s: StoredSettings) -> list[str]:
         else "everything about single devices, since trace level rounds stores none",
         *([f"the choices of the {policy}, beyond what every policy must obey"] if policy != "policy" else []),
         *([] if s.equal_shares else ["who was let through and what sending cost, by the user's own transmit"]),
+        *([] if s.law.known else ["the energy of computing by a user's own law, and choices that go by it"]),
         *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
         "that run.json was not rewritten together with the tables",
     ]

@@ -10,9 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from feelstream.errors import RunError
+from feelstream.verification.computing import Law, read_law
 from feelstream.verification.findings import Array
 from feelstream.verification.intact import read_sealed
-from feelstream.verification.population import PAPERS_WORLD, Around, around, gain_range_db, resolved
+from feelstream.verification.population import (
+    PAPERS_WORLD,
+    Around,
+    around,
+    gain_range_db,
+    profiles,
+    ranges_of_profiles,
+    resolved,
+)
 from feelstream.verification.promises import Promises
 
 FORMAT = 2
@@ -55,7 +64,7 @@ class StoredSettings:
     round_s: float
     budget_j: Array  # [K]
     cycles: float | Array  # one for all, or [K]
-    power_coefficient: float
+    law: Law  # what computing costs
     frequency_hz: tuple[Array, Array]  # [K] each
     bandwidth_hz: float
     noise_w_per_hz: float
@@ -183,20 +192,22 @@ def read_settings(directory: Path) -> StoredSettings:
         raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
-    settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"))
+    settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"), root.plain("cores"))
     if settings.policy == "balanced_joint":
         settings = replace(settings, rationed=_rationed(root["scenario"]["policy"], root["seed"]))
     return replace(with_weight(settings), changes=_changes(root.get("changes"), settings, root["scenario"]))
 
 
-def _settings(scenario: _Section, data: _Section | None, deployed: bool, promises: Any) -> StoredSettings:
+def _settings(scenario: _Section, data: _Section | None, deployed: bool, promises: Any, cores: Any) -> StoredSettings:
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
     policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
     name = str(policy["name"].tree)
     if name == "ocean" and policy["power"].one_of("control", "fixed") == "control":
         name = CONTROLLED_OCEAN
     K = system["devices"].whole()
-    population = resolved(scenario.plain("devices"), _usual(scenario))
+    names, profile = profiles(scenario.plain("devices"), cpu.plain("profile"), K)
+    of_profiles = ranges_of_profiles(names, profile, cores)
+    population = resolved(scenario.plain("devices"), _usual(scenario, of_profiles), of_profiles)
     world = scenario.plain("world")
     mobility = world.get("mobility") if isinstance(world, dict) else None
     gain_low_db, gain_high_db = gain_range_db(mobility, promises, population["gain_low_db"], population["gain_high_db"])
@@ -213,7 +224,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         round_s=system["round_s"].positive(),
         budget_j=population["energy_budget_j"],
         cycles=float(cycles[0]) if (cycles == cycles[0]).all() else cycles,
-        power_coefficient=cpu["power_coefficient"].number(),
+        law=read_law(cpu.tree, cores, profile, names, cpu["power_coefficient"].number()),
         frequency_hz=(population["frequency_low_hz"], population["frequency_high_hz"]),
         bandwidth_hz=radio["bandwidth_hz"].positive(),
         noise_w_per_hz=radio["noise_w_per_hz"].positive(),
@@ -250,17 +261,21 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
     )
 
 
-def _usual(scenario: _Section) -> dict[str, Array]:
-    """The constants of the devices [K], as they are where neither a class nor a table says otherwise."""
+def _usual(scenario: _Section, of_profiles: tuple[Array, Array]) -> dict[str, Array]:
+    """The constants of the devices [K], as they are where neither a class nor a table says otherwise.
+
+    of_profiles: the ends of the range of frequencies where it is that of the profile.
+    """
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
     K = system["devices"].whole()
-    low_hz, high_hz = (item.positive() for item in cpu["frequency_hz"].items(2))
+    own_range = cpu["frequency_hz"].tree == "profile"
+    low_hz, high_hz = of_profiles if own_range else (item.positive() for item in cpu["frequency_hz"].items(2))
     low_db, high_db = (item.decibels() for item in radio["gain_db"].items(2))
     return {
         "cycles": np.full(K, cpu["cycles"].positive()),
         "energy_budget_j": _budget(system["energy_budget_j"], K),
-        "frequency_low_hz": np.full(K, low_hz),
-        "frequency_high_hz": np.full(K, high_hz),
+        "frequency_low_hz": np.full(K, 1.0) * low_hz,
+        "frequency_high_hz": np.full(K, 1.0) * high_hz,
         "gain_low_db": np.full(K, low_db),
         "gain_high_db": np.full(K, high_db),
         "priority": np.ones(K),
@@ -310,8 +325,8 @@ def _changes(changes: _Section | None, s: StoredSettings, scenario: _Section) ->
             case "policy.size":
                 found.append(StoredChange(round, "size", value.whole()))
             case _:
-                usual = _usual(scenario) | {"energy_budget_j": _budget(value, s.K)}
-                budget_j = resolved(scenario.plain("devices"), usual)["energy_budget_j"]
+                usual = _usual(scenario, s.frequency_hz) | {"energy_budget_j": _budget(value, s.K)}
+                budget_j = resolved(scenario.plain("devices"), usual, s.frequency_hz)["energy_budget_j"]
                 found.append(StoredChange(round, "budget_j", budget_j))
     return tuple(found)
 

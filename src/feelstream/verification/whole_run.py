@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from feelstream.verification.changes import phases
+from feelstream.verification.computing import least_j
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
-from feelstream.verification.formulas import surrogate_energy_j, surrogate_time_s
+from feelstream.verification.formulas import surrogate_time_s
 from feelstream.verification.reading import Block
 from feelstream.verification.settings import StoredSettings
 
@@ -77,7 +78,8 @@ def least_planned_energy_j(s: StoredSettings, beta: Array) -> Array:
     """E~_min [K]: at the lowest frequency that is allowed and meets the deadline."""
     left_s = s.round_s - float(surrogate_time_s(s, max(s.size or 0, 1)))
     slowest_hz = np.maximum(s.frequency_hz[0], s.cycles / left_s) if left_s > 0 else np.full(s.K, math.inf)
-    return surrogate_energy_j(s, slowest_hz, beta, max(s.size or 0, 1))
+    computing_j = least_j(s.law, s.cycles, slowest_hz, s.frequency_hz[1])
+    return computing_j + s.received_power_w / beta * surrogate_time_s(s, max(s.size or 0, 1))
 
 
 def _check_queue_bound(

@@ -26,11 +26,11 @@ class Voltage(EnergyLaw):
     needs_cores: ClassVar[bool] = True
 
     points: Literal["interpolated", "discrete"] = Field(
-        "interpolated",
+        default="interpolated",
         description="V between operating points: interpolated: on the straight line; discrete: that of the next higher",
     )
     leakage_w: NonNegative | None = Field(
-        None, description="static power while a device computes, W; ≥ 0; unset: that of its profile, 0 for ours"
+        default=None, description="static power while a device computes, W; ≥ 0; unset: that of its profile, 0 for ours"
     )
 
     def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
