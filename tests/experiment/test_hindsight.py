@@ -92,6 +92,10 @@ def test_greed_without_a_budget_has_no_gap() -> None:
         ((), "data.fresh = per_round"),
         (("data.fresh=per_round", "trace.level=rounds"), "trace.level = full"),
         (("data.fresh=per_round", "world.harvest.kind=solar"), "without batteries"),
+        (
+            ("data.fresh=per_round", "policy.name=lyapunov_joint", "cpu.profile=rk3399-a72", "cpu.energy.kind=voltage"),
+            "needs the energy law cubic",
+        ),
     ],
 )
 def test_what_has_no_bound_is_refused(fields: tuple[str, ...], message: str) -> None:
