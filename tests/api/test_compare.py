@@ -5,9 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from builders import small
+from matplotlib.figure import Figure
 
 import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
@@ -74,7 +76,65 @@ def test_a_sweep_is_a_grid(threads: ThreadPoolExecutor) -> None:
         found.plot(against="policy.size")
     axes = found.plot(against="policy.V").axes
     assert [axis.get_xlabel() for axis in axes] == ["policy.V"]
-    assert [np.size(line.get_xdata()) for line in axes[0].lines[::3]] == [2, 2]  # two lines of two values each
+    means = [line for line in axes[0].lines if line.get_marker() not in (".", "_", "None")]
+    assert [np.size(line.get_xdata()) for line in means] == [2, 2]  # two lines of two values each
+    assert found.plot().axes[0].get_xlabel() == "policy.V"  # what was swept, first of all
+    assert found.plot("energy_mean_cum_j").axes[0].get_xlabel() == "Round"
+
+
+def test_below_five_seeds_every_seed_is_drawn(threads: ThreadPoolExecutor) -> None:
+    few = fs.compare(["lyapunov", "random"], small(), seeds=2, executor=threads).plot().axes[0]
+    many = fs.compare(["lyapunov", "random"], small(), seeds=5, executor=threads).plot().axes[0]
+    assert (len(few.collections), len(many.collections)) == (0, 2)  # bands
+    thin = [line for line in few.lines if line.get_linewidth() < 1 and np.size(line.get_xdata()) > 2]
+    assert len(thin) == 4
+
+
+def test_a_plot_goes_into_axes_of_ones_own_and_keeps_the_users_settings(threads: ThreadPoolExecutor) -> None:
+    found = fs.compare(["lyapunov", "random"], small(), seeds=2, executor=threads)
+    figure = Figure()
+    axes = figure.subplots()
+    assert found.plot(ax=axes) is figure
+    assert axes.get_xlabel() == "Round"
+    with pytest.raises(RunError, match="ax: must be 1 Axes, one for each panel, not 2"):
+        found.plot(ax=Figure().subplots(1, 2))
+    assert found.plot(figsize=(5, 4)).get_size_inches().tolist() == [5, 4]
+    ours = found.plot().axes[0].xaxis.label.get_size()
+    with mpl.rc_context({"axes.labelsize": 15.0}):
+        assert found.plot().axes[0].xaxis.label.get_size() == 15.0
+        assert found.run("random", 0).plot("transmitted").axes[0].xaxis.label.get_size() == 15.0
+    assert found.plot(style={"axes.labelsize": 11.0}).axes[0].xaxis.label.get_size() == 11.0
+    assert found.plot().axes[0].xaxis.label.get_size() == ours
+
+
+def test_counts_have_whole_numbers_on_their_axis_and_a_far_budget_crushes_nothing(threads: ThreadPoolExecutor) -> None:
+    run = fs.compare(["random"], small("system.energy_budget_j=1e-6"), seeds=1, executor=threads).run("random", 0)
+    counts = run.plot("transmitted").axes[0]
+    assert all(float(tick).is_integer() for tick in counts.get_yticks())
+    energy = run.plot("energy_mean_cum_j").axes[0]
+    legend = energy.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["budget: 0.001 mJ, off the axis"]
+    assert energy.get_ylim()[0] > 0.001
+
+
+def test_tables_for_papers(threads: ThreadPoolExecutor, tmp_path: Path) -> None:
+    found = fs.compare(["lyapunov", "greedy_energy"], "tiny", seeds=5, engine="none", executor=threads)
+    text = found.to_latex(tmp_path / "t.tex", ["energy_j"])
+    assert (tmp_path / "t.tex").read_text() == text
+    lines = text.splitlines()
+    assert [line for line in lines if line.startswith("\\")] == [
+        r"\begin{tabular}{lr}", r"\toprule", r"\midrule", r"\bottomrule", r"\end{tabular}",
+    ]  # fmt: skip
+    (own,) = [line for line in lines if line.startswith("greedy")]
+    assert own.startswith(r"greedy\_energy & $")
+    assert own.endswith(r"^{+}$ \\")  # far less energy, with every seed
+    assert found.to_csv(quantities=["energy_j"]) == found.table(["energy_j"]).write_csv()
+    assert found.table(["energy_j"])["energy_j_verdict"].to_list() == [None, "lower"]
+    with pytest.raises(RunError, match="there is no quantity 'energy'; did you mean 'energy_j'"):
+        found.table(["energy"])
+    with pytest.raises(RunError, match="cannot write"):
+        found.to_csv(tmp_path / "nowhere" / "t.csv")
 
 
 @pytest.mark.slow
@@ -85,7 +145,7 @@ def test_pictures_and_the_page_of_a_notebook(tmp_path: Path, threads: ThreadPool
     with pytest.raises(RunError, match="did you mean 'accuracy'"):
         found.plot("accurcy")
     page = found._repr_html_()
-    assert "accuracy, %" in page
+    assert "accuracy, last fifth, %" in page
     assert "data:image/png;base64," in page
     assert found.report(tmp_path).is_file()
 
@@ -111,6 +171,33 @@ def test_a_policy_of_ones_own_runs_in_threads(threads: ThreadPoolExecutor) -> No
 
 def test_the_table_and_the_curves_hold_accuracy(threads: ThreadPoolExecutor) -> None:
     found = fs.compare(["lyapunov", "random"], "tiny", seeds=1, rounds=5, executor=threads)
-    assert found.table().columns == ["arm", "late_accuracy", "accuracy_area", "energy_j"]
+    columns = ["late_accuracy", "energy_j", "energy_over_budget"]
+    assert found.table().columns[::4] == ["arm", *(f"{column}_verdict" for column in columns)]
     picture = found.plot()
     assert picture._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]  # what a notebook asks for
+
+
+def test_progress_in_a_notebook_is_one_line_that_is_replaced(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, line: object) -> None:
+            shown[-1] = repr(line)
+
+    def display(line: object, display_id: bool) -> Handle:
+        assert display_id
+        shown.append(repr(line))
+        return Handle()
+
+    pytest.importorskip("IPython")
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr("feelstream.api.progress._in_notebook", lambda: True)
+    fs.simulate(small(), progress=True)
+    fs.compare(["random"], small(), seeds=2, executor=ThreadPoolExecutor(1), progress=True)
+    assert len(shown) == 2
+    assert shown[1].endswith("2/2 runs")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_scenario_shows_itself_in_a_notebook() -> None:
+    assert "<td>energy_budget_j</td><td>0.08</td>" in fs.preset("tiny")._repr_html_()

@@ -17,6 +17,7 @@ from feelstream.api.progress import bar
 from feelstream.api.simulating import scenario_of
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan, Progress, comparison, execute
+from feelstream.experiment.plan import flat
 from feelstream.learning import cores
 from feelstream.policies import Policy
 from feelstream.run.main_code import is_in_main
@@ -47,7 +48,7 @@ def compare(
 
     >>> found = compare(["lyapunov", "random"], "tiny", seeds=2, rounds=3, engine="none", workers=1)
     >>> found.table(["energy_j"]).columns
-    ['arm', 'energy_j']
+    ['arm', 'energy_j', 'energy_j_low', 'energy_j_high', 'energy_j_verdict']
     """
     base = scenario_of(scenario if scenario is not None else Scenario(), fields)
     arms: list[Arm] = []
@@ -85,7 +86,15 @@ def sweep(
     if not over or not all(over.values()):
         raise ScenarioError("sweep: give at least one field, each with at least one value, as in {'V': [0.01, 0.1]}")
     grid = [(name, list(values)) for name, values in over.items()]
-    return _played("sweep", comparison.arms(base, policies, (), grid), seeds, out, workers, executor, progress)
+    arms = comparison.arms(base, policies, (), grid)
+    swept = tuple(_whole(name, arms[0].scenario) for name in over)
+    return _played("sweep", arms, seeds, out, workers, executor, progress, swept)
+
+
+def _whole(name: str, scenario: Scenario) -> str:
+    """A field with its section, whichever way it was named."""
+    known = {field.rpartition(".")[2]: field for field in flat(scenario.as_dict())}
+    return name if "." in name else known.get(name, name)
 
 
 def _played(
@@ -96,6 +105,7 @@ def _played(
     workers: int | None,
     executor: Executor | None,
     progress: bool,
+    swept: tuple[str, ...] = (),
 ) -> Comparison:
     plan = Plan(name, tuple(arms), tuple(range(seeds) if isinstance(seeds, int) else seeds))
     where = Path(mkdtemp(prefix="feelstream-") if out is None else out)
@@ -106,7 +116,7 @@ def _played(
             show(state.rounds_done, max(state.rounds, 1), f"{state.runs_done}/{state.runs} runs")
 
         results = execute(plan, where, workers=workers, executor=executor or own, progress=tell)
-    found = Comparison(results, where)
+    found = Comparison(results, where, swept)
     if out is None:
         finalize(found, rmtree, where, ignore_errors=True)
     return found

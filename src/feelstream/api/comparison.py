@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from feelstream.api.tables import chosen, latex, wide
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
-from feelstream.quantities import of_table
+from feelstream.experiment.measures import by_arm, cell, judgement
 from feelstream.run import Run, views
 from feelstream.run.pandas_tables import as_pandas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from feelstream.run.picture import Style
+
+
+COMPARED = ("late_accuracy", "energy_j", "energy_over_budget")  # what tables show unless asked for something else
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,7 @@ class Comparison:
 
     results: Results = field(repr=False)
     directory: Path
+    swept: tuple[str, ...] = ()  # fields that a sweep went over
 
     def __repr__(self) -> str:
         arms, seeds = len(self.results.plan.arms), len(self.results.plan.seeds)
@@ -57,22 +64,35 @@ class Comparison:
         """One run with all its tables."""
         return self.results.run(arm, seed)
 
-    def plot(self, *quantities: str, against: str | None = None) -> Figure:
-        """Curves by round: means over seeds with 95 % intervals; by default accuracy and energy.
+    def plot(
+        self,
+        *quantities: str,
+        against: str | None = None,
+        ax: Any = None,
+        figsize: tuple[float, float] | None = None,
+        style: Style = None,
+    ) -> Figure:
+        """Curves by round: means over seeds with 95 % intervals, or every seed where there are fewer than five.
 
-        against: a field that was varied (`policy.V`): final accuracy and energy against its values instead.
+        By default accuracy and energy; of a sweep, both at the end of the run against the field that was swept.
+        against: a field that was varied (`V`, `policy.V`). ax: axes of your own, one for each panel. figsize: inches.
+        style: a style of matplotlib's, or a dictionary; settings of matplotlib that you changed are kept in any case.
         """
         from feelstream.report.drawing.curves import curve_figure, same_budget_j, varied, varied_figure
         from feelstream.report.html.groups import by_world
+        from feelstream.run.picture import Look
 
-        plan = self.results.plan
-        if against is None:
-            shown = quantities or ("accuracy", "energy_mean_cum_j")
-            return curve_figure(by_world(plan), self.rounds(), shown, same_budget_j(plan))
+        plan, look = self.results.plan, Look(ax, figsize, style)
         axes = {axis.field: axis for axis in varied(plan)}
-        if against not in axes:
-            raise RunError(f"no configurations differ in {against} alone; those that do: {', '.join(axes) or 'none'}")
-        return varied_figure(axes[against], self.summary(), *([quantities] if quantities else []))
+        wanted = against if against is not None or quantities else next((f for f in self.swept if f in axes), None)
+        if wanted is None:
+            shown = quantities or ("accuracy", "energy_mean_cum_j")
+            return curve_figure(by_world(plan), self.rounds(), shown, same_budget_j(plan), look)
+        found = [name for name in axes if wanted in (name, name.rpartition(".")[2])]
+        if len(found) != 1:
+            raise RunError(f"no configurations differ in {wanted} alone; those that do: {', '.join(axes) or 'none'}")
+        runs = comparison.per_run(self.results)
+        return varied_figure(axes[found[0]], self.summary(), runs, *([quantities] if quantities else []), look=look)
 
     def report(self, directory: str | Path | None = None) -> Path:
         """Write figures and report.html to the directory of the results, or another one; the path of the page."""
@@ -80,18 +100,45 @@ class Comparison:
 
         return write(self.results, directory or self.directory, summary=self.summary()).report
 
-    def table(self, quantities: Sequence[str] = ("late_accuracy", "accuracy_area", "energy_j")) -> pl.DataFrame:
-        """One row per arm, a column for the mean of each quantity; those that no run has are left out."""
-        chosen = self.summary().filter(pl.col("quantity").is_in(list(quantities)))
-        return chosen.pivot("quantity", index="arm", values="mean")
+    def table(self, quantities: Sequence[str] = COMPARED) -> pl.DataFrame:
+        """One row per configuration: of each quantity its mean, its 95 % interval and the verdict against the first.
+
+        The columns of `energy_j` are energy_j, energy_j_low, energy_j_high and energy_j_verdict. Quantities that no run
+        has are left out.
+        """
+        return wide(self.summary(), quantities)
+
+    def to_csv(self, file: str | Path | None = None, quantities: Sequence[str] = COMPARED) -> str:
+        """`table` as CSV, and written to a file if one is given."""
+        return _written(self.table(quantities).write_csv(), file)
+
+    def to_latex(self, file: str | Path | None = None, quantities: Sequence[str] = COMPARED) -> str:
+        """The table as LaTeX (package booktabs), with marks where better or worse than the first; see `to_csv`."""
+        return _written(latex(self.summary(), quantities, len(self.results.plan.seeds)), file)
 
     def to_pandas(self) -> Any:
         """`summary` as a pandas DataFrame."""
         return as_pandas(self.summary())
 
     def _repr_html_(self) -> str:
-        table = self.table()
-        shown = table.select(
-            "arm", *((pl.col(q.name) * q.scale).alias(q.column_title) for q in of_table("runs", table.columns))
-        )
-        return views.html(repr(self), shown, self.plot())
+        summary, seeds = self.summary(), len(self.results.plan.seeds)
+        shown = chosen(summary, COMPARED)
+        rows = [
+            {"policy": arm} | {quantity.column_title: _worded(own[quantity.name], seeds) for quantity in shown}
+            for arm, own in by_arm(summary).items()
+        ]
+        return views.html(repr(self), pl.DataFrame(rows), self.plot())
+
+
+def _worded(row: dict[str, Any], seeds: int) -> str:
+    word = judgement(row)
+    return f"{cell(row, seeds)}{f' ({word})' if word else ''}"
+
+
+def _written(text: str, file: str | Path | None) -> str:
+    if file is not None:
+        try:
+            Path(file).write_text(text, encoding="utf-8")
+        except OSError as problem:
+            raise RunError(f"cannot write {file}: {problem.strerror}") from problem
+    return text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from time import monotonic
 
 Show = Callable[[int, int, str], None]  # done, total, note
@@ -17,14 +16,14 @@ def bar(title: str, wanted: bool) -> Iterator[Show]:
     """A function that shows how far it is; it does nothing unless wanted."""
     if not wanted:
         yield lambda done, total, note: None
-    elif _in_notebook() and find_spec("ipywidgets") is None:
+    elif _in_notebook():
         yield from _line(title)
     else:
         yield from _rich(title)
 
 
 def _in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this: there, rich needs ipywidgets for anything that moves."""
+    """Whether a Jupyter kernel runs this: there, rich would print a line for every step."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
 
@@ -43,18 +42,27 @@ def _rich(title: str) -> Iterator[Show]:
 
 
 def _line(title: str) -> Iterator[Show]:
-    """One line of text that is written over: works everywhere."""
-    last, longest = 0.0, 0
+    """One line below the cell that is replaced at each step."""
+    from IPython.display import display  # a kernel runs this, so there is one
+
+    last = 0.0
+    line = display(_Line(f"{title}: starting"), display_id=True)
 
     def show(done: int, total: int, note: str) -> None:
-        nonlocal last, longest
+        nonlocal last
         if done < total and monotonic() - last < EVERY_S:
             return
         last = monotonic()
-        text = f"{title}: {done}/{total} {note}".rstrip()
-        longest = max(longest, len(text))
-        sys.stderr.write(f"\r{text:{longest}}")
-        sys.stderr.flush()
+        line.update(_Line(f"{title}: {done}/{total} {note}".rstrip()))
 
     yield show
-    sys.stderr.write("\n")
+
+
+class _Line:
+    """Text that a notebook shows as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text

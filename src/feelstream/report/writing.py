@@ -54,7 +54,7 @@ def write(
     if content.figures:
         table = panels.curves(content.figures, rounds)
         panels.save_curves(table, out)
-        drawn += figures.save_all(content.figures, table, out / "figures")
+        drawn += figures.save_all(content.figures, table, out / "figures", rounds)
     if content.comparison:
         plan, summary = results.plan, comparison.summarise(results) if summary is None else summary
         drawn += save_pareto(plan, summary, out / "figures")

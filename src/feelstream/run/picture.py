@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from io import BytesIO
+from threading import RLock
+from typing import Any
 
+import matplotlib as mpl
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from feelstream.errors import RunError
+
+# matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
+ONE_AT_A_TIME = RLock()
+Style = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
 
 
 class Picture(Figure):
@@ -14,3 +30,32 @@ class Picture(Figure):
         file = BytesIO()
         self.savefig(file, format="png", dpi=120, facecolor="white")
         return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a user wants a figure: in axes of their own, of a size, in a style of matplotlib's or of their own."""
+
+    ax: Any = None  # one Axes, or several in a list or an array
+    figsize: tuple[float, float] | None = None  # inches
+    style: Style = None
+
+    @contextmanager
+    def settings(self, ours: Mapping[str, Any]) -> Iterator[None]:
+        """Ours wherever the user's settings are as matplotlib ships them, theirs wherever they changed one."""
+        shipped = mpl.rcParamsDefault
+        left: Any = {key: value for key, value in ours.items() if mpl.rcParams[key] == shipped[key]}
+        above: Any = nullcontext() if self.style is None else mpl.style.context(self.style)  # pyright: ignore
+        with ONE_AT_A_TIME, mpl.rc_context(left), above:
+            yield
+
+    def frame(self, rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+        """A figure and its (rows, columns) axes: the user's own, or new ones; size: inches, if they asked for none."""
+        if self.ax is None:
+            figure = Picture(figsize=self.figsize or size, layout="constrained")
+            FigureCanvasAgg(figure)
+            return figure, figure.subplots(rows, columns, squeeze=False)
+        given = np.ravel(np.asarray(self.ax, object))
+        if len(given) != rows * columns or not all(isinstance(axes, Axes) for axes in given):
+            raise RunError(f"ax: must be {rows * columns} Axes, one for each panel, not {len(given)}")
+        return given[0].figure, given.reshape(rows, columns)

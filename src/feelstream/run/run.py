@@ -52,6 +52,8 @@ from feelstream.world import Theta
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from feelstream.run.picture import Style
+
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write
 Progress = Callable[[RoundRecord], None]
@@ -82,9 +84,21 @@ class Run:
         """One row: accuracy, energy against the budget, queue, and how many trained and transmitted."""
         return views.summary(self.scenario, self.seed, self.rounds)
 
-    def plot(self) -> Figure:
-        """Accuracy, energy against the budget, queue and transmissions by round, as a matplotlib figure."""
-        return views.picture(self.scenario, self.rounds)
+    def plot(
+        self,
+        *quantities: str,
+        ax: Any = None,
+        figsize: tuple[float, float] | None = None,
+        style: Style = None,
+    ) -> Figure:
+        """Accuracy, energy against the budget, queue and transmissions by round, or the quantities that are named.
+
+        ax: axes of your own, one for each panel. figsize: inches. style: a style of matplotlib's, or a dictionary;
+        settings of matplotlib that you changed are kept in any case.
+        """
+        from feelstream.run.picture import Look
+
+        return views.picture(self.scenario, self.rounds, quantities or views.PANELS, Look(ax, figsize, style))
 
     def model(self) -> FinalModel:
         """The model after the last round."""
@@ -102,7 +116,7 @@ class Run:
         return as_pandas(self.rounds)
 
     def _repr_html_(self) -> str:
-        return views.html(repr(self), self.summary(), self.plot())
+        return views.html(repr(self), views.with_units(self.summary()), self.plot())
 
     def save(self, directory: str | Path) -> Path:
         """Write the run to a new or empty directory."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -10,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from feelstream.quantities import QUANTITIES, ROUND_AXIS
+from feelstream.errors import RunError
+from feelstream.plugins import did_you_mean
+from feelstream.quantities import QUANTITIES, ROUND_AXIS, of_table
 from feelstream.scenario import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from feelstream.run.picture import Look
+
 PANELS = ("accuracy", "energy_mean_cum_j", "queue_mean_j", "transmitted")
 BLUE, ORANGE = "#0072B2", "#D55E00"
+FAR = 4.0  # a budget that is further from what was spent than by this factor is not drawn: it would crush the curve
 
 
 def budget_j(scenario: Scenario) -> float:
@@ -45,28 +51,68 @@ def summary(scenario: Scenario, seed: int, rounds: pl.DataFrame) -> pl.DataFrame
     return pl.DataFrame([row], schema=schema)
 
 
-def picture(scenario: Scenario, rounds: pl.DataFrame) -> Figure:
-    """A panel for each quantity that the run has, by round."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+SMALL: dict[str, Any] = {
+    "font.size": 8.0, "axes.titlesize": 8.0, "axes.labelsize": 8.0, "xtick.labelsize": 7.0, "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0, "legend.frameon": False, "axes.spines.top": False, "axes.spines.right": False,
+    "lines.linewidth": 1.4,
+}  # fmt: skip
+
+
+def picture(
+    scenario: Scenario, rounds: pl.DataFrame, columns: Sequence[str] = PANELS, look: Look | None = None
+) -> Figure:
+    """A panel for each of the quantities that the run has, by round."""
     from matplotlib.ticker import MaxNLocator
 
-    from feelstream.run.picture import Picture
+    from feelstream.run.picture import Look
 
-    panels = [QUANTITIES[column] for column in PANELS if rounds[column].null_count() < len(rounds)]
-    figure = Picture(figsize=(2.6 * len(panels), 2.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    for axes, panel in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):
-        shown = rounds.drop_nulls(panel.name)
-        axes.plot(shown["round"], shown[panel.name] * panel.scale, color=BLUE, linewidth=1.4)
-        if panel.name == "energy_mean_cum_j":
-            axes.axhline(budget_j(scenario) * panel.scale, color=ORANGE, linewidth=1, linestyle="--", label="budget")
-            axes.legend(frameon=False, fontsize=7)
-        axes.set_title(panel.axis, fontsize=8, loc="left")
-        axes.set_xlabel(ROUND_AXIS, fontsize=8)
-        axes.tick_params(labelsize=7)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.spines[["top", "right"]].set_visible(False)
+    known = [quantity.name for quantity in of_table("rounds", rounds.columns)]
+    for column in columns:
+        if column not in known:
+            close = did_you_mean(column, known)
+            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(known)}")
+    panels = [QUANTITIES[column] for column in columns if rounds[column].null_count() < len(rounds)]
+    if not panels:
+        raise RunError(f"the run has no {' or '.join(columns)} to draw")
+    look = look or Look()
+    with look.settings(SMALL):
+        figure, grid = look.frame(1, len(panels), (2.6 * len(panels), 2.2))
+        for axes, panel in zip(grid[0], panels, strict=True):
+            shown = rounds.drop_nulls(panel.name)
+            axes.plot(shown["round"], shown[panel.name] * panel.scale, color=BLUE)
+            if panel.name == "energy_mean_cum_j":
+                _draw_budget(
+                    axes, budget_j(scenario) * panel.scale, panel.unit, float(shown[panel.name][-1]) * panel.scale
+                )
+            axes.set_title(panel.axis, loc="left")
+            axes.set_xlabel(ROUND_AXIS)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            if panel.digits == 0:  # a count
+                axes.set_ylim(0, 1.1 * float(shown[panel.name].to_numpy().max()) or 1.0)
+                axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
+
+
+def _draw_budget(axes: Any, budget: float, unit: str, spent: float) -> None:
+    """A line across, or its value in the legend where the axis would have to reach far for it."""
+    if spent / FAR <= budget <= spent * FAR:
+        axes.axhline(budget, color=ORANGE, linewidth=1, linestyle="--", label="budget")
+    else:
+        axes.plot([], [], color=ORANGE, linewidth=1, linestyle="--", label=f"budget: {budget:g} {unit}, off the axis")
+    axes.legend()
+
+
+def with_units(table: pl.DataFrame) -> pl.DataFrame:
+    """The summary as people read it: mJ and %, with the unit in the title."""
+    columns = {"energy_j": "energy_mean_cum_j"}  # of the summary → as the rounds call it
+    found = []
+    for name in table.columns:
+        quantity = QUANTITIES.get(columns.get(name, name))
+        known = quantity is not None and table[name].dtype.is_float()
+        found.append(
+            (pl.col(name) * quantity.scale).alias(quantity.column_title) if known and quantity else pl.col(name)
+        )
+    return table.select(found)
 
 
 def html(title: str, table: pl.DataFrame, figure: Figure) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from html import escape
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -391,6 +392,16 @@ class Scenario(Settings):
             cores=self.profiles.cores,
             core=self.profiles.which if self.profiles.cores else None,
         )
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the policy in a line, and every section with its fields."""
+        shown = escape(f"Scenario({self.policy!r}, {self.system.devices} devices, {self.system.rounds} rounds)")
+        rows = "".join(
+            f"<tr><td>{section}</td><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>"
+            for section in type(self).model_fields
+            for name, value in self.as_dict()[section].items()
+        )
+        return f"<details><summary><b>{shown}</b></summary><table>{rows}</table></details>"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain tables, lists, strings and numbers: what a TOML file holds."""

@@ -7,29 +7,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.plan import flat
-from feelstream.experiment.statistics import band_by_round
+from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round, per_run
 from feelstream.plugins import did_you_mean
 from feelstream.quantities import QUANTITIES, of_table
 from feelstream.report.drawing.figures import draw_curves, legend_below, save, styled
 from feelstream.report.drawing.limits import spans_decades
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, line_colour, line_style
 from feelstream.report.html.charts import Group
-from feelstream.run.picture import Picture
+from feelstream.run.picture import Look
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
 AGAINST = ("late_accuracy", "energy_j")
 
 
 def curve_figure(
-    groups: Sequence[Group], rounds: pl.DataFrame, columns: Sequence[str], budget_j: float | None
+    groups: Sequence[Group],
+    rounds: pl.DataFrame,
+    columns: Sequence[str],
+    budget_j: float | None,
+    look: Look | None = None,
 ) -> Figure:
-    """A row of panels for each group of arms, a column for each quantity."""
+    """A row of panels for each group of arms, a column for each quantity. look: the user's, or a paper's."""
     names = [quantity.name for quantity in of_table("rounds", rounds.columns)]
     for column in columns:
         if column not in names:
@@ -39,20 +43,22 @@ def curve_figure(
     if not measured:
         raise RunError(f"no run has {' or '.join(columns)} to draw")
     most = max(len(group.arms) for group in groups)
-    with styled():
-        height = PANEL_HEIGHT_IN * len(groups) + 0.12 * most
-        figure = Picture(figsize=(COLUMN_WIDTH_IN * len(measured), height), layout="constrained")
-        FigureCanvasAgg(figure)
-        grid = figure.subplots(len(groups), len(measured), squeeze=False)
+    with look.settings(RC) if look else styled():
+        size = (COLUMN_WIDTH_IN * len(measured), PANEL_HEIGHT_IN * len(groups) + 0.12 * most)
+        figure, grid = (look or Look()).frame(len(groups), len(measured), size)
         for row, group in zip(grid, groups, strict=True):
             for axes, column in zip(row, measured, strict=True):
                 chosen = rounds.filter(pl.col("arm").is_in([arm for arm, _ in group.arms]))
                 limit = budget_j if column == "energy_mean_cum_j" else None
-                draw_curves(axes, QUANTITIES[column], group.arms, band_by_round(chosen, column), limit)
+                draw_curves(axes, QUANTITIES[column], group.arms, band_by_round(chosen, column), limit, chosen)
                 if len(groups) > 1:
                     axes.set_title(group.title, loc="left", pad=4)
         widest = max(groups, key=lambda group: len(group.arms))
-        legend_below(figure, grid[list(groups).index(widest)][-1], columns=min(most + 1, 2 * len(measured)))
+        key = grid[list(groups).index(widest)][-1]
+        if look and look.ax is not None:
+            key.legend()
+        else:
+            legend_below(figure, key, columns=min(most + 1, 2 * len(measured)))
     return figure
 
 
@@ -91,18 +97,25 @@ def _name(plan: Plan, points: Sequence[tuple[float, str]], field: str) -> str:
     return " ".join(words) or arm.scenario.policy.plugin_name()
 
 
-def varied_figure(axis: Axis, summary: pl.DataFrame, quantities: Sequence[str] = AGAINST) -> Figure:
-    """Each quantity against the field: a mean and its 95 % interval at each value."""
+def varied_figure(
+    axis: Axis,
+    summary: pl.DataFrame,
+    runs: pl.DataFrame,
+    quantities: Sequence[str] = AGAINST,
+    look: Look | None = None,
+) -> Figure:
+    """Each quantity against the field: a mean and its 95 % interval at each value; below five seeds, every seed.
+
+    runs: `comparison.per_run`. look: the user's; default, that of a paper.
+    """
     shown = [name for name in quantities if summary.filter(pl.col("quantity") == name)["mean"].is_finite().any()]
     if not shown:
         raise RunError(f"no run has {' or '.join(quantities)} to draw")
     values = [value for points in axis.lines.values() for value, _ in points]
-    with styled():
+    with look.settings(RC) if look else styled():
         size = (COLUMN_WIDTH_IN * len(shown), PANEL_HEIGHT_IN + 0.12 * len(axis.lines))
-        figure = Picture(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
-        grid = figure.subplots(1, len(shown), squeeze=False)[0]
-        for axes, name in zip(grid, shown, strict=True):
+        figure, grid = (look or Look()).frame(1, len(shown), size)
+        for axes, name in zip(grid[0], shown, strict=True):
             quantity = QUANTITIES[name]
             rows = {row["arm"]: row for row in summary.filter(pl.col("quantity") == name).rows(named=True)}
             drawn: list[float] = []
@@ -110,20 +123,29 @@ def varied_figure(axis: Axis, summary: pl.DataFrame, quantities: Sequence[str] =
                 found = [(value, rows[arm]) for value, arm in points if arm in rows and rows[arm]["n"]]
                 mean = [row["mean"] * quantity.scale for _, row in found]
                 half = [((row["high"] or 0) - (row["low"] or 0)) / 2 * quantity.scale for _, row in found]
-                style = line_style(index)
+                style, colour = line_style(index), line_colour(index)
+                few = max((row["n"] for _, row in found), default=0) < LEAST_SEEDS
+                for value, row in found if few else ():
+                    own = (runs.filter(arm=row["arm"])[name].drop_nulls() * quantity.scale).to_list()
+                    axes.plot([value] * len(own), own, ".", color=colour, alpha=0.5, markersize=3, zorder=1.5)
                 axes.errorbar(
-                    [value for value, _ in found], mean, yerr=half, color=style.light, linestyle=style.mpl_dash,
-                    marker=style.marker, markerfacecolor="white", markeredgewidth=0.9, elinewidth=0.7, capsize=2,
-                    label=line,
+                    [value for value, _ in found], mean, yerr=None if few else half, color=colour,
+                    linestyle=style.mpl_dash, marker=style.marker, markerfacecolor="white", markeredgewidth=0.9,
+                    elinewidth=0.7, capsize=2, label=line,
                 )  # fmt: skip
                 drawn += mean
             if spans_decades(values) and min(values) > 0:
                 axes.set_xscale("log")
+            elif all(value.is_integer() for value in values):
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             if quantity.logarithmic and spans_decades(drawn) and min(drawn) > 0:
                 axes.set_yscale("log")
             axes.set_xlabel(axis.field)
             axes.set_ylabel(quantity.axis)
-        legend_below(figure, grid[-1], columns=min(len(axis.lines), 2 * len(shown)))
+        if look and look.ax is not None:
+            grid[0][-1].legend()
+        else:
+            legend_below(figure, grid[0][-1], columns=min(len(axis.lines), 2 * len(shown)))
     return figure
 
 
@@ -136,8 +158,9 @@ def save_curves(
     for name, column in BY_ROUND.items():
         if rounds[column].null_count() < len(rounds):
             written += save(curve_figure(groups, rounds, [column], same_budget_j(plan)), out, name)
+    runs = per_run(rounds)
     for axis in varied(plan):
-        written += save(varied_figure(axis, summary), out, f"against-{axis.field}")
+        written += save(varied_figure(axis, summary, runs), out, f"against-{axis.field}")
     return written
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import matplotlib as mpl
@@ -16,16 +15,17 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from feelstream.errors import RunError
 from feelstream.experiment.panels import Panel, PanelFigure
+from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity
-from feelstream.report.drawing.limits import axis_limits, final_values, log_limits, spans_decades
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, FEW_SEEDS, PANEL_HEIGHT_IN, PNG_DPI, RC, line_style
+from feelstream.report.drawing.energy_axis import log_ticks
+from feelstream.report.drawing.limits import axis_limits, final_values, is_near, log_limits, spans_decades
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, RC, line_colour, line_style
 from feelstream.run.files import write_atomically
-
-_ONE_AT_A_TIME = RLock()
+from feelstream.run.picture import ONE_AT_A_TIME
 
 # No creation date in the files: the same results give the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -37,32 +37,30 @@ _METADATA: dict[str, dict[str, str | None]] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Our look while a figure is made; the user's own settings come back after.
-
-    matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
-    """
+    """Our look while a figure is made; the user's own settings come back after."""
     settings: Any = RC  # matplotlib types the keys as a list of literals
-    with _ONE_AT_A_TIME, mpl.rc_context(settings):
+    with ONE_AT_A_TIME, mpl.rc_context(settings):
         yield
 
 
-def panel_figure(panel: Panel, curves: pl.DataFrame) -> Figure:
+def panel_figure(panel: Panel, curves: pl.DataFrame, rounds: pl.DataFrame | None = None) -> Figure:
     """One panel, one column wide.
 
     Args:
         panel: what is shown.
         curves: rows (panel, arm, round, mean, low, high, n) in the units of the rounds table.
+        rounds: those of all runs, to draw single seeds where they are few.
     """
     with styled():
         figure = Figure(figsize=(COLUMN_WIDTH_IN, PANEL_HEIGHT_IN), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
-        draw_panel(axes, panel, curves)
+        draw_panel(axes, panel, curves, rounds)
         legend_below(figure, axes, columns=2 if len(panel.curves) > 3 else len(panel.curves))
     return figure
 
 
-def composite(whole: PanelFigure, curves: pl.DataFrame) -> Figure:
+def composite(whole: PanelFigure, curves: pl.DataFrame, rounds: pl.DataFrame | None = None) -> Figure:
     """All panels of a figure, two to a row, under one legend."""
     panels = [panel for panel in whole.panels if has_data(panel, curves)]
     if not panels:
@@ -75,7 +73,7 @@ def composite(whole: PanelFigure, curves: pl.DataFrame) -> Figure:
         FigureCanvasAgg(figure)
         grid = figure.subplots(down, across, squeeze=False)
         for axes, panel in zip(grid.flat, panels, strict=False):
-            draw_panel(axes, panel, curves)
+            draw_panel(axes, panel, curves, rounds)
         for axes in list(grid.flat)[len(panels) :]:
             axes.set_visible(False)
         legend_below(figure, grid.flat[0], columns=max(len(panel.curves) for panel in panels))
@@ -86,34 +84,46 @@ def has_data(panel: Panel, curves: pl.DataFrame) -> bool:
     return curves.filter(pl.col("panel") == panel.key).height > 0
 
 
-def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame) -> None:
+def draw_panel(axes: Axes, panel: Panel, curves: pl.DataFrame, rounds: pl.DataFrame | None = None) -> None:
     """The curves of a panel, with its letter at the top left."""
     rows = curves.filter(pl.col("panel") == panel.key)
-    draw_curves(axes, QUANTITIES[panel.quantity], [(curve.arm, curve.name) for curve in panel.curves], rows)
+    names = [(curve.arm, curve.name) for curve in panel.curves]
+    draw_curves(axes, QUANTITIES[panel.quantity], names, rows, rounds=rounds)
     axes.set_title(f"({panel.letter}) {panel.setting}" if panel.letter else panel.setting, loc="left", pad=4)
 
 
 def draw_curves(
-    axes: Axes, quantity: Quantity, lines: Sequence[tuple[str, str]], curves: pl.DataFrame, limit: float | None = None
+    axes: Axes,
+    quantity: Quantity,
+    lines: Sequence[tuple[str, str]],
+    curves: pl.DataFrame,
+    limit: float | None = None,
+    rounds: pl.DataFrame | None = None,
 ) -> None:
-    """Means as lines, 95 % bands as shades behind them.
+    """Means as lines, 95 % bands as shades behind them; below five seeds the seeds themselves, if given as `rounds`.
 
-    lines: arm and name of each. curves: rows (arm, round, mean, low, high, n). limit: a line across, in the same unit.
+    lines: arm and name of each. curves: rows (arm, round, mean, low, high, n). limit: a line across, in the same unit;
+    one that is far from all curves is named in the legend, since an axis that reached it would crush them.
     """
+    few = rounds is not None and not curves.is_empty() and int(curves["n"].to_numpy().max()) < LEAST_SEEDS
     for index, (arm, name) in enumerate(lines):
         rows = curves.filter(pl.col("arm") == arm).sort("round")
         if rows.is_empty():
             continue
-        style = line_style(index)
-        rounds = rows["round"].to_numpy()
+        style, colour = line_style(index), line_colour(index)
+        at = rows["round"].to_numpy()
         mean, low, high = (rows[end].to_numpy() * quantity.scale for end in ("mean", "low", "high"))
-        alpha = 0.06 if len(rows.filter(pl.col("n") > FEW_SEEDS)) == 0 else 0.16
-        axes.fill_between(rounds, low, high, color=style.light, alpha=alpha, linewidth=0)
-        every = max(1, len(rounds) // 8)
+        if few and rounds is not None:
+            for _, one in rounds.filter(arm=arm).drop_nulls(quantity.name).group_by("seed", maintain_order=True):
+                own = one[quantity.name] * quantity.scale
+                axes.plot(one["round"], own, color=colour, alpha=0.4, linewidth=0.6, zorder=1.5)
+        else:
+            axes.fill_between(at, low, high, color=colour, alpha=0.16, linewidth=0)
+        every = max(1, len(at) // 8)
         axes.plot(
-            rounds,
+            at,
             mean,
-            color=style.light,
+            color=colour,
             linestyle=style.mpl_dash,
             marker=style.marker,
             # Shifted starts keep the markers of close curves from covering each other.
@@ -130,19 +140,40 @@ def draw_curves(
     if curves.is_empty():
         return
     mean, low, high = ((curves[end].drop_nulls() * quantity.scale).to_list() for end in ("mean", "low", "high"))
-    if limit is not None:
-        axes.axhline(limit * quantity.scale, color="#444444", linewidth=0.9, linestyle=":", label="budget")
-        mean.append(limit * quantity.scale)
+    if few and rounds is not None:
+        arms = [arm for arm, _ in lines]
+        seeds = rounds.filter(pl.col("arm").is_in(arms))[quantity.name].drop_nulls() * quantity.scale
+        low = high = seeds.to_list()
     ends = final_values(curves) * quantity.scale
-    if quantity.logarithmic and spans_decades([*ends, *([limit * quantity.scale] if limit else [])]):
+    logarithmic = quantity.logarithmic and spans_decades(ends)
+    if limit is not None:
+        mean += draw_limit(axes, limit * quantity.scale, quantity.unit, ends)
+    if logarithmic:
         axes.set_yscale("log")
-        axes.set_ylim(*log_limits(mean))
+        low_end, high_end = log_limits(mean)
+        axes.set_ylim(low_end, high_end)
+        ticks = log_ticks(low_end, high_end)
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(*axis_limits(quantity, mean, low, high))
+        if quantity.digits == 0:
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def draw_limit(axes: Axes, limit: float, unit: str, ends: Sequence[float]) -> list[float]:
+    """A line across, and its place if it is among the curves; far from them, its value in the legend alone."""
+    near = is_near(limit, ends)
+    name = "budget" if near else f"budget: {limit:g} {unit}, off the axis"
+    if near:
+        axes.axhline(limit, color="#444444", linewidth=0.9, linestyle=":", label=name)
+        return [limit]
+    axes.plot([], [], color="#444444", linewidth=0.9, linestyle=":", label=name)
+    return []
 
 
 def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
-    """Outside the axes, so that it never covers a curve."""
+    """Outside the axes, so that it never covers a curve; names that are long get a line of their own."""
     handles, names = axes.get_legend_handles_labels()
     if handles:
         figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
@@ -163,14 +194,16 @@ def save(
     return written
 
 
-def save_all(figures: Sequence[PanelFigure], curves: pl.DataFrame, directory: Path) -> list[Path]:
+def save_all(
+    figures: Sequence[PanelFigure], curves: pl.DataFrame, directory: Path, rounds: pl.DataFrame | None = None
+) -> list[Path]:
     """Every panel and every figure that has data, as PDF, PNG and SVG."""
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for whole in figures:
         shown = [panel for panel in whole.panels if has_data(panel, curves)]
         for panel in shown:
-            written += save(panel_figure(panel, curves), directory, f"fig{panel.key}")
+            written += save(panel_figure(panel, curves, rounds), directory, f"fig{panel.key}")
         if shown:
-            written += save(composite(whole, curves), directory, whole.key)
+            written += save(composite(whole, curves, rounds), directory, whole.key)
     return written

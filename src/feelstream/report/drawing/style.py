@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import matplotlib as mpl
+
 COLUMN_WIDTH_IN = 3.5  # one column of a two-column paper
 PANEL_HEIGHT_IN = 2.45
 PNG_DPI = 200
-FEW_SEEDS = 3  # intervals over so few are so wide that bands lie upon each other: they are drawn fainter
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,13 @@ def line_style(index: int) -> LineStyle:
     first = LINE_STYLES[index % len(LINE_STYLES)]
     other = LINE_STYLES[(index + index // len(LINE_STYLES)) % len(LINE_STYLES)]
     return LineStyle(first.light, first.dark, other.mpl_dash, other.plotly_dash, other.marker)
+
+
+def line_colour(index: int) -> str:
+    """The colour of the index-th curve on paper; of the user's own cycle where matplotlib was given one."""
+    cycle, shipped = mpl.rcParams["axes.prop_cycle"], mpl.rcParamsDefault["axes.prop_cycle"]
+    colours = cycle.by_key().get("color", []) if cycle != shipped else []
+    return str(colours[index % len(colours)]) if colours else line_style(index).light
 
 
 # matplotlib settings, given to rc_context so that nothing of the user's own is changed.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from feelstream.experiment.series import Series, series
 from feelstream.experiment.statistics import band_by_round
 from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round, short, significant
-from feelstream.report.drawing.limits import axis_limits, final_values, log_limits, spans_decades
+from feelstream.report.drawing.limits import axis_limits, final_values, is_near, log_limits, spans_decades
 from feelstream.report.drawing.style import line_style
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
@@ -72,13 +72,14 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
         traces += _arm_traces(line, quantity)
     bands = pl.concat([line.band for line in lines])
     mean, low, high = ((bands[name].drop_nulls() * quantity.scale).to_list() for name in ("mean", "low", "high"))
-    budget = [] if budget_j is None else [budget_j * quantity.scale]
+    ends = [*(final_values(bands) * quantity.scale)]
+    near = budget_j is not None and is_near(budget_j * quantity.scale, ends)
+    budget = [budget_j * quantity.scale] if near and budget_j is not None else []
     limits = axis_limits(quantity, [*mean, *budget], low, high)
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": ROUND_AXIS}},
         "yaxis": {"title": {"text": quantity.full_unit}, "range": [short(limit) for limit in limits]},
     }
-    ends = [*(final_values(bands) * quantity.scale), *budget]
     if quantity.logarithmic and spans_decades(ends):
         low_end, high_end = log_limits([*mean, *budget])
         for trace in traces:  # a logarithmic axis has no place for 0 and below, where a wide interval may reach
@@ -91,7 +92,7 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": "budget",
+                "name": "budget" if near else f"budget: {budget_j * quantity.scale:g} {quantity.unit}, off the axis",
                 "x": [1, last],
                 "y": [short(budget_j * quantity.scale)] * 2,
                 "hoverinfo": "skip",

@@ -204,7 +204,11 @@
       (map.step > 1 ? `Each column puts ${map.step} rounds together: the most that happened in any of them.` : "");
   }
 
-  function drawAll() { drawLines(); drawDevices(); }
+  function drawAll() {
+    drawLines();
+    if (byId("show-seeds")?.checked) showSeeds(true);
+    drawDevices();
+  }
 
   drawAll();
   byId("show-seeds")?.addEventListener("change", (event) => showSeeds(event.target.checked));

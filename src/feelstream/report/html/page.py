@@ -14,10 +14,10 @@ from plotly.offline import get_plotlyjs
 from feelstream.experiment import Plan, Results
 from feelstream.experiment.measures import with_interval
 from feelstream.experiment.series import series
-from feelstream.experiment.statistics import interval
+from feelstream.experiment.statistics import LEAST_SEEDS, interval
 from feelstream.quantities import QUANTITIES, by_round
 from feelstream.report.content import Content
-from feelstream.report.drawing.style import FEW_SEEDS, LINE_STYLES
+from feelstream.report.drawing.style import LINE_STYLES
 from feelstream.report.html.charts import Group, group_charts
 from feelstream.report.html.device_maps import device_map, seeds_that_fit
 from feelstream.report.html.frames import Charts
@@ -66,7 +66,7 @@ def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
         data={
             "palette": [{"light": style.light, "dark": style.dark} for style in LINE_STYLES],
             "charts": charts.all,
-            "few_seeds": len(plan.seeds) <= FEW_SEEDS,
+            "few_seeds": 1 < len(plan.seeds) < LEAST_SEEDS,
             "maps": maps,
             "rounds_of_arm": [arm.scenario.system.rounds for arm in plan.arms],
         },
