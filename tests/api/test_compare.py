@@ -99,12 +99,12 @@ def test_a_plot_goes_into_axes_of_ones_own_and_keeps_the_users_settings(threads:
     with pytest.raises(RunError, match="ax: must be 1 Axes, one for each panel, not 2"):
         found.plot(ax=Figure().subplots(1, 2))
     assert found.plot(figsize=(5, 4)).get_size_inches().tolist() == [5, 4]
-    ours = found.plot().axes[0].xaxis.label.get_size()
+    ours = found.plot().axes[0].xaxis.label.get_fontsize()
     with mpl.rc_context({"axes.labelsize": 15.0}):
-        assert found.plot().axes[0].xaxis.label.get_size() == 15.0
-        assert found.run("random", 0).plot("transmitted").axes[0].xaxis.label.get_size() == 15.0
-    assert found.plot(style={"axes.labelsize": 11.0}).axes[0].xaxis.label.get_size() == 11.0
-    assert found.plot().axes[0].xaxis.label.get_size() == ours
+        assert found.plot().axes[0].xaxis.label.get_fontsize() == 15.0
+        assert found.run("random", 0).plot("transmitted").axes[0].xaxis.label.get_fontsize() == 15.0
+    assert found.plot(style={"axes.labelsize": 11.0}).axes[0].xaxis.label.get_fontsize() == 11.0
+    assert found.plot().axes[0].xaxis.label.get_fontsize() == ours
 
 
 def test_counts_have_whole_numbers_on_their_axis_and_a_far_budget_crushes_nothing(threads: ThreadPoolExecutor) -> None:

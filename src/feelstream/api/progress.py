@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
+from typing import Any
 
 Show = Callable[[int, int, str], None]  # done, total, note
 EVERY_S = 0.2
@@ -46,7 +47,7 @@ def _line(title: str) -> Iterator[Show]:
     from IPython.display import display  # a kernel runs this, so there is one
 
     last = 0.0
-    line = display(_Line(f"{title}: starting"), display_id=True)
+    line: Any = display(_Line(f"{title}: starting"), display_id=True)
 
     def show(done: int, total: int, note: str) -> None:
         nonlocal last

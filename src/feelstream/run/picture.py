@@ -43,8 +43,8 @@ class Look:
     @contextmanager
     def settings(self, ours: Mapping[str, Any]) -> Iterator[None]:
         """Ours wherever the user's settings are as matplotlib ships them, theirs wherever they changed one."""
-        shipped = mpl.rcParamsDefault
-        left: Any = {key: value for key, value in ours.items() if mpl.rcParams[key] == shipped[key]}
+        theirs, shipped = dict[Any, Any](mpl.rcParams), dict[Any, Any](mpl.rcParamsDefault)
+        left: Any = {key: value for key, value in ours.items() if theirs[key] == shipped[key]}
         above: Any = nullcontext() if self.style is None else mpl.style.context(self.style)  # pyright: ignore
         with ONE_AT_A_TIME, mpl.rc_context(left), above:
             yield

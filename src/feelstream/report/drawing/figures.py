@@ -17,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from feelstream.arrays import Reals
 from feelstream.errors import RunError
 from feelstream.experiment.panels import Panel, PanelFigure
 from feelstream.experiment.statistics import LEAST_SEEDS
@@ -161,7 +162,7 @@ def draw_curves(
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def draw_limit(axes: Axes, limit: float, unit: str, ends: Sequence[float]) -> list[float]:
+def draw_limit(axes: Axes, limit: float, unit: str, ends: Reals) -> list[float]:
     """A line across, and its place if it is among the curves; far from them, its value in the legend alone."""
     near = is_near(limit, ends)
     name = "budget" if near else f"budget: {limit:g} {unit}, off the axis"
