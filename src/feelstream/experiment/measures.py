@@ -42,6 +42,19 @@ def tables(plan: Plan, summary: pl.DataFrame) -> list[tuple[list[str], dict[str,
     return found
 
 
+def ranked(summary: pl.DataFrame) -> list[str]:
+    """The arms from the best to the worst by the first of HEADLINE that has values; without one, as they are."""
+    for name in HEADLINE:
+        rows = summary.filter(pl.col("quantity") == name, pl.col("n") > 0)
+        if len(rows):
+            order = rows.sort("mean", descending=QUANTITIES[name].better == "higher", maintain_order=True)
+            return [
+                *order["arm"],
+                *(arm for arm in summary["arm"].unique(maintain_order=True) if arm not in set(order["arm"])),
+            ]
+    return summary["arm"].unique(maintain_order=True).to_list()
+
+
 def cells(summary: pl.DataFrame, arm: str, shown: Sequence[Quantity], seeds: int) -> list[str]:
     """One line of the table that compares all arms."""
     rows = by_arm(summary.filter(arm=arm))[arm]

@@ -8,9 +8,9 @@ import polars as pl
 from markupsafe import Markup
 
 from feelstream.experiment import Plan
-from feelstream.experiment.measures import differences, measured, tables
+from feelstream.experiment.measures import HEADLINE, differences, measured, ranked, tables
 from feelstream.experiment.ranking import Point, pareto_points
-from feelstream.experiment.statistics import TEST
+from feelstream.experiment.statistics import LEAST_SEEDS, TEST
 from feelstream.quantities import meanings
 from feelstream.report.content import Section
 from feelstream.report.drawing.figures import save
@@ -48,10 +48,14 @@ def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
     shown = worlds(plan, summary)
     charts = [(TITLE if len(shown) == 1 else f"{TITLE}: {title}", pareto_chart(points)) for title, points in shown]
     titles, gaps = differences(plan, summary)
+    order = ranked(summary)
     cell = Markup('{}<span class="why">{}</span>')
     html = render(
         "feelstream.report.html/comparison.html",
-        tables=tables(plan, summary),
+        tables=[(titles, {label: rows[label] for label in order}) for titles, rows in tables(plan, summary)],
+        seeds=len(plan.seeds),
+        least=LEAST_SEEDS,
+        ranked_by=next(quantity.heading for quantity in measured(summary) if quantity.name in HEADLINE),
         meanings=meanings(measured(summary)),
         first=plan.arms[0].label,
         test=TEST,
@@ -59,7 +63,7 @@ def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
         gaps={arm: [cell.format(*gap) for gap in row] for arm, row in gaps.items()},
     )
     note = (
-        '<p class="muted">Filled: on the Pareto front of the means, that is, no other arm is both cheaper and more '
+        '<p class="muted">Filled: on the Pareto front of the means, that is, no other is both cheaper and more '
         "accurate. Bars are 95 % t intervals; configurations whose bars overlap may well change places "
         "with other seeds.</p>"
     )

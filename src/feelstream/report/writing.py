@@ -36,7 +36,7 @@ def results_in(directory: str | Path) -> Results:
     if (path / "run.json").is_file():
         run = read(path)
         label = run.scenario.policy.plugin_name()
-        plan = Plan(f"{path.resolve().name}, seed {run.seed}", (Arm(label, run.scenario),), (run.seed,))
+        plan = Plan(f"{path.resolve().name}: {label}, seed {run.seed}", (Arm(label, run.scenario),), (run.seed,))
         return Results(plan, {(label, run.seed): path}, [])
     raise RunError(f"{path} holds neither results (plan.json) nor a run (run.json)")
 

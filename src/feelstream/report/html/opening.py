@@ -7,9 +7,19 @@ import polars as pl
 
 from feelstream.experiment import Plan
 from feelstream.experiment.measures import with_interval
-from feelstream.experiment.statistics import compare_arms, interval, per_run
+from feelstream.experiment.ranking import verdicts
+from feelstream.experiment.statistics import (
+    HIGHER,
+    LOWER,
+    NOT_DISTINGUISHABLE,
+    compare_arms,
+    interval,
+    per_run,
+)
 from feelstream.quantities import QUANTITIES, number, significant
 from feelstream.report.html.charts import Group
+
+SIGNIFICANT = "significant at 5 %, corrected for the number of comparisons"
 
 
 def sentences(plan: Plan, group: Group, rounds: pl.DataFrame) -> list[str]:
@@ -36,22 +46,21 @@ def sentences(plan: Plan, group: Group, rounds: pl.DataFrame) -> list[str]:
 
 
 def _accuracy(runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> str:
-    means = {arm: runs.filter(arm=arm)["final_accuracy"].mean() for arm in arms}
+    means = {arm: runs.filter(arm=arm)["late_accuracy"].mean() for arm in arms}
     known = {arm: float(mean) for arm, mean in means.items() if isinstance(mean, float)}
     if not known:
         return ""
     best = max(known, key=lambda arm: known[arm])
-    own = interval(runs.filter(arm=best)["final_accuracy"].drop_nulls() * 100)
+    own = interval(runs.filter(arm=best)["late_accuracy"].drop_nulls() * 100)
     if len(known) == 1:
-        return f"After the last round it is right on {with_interval(own, 1, '%')} of the test set."
-    text = f"After the last round {names[best]} is the most accurate, with {with_interval(own, 1, '%')}"
+        return f"Over the last fifth of the run it is right on {with_interval(own, 1, '%')} of the test set."
+    text = f"Over the last fifth of the run {names[best]} is the most accurate, with {with_interval(own, 1, '%')}"
     first = arms[0]
-    if best == first:
-        second = max((arm for arm in known if arm != first), key=lambda arm: known[arm])
-        gap = compare_arms(runs, "final_accuracy", first, second)
-        return f"{text}; its lead over {names[second]} is {number(gap.mean * 100, 1)} points ({gap.verdict})."
-    gap = compare_arms(runs, "final_accuracy", best, first)
-    return f"{text}; its lead over {names[first]} is {number(gap.mean * 100, 1)} points ({gap.verdict})."
+    other = max((arm for arm in known if arm != first), key=lambda arm: known[arm]) if best == first else first
+    gap = compare_arms(runs, "late_accuracy", best, other)
+    verdict = verdicts(runs, "late_accuracy", first, list(known))[other if best == first else best]
+    words = {HIGHER: SIGNIFICANT, LOWER: SIGNIFICANT, NOT_DISTINGUISHABLE: f"not {SIGNIFICANT}"}.get(verdict, verdict)
+    return f"{text}; its lead over {names[other]} is {number(gap.mean * 100, 1)} percentage points ({words})."
 
 
 def _energy(plan: Plan, runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> str:

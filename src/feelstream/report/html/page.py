@@ -28,12 +28,15 @@ from feelstream.report.origin import origin
 from feelstream.scenario.files import to_toml
 from feelstream.version import __version__
 
+OPENING = ("accuracy", "energy_mean_cum_j")  # charts of the first group at the top, which do not come again below
+
 
 def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
     """The whole report of any results as the text of an HTML file, with the sections that are handed in."""
     plan, charts, maps = results.plan, Charts(), _maps(results)
     groups = content.groups or by_world(plan)
-    opening = group_charts(groups[0], rounds, _same_budget(groups[0], results), ("accuracy", "energy_mean_cum_j"))
+    opening = group_charts(groups[0], rounds, _same_budget(groups[0], results), OPENING)
+    rest = [quantity.name for quantity in by_round(rounds.columns) if quantity.name not in OPENING]
     return render(
         "feelstream.report.html/page.html",
         plan=plan,
@@ -49,9 +52,12 @@ def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
         groups=[
             {
                 "title": group.title,
-                "charts": [charts.frame(chart) for chart in group_charts(group, rounds, _same_budget(group, results))],
+                "charts": [
+                    charts.frame(chart)
+                    for chart in group_charts(group, rounds, _same_budget(group, results), rest if first else ())
+                ],
             }
-            for group in groups
+            for first, group in ((group is groups[0], group) for group in groups)
         ],
         sections=[
             vars(section) | {"charts": [charts.frame(chart, caption, tall=True) for caption, chart in section.charts]}
@@ -105,8 +111,8 @@ def _summary(plan: Plan, rounds: pl.DataFrame) -> tuple[list[str], dict[str, lis
                 value = interval([number * quantity.scale for number in found.over("final").values()])
                 seeds, text = max(seeds, value.n), with_interval(value, quantity.digits)
             cells.append(text)
-        rows[arm.label] = [*cells, str(seeds)]
-    return [*(quantity.axis for quantity in shown), "Seeds"], rows
+        rows[arm.label] = [*cells, *([str(seeds)] if len(plan.seeds) > 1 else [])]
+    return [*(quantity.axis for quantity in shown), *(["Seeds"] if len(plan.seeds) > 1 else [])], rows
 
 
 def _maps(results: Results) -> list[dict[str, Any]]:
