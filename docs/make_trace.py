@@ -10,10 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from feelstream.run.columns import DEVICE_COLUMNS, ROUND_COLUMNS, Column
+from feelstream.run.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS, Column
 
 PAGE = Path(__file__).with_name("trace.md")
-TABLES = {"rounds.parquet": ROUND_COLUMNS, "devices.parquet": DEVICE_COLUMNS}
+TABLES = {
+    "rounds.parquet": ROUND_COLUMNS,
+    "devices.parquet": DEVICE_COLUMNS,
+    "evaluations.parquet": EVALUATION_COLUMNS,
+}
 
 
 def page(text: str) -> str:

@@ -36,6 +36,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     **{registry.group: (*section, tag) for section, (tag, registry) in NAMED_TABLES.items()},
     "metrics": ("policy", "metric"),
     "models": ("learning", "model"),
+    "evaluators": ("learning", "evaluators"),
 }
 NOT_IN_SCENARIOS = {"studies", "callbacks"}  # a report asks installed studies only; callbacks are given to a call
 REGISTRIES = (Registry, PluginRegistry)
@@ -143,7 +144,7 @@ def _naming(name: str, *groups: str) -> Callable[[dict[str, Any]], None]:
             table = scenario
             for section in sections:
                 table = table[section]
-            table[field] = name
+            table[field] = [name] if isinstance(table[field], list | tuple) else name
 
     return change
 

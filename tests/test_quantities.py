@@ -5,18 +5,20 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from feelstream.quantities import QUANTITIES, Quantity, by_round, register
+from feelstream.quantities import MEASURES, QUANTITIES, Quantity, by_round, register
 from feelstream.report.drawing.curves import curve_figure
 from feelstream.report.html.charts import Group, group_charts
 from feelstream.run import trace
+from feelstream.run.columns import ROUND_COLUMNS
 
 UNITS = {"_j": "mJ", "_hz": "GHz"}  # how a column's name ends, and what people read
 
 
 def test_what_is_shown_is_there() -> None:
     for quantity in QUANTITIES.values():
-        if quantity.table != "runs":
+        if quantity.table != "runs" and quantity.name not in MEASURES:
             assert quantity.name in (trace.ROUNDS if quantity.table == "rounds" else trace.DEVICES)
+    assert [name for name, column in ROUND_COLUMNS.items() if column.only and name not in MEASURES] == []
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=QUANTITIES)

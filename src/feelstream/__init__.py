@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from feelstream.api import Comparison, bound, compare, simulate, sweep
     from feelstream.errors import FeelstreamError
+    from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
     from feelstream.model.system import System
     from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
+    from feelstream.quantities import Quantity
     from feelstream.run import Run, read
     from feelstream.run.callbacks import Callback
     from feelstream.run.changes import Change
@@ -30,10 +32,13 @@ __all__ = [
     "Change",
     "Comparison",
     "Decision",
+    "EvaluationContext",
+    "Evaluator",
     "FeelstreamError",
     "Observation",
     "Outcome",
     "Policy",
+    "Quantity",
     "RoundPlan",
     "Run",
     "Scenario",
@@ -41,6 +46,7 @@ __all__ = [
     "__version__",
     "bound",
     "compare",
+    "evaluator",
     "load",
     "preset",
     "presets",
@@ -55,8 +61,10 @@ __all__ = [
 _HOMES = {
     "feelstream.api": ("Comparison", "bound", "compare", "simulate", "sweep"),
     "feelstream.errors": ("FeelstreamError",),
+    "feelstream.evaluation.contract": ("EvaluationContext", "Evaluator", "evaluator"),
     "feelstream.model.system": ("System",),
     "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
+    "feelstream.quantities": ("Quantity",),
     "feelstream.run": ("Run", "read"),
     "feelstream.run.callbacks": ("Callback",),
     "feelstream.run.changes": ("Change",),

@@ -7,7 +7,7 @@ studio. Whoever adds a column registers how it is shown here, or beside the code
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, log10
 from typing import Literal
 
@@ -101,6 +101,7 @@ class Quantity:
 
 
 QUANTITIES: dict[str, Quantity] = {}
+MEASURES: dict[str, Quantity] = {}  # those of them that evaluators give by round
 
 
 def register(*new: Quantity) -> None:
@@ -108,6 +109,37 @@ def register(*new: Quantity) -> None:
     for quantity in new:
         if QUANTITIES.setdefault(quantity.name, quantity) != quantity:
             raise ValueError(f"the quantity '{quantity.name}' is registered already, and otherwise")
+
+
+def register_measures(*new: Quantity) -> None:
+    """Say how the numbers of evaluators are shown by round, and with them the two that they come to in each run:
+    late_NAME, the mean over the evaluations of the last fifth, by which arms are compared, and final_NAME.
+
+    A later one of the same name takes the place of an earlier one: users' evaluators may change.
+    """
+    for quantity in new:
+        QUANTITIES[quantity.name] = MEASURES[quantity.name] = quantity
+        for span, group, meaning in (
+            ("late", quantity.group, "mean over the evaluations of the last fifth of the run"),
+            ("final", None, "after the last round"),
+        ):
+            name = f"{span}_{quantity.name}"
+            said = f"{quantity.meaning}, {meaning}" if quantity.meaning else meaning
+            QUANTITIES[name] = replace(quantity, name=name, table="runs", group=group, meaning=said)
+
+
+def measures(columns: Collection[str]) -> list[Quantity]:
+    """What evaluators gave beside the test, of the columns that there are."""
+    return [MEASURES[name] for name in columns if name in MEASURES]
+
+
+def plain_measure(name: str) -> Quantity:
+    """How a number is shown of which nothing else is known.
+
+    >>> plain_measure("recall_of_cats").words
+    'Recall of cats'
+    """
+    return Quantity(name, name.replace("_", " "), digits=4, group="learning", least=None)
 
 
 def of_table(table: Table, columns: Collection[str]) -> list[Quantity]:
@@ -208,4 +240,33 @@ register(
         meaning="share of scheduled devices that trained and were then not admitted to the channel",
     ),
     *(Quantity(f"reached_{percent}", f"seeds that reached {percent} %", "%", 100.0, 0, "runs") for percent in REACHED),
+)  # fmt: skip
+
+_HELD = "on the samples that the devices hold"
+_BY_DEVICE = "of the model on what each device holds"
+register_measures(
+    Quantity(
+        "stream_loss", "loss on the stream", "nat", digits=3, group="learning", better="lower",
+        title="Loss on the data held", meaning=f"eq. (2) of the paper, {_HELD}",
+    ),
+    Quantity(
+        "stream_accuracy", "accuracy on the stream", "%", 100.0, group="learning", better="higher",
+        title="Accuracy on the data held", most=100.0, meaning=_HELD,
+    ),
+    Quantity(
+        "device_accuracy_mean", "accuracy by device", "%", 100.0, group="learning", better="higher",
+        title="Accuracy by device, mean", most=100.0, meaning=_BY_DEVICE,
+    ),
+    Quantity(
+        "device_accuracy_std", "spread over devices", "%", 100.0, group="learning", better="lower",
+        title="Accuracy by device, standard deviation", most=100.0, meaning=_BY_DEVICE,
+    ),
+    Quantity(
+        "worst_tenth", "worst tenth", "%", 100.0, group="learning", better="higher",
+        title="Accuracy of the worst tenth of devices", most=100.0, meaning=_BY_DEVICE,
+    ),
+    Quantity(
+        "forgetting", "forgetting", "%", 100.0, group="learning", better="lower", most=100.0,
+        meaning="each class's best recall so far minus its recall now, mean over classes",
+    ),
 )  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Nested, Reals, read_only
+from feelstream.evaluation import Measured
 from feelstream.learning.contract import Evaluation
 from feelstream.model.admission import Transmission
 from feelstream.model.queues import next_queue_j
@@ -64,6 +65,8 @@ class RoundRecord:
     transmission: Transmission  # one entry per scheduled device
     queue_next_j: Reals
     evaluation: Evaluation | None = None
+    measured: Measured = field(default_factory=Measured)  # by the other evaluators
+    theta: NDArray[np.float32] | None = None  # the model after the round, read-only, where there is one here
     more: Mapping[str, NDArray] = field(default_factory=dict)  # (K,) further columns of the devices' table
 
     @property

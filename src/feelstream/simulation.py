@@ -12,9 +12,10 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids, Nested, Reals
+from feelstream.arrays import Ids, Nested, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.errors import EngineError
+from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestRounds
 from feelstream.learning.contract import Evaluation, Learner
 from feelstream.policies import guard
 from feelstream.policies.base import Observation
@@ -34,13 +35,17 @@ class Simulation:
         classes: int,
         learner: Learner | None,
         recording: Recording | None = None,
+        test: TestRounds | None = None,
     ) -> None:
+        """test: what the model is tested on, by round; users' own evaluators see it, and it may change."""
         self.scenario, self.seed, self.learner = scenario, seed, learner
         self.policy, self.system = scenario.policy, scenario.known_system(classes)
         self._budgets = scenario.system
         self.world = World(scenario, seed, labels, classes, recording)
         self.server = ServerState.first(self.policy, self.system, seed)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
+        self.test = test or TestRounds()
+        self.evaluators = Evaluators(scenario.learning.evaluators, self.system.devices, self.system.classes)
         self.round = 0
         self.senders: Ids = np.zeros(0, np.int64)  # Π̄ of the last round: their data counts as used from now on
         self.timings = {"arrivals": 0.0, "schedule": 0.0, "train": 0.0, "transmit": 0.0, "evaluate": 0.0}
@@ -79,7 +84,14 @@ class Simulation:
         clock = self._lap("transmit", clock)
 
         self.round = t
-        record = replace(record, evaluation=self._evaluate(t), more=self.world.spend(record.energy_j, policy))
+        evaluation, measured = self._evaluate(t)
+        record = replace(
+            record,
+            evaluation=evaluation,
+            measured=measured,
+            theta=read_only(self.theta) if self.learner else None,
+            more=self.world.spend(record.energy_j, policy),
+        )
         self._lap("evaluate", clock)
         return record
 
@@ -117,12 +129,32 @@ class Simulation:
         self._check_learning(np.isfinite(theta).all())
         return theta
 
-    def _evaluate(self, t: int) -> Evaluation | None:
-        if self.learner is None or (t % self.scenario.learning.eval_every and t < self.system.rounds):
-            return None
-        evaluation = self.learner.evaluate(self.theta)
-        self._check_learning(np.isfinite(evaluation.loss))
-        return evaluation
+    def _evaluate(self, t: int) -> tuple[Evaluation | None, Measured]:
+        """What `test` says of the model after the round, and what the other evaluators do."""
+        learner, theta = self.learner, self.theta
+        if learner is None or (t % self.scenario.learning.eval_every and t < self.system.rounds):
+            return None, self.evaluators.nothing
+
+        def whole_test() -> tuple[float, float]:
+            found = learner.evaluate(theta)
+            self._check_learning(np.isfinite(found.loss))
+            return found.loss, found.accuracy
+
+        predict = Predict(theta, lambda of, samples: learner.predict(theta, of, samples), whole_test, self.test.rows(t))
+        stream, devices = self.world.stream, range(self.system.devices)
+        context = EvaluationContext(
+            predict=predict,
+            test=self.test.of(t),
+            hold=lambda: Held.of([stream.samples(device) for device in devices]),
+            round=t,
+            rounds=self.system.rounds,
+            classes=self.system.classes,
+        )
+        measured = self.evaluators.measure(context)
+        numbers = dict(measured.numbers)
+        loss, accuracy = numbers.pop("loss", None), numbers.pop("accuracy", None)
+        evaluation = None if loss is None or accuracy is None else Evaluation(loss, accuracy)
+        return evaluation, replace(measured, numbers=numbers)
 
     def _check_learning(self, finite: bool | np.bool_) -> None:
         if not finite:
@@ -139,12 +171,14 @@ class Simulation:
             "theta": self.theta,
             "server": self.server.snapshot(),
             "world": self.world.snapshot(),
+            "evaluators": self.evaluators.snapshot(),
         }
 
     def restore(self, state: Nested) -> None:
         self.round, self.senders, self.theta = int(state["round"]), state["senders"], state["theta"]
         self.server = ServerState.restored(state["server"])
         self.world.restore(state["world"])
+        self.evaluators.restore(state["evaluators"])
 
     def _lap(self, phase: str, since: float) -> float:
         now = perf_counter()

@@ -51,9 +51,18 @@ def of_deployment(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"app": ClientApp(), "grid": None, "arrays": None, "evaluate": None}
 
 
+def of_evaluators(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The function is shown without its imports, and the page says so."""
+    from feelstream.plugins import import_object
+
+    example = import_object(f"{ROOT / 'examples' / 'my_evaluator.py'}:__dict__")
+    return {name: example[name] for name in ("Any", "Held", "Predict", "Quantity", "TestSet", "evaluator", "np")}
+
+
 BEFORE: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "docs/extending.md": of_extending,
     "docs/deployment.md": of_deployment,
+    "docs/evaluators.md": of_evaluators,
 }
 
 

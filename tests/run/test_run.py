@@ -233,8 +233,8 @@ def test_a_run_with_other_rows_is_not_called_complete(tmp_path: Path, monkeypatc
     take = trace.Rows.take
 
     def twice(rows: trace.Rows) -> trace.Tables:
-        rounds, devices = take(rows)
-        return pl.concat([rounds, rounds]), devices
+        tables = take(rows)
+        return tables._replace(rounds=pl.concat([tables.rounds, tables.rounds]))
 
     monkeypatch.setattr(trace.Rows, "take", twice)
     with pytest.raises(RunError, match="not those of all rounds from 1 to 8"):

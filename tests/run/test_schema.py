@@ -16,13 +16,26 @@ import polars as pl
 
 import feelstream as fs
 from feelstream.run import columns, manifest, trace
-from feelstream.run.columns import BATTERIES, BY_LABELS, DEPLOYED, DEVICE_COLUMNS, ROUND_COLUMNS, Column
-from feelstream.verification import reading
+from feelstream.run.columns import (
+    BATTERIES,
+    BY_LABELS,
+    DEPLOYED,
+    DEVICE_COLUMNS,
+    EVALUATION_COLUMNS,
+    ROUND_COLUMNS,
+    WITH_EVALUATOR,
+    Column,
+)  # fmt: skip
+from feelstream.verification import evaluations, reading
 from feelstream.verification import settings as verified
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("schema.json")
-TABLES = {"rounds.parquet": ROUND_COLUMNS, "devices.parquet": DEVICE_COLUMNS}
+TABLES = {
+    "rounds.parquet": ROUND_COLUMNS,
+    "devices.parquet": DEVICE_COLUMNS,
+    "evaluations.parquet": EVALUATION_COLUMNS,
+}
 UNITS = {"_j": "J", "_s": "s", "_hz": "Hz", "_w": "W"}
 KINDS = {  # what the reader of `verify` calls a type
     reading.WHOLE: (columns.WHOLE, columns.COUNT),
@@ -32,6 +45,10 @@ KINDS = {  # what the reader of `verify` calls a type
 }
 READ = {
     ("rounds.parquet", ""): reading.ROUND_COLUMNS,
+    **{
+        ("rounds.parquet", WITH_EVALUATOR.format(name)): dict.fromkeys(measured, reading.REAL)
+        for name, measured in reading.EVALUATOR_COLUMNS.items()
+    },
     ("devices.parquet", ""): reading.DEVICE_COLUMNS,
     ("devices.parquet", BATTERIES): reading.BATTERY_COLUMNS,
     ("devices.parquet", BY_LABELS): {reading.STORED_LABELS: reading.COUNTS},
@@ -78,8 +95,8 @@ def _differences(golden: dict[str, Any], now: dict[str, Any]) -> list[str]:
     return [
         f"{name} in {table}"
         for table in TABLES
-        for name in {**golden[table], **now[table]}
-        if golden[table].get(name) != now[table].get(name)
+        for name in {**golden.get(table, {}), **now[table]}
+        if golden.get(table, {}).get(name) != now[table].get(name)
     ] or ["their order"]
 
 
@@ -105,7 +122,10 @@ def against_verification() -> list[str]:
                     f"{name} of {table} is {_told(ours.get(name))} in run/columns.py and "
                     f"{known.get(name, 'not known')} in src/feelstream/verification/reading.py"
                 )
-    may_be_null = {name for of in TABLES.values() for name, column in of.items() if column.null}
+    if {name: column.kind for name, column in EVALUATION_COLUMNS.items()} != evaluations.COLUMNS:
+        wrong.append("the columns of evaluations.parquet are others in src/feelstream/verification/evaluations.py")
+    of_rows = (ROUND_COLUMNS, DEVICE_COLUMNS)
+    may_be_null = {name for of in of_rows for name, column in of.items() if column.null}
     for name in may_be_null ^ reading.MAY_BE_MISSING:
         wrong.append(f"whether {name} may be null is said differently by MAY_BE_MISSING in verification/reading.py")
     return wrong
@@ -128,14 +148,19 @@ def against_the_page() -> list[str]:
 
 
 def against_what_is_written() -> list[str]:
-    """A run with batteries has all columns that a simulation can have; a deployment is in test_verify_deployment.py."""
+    """A run with batteries and all evaluators has all columns that a simulation can have; a deployment is in
+    test_verify_deployment.py.
+    """
     from builders import small  # not where this file is run by itself
 
-    run = fs.simulate(small("world.harvest.kind=packets"), 1)
+    learning = ("learning.engine=native", 'learning.evaluators=["test", "stream", "devices", "classes"]')
+    run = fs.simulate(small("world.harvest.kind=packets", *learning), 1)
     assert run.devices is not None
+    assert run.evaluations is not None
     wrong = []
     for table, found, of in (
-        ("rounds.parquet", run.rounds, trace.ROUNDS),
+        ("rounds.parquet", run.rounds, {name: column.kind for name, column in ROUND_COLUMNS.items()}),
+        ("evaluations.parquet", run.evaluations, trace.EVALUATIONS),
         ("devices.parquet", run.devices, {n: c.kind for n, c in DEVICE_COLUMNS.items() if c.only in ("", BATTERIES)}),
     ):
         wrong += [f"{table}: {problem}" for problem in unlike(found, of)]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import odd_plugins as odd
 import pytest
+from broken_evaluators import BROKEN_EVALUATORS
 from broken_laws import BROKEN_LAWS
 
 from feelstream.arrays import Ints, Nested
@@ -394,7 +395,7 @@ def writes(amount: np.ndarray, dissimilarity: np.ndarray) -> np.ndarray:
 
 
 BROKEN_METRICS = [(infinite, "runs"), (one_number, "figures"), (noisy, "repeatable"), (writes, "runs")]
-BROKEN = [*BROKEN_BUFFERS, *BROKEN_DATA, *BROKEN_PROCESSES, *BROKEN_METRICS, *BROKEN_LAWS]
+BROKEN = [*BROKEN_BUFFERS, *BROKEN_DATA, *BROKEN_PROCESSES, *BROKEN_METRICS, *BROKEN_LAWS, *BROKEN_EVALUATORS]
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ def _use_of(name: str, kind: str) -> tuple[str, ...]:
     """What most users do next with a plug-in of a kind."""
     if kind == "policy":
         return "feelstream", "compare", "tiny", "--policy", name, "--policy", "lyapunov"
+    if kind == "evaluator":
+        return "feelstream", "run", "tiny", "--set", f'learning.evaluators=["test", "{name}"]'
     fields = {"metric": "policy.metric", "partition": "data.partition.kind", "arrivals": "data.arrivals.kind"}
     field = fields.get(kind) or (f"data.{kind}.kind" if kind == "buffer" else f"world.{kind}.kind")
     return "feelstream", "run", "tiny", "--set", f"{field}={name}"

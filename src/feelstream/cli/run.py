@@ -10,7 +10,7 @@ import typer
 from feelstream.api import simulate
 from feelstream.callbacks import logger
 from feelstream.experiment.affordable import affordable
-from feelstream.quantities import QUANTITIES, by_round, significant
+from feelstream.quantities import QUANTITIES, by_round, measures, significant
 from feelstream.run import Change, Run
 from feelstream.run.views import budget_j
 from feelstream.scenario import files as scenario_files
@@ -110,6 +110,8 @@ def summary(finished: Run, directory: Path | None) -> None:
     table = plain_table()
     if last["accuracy"] is not None:
         table.add_row("accuracy", f"{said['accuracy']}  (loss {said['loss']})")
+    for quantity in measures(said):
+        table.add_row(quantity.heading, said[quantity.name])
     allowed = QUANTITIES["energy_mean_cum_j"].text(budget)
     table.add_row("energy", f"{said['energy_mean_cum_j']} per device and round, budget {allowed}")
     ratio = last["energy_mean_cum_j"] / budget if budget > 0 else 0.0

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from feelstream.quantities import REACHED
+from feelstream.quantities import REACHED, measures
 
 TEST = "two-sided paired t-test at 5 %"
 LEVEL = 0.95
@@ -144,8 +144,10 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
     accuracy curve; energy_j per device and round, averaged over the run; queue_j, the mean queue at the end; drops,
     `drop_share`; rounds_to_80, joules_to_80 and the same for 90 %: until that was reached, or the whole run where it
     was not, in which case reached_80 is 0 and not 1: such a value is censored, and no mean is made of it. Those about
-    learning are null where nothing was learned.
+    learning are null where nothing was learned. For every number of an evaluator late_NAME, its `late_mean`, and
+    final_NAME, null where it was not measured.
     """
+    measured = [quantity.name for quantity in measures(rounds.columns)]
     rows = []
     for (arm, seed), table in rounds.group_by("arm", "seed", maintain_order=True):
         tested, last = table.drop_nulls("accuracy"), table.row(-1, named=True)
@@ -167,8 +169,13 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
             row[f"rounds_to_{percent}"] = last["round"] if when is None else when
             row[f"joules_to_{percent}"] = float(table["energy_mean_j"].sum()) if joules is None else joules
             row[f"reached_{percent}"] = float(when is not None)
+        for name in measured:
+            known = table.drop_nulls(name)
+            row[f"late_{name}"] = late_mean(known, last["round"], name) if len(known) else None
+            row[f"final_{name}"] = last[name]
         rows.append(row)
-    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(PER_RUN, pl.Float64)
+    columns = (*PER_RUN, *(f"{span}_{name}" for name in measured for span in ("late", "final")))
+    schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(columns, pl.Float64)
     return pl.DataFrame(rows, schema=schema)
 
 
@@ -192,10 +199,10 @@ def drop_share(run: pl.DataFrame) -> float | None:
     return (scheduled - sent) / scheduled if scheduled else None
 
 
-def late_mean(tested: pl.DataFrame, rounds: int) -> float:
-    """Mean accuracy over the tests of the last fifth of the run, at least the last one: one test alone is noisy."""
+def late_mean(tested: pl.DataFrame, rounds: int, column: str = "accuracy") -> float:
+    """Mean over the tests of the last fifth of the run, at least the last one: one test alone is noisy."""
     late = tested.filter(pl.col("round") > (1 - LATE) * rounds)
-    return float(np.mean((late if len(late) else tested.tail(1))["accuracy"].to_numpy()))
+    return float(np.mean((late if len(late) else tested.tail(1))[column].to_numpy()))
 
 
 def normalised_auc(x: ArrayLike, y: ArrayLike) -> float:

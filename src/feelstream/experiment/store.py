@@ -20,6 +20,7 @@ from feelstream.experiment.plan import Arm, Plan
 from feelstream.run import Run, read
 from feelstream.run.files import check_digest, parse_json, read_json, write_atomically, write_sealed
 from feelstream.run.manifest import Manifest
+from feelstream.run.presentation import introduce
 from feelstream.run.run import read_stored
 from feelstream.run.trace import ROUNDS
 from feelstream.scenario.files import stored_scenario
@@ -65,15 +66,18 @@ class Results:
         return read(self.directories[arm, seed])
 
     def rounds(self) -> pl.DataFrame:
-        """Columns arm, seed and those of rounds.parquet, for all finished runs; by arm, seed, round."""
+        """Columns arm, seed and those of rounds.parquet, for all finished runs; by arm, seed, round.
+
+        A column that only some runs have, from an evaluator, is null in the others.
+        """
         schema = {"arm": pl.String(), "seed": pl.Int64(), **ROUNDS}
         tables = [
             self._table(key).select(
-                pl.lit(key[0], pl.String).alias("arm"), pl.lit(key[1], pl.Int64).alias("seed"), *ROUNDS
+                pl.lit(key[0], pl.String).alias("arm"), pl.lit(key[1], pl.Int64).alias("seed"), pl.all()
             )
             for key in self.finished
         ]
-        return pl.concat(tables, rechunk=True) if tables else pl.DataFrame(schema=schema)
+        return pl.concat(tables, how="diagonal", rechunk=True) if tables else pl.DataFrame(schema=schema)
 
     def devices(self, arm: str, seed: int, columns: Sequence[str]) -> pl.DataFrame | None:
         """Columns of one finished run's devices.parquet; None where its trace level left the table out."""
@@ -84,7 +88,11 @@ class Results:
     def _table(self, key: Key, name: str = "rounds.parquet", columns: list[str] | None = None) -> pl.DataFrame:
         path = self.directories[key]
         try:
-            return read_stored(path, name, Manifest.read(path), columns)
+            manifest = Manifest.read(path)
+            table = read_stored(path, name, manifest, columns)
+            if name == "rounds.parquet":
+                introduce(table.columns, manifest)
+            return table
         except RunError as problem:
             raise RunError(f"{problem}; remove the directory {path} and give the same command again") from problem
 

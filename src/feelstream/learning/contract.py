@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Part = Literal["train", "test"]  # of a data set
+from feelstream.evaluation.samples import Part as Part
+from feelstream.evaluation.samples import Predictions as Predictions
 
 
 @dataclass(frozen=True)
@@ -123,24 +124,6 @@ class Evaluation:
 
     loss: float
     accuracy: float
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What a model says of m samples, in the order they were asked for.
-
-    losses: float32 (m,), the cross-entropy of each.
-    classes: int32 (m,), the most probable class of each, the first of equals.
-    labels: int32 (m,), the true ones.
-    """
-
-    losses: NDArray[np.float32]
-    classes: NDArray[np.int32]
-    labels: NDArray[np.int32]
-
-    @property
-    def correct(self) -> NDArray[np.bool_]:
-        return self.classes == self.labels
 
 
 @dataclass(frozen=True)

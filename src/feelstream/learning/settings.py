@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from feelstream.evaluation.registry import EvaluatorNames
 from feelstream.plugins import Count, NamesCode, Positive, Settings
 
 
@@ -22,4 +23,5 @@ class LearningSettings(Settings):
     steps: Count = Field(default=20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
     batch: Count = Field(default=32, description="samples of a mini-batch, drawn with replacement; ≥ 1")
     lr: Positive = Field(default=0.02, description="learning rate; > 0")
-    eval_every: Count = Field(default=1, description="test after every this many rounds, and after the last; ≥ 1")
+    eval_every: Count = Field(default=1, description="evaluate after every this many rounds, and the last; ≥ 1")
+    evaluators: EvaluatorNames = ("test",)

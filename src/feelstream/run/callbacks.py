@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from feelstream.run.files import read_table
 from feelstream.run.trace import round_values
 from feelstream.scenario import Scenario
@@ -38,6 +41,11 @@ class Callback:
         None where a value was not measured in this round (accuracy and loss, between tests).
         """
 
+    def on_model(self, round: int, theta: NDArray[np.float32]) -> None:
+        """After each round of a simulation that learns: the global model, float32 (d,), read-only, as
+        `feelstream.learning.models` lays it out; before on_round.
+        """
+
     def on_end(self, run: Run) -> None:
         """After the last round."""
 
@@ -68,6 +76,8 @@ class Telling:
         self._energy_sum_j += row["energy_mean_j"] or 0.0
         row["energy_mean_cum_j"] = self._energy_sum_j / record.observation.round
         for callback in self.callbacks:
+            if record.theta is not None:
+                callback.on_model(record.observation.round, record.theta)
             callback.on_round(row)
 
     def end(self, run: Run) -> None:

@@ -1,8 +1,9 @@
 """Checkpoints: what a run under way keeps in its directory, so that it survives being killed.
 
 `progress/` holds the rows so far in numbered parts, the player's state, and checkpoint.json, which names the files that
-count with their SHA-256. Rows are written first, then the state, then checkpoint.json: a kill in between leaves files
-that do not count and are written again. A file that counts and is not what was written is refused before it is parsed.
+count with their SHA-256 (an empty text: this part of the table has no rows). Rows are written first, then the state,
+then checkpoint.json: a kill in between leaves files that do not count and are written again. A file that counts and is
+not what was written is refused before it is parsed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import RunError
 from feelstream.run.files import SEAL, check_digest, read_json, read_table, write_atomically, write_sealed
 from feelstream.run.player import Player
-from feelstream.run.trace import Tables
+from feelstream.run.trace import Tables, joined
 
 STATE_FORMAT = 2  # of a state; 2: nested dictionaries, flattened by arrays.flatten
 DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
@@ -30,7 +31,7 @@ class Checkpoint:
 
     def __init__(self, directory: Path, run: str, full: bool) -> None:
         self.directory, self.run = directory, run
-        self.parts: dict[str, list[str]] = {table: [] for table in (("rounds", "devices") if full else ("rounds",))}
+        self.parts: dict[str, list[str]] = {table: [] for table in (Tables._fields if full else ("rounds",))}
         self.file = directory / "checkpoint.json"
 
     def restore(self, player: Player) -> None:
@@ -41,7 +42,8 @@ class Checkpoint:
             state = self._read()
             for table, digests in self.parts.items():
                 for number, digest in enumerate(digests):
-                    check_digest(self._part(table, number), digest)
+                    if digest:
+                        check_digest(self._part(table, number), digest)
             saved = read_state(state)
         except RunError as problem:
             raise RunError(f"{problem}; {self._remedy}") from problem
@@ -68,9 +70,10 @@ class Checkpoint:
 
     def add(self, tables: Tables, state: Nested, round: int) -> None:
         number = self._count
-        for table, rows in zip(("rounds", "devices"), tables, strict=True):
-            if rows is not None:
-                self.parts[table].append(write_atomically(self._part(table, number), rows.write_parquet))
+        for table, digests in self.parts.items():
+            rows = getattr(tables, table)
+            part = self._part(table, number)
+            digests.append("" if rows is None else write_atomically(part, rows.write_parquet))
         before = self._state(number)
         digest = write_state(self._state(), state)
         about: dict[str, Any] = {"run": self.run, "round": round, "state": digest, "parts": self.parts}
@@ -80,17 +83,18 @@ class Checkpoint:
     def tables(self) -> Tables:
         """All rows of the parts that count."""
 
-        def read_all(table: str) -> pl.DataFrame:
-            parts: list[pl.DataFrame] = []
+        def read_all(table: str) -> list[pl.DataFrame | None]:
+            parts: list[pl.DataFrame | None] = []
             try:
                 for number, digest in enumerate(self.parts[table]):
-                    check_digest(self._part(table, number), digest)
-                    parts.append(read_table(self._part(table, number)))
+                    if digest:
+                        check_digest(self._part(table, number), digest)
+                    parts.append(read_table(self._part(table, number)) if digest else None)
             except RunError as problem:
                 raise RunError(f"{problem}; {self._remedy}") from problem
-            return pl.concat(parts, rechunk=True)
+            return parts
 
-        return read_all("rounds"), read_all("devices") if "devices" in self.parts else None
+        return joined([Tables(*part) for part in zip(*(read_all(table) for table in self.parts), strict=True)])
 
     @property
     def _count(self) -> int:

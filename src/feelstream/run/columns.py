@@ -1,4 +1,4 @@
-"""The columns of rounds.parquet and devices.parquet: type, unit and meaning of each, stated once.
+"""The columns of rounds.parquet, devices.parquet and evaluations.parquet: type, unit and meaning of each, stated once.
 
 docs/trace.md is made from this (docs/make_trace.py). The columns are part of the format of a run: CONTRIBUTING.md says
 what else to touch when one is added, and tests/run/test_schema.py fails where something was forgotten.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
+TEXT = pl.String()
 BATTERIES, DEPLOYED = "with batteries", "in a deployment"
 BY_LABELS = "for policies that go by the labels of all that is held"
 
@@ -27,6 +28,8 @@ class Column:
 
 
 NOT_EVALUATED, NOT_FEASIBLE = "where not evaluated", "where not feasible"
+NOBODY_HOLDS = "where not evaluated, or where no device holds a sample"
+WITH_EVALUATOR = "with the evaluator `{}`"
 
 ROUND_COLUMNS: dict[str, Column] = {
     "round": Column(WHOLE, "", "t = 1, …, T"),
@@ -42,6 +45,35 @@ ROUND_COLUMNS: dict[str, Column] = {
     "queue_max_j": Column(REAL, "J", "the longest virtual queue after the round"),
     "accuracy": Column(REAL, "", "on the whole test set after the round", null=NOT_EVALUATED),
     "loss": Column(REAL, "", "on the whole test set after the round", null=NOT_EVALUATED),
+    "stream_loss": Column(
+        REAL, "", "Σ|S_k|F_k/Σ|S_j| of the model after the round", NOBODY_HOLDS, WITH_EVALUATOR.format("stream")
+    ),
+    "stream_accuracy": Column(
+        REAL, "", "accuracy on all samples that the devices hold", NOBODY_HOLDS, WITH_EVALUATOR.format("stream")
+    ),
+    "device_accuracy_mean": Column(
+        REAL, "", "mean over devices of the accuracy on what each holds", NOBODY_HOLDS, WITH_EVALUATOR.format("devices")
+    ),
+    "device_accuracy_std": Column(
+        REAL, "", "standard deviation of the same", NOBODY_HOLDS, WITH_EVALUATOR.format("devices")
+    ),
+    "worst_tenth": Column(
+        REAL, "", "mean of the same over the ⌈n/10⌉ devices with the lowest", NOBODY_HOLDS,
+        WITH_EVALUATOR.format("devices"),
+    ),
+    "forgetting": Column(
+        REAL, "", "best recall so far minus recall now, mean over classes", NOT_EVALUATED,
+        WITH_EVALUATOR.format("classes"),
+    ),
+}  # fmt: skip
+
+# A row for every entry of every array that an evaluator gives, sorted by round, then in the order they were given.
+EVALUATION_COLUMNS: dict[str, Column] = {
+    "round": Column(WHOLE, "", "t"),
+    "evaluator": Column(TEXT, "", "its name in `learning.evaluators`"),
+    "name": Column(TEXT, "", "of the array"),
+    "index": Column(WHOLE, "", "place in the array, from 0; of a matrix row by row"),
+    "value": Column(REAL, "", "what stands there", null="where there is none"),
 }
 
 DEVICE_COLUMNS: dict[str, Column] = {

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from feelstream import learning
 from feelstream.data.datasets import Dataset
 from feelstream.errors import RunError
-from feelstream.learning.contract import Evaluation
+from feelstream.evaluation import TestRounds
+from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.models import Model
 from feelstream.run.checkpoint import DAMAGE
 from feelstream.run.files import write_atomically
@@ -47,10 +48,35 @@ class FinalModel:
         return found
 
     def evaluate(self) -> Evaluation:
-        """Loss and accuracy on the test set of the run's data."""
-        learner = learning.make(self.scenario.learning, self.load_dataset(self.scenario))
+        """Loss and accuracy on the test set of the run's data; on that of the last round, if it changes."""
+        dataset = self.load_dataset(self.scenario)
+        rows = TestRounds(first=dataset.test_rounds).rows(self.scenario.system.rounds)
+        learner = self._learner(dataset)
+        if rows is None:
+            return learner.evaluate(self.theta)
+        said = learner.predict(self.theta, "test", rows)
+        return Evaluation(float(said.losses.mean(dtype=np.float64)), float(said.correct.mean()))
+
+    def predict(self, x: ArrayLike) -> NDArray[np.int32]:
+        """(n,) the class of each of n samples, in the shape and scale of the data set's own `test_images`.
+
+        That is uint8 from 0 to 255, or float32 as the data set has it once it is normalised.
+        """
+        dataset, x = self.load_dataset(self.scenario), np.asarray(x)
+        wanted = dataset.test_images.dtype
+        if x.shape[1:] != dataset.shape or x.dtype != wanted or not len(x):
+            raise RunError(
+                f"samples must be {wanted} of shape (n ≥ 1, {', '.join(map(str, dataset.shape))}), as those of "
+                f"{dataset.name}, not {x.dtype} of shape {x.shape}"
+            )
+        labels = np.zeros(len(x), dataset.test_labels.dtype)
+        asked = replace(dataset, test_source=x, test_labels=labels, normalisation=(dataset.mean, dataset.std))
+        return self._learner(asked).predict(self.theta).classes
+
+    def _learner(self, dataset: Dataset) -> Learner:
+        learner = learning.make(self.scenario.learning, dataset)
         assert learner is not None
-        return learner.evaluate(self.theta)
+        return learner
 
 
 def model_of(player: Player) -> NDArray[np.float32] | None:

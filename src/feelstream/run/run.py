@@ -1,7 +1,8 @@
 """One run: in memory (`simulate`), or in a directory where it survives being killed (`simulate_in`).
 
 A run directory holds run.json, rounds.parquet, model.npz where something was learned and, at trace level `full`,
-devices.parquet; while the run is under way also `progress/` (checkpoint.py).
+devices.parquet and, where evaluators give arrays, evaluations.parquet; while the run is under way also `progress/`
+(checkpoint.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from feelstream import learning
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
+from feelstream.evaluation import TestRounds
 from feelstream.learning import cost
 from feelstream.run import trace, views
 from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
@@ -42,6 +44,7 @@ from feelstream.run.model import MODEL, FinalModel, model_of, read_model, write_
 from feelstream.run.named_files import named_files
 from feelstream.run.pandas_tables import as_pandas
 from feelstream.run.player import Player
+from feelstream.run.presentation import introduce, noted_quantities
 from feelstream.run.size import check_fits
 from feelstream.scenario import Scenario, model_cost
 from feelstream.scenario.files import stored_scenario
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
 
     from feelstream.run.picture import Style
 
+EVALUATIONS = "evaluations.parquet"
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write
 Progress = Callable[[RoundRecord], None]
@@ -70,6 +74,7 @@ class Run:
     manifest: Manifest = field(repr=False)  # what run.json says
     directory: Path | None = field(default=None, repr=False)  # where it is kept, if it is
     theta: Theta | None = field(default=None, repr=False)  # θ(T+1) of a run that is not kept in a directory
+    evaluations: pl.DataFrame | None = field(default=None, repr=False)  # arrays of evaluators, where they give any
 
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""
@@ -124,7 +129,7 @@ class Run:
         with sole_writer(path):
             if any(entry.name != ".lock" for entry in path.iterdir()):
                 raise RunError(f"{path} is not empty; choose another directory")
-            _write_tables(path, self.rounds, self.devices)
+            _write_tables(path, trace.Tables(self.rounds, self.devices, self.evaluations))
             if self.theta is not None:
                 write_model(path, self.theta)
             self.manifest.completed(self.manifest.timings, _digests(path)).write(path)
@@ -153,15 +158,13 @@ def simulate(
         if rows.many:
             taken.append(rows.take())
     taken.append(rows.take())
-    devices = [table for _, table in taken if table is not None]
+    tables = trace.joined(taken)
+    manifest = manifest.completed(_timings(simulation, start), {})
+    introduce(tables.rounds.columns, manifest)
     return Run(
-        scenario,
-        manifest.seed,
-        trace.finish(pl.concat([table for table, _ in taken])),
-        pl.concat(devices, rechunk=True) if devices else None,
-        manifest.completed(_timings(simulation, start), {}),
-        theta=model_of(simulation),
-    )
+        scenario, manifest.seed, tables.rounds, tables.devices, manifest,
+        theta=model_of(simulation), evaluations=tables.evaluations,
+    )  # fmt: skip
 
 
 def simulate_in(
@@ -236,14 +239,13 @@ def play_in(
 
         start = perf_counter()
         _play(player, trace.Rows(full), checkpoint, lock, progress, checkpoint_s)
-        rounds, devices = checkpoint.tables()
-        if not trace.is_whole(rounds, devices, scenario.system.rounds, scenario.system.devices):
+        tables = checkpoint.tables()
+        if not trace.is_whole(tables.rounds, tables.devices, scenario.system.rounds, scenario.system.devices):
             raise RunError(
                 f"the rows in {progress_dir} are not those of all rounds from 1 to {scenario.system.rounds}, "
                 "as if two processes had written them; remove it to start the run again"
             )
-        rounds = trace.finish(rounds)
-        _write_tables(path, rounds, devices)
+        _write_tables(path, tables)
         if (theta := model_of(player)) is not None:
             write_model(path, theta)
         if finish:
@@ -252,7 +254,8 @@ def play_in(
         manifest = manifest.completed(_timings(player, start), _digests(path))
         manifest.write(path)
         shutil.rmtree(progress_dir)
-    return Run(scenario, manifest.seed, rounds, devices, manifest, path)
+    introduce(tables.rounds.columns, manifest)
+    return Run(scenario, manifest.seed, tables.rounds, tables.devices, manifest, path, evaluations=tables.evaluations)
 
 
 def _digests(path: Path) -> dict[str, str]:
@@ -307,7 +310,10 @@ def read_stored(path: Path, name: str, manifest: Manifest, columns: list[str] | 
 
 def _read(path: Path, scenario: Scenario, manifest: Manifest) -> Run:
     devices = read_stored(path, "devices.parquet", manifest) if scenario.trace.level == "full" else None
-    return Run(scenario, manifest.seed, read_stored(path, "rounds.parquet", manifest), devices, manifest, path)
+    rounds = read_stored(path, "rounds.parquet", manifest)
+    arrays = read_stored(path, EVALUATIONS, manifest) if EVALUATIONS in manifest.digests else None
+    introduce(rounds.columns, manifest)
+    return Run(scenario, manifest.seed, rounds, devices, manifest, path, evaluations=arrays)
 
 
 def dataset_of(scenario: Scenario) -> Dataset:
@@ -344,7 +350,9 @@ def prepare(
     learner = learning.make(scenario.learning, dataset, threads)
     if learner and parent_process() is None:  # of many runs, the process that started them has reported it
         model_cost.tell_contradiction(scenario, learner.parameters)
-    simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording)
+    test = TestRounds(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
+    simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording, test)
+    simulation.evaluators.reserve(trace.ROUNDS)
     engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
     data = {
         "name": dataset.name,
@@ -352,7 +360,7 @@ def prepare(
         "classes": dataset.classes,
         "samples": len(dataset.train_labels),
     }
-    noted = _noted(scenario, changes)
+    noted = _noted(scenario, changes) | noted_quantities(simulation.evaluators)
     return ChangingSimulation(simulation, changes), Manifest.begin(scenario, seed, engine=engine, data=data, **noted)
 
 
@@ -361,10 +369,10 @@ def _noted(scenario: Scenario, changes: Sequence[Change]) -> dict[str, Any]:
     return {"changes": as_list(scenario, changes)} if changes else {}
 
 
-def _write_tables(path: Path, rounds: pl.DataFrame, devices: pl.DataFrame | None) -> None:
-    write_atomically(path / "rounds.parquet", rounds.write_parquet)
-    if devices is not None:
-        write_atomically(path / "devices.parquet", devices.write_parquet)
+def _write_tables(path: Path, tables: trace.Tables) -> None:
+    for name, table in tables._asdict().items():
+        if table is not None:
+            write_atomically(path / f"{name}.parquet", table.write_parquet)
 
 
 def _timings(player: Player, start: float) -> dict[str, Any]:

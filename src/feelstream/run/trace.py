@@ -1,4 +1,4 @@
-"""Traces: the tables a run leaves behind, one row per round and one per device and round.
+"""Traces: the tables a run leaves behind, one row per round, one per device and round, one per entry of an array.
 
 They hold everything that was known, decided and spent, and nothing that depends on wall-clock time. columns.py
 describes every column.
@@ -7,27 +7,39 @@ describes every column.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream.run.columns import DEVICE_COLUMNS, ROUND_COLUMNS
+from feelstream.run.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, REAL, ROUND_COLUMNS
 from feelstream.scheduling import RoundRecord
 
-ROUNDS = {name: column.kind for name, column in ROUND_COLUMNS.items()}
+ROUNDS = {name: column.kind for name, column in ROUND_COLUMNS.items() if not column.only}  # of every run
+EVALUATIONS = {name: column.kind for name, column in EVALUATION_COLUMNS.items()}
 DEVICES = {name: column.kind for name, column in DEVICE_COLUMNS.items() if not column.only}  # of every run
 
 RoundValues = dict[str, float | int | None]  # by column
-Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # rounds, devices
+
+
+class Tables(NamedTuple):
+    """devices is None at trace level `rounds`; evaluations too, and where no evaluator gave an array."""
+
+    rounds: pl.DataFrame
+    devices: pl.DataFrame | None = None
+    evaluations: pl.DataFrame | None = None
+
+
 MANY = 2**17  # rows held as arrays, about 50 MB
 
 
 class Rows:
-    """The rows of rounds that were run and not yet taken; rows of devices only if level is `full`."""
+    """The rows of rounds that were run and not yet taken; of devices and of arrays only if the level is `full`."""
 
     def __init__(self, full: bool) -> None:
         self._full = full
+        self._evaluations: list[pl.DataFrame] = []
         self._rounds: list[RoundValues] = []
         self._devices: list[dict[str, NDArray]] = []
 
@@ -35,6 +47,7 @@ class Rows:
         self._rounds.append(round_values(record))
         if self._full:
             self._devices.append(device_columns(record))
+            self._evaluations += _evaluation_frames(record)
 
     @property
     def many(self) -> bool:
@@ -43,16 +56,50 @@ class Rows:
         return len(self._rounds) * devices >= MANY
 
     def take(self) -> Tables:
-        """Both tables of the rows so far, which are forgotten here."""
-        tables = _rounds_frame(self._rounds), _devices_frame(self._devices) if self._full else None
-        self._rounds, self._devices = [], []
+        """The tables of the rows so far, which are forgotten here."""
+        rounds = _rounds_frame(self._rounds)
+        arrays = pl.concat(self._evaluations, rechunk=True) if self._evaluations else None
+        tables = Tables(rounds, _devices_frame(self._devices) if self._full else None, arrays)
+        self._rounds, self._devices, self._evaluations = [], [], []
         return tables
+
+
+def joined(parts: Sequence[Tables]) -> Tables:
+    """The tables of a whole run from its parts; no evaluations where no array was ever given."""
+    rounds = finish(pl.concat([part.rounds for part in parts], how="diagonal"))
+    devices = [part.devices for part in parts if part.devices is not None]
+    arrays = [part.evaluations for part in parts if part.evaluations is not None]
+    return Tables(
+        rounds,
+        pl.concat(devices, rechunk=True) if devices else None,
+        pl.concat(arrays, rechunk=True) if arrays else None,
+    )
 
 
 def _rounds_frame(rows: Sequence[RoundValues]) -> pl.DataFrame:
     """One row per round; the running mean energy_mean_cum_j is left to `finish`, which sees all rounds."""
-    columns = {name: [row[name] for row in rows] for name in ROUNDS if name != "energy_mean_cum_j"}
-    return pl.DataFrame({name: pl.Series(name, values, ROUNDS[name]) for name, values in columns.items()})
+    measured = dict.fromkeys(name for row in rows for name in row if name not in ROUNDS)  # a set that keeps its order
+    names = [*(name for name in ROUNDS if name != "energy_mean_cum_j"), *measured]
+    return pl.DataFrame(
+        {name: pl.Series(name, [row.get(name) for row in rows], ROUNDS.get(name, REAL)) for name in names}
+    )
+
+
+def _evaluation_frames(record: RoundRecord) -> list[pl.DataFrame]:
+    """The rows of the arrays that were given after a round, an array each."""
+    return [
+        pl.DataFrame(
+            {
+                "round": np.full(len(values), record.observation.round, np.int32),
+                "evaluator": [evaluator] * len(values),
+                "name": [name] * len(values),
+                "index": np.arange(len(values), dtype=np.int32),
+                "value": pl.Series(values, dtype=REAL, nan_to_null=True),
+            },
+            schema=EVALUATIONS,
+        )
+        for evaluator, name, values in record.measured.arrays
+    ]
 
 
 def round_values(record: RoundRecord) -> RoundValues:
@@ -71,6 +118,7 @@ def round_values(record: RoundRecord) -> RoundValues:
         "queue_max_j": float(record.queue_next_j.max()),
         "accuracy": evaluation.accuracy if evaluation else None,
         "loss": evaluation.loss if evaluation else None,
+        **record.measured.numbers,
     }
 
 
@@ -78,7 +126,9 @@ def finish(rounds: pl.DataFrame) -> pl.DataFrame:
     """The rounds of a whole run, with the time-averaged energy (1/t) Σ_{s≤t} of each round's mean."""
     energy = rounds["energy_mean_j"].to_numpy()
     average = np.cumsum(energy) / np.arange(1, len(energy) + 1)
-    return rounds.with_columns(pl.Series("energy_mean_cum_j", average, pl.Float64)).select(list(ROUNDS)).rechunk()
+    measured = [name for name in rounds.columns if name not in ROUNDS]
+    with_mean = rounds.with_columns(pl.Series("energy_mean_cum_j", average, pl.Float64))
+    return with_mean.select([*ROUNDS, *measured]).rechunk()
 
 
 def is_whole(rounds: pl.DataFrame, devices: pl.DataFrame | None, T: int, K: int) -> bool:

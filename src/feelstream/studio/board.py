@@ -7,7 +7,7 @@ import html
 import numpy as np
 from nicegui import ui
 
-from feelstream.quantities import QUANTITIES
+from feelstream.quantities import QUANTITIES, measures
 from feelstream.studio import charts
 from feelstream.studio.details import DeviceDetails
 from feelstream.studio.lanes import Lane, scenario_at
@@ -25,8 +25,9 @@ class Board:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._shown: tuple = ()
-        with ui.element("div").classes("grid3"):
-            self.curves = {name: self._chart(QUANTITIES[name].words, _unit(name)) for name in CURVES}
+        self.curves_box = ui.element("div").classes("grid3")
+        self.curves: dict[str, Chart] = {}
+        self._fit_curves([])
         self.lanes_box = ui.element("div").classes("lanes")
         self.lanes: list[LanePanel] = []
         with ui.element("div").classes("grid2"):
@@ -53,6 +54,7 @@ class Board:
             return
         self._shown = state
         lanes, shown, dark = list(race.lanes), race.shown, session.dark
+        self._fit_curves(lanes)
         for name, chart in self.curves.items():
             chart.show(charts.curves(lanes, name, shown, dark))
         if [panel.lane for panel in self.lanes] != lanes:
@@ -73,6 +75,16 @@ class Board:
         ]
         self.used.show(charts.by_label(used, dark))
         self.details.show(list(zip(lanes, views, strict=True)), shown)
+
+    def _fit_curves(self, lanes: list[Lane]) -> None:
+        """A chart for each of CURVES, and for each number of an evaluator that a lane has."""
+        columns = dict.fromkeys(name for lane in lanes for row in lane.rows[-1:] for name in row)
+        wanted = [*CURVES, *(quantity.name for quantity in measures(columns))]
+        if wanted == list(self.curves):
+            return
+        self.curves_box.clear()
+        with self.curves_box:
+            self.curves = {name: self._chart(QUANTITIES[name].words, _unit(name)) for name in wanted}
 
     def _rebuild(self, lanes: list[Lane]) -> None:
         self.lanes_box.clear()

@@ -12,6 +12,7 @@ from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
 from feelstream.run import Run, read
 from feelstream.run.changes import Change, from_list, in_order, scenario_in
+from feelstream.run.presentation import introduce
 from feelstream.run.run import prepare, resolved
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView, of_record, of_tables
@@ -63,7 +64,7 @@ class LiveLane:
             scenario = resolved(scenario)
             self.label, self.scenario, self.seed = label, scenario, seed
             self.changes = in_order(scenario, changes)
-            self._player, _ = prepare(scenario, seed, None, self.changes)
+            self._player, self._manifest = prepare(scenario, seed, None, self.changes)
         self.rows: list[dict[str, Any]] = []
         self.schedule: list[tuple[int, int, bool]] = []
         self._views: dict[int, RoundView] = {}
@@ -86,6 +87,7 @@ class LiveLane:
         view = of_record(self._player.step())
         spent = self.rows[-1]["energy_mean_cum_j"] * self.head if self.rows else 0.0
         view.row["energy_mean_cum_j"] = (spent + view.row["energy_mean_j"]) / (self.head + 1)
+        introduce(view.row, self._manifest)
         self._views[view.round] = view
         self.rows.append(view.row)
         self.schedule += _scheduled(view)

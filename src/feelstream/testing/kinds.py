@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from pydantic import ValidationError
 
 from feelstream.errors import ScenarioError
+from feelstream.evaluation import Evaluator
 from feelstream.plugins import Plugin, PluginRegistry, did_you_mean, import_object
 from feelstream.testing.buffers import BUFFER
 from feelstream.testing.contract import Kind, Result, check_kind
 from feelstream.testing.data import ARRIVAL_PROCESS, PARTITION
 from feelstream.testing.energy import ENERGY_LAW
+from feelstream.testing.evaluators import EVALUATOR
 from feelstream.testing.metrics import METRIC
 from feelstream.testing.policies import POLICY
 from feelstream.testing.processes import PROCESSES
 
+EVALUATOR_ARGUMENTS = 4  # predict, test, held, round
 KINDS: dict[str, Kind[Any]] = {
-    kind.name: kind for kind in (POLICY, METRIC, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, *PROCESSES)
+    kind.name: kind for kind in (POLICY, METRIC, EVALUATOR, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, *PROCESSES)
 }
 
 
@@ -32,15 +36,22 @@ def check(plugin: Any, kind: str | None = None) -> list[Result]:
 
 
 def kind_of(found: Any) -> Kind[Any]:
-    """The kind of a class, or of a function, which can only be a metric."""
+    """The kind of a class, or of a function: an evaluator has four arguments, a metric fewer."""
+    if isinstance(found, Evaluator) or (callable(found) and not isinstance(found, type)):
+        return EVALUATOR if isinstance(found, Evaluator) or _arguments(found) == EVALUATOR_ARGUMENTS else METRIC
     for kind in KINDS.values():
         if kind is not METRIC and kind.registry.is_one(found):
             return kind
-    if callable(found) and not isinstance(found, type):
-        return METRIC
     registries = [kind.registry for kind in KINDS.values()]
     bases = ", ".join(each.base.__name__ for each in registries if isinstance(each, PluginRegistry))
     raise ScenarioError(f"{found!r:.100} is no plug-in: it must be a class derived from one of {bases}, or a function")
+
+
+def _arguments(function: Any) -> int:
+    try:
+        return len(signature(function).parameters)
+    except (TypeError, ValueError):  # a function whose signature cannot be told
+        return 0
 
 
 def named(name: str, kind: str | None = None) -> tuple[Any, Kind[Any]]:

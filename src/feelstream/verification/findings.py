@@ -37,7 +37,8 @@ class Stage(IntEnum):
     QUEUE = 7
     DRIFT = 8
     ROUND = 9
-    WHOLE_RUN = 10
+    EVALUATION = 10
+    WHOLE_RUN = 11
 
 
 CHECK_NAMES = {
@@ -52,6 +53,7 @@ CHECK_NAMES = {
     Stage.QUEUE: "queue step",
     Stage.DRIFT: "drift bound",
     Stage.ROUND: "round totals",
+    Stage.EVALUATION: "evaluators",
     Stage.WHOLE_RUN: "whole run",
 }
 
@@ -156,7 +158,9 @@ class Findings:
         return Checker(self, stage, table)
 
     def checks(self) -> list[Check]:
-        return [Check(CHECK_NAMES[s], self.counts.get(s, 0), self.notes.get(s, "")) for s in Stage]
+        """All stages; evaluators only where the run has some beside the test."""
+        stages = (s for s in Stage if s is not Stage.EVALUATION or s in self.counts)
+        return [Check(CHECK_NAMES[s], self.counts.get(s, 0), self.notes.get(s, "")) for s in stages]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,7 +34,16 @@ DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name
 STORED_LABELS = "stored_labels"  # stored of policies that go by them
 PRIORITY = "priority"  # stored by a deployment, where devices may state one; elsewhere it is the scenario's
 BATTERY_COLUMNS = {"battery_j": REAL, "harvest_j": REAL}  # only where devices harvest energy
-MAY_BE_MISSING = {"accuracy", "loss", "amount", "dissimilarity", "importance", "score"}
+# Of rounds.parquet, by the evaluator that measures them.
+EVALUATOR_COLUMNS = {
+    "stream": ("stream_loss", "stream_accuracy"),
+    "devices": ("device_accuracy_mean", "device_accuracy_std", "worst_tenth"),
+    "classes": ("forgetting",),
+}
+MAY_BE_MISSING = {
+    *("accuracy", "loss", "amount", "dissimilarity", "importance", "score"),
+    *(name for names in EVALUATOR_COLUMNS.values() for name in names),
+}
 
 # Rows held at a time, so that a run of any length needs bounded memory.
 BLOCK_ROWS = 200_000
@@ -47,6 +56,7 @@ class Table:
     rounds: Array  # [R], what the round numbers must be
     values: dict[str, Array]
     nulls: dict[str, Array]
+    measured: tuple[str, ...] = field(default=(), kw_only=True)  # columns of evaluators beside the test
 
     def __getitem__(self, column: str) -> Array:
         return self.values[column]
@@ -66,9 +76,20 @@ class Block(Table):
 def read_rounds(directory: Path, settings: StoredSettings) -> Table:
     """rounds.parquet as arrays [T]."""
     path = directory / "rounds.parquet"
-    _check_shape(path, ROUND_COLUMNS, settings.T, f"{settings.T} rounds")
-    frame = _load(path, 0, settings.T, list(ROUND_COLUMNS))
-    return Table(np.arange(1, settings.T + 1), *_arrays(path, frame, ROUND_COLUMNS, (settings.T,)))
+    measured = () if settings.deployed else _measured(path, settings)
+    columns = ROUND_COLUMNS | dict.fromkeys(measured, REAL)
+    _check_shape(path, columns, settings.T, f"{settings.T} rounds")
+    frame = _load(path, 0, settings.T, list(columns))
+    values, nulls = _arrays(path, frame, columns, (settings.T,))
+    return Table(np.arange(1, settings.T + 1), values, nulls, measured=measured)
+
+
+def _measured(path: Path, settings: StoredSettings) -> tuple[str, ...]:
+    """Columns of evaluators: those that ours must have, and all others where the user has evaluators of his own."""
+    ours = tuple(name for evaluator in settings.evaluators for name in EVALUATOR_COLUMNS.get(evaluator, ()))
+    if not set(settings.evaluators) - {"test", *EVALUATOR_COLUMNS}:
+        return ours
+    return (*ours, *(name for name in _columns(path) if name not in ROUND_COLUMNS and name not in ours))
 
 
 def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int] = (1,)) -> Iterator[Block]:
@@ -104,10 +125,14 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
 
 
 def _has(path: Path, column: str) -> bool:
+    return column in _columns(path)
+
+
+def _columns(path: Path) -> list[str]:
     try:
-        return column in pl.scan_parquet(path, glob=False).collect_schema()
+        return pl.scan_parquet(path, glob=False).collect_schema().names()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        return False  # what is wrong with the file is said where it is read
+        return []  # what is wrong with the file is said where it is read
 
 
 def _check_shape(path: Path, columns: dict[str, str], rows: int, meaning: str) -> None:

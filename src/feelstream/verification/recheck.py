@@ -10,11 +10,13 @@ import numpy as np
 from feelstream.verification.changes import phases, with_backlog
 from feelstream.verification.decisions import rules_for
 from feelstream.verification.energy import check_queues
+from feelstream.verification.evaluations import FILE as ARRAYS
+from feelstream.verification.evaluations import ArrayChecks, check_numbers, has_arrays
 from feelstream.verification.findings import Findings, Report, Stage
 from feelstream.verification.importance import Case, check_feasible, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
-from feelstream.verification.reading import Block, Table, read_blocks, read_rounds
+from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table, read_blocks, read_rounds
 from feelstream.verification.settings import OUR_POLICIES, StoredSettings, read_settings
 from feelstream.verification.totals import check_counts, check_rounds, check_totals
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
@@ -30,7 +32,8 @@ def verify(path: str | PathLike[str]) -> Report:
     """
     directory = Path(path)
     settings = read_settings(directory)
-    files = check_files(directory, TABLES[settings.trace_level])
+    arrays = (ARRAYS,) if has_arrays(settings) and not settings.deployed else ()
+    files = check_files(directory, (*TABLES[settings.trace_level], *arrays))
     rounds = read_rounds(directory, settings)
     settings = with_backlog(settings, np.nan_to_num(rounds["energy_mean_j"]))
     found = Findings({Stage.FILES: files})
@@ -43,11 +46,11 @@ def verify(path: str | PathLike[str]) -> Report:
                 part = _rows(rounds, phase.first, phase.end)
                 rules_for(settings).planned(found, phase.settings, part, part["scheduled"])
             check_counts(found, settings, rounds)
-            found.notes.update(
-                {stage: NOT_STORED for stage in Stage if stage not in (Stage.FILES, Stage.INPUTS, Stage.ROUND)}
-            )
+            stored = (Stage.FILES, Stage.INPUTS, Stage.ROUND, Stage.EVALUATION)
+            found.notes.update({stage: NOT_STORED for stage in Stage if stage not in stored})
         check_round_inputs(found, rounds)
         check_rounds(found, settings, rounds)
+        check_numbers(found, settings, rounds)
     return Report(str(directory), found.checks(), found.first, _not_checked(settings))
 
 
@@ -56,7 +59,7 @@ def _not_checked(s: StoredSettings) -> list[str]:
     full = s.trace_level == "full"
     policy = "user's own policy" if s.policy not in OUR_POLICIES else "policy"
     return [
-        *(["accuracy and loss, beyond their range and the rounds they belong to"] if s.learns else []),
+        *([f"{_learned(s)}, beyond their range and the rounds they belong to"] if s.learns else []),
         "the draws: frequencies, gains and arrivals, beyond their range and what follows from them"
         if full
         else "everything about single devices, since trace level rounds stores none",
@@ -68,13 +71,24 @@ def _not_checked(s: StoredSettings) -> list[str]:
     ]
 
 
+def _learned(s: StoredSettings) -> str:
+    """What only repeating the run can tell of the model."""
+    if s.deployed or set(s.evaluators) <= {"test"}:
+        return "accuracy and loss"
+    own = [name for name in s.evaluators if name not in ("test", *EVALUATOR_COLUMNS)]
+    made = "what the model says of single samples, so accuracy, loss, and losses, accuracies and recalls in arrays"
+    return made + (f"; what {' and '.join(own)} measured" if own else "")
+
+
 def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: Table) -> None:
     found.notes[Stage.DECISION] = rules_for(s).note
-    totals = RunningTotals(s.K)
+    totals, arrays = RunningTotals(s.K), ArrayChecks(found, s, directory)
     parts = phases(s)
     for block in read_blocks(directory, s, [phase.first for phase in parts]):
         present = next(phase.settings for phase in parts if block.rounds[0] < phase.end)
-        _check_block(found, present, block, _rows(rounds, block.rounds[0], block.rounds[-1] + 1))
+        part = _rows(rounds, block.rounds[0], block.rounds[-1] + 1)
+        _check_block(found, present, block, part)
+        arrays.block(block, part)
         if found.first is not None:
             # Later blocks hold later rounds, so the first disagreement is known.
             found.notes[Stage.WHOLE_RUN] = "not reached"
@@ -105,4 +119,5 @@ def _rows(rounds: Table, first: int, end: int) -> Table:
         rounds.rounds[part],
         {name: column[part] for name, column in rounds.values.items()},
         {name: column[part] for name, column in rounds.nulls.items()},
+        measured=rounds.measured,
     )

@@ -94,6 +94,7 @@ class StoredSettings:
     gain_known: str  # which gains the policy goes by: mean, last or oracle
     learns: bool
     eval_every: int
+    evaluators: tuple[str, ...]
     trace_level: str
     deployed: bool  # real devices: what is not heard of them is not known
     priority: Array  # [K], factor on importance, as the scenario gives it
@@ -254,6 +255,9 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         fade_reserve=reserve.positive() if reserve and chooses_power else 1.0,
         learns=learning["engine"].tree != "none",
         eval_every=learning["eval_every"].whole(),
+        evaluators=tuple(named.name_of() for named in said.entries())
+        if (said := learning.get("evaluators"))
+        else ("test",),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
         deployed=deployed,
         priority=population["priority"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.verification.changes import phases
+from feelstream.verification.evaluations import evaluated
 from feelstream.verification.findings import Findings, Stage
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import StoredSettings
@@ -30,14 +31,14 @@ def check_rounds(found: Findings, s: StoredSettings, rounds: Table) -> None:
     check.compare("sim_time_s", t * s.round_s, "sim_time_s = round · round_s")
     mean = np.cumsum(rounds["energy_mean_j"]) / t
     check.compare("energy_mean_cum_j", mean, "energy_mean_cum_j is the mean of energy_mean_j over the rounds so far")
-    evaluated = ((t % s.eval_every == 0) | (t == s.T)) & s.learns
+    tested = evaluated(s, t) & ("test" in s.evaluators)
     # A deployment's server evaluates when it likes, and may be asked to run for more rounds after its last.
     free = s.deployed and s.learns
     for name, high, meaning in (("accuracy", 1.0, "between 0 and 1"), ("loss", np.inf, "not negative")):
         value, null = rounds[name], rounds.nulls[name]
-        expected = np.where(evaluated, "a value", "null")
+        expected = np.where(tested, "a value", "null")
         rule = f"{name} is stored after every {s.eval_every}. round and the last, never with engine none"
-        check.flag(name, (null == evaluated) & (not free), expected, rule)
+        check.flag(name, (null == tested) & (not free), expected, rule)
         outside = ~null & ~((value >= 0) & (value <= high))
         check.flag(name, outside, np.clip(value, 0.0, high), f"{name} is {meaning}")
 

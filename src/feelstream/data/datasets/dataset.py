@@ -39,6 +39,7 @@ class Dataset:
     test_source: Source = field(repr=False)
     normalisation: tuple[float, float] | None = None  # mean and deviation where they are agreed upon
     recording: Recording = field(default_factory=Recording, repr=False)
+    test_rounds: NDArray[np.int64] | None = field(default=None, repr=False)  # (M,) see npz.py; None: one test set
 
     @cached_property
     def train_images(self) -> Features:

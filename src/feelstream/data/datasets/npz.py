@@ -1,5 +1,5 @@
-"""A user's own data set: an .npz file with x_train, y_train, x_test and y_test, and owner_train and time_train
-where the samples are a natural stream.
+"""A user's own data set: an .npz file with x_train, y_train, x_test and y_test, owner_train and time_train where the
+samples are a natural stream, and round_test where the test set changes during the run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from feelstream.data.recording import Recording
 from feelstream.errors import DataError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
-OPTIONAL = ("owner_train", "time_train")
+OPTIONAL = ("owner_train", "time_train", "round_test")
 LARGEST_VALUE = 1e30
 BOMB_BYTES, BOMB_RATIO = 1 << 28, 200  # real features do not shrink to a 200th, and small ones do no harm
 UNREADABLE = (
@@ -32,6 +32,7 @@ def dataset(path: Path) -> Dataset:
 
     In the file features are uint8 or floats: vectors (N, F), images (N, H, W) or (N, C, H, W), series (N, C, 1, L).
     Labels are integers (N,) from 0. owner_train: integers (N,) from 0 without gaps; time_train: numbers (N,), s.
+    round_test: integers (M,) from 1; round t is tested on the samples with the largest that is not above t.
     """
     arrays = _load(path)
     for part in ("train", "test"):
@@ -48,7 +49,8 @@ def dataset(path: Path) -> Dataset:
     classes = int(max(y_train.max(), y_test.max())) + 1
     y_train, y_test = (labels_of(labels, classes) for labels in (y_train, y_test))
     recording = _recording(path, arrays, len(y_train))
-    facts = [array for array in (recording.owner, recording.time_s) if array is not None]
+    test_rounds = _test_rounds(path, arrays.get("round_test"), len(y_test))
+    facts = [array for array in (recording.owner, recording.time_s, test_rounds) if array is not None]
     digest = digest_of(x_train, y_train, x_test, y_test, *facts)
     train: Features = x_train
     test: Features = x_test
@@ -65,6 +67,7 @@ def dataset(path: Path) -> Dataset:
         train_source=train,
         test_source=test,
         recording=recording,
+        test_rounds=test_rounds,
     )
 
 
@@ -186,3 +189,15 @@ def _recording(path: Path, arrays: dict[str, NDArray[Any]], samples: int) -> Rec
         if not (np.isfinite(time_s) & (time_s >= 0)).all():
             raise DataError(f"{path}: every time in time_train must be a finite number of seconds, 0 or later")
     return Recording(owner, time_s)
+
+
+def _test_rounds(path: Path, first: NDArray[Any] | None, samples: int) -> NDArray[np.int64] | None:
+    if first is None:
+        return None
+    if first.dtype.kind not in "iu" or first.shape != (samples,):
+        raise DataError(
+            f"{path}: round_test is {first.dtype} of shape {first.shape}; it must be integers, shape ({samples},)"
+        )
+    if first.min() != 1:
+        raise DataError(f"{path}: round_test begins with round {first.min()}; it must begin with round 1")
+    return first.astype(np.int64)

@@ -1,0 +1,119 @@
+"""The evaluators of a run: what they measure after a round, checked, and what they remember."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Nested
+from feelstream.errors import FeelstreamError, RunError, ScenarioError
+from feelstream.evaluation.contract import EvaluationContext, Evaluator, State
+from feelstream.evaluation.registry import EVALUATORS, instance
+from feelstream.plugins import in_a_sentence
+from feelstream.quantities import Quantity
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the evaluators of a run made of one round: numbers by column, None where there is none; and arrays."""
+
+    numbers: Mapping[str, float | None] = field(default_factory=dict)
+    arrays: tuple[tuple[str, str, NDArray[np.float64]], ...] = ()  # evaluator, name, values (n,)
+
+
+class Evaluators:
+    """The evaluators that a scenario names, in their order, with their states."""
+
+    def __init__(self, names: Sequence[str], devices: int, classes: int) -> None:
+        self._all: dict[str, Evaluator] = {name: instance(name) for name in names}
+        self._states: dict[str, State] = {}
+        for name, each in self._all.items():
+            self._states[name] = self._guarded(name, lambda each=each: each.init(devices, classes))
+        self._owner = {"accuracy": "test", "loss": "test"}  # column → evaluator; "" where it is of no evaluator
+        for name, each in ({name: instance(name) for name in EVALUATORS.ours} | self._all).items():
+            for quantity in each.quantities:
+                self._claim(name, quantity.name)
+
+    def reserve(self, columns: Iterable[str]) -> None:
+        """These columns of rounds.parquet are not to be used by any evaluator."""
+        for column in columns:
+            owner = self._owner.setdefault(column, "")
+            if owner not in ("", *EVALUATORS.ours):
+                raise self._taken(owner, column, "")
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """How the numbers of users' own evaluators are shown, as far as they say it."""
+        own = (each for name, each in self._all.items() if name not in EVALUATORS.ours)
+        return tuple(quantity for each in own for quantity in each.quantities)
+
+    @property
+    def nothing(self) -> Measured:
+        """Of a round after which nothing is measured."""
+        return Measured({quantity.name: None for each in self._all.values() for quantity in each.quantities})
+
+    def measure(self, context: EvaluationContext) -> Measured:
+        numbers: dict[str, float | None] = dict(self.nothing.numbers)
+        arrays: list[tuple[str, str, NDArray[np.float64]]] = []
+        for name, each in self._all.items():
+            found, self._states[name] = self._guarded(name, lambda n=name, e=each: e.evaluate(context, self._states[n]))
+            if not isinstance(found, Mapping):
+                raise self._wrong(name, f"must give numbers and arrays by name, not {type(found).__name__}")
+            for column, value in found.items():
+                array = self._number_or_array(name, column, value)
+                if array.ndim:
+                    arrays.append((name, column, array.reshape(-1)))
+                    continue
+                self._claim(name, column)
+                numbers[column] = None if np.isnan(array) else float(array)
+        return Measured(numbers, tuple(arrays))
+
+    def _number_or_array(self, name: str, column: Any, value: Any) -> NDArray[np.float64]:
+        if not isinstance(column, str) or not NAME.fullmatch(column):
+            raise self._wrong(name, f"names must be small letters, digits and _, not {column!r}")
+        try:
+            array = np.asarray(value, np.float64)
+        except (TypeError, ValueError):
+            raise self._wrong(name, f"'{column}' must be a number or an array of numbers, not {value!r:.60}") from None
+        if np.isinf(array).any():
+            raise self._wrong(name, f"'{column}' must be finite, or NaN where there is none")
+        return array
+
+    def _claim(self, name: str, column: str) -> None:
+        """A column belongs to one evaluator."""
+        owner = self._owner.setdefault(column, name)
+        if owner != name:
+            raise self._taken(name, column, owner)
+
+    def _taken(self, name: str, column: str, owner: str) -> ScenarioError:
+        whose = f"'{owner}'" if owner else "every run"
+        return self._wrong(name, f"gives '{column}', which is a column of {whose}; choose another name")
+
+    def _guarded(self, name: str, call: Any) -> Any:
+        if name in EVALUATORS.ours:
+            return call()
+        try:
+            return call()
+        except (KeyboardInterrupt, FeelstreamError):
+            raise
+        except BaseException as problem:  # a user's own function may raise anything
+            raise self._wrong(name, f"failed: {in_a_sentence(problem)}") from problem
+
+    @staticmethod
+    def _wrong(name: str, why: str) -> ScenarioError:
+        return ScenarioError(f"learning.evaluators: '{name}' {why}")
+
+    def snapshot(self) -> Nested:
+        return {name: dict(state) for name, state in self._states.items()}
+
+    def restore(self, saved: Nested) -> None:
+        if saved.keys() != self._states.keys():
+            raise RunError("The stored state of the evaluators does not fit this scenario; start the run afresh.")
+        self._states = {name: saved[name] for name in self._states}

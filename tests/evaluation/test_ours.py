@@ -1,0 +1,158 @@
+"""Our evaluators against their definitions, computed sample by sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import small
+
+from feelstream import learning, simulate
+from feelstream.evaluation import EVALUATORS, EvaluationContext, Held, Predict, Predictions, TestSet
+from feelstream.evaluation.registry import instance
+from feelstream.run.run import dataset_of, prepare
+
+ALL = 'learning.evaluators=["test", "stream", "devices", "classes"]'
+ENGINES = ("native", "torch")
+
+
+def context(
+    said: dict[str, Predictions], held: Held, *, classes: int = 3, round: int = 1, rounds: int = 5
+) -> EvaluationContext:
+    def compute(of: str, samples: Any) -> Predictions:
+        return said[of] if samples is None else said[of].of(samples)
+
+    predict = Predict(np.zeros(1, np.float32), compute, lambda: (0.5, 0.25))
+    test = TestSet(np.zeros(0, np.uint8), lambda: np.zeros((0, 1, 1, 1)))
+    return EvaluationContext(predict, test, lambda: held, round, rounds, classes)
+
+
+def predictions(classes: list[int], labels: list[int], losses: list[float] | None = None) -> Predictions:
+    given = losses or [0.0] * len(labels)
+    return Predictions(np.array(given, np.float32), np.array(classes, np.int32), np.array(labels, np.int32))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_number_follows_from_single_samples(engine: str) -> None:
+    """Eq. (2) and the rest, from predictions of one sample at a time by a learner of its own."""
+    if engine == "torch":
+        pytest.importorskip("torch")
+    scenario = small(f"learning.engine={engine}", ALL, "learning.lr=0.1", "learning.steps=2", "system.rounds=4")
+    player, _ = prepare(scenario, 3, 1)
+    learner = learning.make(scenario.learning, dataset_of(scenario), 1)
+    assert learner is not None
+    best = np.zeros(10)
+    for _ in range(scenario.system.rounds):
+        record = player.step()
+        theta, stream = record.theta, player.simulation.world.stream
+        assert theta is not None
+        assert record.evaluation is not None
+        numbers, arrays = record.measured.numbers, {entry[:2]: entry[2] for entry in record.measured.arrays}
+        loss, right = np.full(6, np.nan), np.full(6, np.nan)
+        for k in range(6):
+            held = stream.samples(k)
+            if len(held):
+                each = [learner.predict(theta, "train", np.array([number])) for number in held]
+                loss[k] = np.mean([float(one.losses[0]) for one in each])
+                right[k] = np.mean([float(one.correct[0]) for one in each])
+        weight = stream.stored / stream.stored.sum()
+        assert numbers["stream_loss"] == pytest.approx(np.nansum(weight * loss), rel=1e-5)
+        assert numbers["stream_accuracy"] == pytest.approx(np.nansum(weight * right), rel=1e-12)
+        np.testing.assert_allclose(arrays["stream", "loss"], loss, rtol=1e-5)
+        np.testing.assert_array_equal(arrays["devices", "accuracy"], right)
+        there = right[~np.isnan(right)]
+        assert numbers["device_accuracy_mean"] == pytest.approx(there.mean())
+        assert numbers["device_accuracy_std"] == pytest.approx(there.std())
+        assert numbers["worst_tenth"] == there.min()  # of six devices, the worst tenth is one
+        said = learner.predict(theta, "test")
+        recall = np.array([said.correct[said.labels == label].mean() for label in range(10)])
+        best = np.maximum(best, recall)
+        assert numbers["forgetting"] == pytest.approx((best - recall).mean())
+        assert record.evaluation == learner.evaluate(theta)
+        assert (("classes", "confusion") in arrays) == (record.observation.round == 4)
+        if ("classes", "confusion") in arrays:
+            confusion = arrays["classes", "confusion"].reshape(10, 10)
+            assert confusion.sum(axis=1).tolist() == arrays["classes", "tested"].tolist()
+            assert np.trace(confusion) == said.correct.sum()
+
+
+def test_the_worst_tenth_of_25_devices_is_the_mean_of_three() -> None:
+    right = [number / 25 for number in range(25)]
+    samples = [np.array([k, 25 + k]) for k in range(25)]
+    said = {"train": predictions([0] * 50, [0] * 25 + [1] * 25)}
+    values, _ = instance("devices").evaluate(context(said, Held.of(samples)), {})
+    assert values["worst_tenth"] == 0.5
+    assert values["device_accuracy_std"] == 0
+    samples = [np.concatenate([np.full(k, 0), np.full(25 - k, 49)]) for k in range(25)]
+    values, _ = instance("devices").evaluate(context(said, Held.of(samples)), {})
+    assert values["worst_tenth"] == pytest.approx(np.mean(right[:3]))
+    assert values["device_accuracy_mean"] == pytest.approx(np.mean(right))
+
+
+def test_a_sample_counts_as_often_as_it_is_held_and_is_computed_once() -> None:
+    asked: list[list[int]] = []
+    said = predictions([0, 1, 1], [0, 0, 1], [1.0, 2.0, 4.0])
+
+    def compute(of: str, samples: Any) -> Predictions:
+        asked.append(samples.tolist())
+        return said.of(samples)
+
+    predict = Predict(np.zeros(1, np.float32), compute, lambda: (0.0, 0.0))
+    held = Held.of([np.array([0, 0, 2]), np.array([], np.int64), np.array([2])])
+    found = context({}, held)
+    found = EvaluationContext(predict, found.test, lambda: held, 1, 5, 2)
+    values, _ = instance("stream").evaluate(found, {})
+    assert values["stream_loss"] == (1 + 1 + 4 + 4) / 4
+    assert values["stream_accuracy"] == 1.0
+    instance("devices").evaluate(found, {})
+    predict("train", np.array([[1, 0], [2, 1]]))
+    assert asked == [[0, 2], [1]]
+
+
+def test_nothing_is_measured_of_what_nobody_holds() -> None:
+    held = Held.of([np.array([], np.int64)] * 2)
+    for name in ("stream", "devices"):
+        values, _ = instance(name).evaluate(context({"train": predictions([], [])}, held), {})
+        assert all(np.isnan(value).all() for value in values.values())
+
+
+def test_forgetting_remembers_each_class_by_itself() -> None:
+    evaluator, held = instance("classes"), Held.of([])
+    state = evaluator.init(1, 3)
+    labels = [0, 0, 1, 1]  # nothing of class 2
+    forgot = []
+    for classes in ([0, 0, 2, 2], [0, 1, 1, 1], [2, 2, 1, 0]):
+        values, state = evaluator.evaluate(context({"test": predictions(classes, labels)}, held), state)
+        forgot.append(values["forgetting"])
+    assert forgot == [0, 0.25, (1 + 0.5) / 2]
+    assert state["best"].tolist() == [1, 1, 0]
+    assert np.isnan(values["recall"][2])
+
+
+def test_a_class_that_no_label_has_counts_as_wrong() -> None:
+    """A model may have more logits than the data set has classes."""
+    said = {"test": predictions([0, 7, 1, 2], [0, 0, 1, 2])}
+    evaluator = instance("classes")
+    values, _ = evaluator.evaluate(context(said, Held.of([]), round=5), evaluator.init(1, 3))
+    assert values["recall"].tolist() == [0.5, 1, 1]
+    assert values["confusion"].sum() == 3
+    assert values["tested"].tolist() == [2, 1, 1]
+
+
+def test_the_test_alone_is_as_before_and_gathers_nothing() -> None:
+    plain = simulate(small("learning.engine=native"), 2)
+    all_of_them = simulate(small("learning.engine=native", ALL), 2)
+    assert plain.evaluations is None
+    assert all_of_them.rounds.select(plain.rounds.columns).equals(plain.rounds)
+    assert all_of_them.devices is not None
+    assert plain.devices is not None
+    assert all_of_them.devices.equals(plain.devices)
+    without = simulate(small("learning.engine=native", "learning.evaluators=[]"), 2)
+    assert without.rounds["accuracy"].null_count() == 8
+    assert without.rounds.drop("accuracy", "loss").equals(plain.rounds.drop("accuracy", "loss"))
+
+
+def test_none_of_ours_is_undocumented() -> None:
+    for name, kind in EVALUATORS.ours.items():
+        assert kind.__doc__, name

@@ -1,0 +1,180 @@
+"""Evaluators of the user's own: columns, arrays, presentation, memory, mistakes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import small
+
+import feelstream as fs
+from feelstream.errors import FeelstreamError, ScenarioError
+from feelstream.quantities import QUANTITIES
+from feelstream.run import read, simulate_in
+from feelstream.run.replaying import replay
+from feelstream.testing import check
+from feelstream.testing.kinds import kind_of, named
+
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "my_evaluator.py")
+LEARNS = ("learning.engine=native", "learning.eval_every=3", "learning.steps=2")
+
+
+def own(*names: str) -> str:
+    return f"learning.evaluators={json.dumps(['test', *names])}"
+
+
+def test_numbers_become_columns_and_arrays_a_table(tmp_path: Path) -> None:
+    run = simulate_in(tmp_path / "run", small(*LEARNS, own("stream", f"{EXAMPLE}:gap", f"{EXAMPLE}:Records")))
+    assert run.rounds.columns[-4:] == ["stream_loss", "stream_accuracy", "gap", "records"]
+    evaluated = run.rounds["gap"].is_not_null().to_list()
+    assert evaluated == [False, False, True, False, False, True, False, True]
+    assert run.rounds["records"].drop_nulls().to_list()[0] == 1
+    assert run.evaluations is not None
+    by_device = run.evaluations.filter(evaluator=f"{EXAMPLE}:gap", name="by_device", round=8)["value"].to_numpy()
+    assert len(by_device) == 6
+    assert run.rounds["gap"][-1] == pytest.approx(np.nanmax(by_device) - np.nanmin(by_device))
+    again = read(run.directory or Path())
+    assert again.rounds.equals(run.rounds)
+    assert again.evaluations is not None
+    assert again.evaluations.equals(run.evaluations)
+    report = fs.verify(tmp_path / "run")
+    assert report.ok, str(report)
+    assert any(f"what {EXAMPLE}:gap and {EXAMPLE}:Records measured" in text for text in report.not_checked)
+    assert replay(tmp_path / "run").ok
+    saved = run.save(tmp_path / "saved")
+    assert (saved / "evaluations.parquet").read_bytes() == (tmp_path / "run" / "evaluations.parquet").read_bytes()
+
+
+def test_it_says_how_its_numbers_are_shown_and_run_json_keeps_it(tmp_path: Path) -> None:
+    simulate_in(tmp_path / "run", small(*LEARNS, own(f"{EXAMPLE}:gap", f"{EXAMPLE}:Records")))
+    stated = json.loads((tmp_path / "run" / "run.json").read_text())["quantities"]
+    assert [entry["name"] for entry in stated] == ["gap"]
+    for name in ("gap", "records", "late_gap", "final_gap", "late_records"):
+        QUANTITIES.pop(name)
+    run = read(tmp_path / "run")  # runs no code, and yet knows it
+    assert QUANTITIES["gap"].axis == "Best minus worst device (%)"
+    assert QUANTITIES["late_gap"].table == "runs"
+    assert QUANTITIES["records"].heading == "records"
+    assert run.plot("gap", "records").axes[0].get_title(loc="left") == "Best minus worst device (%)"
+    with pytest.raises(FeelstreamError, match="'gapp' cannot be drawn by round; did you mean 'gap'"):
+        run.plot("gapp")
+
+
+def test_a_killed_run_keeps_what_evaluators_remember(tmp_path: Path) -> None:
+    scenario = small(*LEARNS, own("classes", f"{EXAMPLE}:Records", f"{EXAMPLE}:gap"))
+    whole = simulate_in(tmp_path / "whole", scenario)
+
+    class Killed(Exception):  # noqa: N818
+        pass
+
+    def killed_in(round: int) -> Any:
+        def kill(record: Any) -> None:
+            if record.observation.round == round:
+                raise Killed
+
+        return kill
+
+    for round in (4, 7):
+        with pytest.raises(Killed):
+            simulate_in(tmp_path / "killed", scenario, progress=killed_in(round), checkpoint_s=0)
+    simulate_in(tmp_path / "killed", scenario)
+    for name in ("rounds.parquet", "devices.parquet", "evaluations.parquet"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert whole.rounds["records"][-1] >= 1
+
+
+MISTAKES = {
+    "raises": ("return {'x': 1 / 0}", r"failed: .*division by zero.*own\.py, line 3"),
+    "no names": ("return 3.0", "must give numbers and arrays by name, not float"),
+    "no number": ("return {'x': 'much'}", "'x' must be a number or an array of numbers"),
+    "infinite": ("return {'x': float('inf')}", "'x' must be finite, or NaN where there is none"),
+    "a name that no column may have": ("return {'X y': 1.0}", "names must be small letters, digits and _"),
+    "a column of every run": ("return {'queue_mean_j': 1.0}", "'queue_mean_j', which is a column of every run"),
+    "a column of the test": ("return {'accuracy': 1.0}", "'accuracy', which is a column of 'test'"),
+    "a column of another": ("return {'forgetting': 1.0}", "'forgetting', which is a column of 'classes'"),
+    "a sample that is not there": ("return {'x': predict('train', [10**6]).losses[0]}", "failed: "),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_a_sentence(tmp_path: Path, mistake: str) -> None:
+    body, expected = MISTAKES[mistake]
+    file = tmp_path / "own.py"
+    file.write_text(f"# own\ndef measure(predict, test, held, round):\n    {body}\n")
+    with pytest.raises(ScenarioError, match=f"learning.evaluators: .*{expected}"):
+        fs.simulate(small(*LEARNS, own(f"{file}:measure")))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('["test", "strem"]', "'strem' is not known; did you mean 'stream'"),
+        ('["test", "test"]', "each evaluator must be named once"),
+        ('"test"', "must be a list"),
+        ('["nowhere.py:f"]', "there is no file"),
+    ],
+)
+def test_a_wrong_name_is_a_sentence(given: str, expected: str) -> None:
+    with pytest.raises(ScenarioError, match=f"learning.evaluators.*{expected}"):
+        small(f"learning.evaluators={given}")
+
+
+def spread(predict: Any, test: Any, held: Any, round: int) -> dict[str, Any]:
+    return {"samples_tested": len(test), "mean_pixel": test.x.mean(), "round_again": round, "none": math.nan}
+
+
+def test_a_function_is_handed_in_as_it_is() -> None:
+    run = fs.simulate(small(*LEARNS), evaluators=["test", spread])
+    last = run.rounds.row(-1, named=True)
+    assert (last["samples_tested"], last["round_again"], last["none"]) == (1000, 8, None)
+    assert run.scenario.learning.evaluators == ("test", f"{__name__}:spread")
+    with pytest.raises(ScenarioError, match="a function or class at the top of a module"):
+        fs.simulate(small(*LEARNS), evaluators=[lambda predict, test, held, round: {}])
+
+
+def test_the_contract_check_knows_evaluators() -> None:
+    for name in ("gap", "Records"):
+        plugin, kind = named(f"{EXAMPLE}:{name}")
+        assert kind.name == "evaluator"
+        assert [result.problem for result in check(plugin, "evaluator") if not result.ok] == []
+    assert kind_of(spread).name == "evaluator"
+    assert kind_of(lambda amount, dissimilarity: amount).name == "metric"
+
+
+def test_callbacks_see_the_model_and_what_was_measured() -> None:
+    seen: list[tuple[int, float]] = []
+    rows: list[dict[str, Any]] = []
+
+    class Keep(fs.Callback):
+        def on_model(self, round: int, theta: Any) -> None:
+            assert not theta.flags.writeable
+            seen.append((round, float(theta.sum())))
+
+        def on_round(self, row: Any) -> None:
+            rows.append(dict(row))
+
+    run = fs.simulate(small(*LEARNS, own("devices")), callbacks=[Keep()])
+    assert [round for round, _ in seen] == list(range(1, 9))
+    assert seen[-1][1] == float(run.model().theta.sum())
+    assert [row["worst_tenth"] for row in rows] == run.rounds["worst_tenth"].to_list()
+    seen.clear()
+    fs.simulate(small(), callbacks=[Keep()])
+    assert seen == []
+
+
+def test_the_final_model_answers_for_any_samples() -> None:
+    from feelstream.run.run import dataset_of
+
+    run = fs.simulate(small(*LEARNS, own("classes")), 1)
+    data = dataset_of(run.scenario)
+    classes = run.model().predict(data.test_images[:7])
+    assert classes.shape == (7,)
+    everything = run.model().predict(data.test_images)
+    assert (everything == data.test_labels).mean() == run.rounds["accuracy"][-1]
+    assert (classes == everything[:7]).all()
+    with pytest.raises(FeelstreamError, match=r"samples must be uint8 of shape \(n ≥ 1, 1, 28, 28\)"):
+        run.model().predict(data.test_images[0])
