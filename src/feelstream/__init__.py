@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from feelstream.api import Comparison, bound, compare, simulate, sweep
     from feelstream.errors import FeelstreamError
     from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
+    from feelstream.model.admission import Transmission
     from feelstream.model.system import System
     from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
     from feelstream.quantities import Quantity
@@ -43,6 +44,7 @@ __all__ = [
     "Run",
     "Scenario",
     "System",
+    "Transmission",
     "__version__",
     "bound",
     "compare",
@@ -62,6 +64,7 @@ _HOMES = {
     "feelstream.api": ("Comparison", "bound", "compare", "simulate", "sweep"),
     "feelstream.errors": ("FeelstreamError",),
     "feelstream.evaluation.contract": ("EvaluationContext", "Evaluator", "evaluator"),
+    "feelstream.model.admission": ("Transmission",),
     "feelstream.model.system": ("System",),
     "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
     "feelstream.quantities": ("Quantity",),

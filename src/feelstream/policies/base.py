@@ -66,14 +66,17 @@ class Observation:
             if isinstance(value, np.ndarray):
                 object.__setattr__(self, name, read_only(value))
 
-    def plan(self, n: int) -> RoundPlan:
+    def plan(self, n: int, feasible: Flags | None = None) -> RoundPlan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
+
+        feasible: (K,) whom a policy with a `transmit` of its own can bring in time by its own split of the band.
 
         Π_f(n) = {k : available and c/f_k + T~(n) ≤ T_rd},   E~_k(n) = E_cmp,k + (P0/β_k) T~(n).
         """
         system = self.system
         transmit_time_s = system.surrogate_time_s(max(n, 1))
-        feasible = self.available & (self.compute_time_s + transmit_time_s <= system.round_s)
+        if feasible is None:
+            feasible = self.available & (self.compute_time_s + transmit_time_s <= system.round_s)
         energy_j = system.received_power_w / self.beta  # in place from here: many devices, few passes through memory
         energy_j *= transmit_time_s
         energy_j += self.compute_energy_j
@@ -122,7 +125,7 @@ class Decision:
     plan: RoundPlan
     importance: Reals | None = None  # (K,) None: the trace shows the combined metric
     score: Reals | None = None  # (K,) what the policy minimised, if it minimises a sum over devices
-    f_hz: Reals | None = None  # (scheduled,) frequency chosen for each; None: all that the device has
+    f_hz: Reals | None = None  # (scheduled,) frequency chosen for each, at most the device's; None: all that it has
     allowance_j: Reals | None = None  # (scheduled,) the most that each may spend in the round; None: no limit
 
 
@@ -194,10 +197,11 @@ class Policy(Plugin):
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         """Who sends, with what and at which cost, once the gains of the scheduled are known.
 
-        By default the scenario's admission rule, with equal shares of the band.
+        By default the scenario's admission rule, with equal shares of the band, at the frequencies of the decision.
         """
         ids = decision.schedule
-        return admission.transmit(observation.system, ids, observation.f_hz[ids], observation.beta[ids], gain)
+        f_hz = observation.f_hz[ids] if decision.f_hz is None else decision.f_hz
+        return admission.transmit(observation.system, ids, f_hz, observation.beta[ids], gain)
 
     def most_power_w(self, system: System, beta: Reals) -> Reals:
         """(K,) the power, W, that no device exceeds in a round with these mean gains; by default P0/β_k, as sent with.

@@ -18,6 +18,7 @@ from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.plugins import MOST, in_a_sentence
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
+from feelstream.policies.lawful import broken_law
 
 
 class PolicyError(FeelstreamError):
@@ -44,8 +45,13 @@ def select(policy: Policy, state: State, observation: Observation, rng: np.rando
         raise broken(policy, f"must schedule {numbers}, not {chosen.tolist()!r:.100}, {when}")
     chosen = chosen.astype(np.int64)  # an empty array is one of floats by default
     _check_plan(policy, decision.plan, observation)
-    on_time = observation.compute_time_s[chosen] + decision.plan.transmit_time_s <= system.round_s
-    if not (observation.available[chosen] & on_time).all():
+    if len(chosen) > decision.plan.n:
+        raise broken(policy, f"planned for {decision.plan.n} devices and scheduled {len(chosen)} {when}")
+    if decision.f_hz is not None and not _are_frequencies(decision.f_hz, observation.f_hz[chosen]):
+        raise broken(
+            policy, f"must choose one frequency above 0 per scheduled device, at most its own f_hz, or None, {when}"
+        )
+    if not (observation.available[chosen] & _in_time(policy, observation, decision, chosen)).all():
         raise broken(policy, f"scheduled a device that is not feasible {when}")
     if decision.importance is not None and not _are_important(decision.importance, decision.plan.feasible):
         most = f"of a magnitude of at most {MOST:g}"
@@ -53,8 +59,6 @@ def select(policy: Policy, state: State, observation: Observation, rng: np.rando
     score = decision.score
     if score is not None and not _are_scores(score, decision.plan.feasible):
         raise broken(policy, f"must give each feasible device a finite score or NaN, or None for all, {when}")
-    if decision.f_hz is not None and not _are_reals(decision.f_hz, len(chosen)):
-        raise broken(policy, f"must choose one finite frequency per scheduled device, or None, {when}")
     return replace(decision, schedule=chosen)
 
 
@@ -75,7 +79,25 @@ def transmit(policy: Policy, observation: Observation, decision: Decision, gain:
             f"must give each of the {n} scheduled devices finite, non-negative times and energies and, if it sends, "
             f"a share of the band, at most 1 in all, {when}",
         )
+    if not policy.equal_shares and (law := broken_law(observation, decision, spent, gain)):
+        raise broken(policy, f"returned a transmission that cannot be {when}: {law}")
     return spent
+
+
+def _in_time(policy: Policy, observation: Observation, decision: Decision, chosen: NDArray) -> Flags:
+    """(scheduled,) who meets the deadline: at the planned rate, or at all where the policy splits the band itself."""
+    needed_s = observation.compute_time_s[chosen]
+    if decision.f_hz is not None:
+        needed_s = observation.system.device_cycles[chosen] / decision.f_hz
+    if not policy.equal_shares:
+        return needed_s < observation.system.round_s
+    return needed_s + decision.plan.transmit_time_s <= observation.system.round_s
+
+
+def _are_frequencies(f_hz: object, ceiling_hz: Reals) -> bool:
+    if not _are_reals(f_hz, len(ceiling_hz)):
+        return False
+    return bool(((f_hz > 0) & (f_hz <= ceiling_hz * (1 + 1e-9))).all())  # pyright: ignore[reportOperatorIssue]
 
 
 def most_power_w(policy: Policy, system: System, beta: Reals) -> Reals:

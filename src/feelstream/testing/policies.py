@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Flags, Reals
 from feelstream.model.admission import Transmission
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.lawful import broken_law
 from feelstream.testing.contract import Kind, Promise, read_only, same, state_problem, stored_and_read
 from feelstream.testing.trials import CASES, Case
 
@@ -19,7 +20,9 @@ from feelstream.testing.trials import CASES, Case
 class Scheduled:
     """A round: what was decided, also the second time and from a stored state, and what came of it."""
 
+    policy: Policy
     observation: Observation
+    gain: Reals
     decision: Decision
     again: Decision
     from_store: Decision
@@ -35,7 +38,7 @@ def _play(policy: Policy, case: Case) -> Iterator[tuple[str, Scheduled]]:
         when = f"round {observation.round}"
         stored = stored_and_read(state, nested=False)
         decision, again, from_store = (_select(policy, read_only(each), observation) for each in (state, state, stored))
-        played = Scheduled(observation, decision, again, from_store)
+        played = Scheduled(policy, observation, gain, decision, again, from_store)
         yield when, played
         spent = policy.transmit(observation, played.decision, gain[played.decision.schedule])
         yield when, replace(played, spent=spent)
@@ -63,11 +66,19 @@ def _feasible(step: Scheduled) -> str | None:
     chosen, devices = step.decision.schedule, step.observation.system.devices
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         return "the schedule must be a one-dimensional array of device numbers"
-    feasible = step.observation.plan(step.decision.plan.n).feasible
+    feasible = _feasible_set(step)
     inside = bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
     if inside and feasible[chosen].all():
         return None
     return f"scheduled {chosen.tolist()} of {np.flatnonzero(feasible).tolist()}"
+
+
+def _feasible_set(step: Scheduled) -> Flags:
+    """Whom it may schedule: who is in time at the planned rate, or at all where it splits the band itself."""
+    known = step.observation
+    if step.policy.equal_shares:
+        return known.plan(step.decision.plan.n).feasible
+    return known.available & (known.compute_time_s < known.system.round_s)
 
 
 def _plan(step: Scheduled) -> str | None:
@@ -75,7 +86,10 @@ def _plan(step: Scheduled) -> str | None:
     expected = step.observation.plan(plan.n)
     if not (0 <= plan.n <= devices and chosen.size <= plan.n):
         return f"planned for {plan.n} and scheduled {chosen.size} of {devices} devices"
-    right = np.array_equal(plan.feasible, expected.feasible) and np.array_equal(plan.energy_j, expected.energy_j)
+    own = plan.feasible & ~_feasible_set(step)
+    right = not own.any() and np.array_equal(plan.energy_j, expected.energy_j)
+    if step.policy.equal_shares:
+        right = right and np.array_equal(plan.feasible, expected.feasible)
     return None if right else f"the plan is not observation.plan({plan.n})"
 
 
@@ -111,7 +125,7 @@ def _transmission(step: Scheduled) -> str | None:
     lawful = spent.sent.shape == step.decision.schedule.shape
     lawful = lawful and share.sum() <= 1 + 1e-9 and bool((share[~spent.sent] == 0).all())
     if lawful and np.isfinite(energy).all() and (energy >= 0).all() and (share[spent.sent] > 0).all():
-        return None
+        return broken_law(step.observation, step.decision, spent, step.gain[step.decision.schedule])
     return f"shares {share.tolist()}, energies {energy.tolist()} J"
 
 

@@ -22,8 +22,8 @@ def _context(devices: int, rounds: int = 25, spread: float = 1.0) -> ProcessCont
     rng = np.random.default_rng(devices)
     low_hz, low_db = rng.uniform(1e8, 5e8, devices), rng.uniform(-10, 0, devices)
     high_hz, high_db = low_hz + spread * rng.uniform(0, 1e9, devices), low_db + spread * rng.uniform(0, 8, devices)
-    ranges = (frozen(values) for values in (low_hz, high_hz, low_db, high_db))
-    return ProcessContext(devices, rounds, 4.0, *ranges)
+    low_hz, high_hz, low_db, high_db = (frozen(values) for values in (low_hz, high_hz, low_db, high_db))
+    return ProcessContext(devices, rounds, 4.0, low_hz, high_hz, low_db, high_db)
 
 
 CASES = {

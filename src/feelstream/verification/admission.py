@@ -8,6 +8,7 @@ from feelstream.verification.findings import RELATIVE, Array, Stage, close
 from feelstream.verification.formulas import computing_time_s, sending_time_s
 from feelstream.verification.importance import Case
 from feelstream.verification.settings import StoredSettings
+from feelstream.verification.shares import chosen_hz
 
 # Both sides compute a sending time by some ten operations, each right to half an ulp: 64 ulps of the round's length are
 # above what rounding can do, and far below any difference that means something.
@@ -28,7 +29,7 @@ def check_admission(case: Case) -> None:
     scheduled, sent = block["scheduled"], block["transmitted"]
     # Impossible inputs are reported elsewhere; here they count as no gain and no time, so that this can run.
     ratio = np.maximum(np.nan_to_num(block["gain"] / block["beta"]), 0.0)
-    computing = np.maximum(np.nan_to_num(computing_time_s(s, block["f_hz"]), nan=np.inf), 0.0)
+    computing = np.maximum(np.nan_to_num(computing_time_s(s, chosen_hz(s, block)), nan=np.inf), 0.0)
     n = scheduled.sum(axis=1, keepdims=True)
     late, edge = lateness(s, np.maximum(n, 1), ratio, computing)
     doubtful = scheduled & (late | edge)

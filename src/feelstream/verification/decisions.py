@@ -11,7 +11,7 @@ from feelstream.verification.admission import check_admission
 from feelstream.verification.energy import check_energy
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import surrogate_energy_j
-from feelstream.verification.importance import Case, check_null_outside, feasible_at
+from feelstream.verification.importance import Case, check_feasible, check_null_outside, feasible_at
 from feelstream.verification.joint import (
     check_joint_decision,
     check_joint_planned,
@@ -29,7 +29,12 @@ from feelstream.verification.rationed import (
 )
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.settings import CONTROLLED_OCEAN, StoredSettings
-from feelstream.verification.shares import check_own_energy, check_own_transmission, no_known_power_w
+from feelstream.verification.shares import (
+    check_own_energy,
+    check_own_feasible,
+    check_own_transmission,
+    no_known_power_w,
+)
 from feelstream.verification.whole_run import least_planned_energy_j
 
 Rule = Callable[[Case], None]
@@ -56,6 +61,7 @@ class PolicyRules:
     energy: Rule = check_energy
     least_energy: Callable[[StoredSettings, Array], Array] = least_planned_energy_j
     most_power: Callable[[StoredSettings, Block], Array] = equal_power_w
+    feasible: Callable[[Findings, StoredSettings, Block, Array], None] = check_feasible
 
 
 def rules_for(s: StoredSettings) -> PolicyRules:
@@ -194,7 +200,10 @@ _BY_CHANNEL = PolicyRules(_check_size_set, _check_channel_score, _check_lowest, 
 GENERIC = PolicyRules(
     check_planned, _check_any_score, check_subset, "schedule within the feasible set and the planned size only"
 )
-OWN_TRANSMIT = replace(GENERIC, admission=check_own_transmission, energy=check_own_energy, most_power=no_known_power_w)
+OWN_TRANSMIT = replace(
+    GENERIC, admission=check_own_transmission, energy=check_own_energy, most_power=no_known_power_w,
+    feasible=check_own_feasible,
+)  # fmt: skip
 BY_ENERGY = ("lyapunov", "lyapunov_joint", "balanced_joint", "greedy_energy")  # whose scores follow from the energy law
 POLICY_RULES = {
     "lyapunov": PolicyRules(

@@ -8,8 +8,8 @@ from feelstream.verification.findings import ABSOLUTE, RELATIVE, Findings, Stage
 from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
 from feelstream.verification.importance import Case
 from feelstream.verification.reading import MEASURED, Block
-from feelstream.verification.settings import StoredSettings
-from feelstream.verification.shares import OWN_SHARES, check_split
+from feelstream.verification.settings import OUR_POLICIES, StoredSettings
+from feelstream.verification.shares import OWN_SHARES, check_frequency, check_split, chosen_hz
 
 
 def check_energy(case: Case) -> None:
@@ -24,12 +24,14 @@ def check_energy(case: Case) -> None:
         share, share_rule = block["bandwidth_share"], "only a transmitter has a share of the band"
         check_split(case)
     sending = sending_time_s(s, 1.0 / np.where(sent, share, 1.0), block["gain"] / block["beta"])
-    computing = computing_time_s(s, block["f_hz"])
+    check_frequency(case)
+    f_hz = chosen_hz(s, block)
+    computing = computing_time_s(s, f_hz)
     expected = {
         "t_cmp_s": (scheduled, computing, "T_cmp = c/f for a scheduled device, else 0"),
         "e_cmp_j": (
             scheduled,
-            computing_energy_j(s, block["f_hz"]),
+            computing_energy_j(s, f_hz),
             f"E_cmp = {s.law.formula} for a scheduled device, else 0",
         ),
         "bandwidth_share": (sent, share, share_rule),
@@ -39,7 +41,9 @@ def check_energy(case: Case) -> None:
     }
     for name, (who, value, rule) in expected.items():
         own = block[f"{name}_measured"] & who if name in MEASURED else np.zeros_like(who)
-        own |= who & (name == "e_cmp_j" and not s.law.known)
+        if name == "e_cmp_j":  # nor is the frequency known where a device measured its time under a user's policy
+            own |= who & (not s.law.known)
+            own |= block["t_cmp_s_measured"] & (s.policy not in OUR_POLICIES)
         check.compare(name, np.where(who, value, 0.0), rule, where=~own)
     check_measured(case)
     planned_s = np.where(scheduled, computing + surrogate_time_s(s, case.n), 0.0)

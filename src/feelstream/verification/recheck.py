@@ -13,7 +13,7 @@ from feelstream.verification.energy import check_queues
 from feelstream.verification.evaluations import FILE as ARRAYS
 from feelstream.verification.evaluations import ArrayChecks, check_numbers, has_arrays
 from feelstream.verification.findings import Findings, Report, Stage
-from feelstream.verification.importance import Case, check_feasible, check_importance
+from feelstream.verification.importance import Case, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
 from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table, read_blocks, read_rounds
@@ -64,7 +64,11 @@ def _not_checked(s: StoredSettings) -> list[str]:
         if full
         else "everything about single devices, since trace level rounds stores none",
         *([f"the choices of the {policy}, beyond what every policy must obey"] if policy != "policy" else []),
-        *([] if s.equal_shares else ["who was let through and what sending cost, by the user's own transmit"]),
+        *(
+            []
+            if s.equal_shares
+            else ["who was let through and how the band was split, by the user's own transmit, beyond physics"]
+        ),
         *([] if s.law.known else ["the energy of computing by a user's own law, and choices that go by it"]),
         *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
         "that run.json was not rewritten together with the tables",
@@ -103,7 +107,7 @@ def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table
     rules, planned = rules_for(s), np.clip(rounds["planned"], 0, s.K)
     check_inputs(found, s, block, rules.most_power(s, block))
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))
-    check_feasible(found, s, block, np.maximum(planned, 1)[:, None])
+    rules.feasible(found, s, block, np.maximum(planned, 1)[:, None])
     importance = check_importance(found, s, block)
     case = Case(found, s, block, planned, importance)
     for rule in (rules.score, rules.decision, rules.admission, rules.energy):

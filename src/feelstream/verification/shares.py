@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.verification.findings import RELATIVE, Array, Stage
-from feelstream.verification.formulas import computing_time_s, sending_time_s
+from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s
 from feelstream.verification.importance import Case
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.settings import OUR_POLICIES, StoredSettings
 
 OWN_SHARES = ("ocean",)
+LAW = 2e-6  # relative, within which a user's figures must agree with physics
 
 
 def check_own_transmission(case: Case) -> None:
@@ -29,8 +30,60 @@ def check_own_energy(case: Case) -> None:
         check.flag(name, idle, 0.0, f"{name} is 0 for a device that is not scheduled")
     share, rule = block["bandwidth_share"], "a device has a share of the band if it transmits, and only then"
     check.flag("bandwidth_share", (share > 0) != sent, sent, rule)
+    _check_laws(case)
     total, rule = share.sum(axis=1), "no more than the whole band is shared out"
     check.flag("bandwidth_share", total > 1 + RELATIVE, 1.0, rule, stored=total)
+
+
+def check_own_feasible(found: Findings, s: StoredSettings, block: Block, n: Array) -> None:
+    """A policy that splits the band itself says who can be in time; computing must leave some of the round."""
+    may = block["available"] & (computing_time_s(s, block["f_hz"]) < s.round_s * (1 + RELATIVE))
+    rule = "feasible: available, and c/f within the round"
+    found.at(Stage.FEASIBLE, block).flag("feasible", block["feasible"] & ~may, may, rule)
+
+
+def chosen_hz(s: StoredSettings, block: Block) -> Array:
+    """The frequency of computing [R, K]: c/t_cmp for the scheduled of a user's policy, which may choose it; else f."""
+    if s.policy in OUR_POLICIES:
+        return block["f_hz"]
+    chose = block["scheduled"] & (block["t_cmp_s"] > 0) & ~block["t_cmp_s_measured"]
+    return np.where(chose, s.cycles / np.where(chose, block["t_cmp_s"], 1.0), block["f_hz"])
+
+
+def check_frequency(case: Case) -> None:
+    f_hz, rule = chosen_hz(case.s, case.block), "no device computes faster than it can: c/t_cmp ≤ f"
+    fast = ~(f_hz <= case.block["f_hz"] * (1 + RELATIVE))
+    case.at(Stage.ENERGY).flag("t_cmp_s", fast, case.s.cycles / case.block["f_hz"], rule)
+
+
+def _check_laws(case: Case) -> None:
+    """E_cmp at c/t_cmp, E_tr = P·t_tr, enough bits, and all of it within the round."""
+    s, block, check = case.s, case.block, case.at(Stage.ENERGY)
+    sent, scheduled = block["transmitted"], block["scheduled"]
+    check.flag("t_cmp_s", scheduled & ~(block["t_cmp_s"] > 0), 0.0, "a scheduled device computes for some time")
+    check_frequency(case)
+    computed = computing_energy_j(s, chosen_hz(s, block))
+    modelled = scheduled & ~block["e_cmp_j_measured"] & ~block["t_cmp_s_measured"] & s.law.known
+    rule = f"E_cmp = {s.law.formula} at f = c/t_cmp for a scheduled device"
+    check.flag("e_cmp_j", modelled & ~_near(block["e_cmp_j"], computed), computed, rule)
+    for name in ("power_w", "t_tr_s", "e_tr_j"):
+        check.flag(name, ~sent & (block[name] != 0), 0.0, f"{name} is 0 for a device that does not transmit")
+    paid = block["power_w"] * block["t_tr_s"]
+    modelled = sent & ~block["e_tr_j_measured"] & ~block["t_tr_s_measured"]
+    check.flag("e_tr_j", modelled & ~_near(block["e_tr_j"], paid), paid, "E_tr = P·T_tr for a transmitter")
+    share_hz = np.where(sent & (block["bandwidth_share"] > 0), block["bandwidth_share"], 1.0) * s.bandwidth_hz
+    rate = share_hz * np.log1p(block["power_w"] * block["gain"] / (share_hz * s.noise_w_per_hz)) / np.log(2.0)
+    bits = rate * block["t_tr_s"]
+    few = sent & ~block["t_tr_s_measured"] & ~(bits >= s.update_bits * (1 - LAW))
+    check.flag("t_tr_s", few, s.update_bits, "a transmitter sends the whole update: R·T_tr ≥ S_bits", stored=bits)
+    if s.link_margin >= 1:
+        taken = np.where(sent, block["t_cmp_s"] + block["t_tr_s"], 0.0)
+        rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_rd"
+        check.flag("t_tr_s", ~(taken <= s.round_s * (1 + LAW)), s.round_s, rule, stored=taken)
+
+
+def _near(left: Array, right: Array) -> Array:
+    return np.abs(left - right) <= LAW * np.abs(right)
 
 
 def no_known_power_w(s: StoredSettings, block: Block) -> Array:

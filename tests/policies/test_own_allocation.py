@@ -1,0 +1,225 @@
+"""Policies that choose frequencies, power and band themselves: the lawful pass the run and `verify`, and only they.
+
+Both go by physics, not by equal shares and P0/β.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import small
+from sealing import seal
+
+import feelstream as fs
+from feelstream.model.admission import Transmission
+from feelstream.policies.base import Decision, Observation, State
+from feelstream.policies.guard import PolicyError
+from feelstream.policies.random import Random
+from feelstream.testing import check
+
+HERE = "tests/policies/test_own_allocation.py"
+ROUNDS = ("system.rounds=12",)
+Change = Callable[[Transmission, Observation, Decision, np.ndarray], Transmission]
+
+
+def lawful(observation: Observation, decision: Decision, gain: np.ndarray, rng: np.random.Generator) -> Transmission:
+    """Any allocation that physics allows: shares, powers and times drawn at random; who is too late does not send."""
+    system, ids = observation.system, decision.schedule
+    f_hz = observation.f_hz[ids] if decision.f_hz is None else decision.f_hz
+    computed_s = system.device_cycles[ids] / f_hz
+    share = rng.dirichlet(np.ones(len(ids))) * rng.uniform(0.3, 1.0) if len(ids) else np.zeros(0)
+    power_w = rng.uniform(0.5, 4.0, len(ids)) * system.received_power_w / observation.beta[ids]
+    hz = share * system.bandwidth_hz
+    rate = hz * np.log2(1 + power_w * gain / (hz * system.noise_w_per_hz))
+    needed_s = system.update_bits / np.maximum(rate, 1e-300)
+    left_s = system.round_s - computed_s
+    sent = needed_s <= left_s
+    time_s = np.where(sent, needed_s + rng.random(len(ids)) * np.maximum(left_s - needed_s, 0), 0.0)
+    share, power_w = np.where(sent, share, 0.0), np.where(sent, power_w, 0.0)
+    return Transmission(sent, share, power_w, computed_s, time_s, system.compute_energy_j(f_hz, ids), power_w * time_s)
+
+
+class Free(Random):
+    """Random devices at random frequencies, with a random lawful split; `change` may spoil it."""
+
+    tag: ClassVar[str] = f"{HERE}:Free"
+    change: ClassVar[Change | None] = None
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        in_time = observation.available & (observation.compute_time_s < observation.system.round_s)
+        plan = observation.plan(self.size, feasible=in_time)
+        ids = np.sort(rng.permutation(np.flatnonzero(in_time))[: self.size])
+        slowest = observation.system.device_cycles[ids] / observation.system.round_s * 1.2
+        f_hz = np.minimum(
+            np.maximum(observation.f_hz[ids] * rng.uniform(0.3, 1.0, len(ids)), slowest), observation.f_hz[ids]
+        )
+        return Decision(ids, plan, f_hz=f_hz)
+
+    def transmit(self, observation: Observation, decision: Decision, gain: np.ndarray) -> Transmission:
+        spent = lawful(observation, decision, gain, np.random.default_rng(observation.round))
+        change = type(self).change
+        return spent if change is None else change(spent, observation, decision, gain)
+
+
+def run_of(policy: Any, *fields: str, seed: int = 1) -> fs.Run:
+    return fs.simulate(small(*ROUNDS, *fields).with_(policy=policy), seed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fields", [(), ("radio.bandwidth_hz=1e6",), ("radio.fading=none",)])
+def test_lawful_allocations_run_and_verify(fields: tuple[str, ...], seed: int, tmp_path: Path) -> None:
+    run = run_of(Free(size=3), *fields, seed=seed)
+    assert run.rounds["transmitted"].sum() > 0
+    report = fs.verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+
+
+def test_lawful_allocations_keep_the_contract() -> None:
+    assert [result.problem for result in check(Free()) if not result.ok] == []
+
+
+# name → (what it does to a transmission, what the run says, columns of the trace likewise, what `verify` says)
+UNLAWFUL: dict[str, tuple[Change, str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
+    "faster than the CPU": (
+        lambda s, o, d, g: replace(s, t_cmp_s=s.t_cmp_s * 0.1),
+        "computes faster than its CPU allows",
+        lambda t: t.with_columns(pl.col("t_cmp_s") * 0.1),
+        "no device computes faster than it can",
+    ),
+    "free computing": (
+        lambda s, o, d, g: replace(s, e_cmp_j=s.e_cmp_j * 0.0),
+        "e_cmp_j that the energy law does not give",
+        lambda t: t.with_columns(pl.col("e_cmp_j") * 0.0),
+        "E_cmp = ",
+    ),
+    "free sending": (
+        lambda s, o, d, g: replace(s, e_tr_j=s.e_tr_j * 0.0),
+        r"e_tr_j that is not P·t_tr_s",
+        lambda t: t.with_columns(pl.col("e_tr_j") * 0.0),
+        "E_tr = P·T_tr",
+    ),
+    "too few bits": (
+        lambda s, o, d, g: replace(s, t_tr_s=s.t_tr_s * 1e-3, e_tr_j=s.e_tr_j * 1e-3),
+        "sends fewer bits than the update has",
+        lambda t: t.with_columns(pl.col("t_tr_s") * 1e-3, pl.col("e_tr_j") * 1e-3),
+        "sends the whole update",
+    ),
+    "after the round": (
+        lambda s, o, d, g: replace(
+            s, t_tr_s=s.t_tr_s + 1000.0 * s.sent, e_tr_j=s.power_w * (s.t_tr_s + 1000.0 * s.sent)
+        ),
+        "ends after the round",
+        lambda t: t.with_columns(
+            t_tr_s=pl.col("t_tr_s") + 1000.0 * pl.col("transmitted"),
+            e_tr_j=pl.col("power_w") * (pl.col("t_tr_s") + 1000.0 * pl.col("transmitted")),
+        ),
+        "meets the true deadline",
+    ),
+    "more than the band": (
+        lambda s, o, d, g: replace(s, bandwidth_share=s.bandwidth_share * 20.0),
+        "a share of the band, at most 1 in all",
+        lambda t: t.with_columns(pl.col("bandwidth_share") * 20.0),
+        "no more than the whole band",
+    ),
+    "negative energy": (
+        lambda s, o, d, g: replace(s, e_tr_j=-s.e_tr_j),
+        "finite, non-negative times and energies",
+        lambda t: t.with_columns(-pl.col("e_tr_j")),
+        "e_tr_j is not negative",
+    ),
+    "a share for the silent": (
+        lambda s, o, d, g: replace(s, sent=np.zeros_like(s.sent)),
+        "a share of the band, at most 1 in all",
+        lambda t: t.with_columns(transmitted=pl.lit(False)),
+        "a share of the band if it transmits",
+    ),
+    "no share for a sender": (
+        lambda s, o, d, g: replace(s, bandwidth_share=s.bandwidth_share * 0.0),
+        "a share of the band, at most 1 in all",
+        lambda t: t.with_columns(pl.col("bandwidth_share") * 0.0),
+        "a share of the band if it transmits",
+    ),
+    "too little power": (
+        lambda s, o, d, g: replace(s, power_w=s.power_w * 1e-6, e_tr_j=s.e_tr_j * 1e-6),
+        "sends fewer bits than the update has",
+        lambda t: t.with_columns(pl.col("power_w") * 1e-6, pl.col("e_tr_j") * 1e-6),
+        "sends the whole update",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNLAWFUL)
+def test_what_physics_forbids_is_named(name: str, tmp_path: Path) -> None:
+    """By the run, and by `verify` where the tables say so."""
+    change, refused, edit, rule = UNLAWFUL[name]
+    spoilt = type("Free", (Free,), {"change": staticmethod(change)})
+    with pytest.raises(PolicyError, match=refused):
+        run_of(spoilt(size=3))
+    run = run_of(Free(size=3))
+    path = run.save(tmp_path / "run")
+    assert run.devices is not None
+    edit(run.devices).write_parquet(path / "devices.parquet")
+    found = fs.verify(seal(path)).disagreement
+    assert found is not None
+    assert rule in found.rule
+
+
+class Slower(Random):
+    """A chosen frequency and the default allocation."""
+
+    tag: ClassVar[str] = f"{HERE}:Slower"
+    factor: float = 0.5
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        decision = super().select(state, observation, rng)
+        left_s = observation.system.round_s - decision.plan.transmit_time_s
+        f_hz, least = observation.f_hz[decision.schedule], observation.system.device_cycles[decision.schedule] / left_s
+        return replace(
+            decision, f_hz=np.maximum(f_hz * self.factor, least * (1 + 1e-9)) if self.factor < 1 else f_hz * self.factor
+        )
+
+
+def test_a_chosen_frequency_acts_without_an_own_transmit(tmp_path: Path) -> None:
+    run = run_of(Slower())
+    assert run.devices is not None
+    on = run.devices.filter(pl.col("scheduled"))
+    used = small().cpu.cycles / on["t_cmp_s"].to_numpy()
+    assert (used <= on["f_hz"].to_numpy() * (1 + 1e-9)).all()
+    assert (used < on["f_hz"].to_numpy() * 0.9).any()
+    report = fs.verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+    with pytest.raises(PolicyError, match="one frequency above 0 per scheduled device, at most its own"):
+        run_of(Slower(factor=3.0))
+
+
+class Crowd(Random):
+    """Plans for one device and schedules all that are feasible then."""
+
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        plan = observation.plan(1)
+        return Decision(np.flatnonzero(plan.feasible), plan)
+
+
+def test_more_devices_than_planned_are_refused() -> None:
+    with pytest.raises(PolicyError, match="planned for 1 devices and scheduled"):
+        run_of(Crowd())
+
+
+def test_the_published_example_runs_and_verifies(tmp_path: Path) -> None:
+    """Slow devices that equal shares would leave out take part, and all who send finish together."""
+    fields = ["policy.name=examples/my_allocation.py:FinishTogether", "learning.engine=none", "system.rounds=15"]
+    run = fs.simulate(fs.preset("stress", fields), 1)
+    assert run.devices is not None
+    report = fs.verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+    ends = run.devices.filter(pl.col("transmitted")).with_columns(end=pl.col("t_cmp_s") + pl.col("t_tr_s"))
+    spread = ends.group_by("round").agg((pl.col("end").max() - pl.col("end").min()).alias("spread"))["spread"]
+    assert spread.max() < 1e-6  # pyright: ignore[reportOperatorIssue]
+    shares = ends.group_by("round").agg(pl.col("bandwidth_share").sum())["bandwidth_share"].to_numpy()
+    np.testing.assert_allclose(shares, 1.0, atol=1e-6)
