@@ -19,7 +19,7 @@ FOUND = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', r
 LEFT_ALONE = r"^```.*?^```|\n\n(?: {4}.*\n?)+|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)]*\)|^:::.*"
 SYMBOL = re.compile(
     rf"(?P<other>{LEFT_ALONE})"
-    r"|(?<![\w\\{.*])(?P<letter>[A-Za-zα-ωΑ-Ω])(?P<tilde>~?)"
+    r"|(?<![\w\\{.*])(?P<letter>min|max|[A-Za-zα-ωΑ-Ω])(?P<tilde>~?)"
     r"(?:_(?P<index>[A-Za-z0-9]+|\{[^}\n]+\})(?:\^(?P<power>avg))?(?P<square>[²³])?|(?=\*)|(?<=~)(?=\())"
     r"(?P<star>\*)?(?![A-Za-z0-9_=*])",
     re.DOTALL | re.MULTILINE,
@@ -35,7 +35,8 @@ def symbol(found: re.Match[str]) -> str:
     """E~_k^avg as $\\tilde E_k^{\\mathrm{avg}}$; an index of more than one letter stands upright."""
     if found["other"] is not None:
         return found["other"]
-    tex = rf"\tilde {found['letter']}" if found["tilde"] else found["letter"]
+    letter = rf"\{found['letter']}" if len(found["letter"]) > 1 else found["letter"]
+    tex = rf"\tilde {letter}" if found["tilde"] else letter
     if index := found["index"]:
         tex += f"_{index}" if len(index) == 1 or index[0] == "{" else rf"_{{\mathrm{{{index}}}}}"
     if power := found["power"]:

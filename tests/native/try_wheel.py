@@ -19,11 +19,11 @@ from pages import DOCS, ROOT, Block, blocks
 
 
 def readme_example() -> str:
-    """The first Python block of the README, on the small scenario that needs no download."""
+    """The first Python block of the README, which is on the small scenario that needs no download."""
     example = next(block.text for block in blocks(ROOT / "README.md") if block.language == "python")
-    if "paper-iid" not in example:
-        raise SystemExit("the first Python example of the README has no preset paper-iid")
-    return example.replace("paper-iid", "tiny")
+    if '"tiny"' not in example:
+        raise SystemExit("the first Python example of the README is not on the preset tiny")
+    return example
 
 
 def follow(page: Path, commands: Path, directory: str) -> None:
@@ -51,7 +51,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as empty:
         follow(DOCS / "getting-started.md", commands, empty)
     with tempfile.TemporaryDirectory() as empty:  # another one: both keep their first run under the same name
-        example = readme_example() + "\nprint(f'the README example ran; engine: {run.about[\"engine\"]}')\n"
+        example = (
+            readme_example()
+            + '\nprint(f\'the README example ran; engine: {found.run("lyapunov", 0).about["engine"]}\')\n'
+        )
         try_block(Block("python", None, example, 1), commands, empty)
 
 

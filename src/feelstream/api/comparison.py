@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from feelstream.api.tables import chosen, latex, wide
+from feelstream.api.tables import chosen, latex, plain, wide
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
 from feelstream.experiment.measures import by_arm, cell, judgement
@@ -38,6 +38,10 @@ class Comparison:
         arms, seeds = len(self.results.plan.arms), len(self.results.plan.seeds)
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return f"Comparison({arms} configurations, {seeds} seeds{failed}, in {self.directory})"
+
+    def __str__(self) -> str:
+        """The table of `COMPARED`, in words."""
+        return plain(self.summary(), COMPARED, len(self.results.plan.seeds))
 
     @property
     def arms(self) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from feelstream.errors import RunError
-from feelstream.experiment.measures import by_arm, cell, judgement, measured
+from feelstream.experiment.measures import JUDGED, by_arm, cell, judgement, measured
 from feelstream.experiment.statistics import LEAST_SEEDS, LEVEL, TEST
 from feelstream.plugins import did_you_mean
 from feelstream.quantities import MINUS, QUANTITIES, Quantity, counted, of_table
@@ -39,6 +39,22 @@ def wide(summary: pl.DataFrame, quantities: Sequence[str]) -> pl.DataFrame:
         for arm, own in by_arm(summary).items()
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def plain(summary: pl.DataFrame, quantities: Sequence[str], seeds: int) -> str:
+    """One line per configuration: mean ± half of the 95 % interval, and what is better or worse than in the first."""
+    shown, rows = chosen(summary, quantities), by_arm(summary)
+    first = next(iter(rows))
+    lines = [["policy", *(quantity.column_title for quantity in shown), f"against {first}" if len(rows) > 1 else ""]]
+    for arm, own in rows.items():
+        judged = [(own[name], judgement(own[name])) for name in JUDGED if name in own and arm != first]
+        words = [f"{QUANTITIES[row['quantity']].heading.partition(',')[0]} {word}" for row, word in judged if word]
+        why = "" if words or not judged or not shown else str(judged[0][0]["verdict"])
+        lines.append([arm, *(cell(own[quantity.name], seeds) for quantity in shown), ", ".join(words) or why])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(f"{text:{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
 
 
 def latex(summary: pl.DataFrame, quantities: Sequence[str], seeds: int) -> str:
