@@ -72,12 +72,14 @@ def write_leaderboard(
     dates = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     parts = [
         "# Leaderboard\n",
-        f"Runs of {dates}, {seeds} seed{'s' * (seeds != 1)}. This page is written by a command; do not edit it:\n",
-        f"    {shlex.join(['feelstream', 'leaderboard', *options])}\n",
+        *(_winner(*board, results) for board, results in boards.items()),
+        "",
         HOW_TO_READ,
         "\n".join(f"- **{name}**: {text}" for name, text in meanings(QUANTITIES.values()).items()) + "\n",
         *(_section(*board, results, changes[board], pictures) for board, results in boards.items()),
         "## Origin\n",
+        f"Runs of {dates}, {seeds} seed{'s' * (seeds != 1)}. This page is written by a command; do not edit it:\n",
+        f"    {shlex.join(['feelstream', 'leaderboard', *options])}\n",
         *(
             f"- `{name}`, {reading}: " + "; ".join(f"{k}: {v}" for k, v in entry.facts.items())
             for (name, reading), entry in made.items()
@@ -87,6 +89,13 @@ def write_leaderboard(
     text = "\n".join(parts).rstrip() + "\n"
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
     return path
+
+
+def _winner(name: str, reading: str, results: Results) -> str:
+    """The first thing to know of a board."""
+    runs = comparison.per_run(results)
+    said = discussion(results.plan, runs, comparison.summarise(results, runs))
+    return f"- **{name}, eligible: {reading}.** {said[0] if said else 'Nothing to rank.'}"
 
 
 def _section(name: str, reading: str, results: Results, changes: Sequence[str], pictures: Path) -> str:
