@@ -14,12 +14,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
-from hashlib import sha256
 from importlib.metadata import entry_points
 from operator import attrgetter
 from pathlib import Path
@@ -44,6 +41,7 @@ from pydantic_core.core_schema import (
     with_info_wrap_validator_function,
 )
 
+from feelstream import user_code
 from feelstream.errors import ScenarioError, explain
 
 LEAST, MOST = 1e-100, 1e100
@@ -146,6 +144,7 @@ class NamesCode:
         name = handler(value)
         if is_stored(info) or isinstance(value, StoredName):
             return StoredName(name)
+        refresh(name)
         if self.known:
             self.known(name)
         return name
@@ -197,13 +196,20 @@ def import_object(reference: str) -> Any:
     if where.endswith(".py"):
         if not Path(where).is_file():
             raise ScenarioError(f"'{reference}': there is no file {where}")
-        module = _guarded(reference, lambda: _module_from_file(Path(where)))
+        module = _guarded(reference, lambda: user_code.load(Path(where)))
     else:
         module = _guarded(reference, lambda: importlib.import_module(where))
     try:
         return attrgetter(attribute)(module)
     except AttributeError:
         raise ScenarioError(f"'{reference}': {where} has no {attribute}") from None
+
+
+def refresh(reference: str) -> None:
+    """Take a user's file as it is now, where a scenario is made that names it; a run that goes on keeps what it has."""
+    where = reference.rpartition(":")[0]
+    if where.endswith(".py") and Path(where).is_file():
+        _guarded(reference, lambda: user_code.load(Path(where), again=True))
 
 
 def _guarded(reference: str, load: Callable[[], Any]) -> Any:
@@ -218,56 +224,7 @@ def _guarded(reference: str, load: Callable[[], Any]) -> Any:
 
 def in_a_sentence(problem: BaseException) -> str:
     """What went wrong in someone's own module, and in which line of which file if that is known."""
-    return explain(problem, __file__, "importlib")
-
-
-def _module_from_file(path: Path) -> Any:
-    path = path.resolve()
-    # The name holds the path, so two files of one name do not collide, and a file is run once.
-    name = f"feelstream_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            with _beside(path.parent):
-                spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-    return sys.modules[name]
-
-
-_borrowed: dict[str, Any] = {}  # modules that users' files imported from beside them, by name
-
-
-@contextmanager
-def _beside(directory: Path) -> Iterator[None]:
-    """Let a file import from its own directory, as a script may; a module of that name from another's does not count.
-
-    Afterwards the directory comes last in sys.path, for imports that only happen when a function is called.
-    """
-    place, before = str(directory), set(sys.modules)
-    hidden = {
-        name: sys.modules.pop(name)
-        for name, module in _borrowed.items()
-        if sys.modules.get(name) is module and Path(module.__file__).parent != directory
-    }
-    sys.path.insert(0, place)
-    try:
-        yield
-    finally:
-        sys.path.remove(place)
-        if place not in sys.path:
-            sys.path.append(place)
-        for name in sys.modules.keys() - before:
-            module = sys.modules[name]
-            if Path(getattr(module, "__file__", None) or "").parent == directory:
-                _borrowed[name] = module
-        for name, module in hidden.items():
-            sys.modules.setdefault(name, module)
+    return explain(problem, __file__, user_code.__file__, "importlib")
 
 
 class Registry(Generic[T]):
@@ -351,6 +308,8 @@ def from_table(registry: PluginRegistry, default: type[Plugin]) -> Callable[[Any
         if is_stored(info) and name not in registry.ours:
             return _inert(base, name, fields, (info.context or {}).get("promises"))
         try:
+            if name not in registry.ours:
+                refresh(name)
             cls = registry.lookup(name)
         except ScenarioError as problem:
             raise ScenarioError(f".{tag_field}: {problem}") from problem

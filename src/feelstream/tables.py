@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from io import BytesIO
 from math import inf
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream import inputs
 from feelstream.errors import ScenarioError
 
 MOST_ROWS = 10**8  # few bytes of Parquet can stand for any number of rows
@@ -62,13 +62,12 @@ class TableFile:
         self.field, self.path = field, Path(path)
         if self.path.suffix.lower() not in (".csv", ".parquet"):
             raise self.problem("must end in .csv or .parquet")
+        if not self.path.is_file():
+            raise self.problem("is not a file; give a CSV or Parquet file")
         try:
-            if not self.path.is_file():
-                raise self.problem("is not a file; give a CSV or Parquet file")
-            content = self.path.read_bytes()
+            content, self.digest = inputs.read(self.path)
         except (OSError, ValueError) as problem:
             raise self.problem(f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
-        self.digest = sha256(content).hexdigest()
         kind = self.path.suffix.lower()[1:]
         try:
             self.table = _parsed(kind, self.digest, content)

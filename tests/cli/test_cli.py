@@ -297,7 +297,7 @@ LINES: dict[str, tuple[list[str], str]] = {
     ),
     "trace not there": (
         ["run", "tiny", *QUICK, "--set", "data.arrivals.kind=trace", "--set", "data.arrivals.path=absent.csv"],
-        "Trace absent.csv is not a file",
+        "data.arrivals.path: absent.csv is not a file",
     ),
     "trace of text": (
         ["run", "tiny", *QUICK, "--set", "data.arrivals.kind=trace", "--set", "data.arrivals.path=bad.csv"],
@@ -327,7 +327,7 @@ def test_a_wrong_command_line(wrong: str, feelstream: Command) -> None:
         # Really asking for the memory might succeed on a large machine.
         arguments = [*arguments[:-1], "system.devices=11"]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("feelstream.run.run.Simulation", _out_of_memory)
+            patch.setattr("feelstream.run.preparing.Simulation", _out_of_memory)
             check_one_sentence(feelstream(*arguments), told)
         return
     check_one_sentence(feelstream(*arguments), told)

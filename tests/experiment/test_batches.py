@@ -75,7 +75,7 @@ def test_batches_leave_the_same_bytes_as_single_runs(tmp_path: Path, monkeypatch
 def test_a_failure_in_a_batch_is_one_answer(tmp_path: Path):
     good, bad = arm("good", *SHORT).scenario.as_dict(), arm("bad", *SHORT).scenario.as_dict()
     bad["data"]["dataset"] = "none.npz"
-    work = [(bad, 0, str(tmp_path / "bad")), (good, 0, str(tmp_path / "good"))]
+    work: list[worker.Work] = [(bad, 0, str(tmp_path / "bad"), {}), (good, 0, str(tmp_path / "good"), {})]
     first, second = worker.play_all(work)
     assert "none.npz" in (first.problem or "")
     assert second == worker.Answer()

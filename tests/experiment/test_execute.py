@@ -29,9 +29,9 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seeds: list[int] = []
     play = worker.play
 
-    def counted(scenario: dict[str, Any], seed: int, directory: str | None) -> worker.Answer:
+    def counted(scenario: dict[str, Any], seed: int, *more: Any) -> worker.Answer:
         seeds.append(seed)
-        return play(scenario, seed, directory)
+        return play(scenario, seed, *more)
 
     monkeypatch.setattr(worker, "play", counted)
     return seeds

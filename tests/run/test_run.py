@@ -21,10 +21,11 @@ from killed_run import scenario as killed_scenario
 from recorded import series_of_five
 
 import feelstream as fs
-from feelstream.errors import RunError
+from feelstream.errors import RunError, ScenarioError
 from feelstream.run import simulate_in, trace
 from feelstream.run.files import sole_writer, write_atomically
 from feelstream.run.manifest import FORMAT
+from feelstream.scenario.files import from_dict
 
 SUPPORT = Path(__file__).parents[1] / "support"
 POLICY_FILE = str(SUPPORT / "stateful.py")
@@ -322,8 +323,10 @@ def test_a_changed_policy_file_is_another_run(tmp_path: Path, monkeypatch: pytes
     scenario = fs.preset("tiny", ["learning.engine=none", f"policy.name={file}:Mine"])
     simulate_in(tmp_path / "run", scenario, 0)
     file.write_text(text + "\n# another rule\n")
-    with pytest.raises(RunError, match="other files"):
+    with pytest.raises(ScenarioError, match="changed after this scenario was made"):
         simulate_in(tmp_path / "run", scenario, 0)
+    with pytest.raises(RunError, match="other files"):
+        simulate_in(tmp_path / "run", from_dict(scenario.as_dict()), 0)
 
 
 def test_a_table_that_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:

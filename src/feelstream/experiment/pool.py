@@ -9,7 +9,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
@@ -33,6 +33,7 @@ class Job:
     scenario: dict[str, Any]
     seed: int
     directory: Path
+    promised: dict[str, Any] = field(default_factory=dict)  # files and data that it must be made with
 
 
 Batch = tuple[Job, ...]
@@ -44,7 +45,8 @@ def play_on(executor: Executor, batches: Iterable[Batch], done: Done) -> None:
     futures: dict[Future[list[Answer]], Batch] = {}
     try:
         for batch in batches:
-            futures[executor.submit(worker.play_all, [(job.scenario, job.seed, None) for job in batch])] = batch
+            work = [(job.scenario, job.seed, None, job.promised) for job in batch]
+            futures[executor.submit(worker.play_all, work)] = batch
         while futures:
             finished, _ = wait(futures, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -154,7 +156,7 @@ class WorkerPool:
         answered, lost = 0, list[Job]()
         while True:
             while batches and not self.broken and len(running) < self.workers:
-                work = [(job.scenario, job.seed, str(job.directory)) for job in batches[0]]
+                work = [(job.scenario, job.seed, str(job.directory), job.promised) for job in batches[0]]
                 try:
                     future = self.pool.submit(worker.play_all, work)
                 except BrokenExecutor:

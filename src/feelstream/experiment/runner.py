@@ -92,7 +92,8 @@ def _execute(
                 path is None or store.why_not(path) != store.NOT_YET
             ):  # damage is reported, and nothing thrown away unasked
                 continue
-            jobs[path] = Job(arm.scenario.as_dict(), seed, path)
+            made_with = {what: known[arm.label][what] for what in ("files", "data")}
+            jobs[path] = Job(arm.scenario.as_dict(), seed, path, made_with)
             promised[path], rounds[path] = known[arm.label], arm.scenario.system.rounds
 
     distinct, all_rounds = len(set(directories.values())), sum(rounds.values())

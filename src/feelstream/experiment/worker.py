@@ -27,6 +27,7 @@ from feelstream.experiment.identity import identity
 from feelstream.learning import cost
 from feelstream.learning.cost import Cost
 from feelstream.run import dataset_of, simulate, simulate_in
+from feelstream.run.preparing import check_promised
 from feelstream.scenario.files import from_dict
 
 BUSY_SECONDS = 20.0
@@ -80,20 +81,25 @@ def identify(scenario: dict[str, Any]) -> Answer:
         return Answer.of(problem)
 
 
-def play_all(work: Sequence[tuple[dict[str, Any], int, str | None]]) -> list[Answer]:
-    """Play one run, or a batch of short ones, in this order; an answer for each. work: scenario, seed, directory."""
+Work = tuple[dict[str, Any], int, str | None, dict[str, Any]]  # scenario, seed, directory, what it must be made with
+
+
+def play_all(work: Sequence[Work]) -> list[Answer]:
+    """Play one run, or a batch of short ones, in this order; an answer for each."""
     alone = len(work) == 1
-    return [play(*job) if alone or job[2] is None else play_briefly(job[0], job[1], job[2]) for job in work]
+    return [play(*job) if alone or job[2] is None else play_briefly(job[0], job[1], job[2], job[3]) for job in work]
 
 
-def play_briefly(scenario: dict[str, Any], seed: int, directory: str) -> Answer:
+def play_briefly(scenario: dict[str, Any], seed: int, directory: str, promised: dict[str, Any]) -> Answer:
     """Play a run in memory and move its files into place: for runs that are over before a checkpoint would be taken."""
     path = Path(directory)
     incoming = path.with_name(f".{path.name}.tmp")
     try:
         settings = from_dict(scenario)
         shutil.rmtree(incoming, ignore_errors=True)
-        simulate(settings, seed, threads=1).save(incoming)
+        run = simulate(settings, seed, threads=1)
+        check_promised(run.manifest, promised)
+        run.save(incoming)
         shutil.rmtree(path, ignore_errors=True)  # an unfinished one
         os.replace(incoming, path)
         return Answer()
@@ -101,7 +107,7 @@ def play_briefly(scenario: dict[str, Any], seed: int, directory: str) -> Answer:
         return Answer.of(problem)
 
 
-def play(scenario: dict[str, Any], seed: int, directory: str | None) -> Answer:
+def play(scenario: dict[str, Any], seed: int, directory: str | None, promised: dict[str, Any]) -> Answer:
     """Play one run in `directory`, or elsewhere and answer with its files; a problem is an answer too.
 
     Exceptions are turned into text here, since those of a user's own policy may not survive the way back. So are those
@@ -110,22 +116,22 @@ def play(scenario: dict[str, Any], seed: int, directory: str | None) -> Answer:
     try:
         settings = from_dict(scenario)
         if directory is not None:
-            run_with_retry(directory, settings, seed)
+            run_with_retry(directory, settings, seed, promised)
             return Answer()
         with tempfile.TemporaryDirectory(prefix="feelstream-") as elsewhere:
-            simulate_in(elsewhere, settings, seed, threads=1)
+            simulate_in(elsewhere, settings, seed, threads=1, promised=promised)
             tables = sorted(Path(elsewhere).glob("[!.]*"))
             return Answer(files={file.name: file.read_bytes() for file in tables})
     except BaseException as problem:
         return Answer.of(problem)
 
 
-def run_with_retry(directory: str, settings: Any, seed: int) -> None:
+def run_with_retry(directory: str, settings: Any, seed: int, promised: dict[str, Any]) -> None:
     """The worker of a runner that was just killed may hold the directory for one more moment."""
     give_up = monotonic() + BUSY_SECONDS
     while True:
         try:
-            simulate_in(directory, settings, seed, threads=1)
+            simulate_in(directory, settings, seed, threads=1, promised=promised)
             return
         except BusyError:
             if monotonic() > give_up:

@@ -112,11 +112,24 @@ class ChangingSimulation:
     """A simulation that takes up each change when its round comes; a player like any other."""
 
     def __init__(self, simulation: Simulation, changes: Sequence[Change] = ()) -> None:
-        self.simulation, self.changes = simulation, tuple(changes)
+        self.simulation = simulation
         self.scenario, self.timings, self.round = simulation.scenario, simulation.timings, simulation.round
+        self.changes = tuple(changes)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return self._changes
+
+    @changes.setter
+    def changes(self, changes: tuple[Change, ...]) -> None:
+        """Make all scenarios at once: the table of devices, say, is not to be read again while the run is under way."""
+        self._changes = changes
+        self._phases = [(at, scenario_in(self.scenario, changes, at)) for at in sorted({c.round for c in changes})]
 
     def step(self) -> RoundRecord:
-        present = scenario_in(self.scenario, self.changes, self.round + 1)
+        present = self.scenario
+        for first, scenario in self._phases:
+            present = scenario if first <= self.round + 1 else present
         self.simulation.schedule_by(present)
         record = self.simulation.step()
         self.round = self.simulation.round

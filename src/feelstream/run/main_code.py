@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from feelstream.user_code import digest_of_code, imported_from_beside
+
 MAIN = "__main__"
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
@@ -134,15 +136,13 @@ def _elsewhere(thing: Any) -> Iterator[str]:
 
 def _of_module(module: ModuleType) -> Iterator[str]:
     """Its name; of a file that is not installed, its contents and those of what it imports from beside it."""
-    from feelstream.run.named_files import imported_from_beside
-
     yield module.__name__
     file = getattr(module, "__file__", None)
     path = Path(file) if file else None
     if path is None or path.suffix != ".py" or _is_installed(path):
         return
     for each in (path, *imported_from_beside(path)):
-        yield sha256(each.read_bytes()).hexdigest()
+        yield digest_of_code(each)
 
 
 def _is_installed(path: Path) -> bool:

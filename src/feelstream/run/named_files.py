@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import os
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from feelstream.inputs import digest_of
 from feelstream.run.main_code import is_in_main, main_digest
+from feelstream.user_code import digest_of_code, has_changed, imported_from_beside
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -48,48 +48,13 @@ def named_files(scenario: dict[str, Any]) -> dict[str, str]:
     return digests
 
 
-def imported_from_beside(path: Path) -> list[Path]:
-    """The Python files that this one imports, directly or not, from its own directory or package; sorted."""
-    path = path.resolve()
-    found, waiting = {path}, [path]
-    while waiting:
-        for other in _imports_of(waiting.pop()):
-            if other not in found:
-                found.add(other)
-                waiting.append(other)
-    return sorted(found - {path})
-
-
-def _imports_of(path: Path) -> Iterator[Path]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):  # importing it will tell
-        return
-    root = path.parent
-    while (root / "__init__.py").is_file() and root != root.parent:  # of a package: where its absolute imports begin
-        root = root.parent
-    homes = {path.parent, root}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                for home in homes:
-                    yield from _module_files(home, alias.name.split("."))
-        elif isinstance(node, ast.ImportFrom):
-            origin = node.module.split(".") if node.module else []
-            starts = [path.parents[node.level - 1]] if 0 < node.level <= len(path.parents) else homes
-            for start in starts if node.level else homes:
-                yield from _module_files(start, origin)
-                for alias in node.names:
-                    yield from _module_files(start, [*origin, alias.name])
-
-
-def _module_files(home: Path, names: list[str]) -> Iterator[Path]:
-    """The file of a module and those of the packages it is in, as far as they are here."""
-    for count in range(1, len(names) + 1):
-        stem = home.joinpath(*names[:count])
-        for file in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"):
-            if file.is_file():
-                yield file.resolve()
+def changed_code(scenario: dict[str, Any]) -> str | None:
+    """The first name in a scenario whose file was run in this process and is another by now."""
+    for text in texts(scenario):
+        path = _file_of(text)
+        if path is not None and path.suffix == ".py" and has_changed(path):
+            return text
+    return None
 
 
 def _file_of(text: str) -> Path | None:
@@ -106,4 +71,5 @@ def _file_of(text: str) -> Path | None:
 
 
 def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
+    """Of what was run or read of the file, where that happened already."""
+    return digest_of_code(path) if path.suffix == ".py" else digest_of(path)

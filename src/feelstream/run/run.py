@@ -7,27 +7,19 @@ devices.parquet and, where evaluators give arrays, evaluations.parquet; while th
 
 from __future__ import annotations
 
-import operator
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
-from multiprocessing import parent_process
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from feelstream import learning
-from feelstream.data.datasets import Dataset
-from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import RunError
-from feelstream.evaluation import TestRounds
-from feelstream.learning import cost
 from feelstream.run import trace, views
-from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
+from feelstream.run.changes import Change, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     Lock,
@@ -44,12 +36,11 @@ from feelstream.run.model import MODEL, FinalModel, model_of, read_model, write_
 from feelstream.run.named_files import named_files
 from feelstream.run.pandas_tables import as_pandas
 from feelstream.run.player import Player
-from feelstream.run.presentation import introduce, noted_quantities
-from feelstream.run.size import check_fits
-from feelstream.scenario import Scenario, model_cost
+from feelstream.run.preparing import check_code, check_promised, dataset_of, noted, prepare, resolved
+from feelstream.run.presentation import introduce
+from feelstream.scenario import Scenario
 from feelstream.scenario.files import stored_scenario
 from feelstream.scheduling import RoundRecord
-from feelstream.simulation import Simulation
 from feelstream.world import Theta
 
 if TYPE_CHECKING:
@@ -162,7 +153,7 @@ def simulate(
     manifest = manifest.completed(_timings(simulation, start), {})
     introduce(tables.rounds.columns, manifest)
     return Run(
-        scenario, manifest.seed, tables.rounds, tables.devices, manifest,
+        simulation.scenario, manifest.seed, tables.rounds, tables.devices, manifest,
         theta=model_of(simulation), evaluations=tables.evaluations,
     )  # fmt: skip
 
@@ -177,6 +168,7 @@ def simulate_in(
     progress: Progress | None = None,
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float | None = None,
+    promised: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario in a directory: from the start, from where an earlier call stopped, or not at all if it is done.
 
@@ -190,7 +182,7 @@ def simulate_in(
     changes = in_order(scenario, changes)
     return play_in(
         directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes),
-        changes=changes, progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
+        changes=changes, progress=progress, resumed=resumed, checkpoint_s=checkpoint_s, promised=promised,
     )  # fmt: skip
 
 
@@ -205,11 +197,13 @@ def play_in(
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float | None = None,
     finish: Callable[[Path], None] | None = None,
+    promised: Mapping[str, Any] | None = None,
 ) -> Run:
     """As `simulate_in`, with any player of rounds: `prepare` makes it, and what run.json is to say of the run.
 
     `prepare` is not called for a run that is done already. finish: writes what else the directory is
-    to hold; it comes before run.json says that the run is complete, and again if it was cut short.
+    to hold; it comes before run.json says that the run is complete, and again if it was cut short. promised: files and
+    data that the run must be made with.
     """
     path = usable_directory(Path(directory))
     with sole_writer(path) as lock:
@@ -219,12 +213,15 @@ def play_in(
         if stored is None and any(entry.name not in (".lock", "progress", "logs") for entry in path.iterdir()):
             raise RunError(f"{path} is not empty and not a run directory; choose another")
         if stored is not None and stored.complete:
+            check_code(scenario)
             settings = scenario.as_dict()
             wanted = {"seed": seed, "scenario": settings, "files": named_files(settings)}
-            check_same_run(path, stored, wanted | _noted(scenario, changes))
+            check_same_run(path, stored, wanted | noted(scenario, changes))
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return _read(path, scenario, stored)
         player, manifest = prepare()
+        if promised is not None:
+            check_promised(manifest, promised)
         if stored is not None:
             check_same_run(path, stored, manifest.as_dict())
         else:
@@ -314,59 +311,6 @@ def _read(path: Path, scenario: Scenario, manifest: Manifest) -> Run:
     arrays = read_stored(path, EVALUATIONS, manifest) if EVALUATIONS in manifest.digests else None
     introduce(rounds.columns, manifest)
     return Run(scenario, manifest.seed, rounds, devices, manifest, path, evaluations=arrays)
-
-
-def dataset_of(scenario: Scenario) -> Dataset:
-    """The data set of a scenario. The last one is kept: a process that plays many runs loads it once."""
-    name = scenario.data.dataset
-    file = Path(name)
-    changed_ns = file.stat().st_mtime_ns if name.lower().endswith(".npz") and file.is_file() else None
-    return _last_dataset(name, scenario.data.samples if name == "synthetic" else None, changed_ns)
-
-
-@lru_cache(maxsize=1)
-def _last_dataset(name: str, samples: int | None, changed_ns: int | None) -> Dataset:
-    return load_dataset(name, samples=samples)
-
-
-def resolved(scenario: Scenario) -> Scenario:
-    """The scenario with a number where it says auto and the model is to tell; that needs the data set."""
-    return (
-        model_cost.resolved(scenario, cost.of(scenario.learning, dataset_of(scenario))) if scenario.autos else scenario
-    )
-
-
-def prepare(
-    scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change] = ()
-) -> tuple[ChangingSimulation, Manifest]:
-    """A simulation before its first round, and what run.json is to say of it."""
-    scenario = resolved(scenario)
-    changes = in_order(scenario, changes)
-    seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
-    if seed < 0:
-        raise RunError(f"the seed must be 0 or more, not {seed}")
-    check_fits(scenario)
-    dataset = dataset_of(scenario)
-    learner = learning.make(scenario.learning, dataset, threads)
-    if learner and parent_process() is None:  # of many runs, the process that started them has reported it
-        model_cost.tell_contradiction(scenario, learner.parameters)
-    test = TestRounds(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
-    simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording, test)
-    simulation.evaluators.reserve(trace.ROUNDS)
-    engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
-    data = {
-        "name": dataset.name,
-        "digest": dataset.digest,
-        "classes": dataset.classes,
-        "samples": len(dataset.train_labels),
-    }
-    noted = _noted(scenario, changes) | noted_quantities(simulation.evaluators)
-    return ChangingSimulation(simulation, changes), Manifest.begin(scenario, seed, engine=engine, data=data, **noted)
-
-
-def _noted(scenario: Scenario, changes: Sequence[Change]) -> dict[str, Any]:
-    """What run.json says of changes: nothing where there are none."""
-    return {"changes": as_list(scenario, changes)} if changes else {}
 
 
 def _write_tables(path: Path, tables: trace.Tables) -> None:

@@ -228,7 +228,7 @@ class Scenario(Settings):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         """What no single field can tell: the schedule fits the devices and the update fits the round."""
-        if any(isinstance(part, Inert) for part in self._plugins()):  # it was checked before the run was made
+        if any(isinstance(part, Inert) for part in self.plugins()):  # it was checked before the run was made
             return self
         if self.policy.size > self.system.devices:
             raise ScenarioError(
@@ -301,7 +301,7 @@ class Scenario(Settings):
                 "what power no device exceeds; otherwise nothing bounds what a round takes from a battery"
             )
 
-    def _plugins(self) -> list[Plugin]:
+    def plugins(self) -> list[Plugin]:
         """Everything in this scenario that is picked by name."""
         sections = (getattr(self, section) for section in type(self).model_fields)
         parts = [part for section in sections for part in (section, *dict(section).values())]
@@ -309,7 +309,7 @@ class Scenario(Settings):
 
     def promises(self) -> dict[str, dict[str, Promise]]:
         """What its plug-ins promise, by group and flag: with this a stored run is understood without their code."""
-        return {part.plugin_group: part.plugin_promises() for part in self._plugins() if part.plugin_flags}
+        return {part.plugin_group: part.plugin_promises() for part in self.plugins() if part.plugin_flags}
 
     @property
     def autos(self) -> tuple[str, ...]:

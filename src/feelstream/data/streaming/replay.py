@@ -50,6 +50,9 @@ class Trace(Arrivals):
     def _read(self, context: ArrivalContext) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], bool]:
         """Times, devices, samples or labels as checked arrays, and whether the third is labels."""
         file = TableFile("data.arrivals.path", self.path)
+        for name in ("time", "device"):
+            if name not in file.names:
+                raise file.problem(f"has no column {name}; it needs time, device, and sample or label")
         what = [name for name in ("sample", "label") if name in file.names]
         if len(what) != 1:
             raise file.problem(

@@ -1,0 +1,136 @@
+"""What comes before the first round: all that a run is made from is read here, once, and hashed as it is read."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any
+
+from feelstream import learning
+from feelstream.data.datasets import Dataset
+from feelstream.data.datasets import load as load_dataset
+from feelstream.errors import DataError, RunError, ScenarioError
+from feelstream.evaluation import TestRounds
+from feelstream.inputs import stamp, taking
+from feelstream.learning import cost
+from feelstream.run import trace
+from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
+from feelstream.run.main_code import is_in_main
+from feelstream.run.manifest import Manifest
+from feelstream.run.named_files import changed_code
+from feelstream.run.presentation import noted_quantities
+from feelstream.run.size import check_fits
+from feelstream.scenario import Scenario, model_cost
+from feelstream.simulation import Simulation
+from feelstream.user_code import is_current
+
+
+def dataset_of(scenario: Scenario) -> Dataset:
+    """The data set of a scenario. The last one is kept: a process that plays many runs loads it once."""
+    name, file = scenario.data.dataset, _data_file(scenario)
+    samples = scenario.data.samples if name == "synthetic" else None
+    before = stamp(file) if file else None
+    found = _last_dataset(name, samples, before)
+    if file and stamp(file) != before:
+        raise DataError(f"data.dataset: {file} changed while it was read; give the same command again")
+    return found
+
+
+def _data_file(scenario: Scenario) -> Path | None:
+    name = scenario.data.dataset
+    return Path(name) if name.lower().endswith(".npz") and Path(name).is_file() else None
+
+
+@lru_cache(maxsize=1)
+def _last_dataset(name: str, samples: int | None, version: tuple[int, ...] | None) -> Dataset:
+    return load_dataset(name, samples=samples)
+
+
+def resolved(scenario: Scenario) -> Scenario:
+    """The scenario with a number where it says auto and the model is to tell; that needs the data set."""
+    return (
+        model_cost.resolved(scenario, cost.of(scenario.learning, dataset_of(scenario))) if scenario.autos else scenario
+    )
+
+
+def prepare(
+    scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change] = ()
+) -> tuple[ChangingSimulation, Manifest]:
+    """A simulation before its first round, and what run.json is to say of it.
+
+    All files that the scenario names are read here and not again, and their digests are of what was read.
+    """
+    with taking():
+        return _prepare(_as_of_now(scenario), seed, threads, changes)
+
+
+def _as_of_now(scenario: Scenario) -> Scenario:
+    """The same, with its table of devices read again; refused where the code that it was made with has changed."""
+    check_code(scenario)
+    return Scenario.of(scenario.tables()) if scenario.devices.table else scenario
+
+
+def check_code(scenario: Scenario) -> None:
+    """Refuse to run code that its file does not hold any more."""
+    stale = [part.plugin_name() for part in scenario.plugins() if not is_current(type(part))]
+    if name := next(iter(stale), None) or changed_code(scenario.as_dict()):
+        raise ScenarioError(f"'{name}' changed after this scenario was made; make the scenario again to run it")
+
+
+def _prepare(
+    scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change]
+) -> tuple[ChangingSimulation, Manifest]:
+    scenario = resolved(scenario)
+    changes = in_order(scenario, changes)
+    seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
+    if seed < 0:
+        raise RunError(f"the seed must be 0 or more, not {seed}")
+    check_fits(scenario)
+    file = _data_file(scenario)
+    version = stamp(file) if file else None
+    dataset = dataset_of(scenario)
+    learner = learning.make(scenario.learning, dataset, threads)
+    if learner and parent_process() is None:  # of many runs, the process that started them has reported it
+        model_cost.tell_contradiction(scenario, learner.parameters)
+    test = TestRounds(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
+    simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording, test)
+    simulation.evaluators.reserve(trace.ROUNDS)
+    engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
+    data = {
+        "name": dataset.name,
+        "digest": dataset.digest,
+        "classes": dataset.classes,
+        "samples": len(dataset.train_labels),
+    }
+    changed = noted(scenario, changes) | noted_quantities(simulation.evaluators)
+    player = ChangingSimulation(simulation, changes)
+    manifest = Manifest.begin(scenario, seed, engine=engine, data=data, **changed)
+    if file and stamp(file) != version:
+        raise DataError(f"data.dataset: {dataset.name} changed while it was read; give the same command again")
+    return player, manifest
+
+
+def noted(scenario: Scenario, changes: Sequence[Change]) -> dict[str, Any]:
+    """What run.json says of changes: nothing where there are none."""
+    return {"changes": as_list(scenario, changes)} if changes else {}
+
+
+def check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:
+    """Refuse a run that would not be the one that was asked for: something changed while its plan was under way."""
+    files = promised.get("files", manifest.files)
+    for name in {**files, **manifest.files}:
+        # What is in the script itself cannot change, and may have no digest that stays.
+        if files.get(name) != manifest.files.get(name) and not is_in_main(name):
+            raise _changed_meanwhile(name.partition(" > ")[2] or name)
+    if promised.get("data", manifest.data.get("digest")) != manifest.data.get("digest"):
+        raise _changed_meanwhile(str(manifest.data.get("name")))
+
+
+def _changed_meanwhile(what: str) -> RunError:
+    return RunError(
+        f"{what} changed while the plan was under way; give the same command again, and all of it is run with what is "
+        "there then"
+    )

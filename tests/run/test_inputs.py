@@ -1,0 +1,206 @@
+"""What run.json says that a run was made from is what it was made from, whatever happens to the files meanwhile."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import small
+from recorded import series_of_five
+from small_plans import in_process
+
+import feelstream as fs
+from feelstream.errors import DataError, ScenarioError
+from feelstream.experiment import Arm, Plan
+from feelstream.run import Change, dataset_of, simulate, simulate_in
+from feelstream.scenario.files import from_dict
+from feelstream.simulation import Simulation
+
+POLICY = """
+from helper import LAST
+from feelstream.policies.random import Random
+
+class Mine(Random):
+    def select(self, state, observation, rng):
+        plan = observation.plan(1)
+        import feelstream as fs, numpy as np
+        able = np.flatnonzero(plan.feasible)
+        return fs.Decision(able[-1:] if LAST else able[:1], plan)
+"""
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def _rewritten(path: Path, text: str) -> None:
+    """Another content of the same size with the same times, as far as a user can set them."""
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _mine(directory: Path, last: bool) -> str:
+    (directory / "mine.py").write_text(POLICY)
+    (directory / "helper.py").write_text(f"LAST = {int(last)}\n")
+    return f"{directory / 'mine.py'}:Mine"
+
+
+def _chosen(run: fs.Run) -> set[int]:
+    assert run.devices is not None
+    return set(run.devices.filter("scheduled")["device"].to_list())
+
+
+def test_a_file_beside_a_policy_that_is_rewritten_is_run_anew(tmp_path: Path) -> None:
+    """Same size, same second: Python itself would run what it has compiled before."""
+    name = _mine(tmp_path, last=False)
+    table = {**small().as_dict(), "policy": {"name": name, "size": 1}}
+    first = simulate(from_dict(table), 1)
+    _rewritten(tmp_path / "helper.py", "LAST = 1\n")
+    second = simulate(from_dict(table), 1)
+    assert 0 in _chosen(first) - _chosen(second)
+    assert 5 in _chosen(second) - _chosen(first)
+    helper = f"{name} > helper.py"
+    assert first.manifest.files[helper] != second.manifest.files[helper] == _digest(tmp_path / "helper.py")
+
+
+def test_a_run_says_which_code_ran_and_not_what_is_there_by_then(tmp_path: Path) -> None:
+    name = _mine(tmp_path, last=False)
+    scenario, ran = from_dict({**small().as_dict(), "policy": {"name": name, "size": 1}}), _digest(tmp_path / "mine.py")
+    run = simulate(scenario, 1, progress=_edit_in_round(2, tmp_path / "mine.py", POLICY + "\n# another\n"))
+    assert run.manifest.files[name] == ran != _digest(tmp_path / "mine.py")
+
+
+def test_a_scenario_whose_code_was_loaded_anew_is_refused(tmp_path: Path) -> None:
+    name = _mine(tmp_path, last=False)
+    table = {**small().as_dict(), "policy": {"name": name, "size": 1}}
+    old = from_dict(table)
+    (tmp_path / "mine.py").write_text(POLICY + "\n# another\n")
+    with pytest.raises(ScenarioError, match="changed after this scenario was made; make the scenario again"):
+        simulate(old, 1)
+    new = from_dict(table)
+    with pytest.raises(ScenarioError, match="changed after this scenario was made; make the scenario again"):
+        simulate(old, 1)
+    assert simulate(new, 1).manifest.files[name] == _digest(tmp_path / "mine.py")
+
+
+def _edit_in_round(round: int, path: Path, text: str) -> Any:
+    def edit(record: Any) -> None:
+        if record.observation.round == round:
+            path.write_text(text)
+
+    return edit
+
+
+TRACES = {
+    "world.availability": ("round,device,available\n1,0,0\n", "round,device,available\n1,0,0\n3,1,0\n4,2,0\n"),
+    "world.frequency": ("round,device,f_hz\n1,0,2e7\n", "round,device,f_hz\n1,0,2e7\n3,1,1.5e9\n4,2,1.5e9\n"),
+}
+
+
+@pytest.mark.parametrize("field", TRACES)
+def test_a_trace_that_is_edited_during_a_run_does_not_act_on_it(field: str, tmp_path: Path) -> None:
+    before, after = TRACES[field]
+    path = tmp_path / "trace.csv"
+    path.write_text(before)
+    scenario = small(f"{field}.kind=trace", f"{field}.path={path}")
+    whole = simulate(scenario, 1)
+    edited = simulate(scenario, 1, progress=_edit_in_round(2, path, after))
+    assert edited.rounds.equals(whole.rounds)
+    assert edited.manifest.files[str(path)] == sha256(before.encode()).hexdigest()
+    assert not simulate(scenario, 1).devices.equals(whole.devices)  # type: ignore[union-attr]
+
+
+def test_a_table_of_devices_is_read_when_the_run_is_made_and_not_again(tmp_path: Path) -> None:
+    path = tmp_path / "devices.csv"
+
+    def text(budget: float) -> str:
+        return "device,cycles\n" + "".join(f"{k},{budget}\n" for k in range(6))
+
+    path.write_text(text(1e8))
+    scenario = small(f"devices.table={path}")
+    changes = [Change(4, "policy.V", "0.4")]
+    whole = simulate(scenario, 1, changes=changes)
+    edited = simulate(scenario, 1, changes=changes, progress=_edit_in_round(2, path, text(2e8)))
+    assert edited.rounds.equals(whole.rounds)
+    later = simulate(scenario, 1, changes=changes)  # the scenario is older than the table
+    assert later.scenario.population.cycles.tolist() == [2e8] * 6
+    assert later.manifest.files[str(path)] == _digest(path)
+    assert not later.rounds.equals(whole.rounds)
+
+
+def test_an_npz_that_is_replaced_with_the_same_times_is_another_data_set(tmp_path: Path) -> None:
+    path = tmp_path / "series.npz"
+    scenario = small(f"data.dataset={series_of_five(path)}")
+    first, before = dataset_of(scenario).digest, path.stat()
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    np.savez(tmp_path / "other.npz", **{**arrays, "y_train": arrays["y_train"][::-1]})
+    os.utime(tmp_path / "other.npz", ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.replace(tmp_path / "other.npz", path)
+    assert path.stat().st_size == before.st_size
+    assert dataset_of(scenario).digest != first
+
+
+def test_an_npz_that_changes_while_a_run_is_made_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "series.npz"
+    scenario = small(f"data.dataset={series_of_five(path)}")
+
+    def touched(*given: Any) -> Simulation:
+        while path.stat().st_mtime_ns == before:
+            path.touch()
+        return Simulation(*given)
+
+    before = path.stat().st_mtime_ns
+    monkeypatch.setattr("feelstream.run.preparing.Simulation", touched)
+    with pytest.raises(DataError, match=r"series\.npz changed while it was read"):
+        simulate(scenario, 0)
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_a_plan_never_mixes_two_versions_of_its_code(short: bool, tmp_path: Path) -> None:
+    """A file that a policy imports is edited after the first run: the others fail with a sentence until asked again."""
+    name = _mine(tmp_path, last=False)
+    level = "rounds" if short else "full"
+    table = {**small(f"trace.level={level}").as_dict(), "policy": {"name": name, "size": 1}}
+    plan = Plan("plan", (Arm("mine", from_dict(table)),), tuple(range(4)))
+    edits = iter([False, True, True, True])
+
+    from feelstream.experiment import worker
+
+    play = worker.play_all
+
+    def edited_before(work: Any) -> Any:
+        if next(edits):
+            (tmp_path / "helper.py").write_text("LAST = 1\n")
+        return play(work)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "play_all", edited_before)
+        results = in_process(plan, tmp_path / "out")
+    assert 1 <= len(results.finished) < 4
+    assert all("helper.py changed while the plan was under way" in failure.reason for failure in results.failures)
+    again = in_process(plan, tmp_path / "out")
+    assert not again.failures
+    files = {tuple(again.run("mine", seed).manifest.files.items()) for seed in range(4)}
+    assert len(files) == 1
+
+
+def test_a_run_that_is_taken_up_again_with_another_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(TRACES["world.availability"][0])
+    scenario = small("world.availability.kind=trace", f"world.availability.path={path}")
+
+    def stop(record: Any) -> None:
+        if record.observation.round == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate_in(tmp_path / "run", scenario, 0, progress=stop, checkpoint_s=0)
+    path.write_text(TRACES["world.availability"][1])
+    with pytest.raises(fs.FeelstreamError, match="holds a run with other files"):
+        simulate_in(tmp_path / "run", scenario, 0)
