@@ -13,6 +13,7 @@ from pydantic_core import PydanticUndefined
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.plugins import Plugin, Registry
 from feelstream.policies import POLICIES
@@ -53,6 +54,7 @@ TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
     "world.mobility": ("Where the mean channel gain comes from.", MOBILITIES),
     "world.availability": ("Which devices can be reached in a round.", AVAILABILITIES),
     "world.harvest": ("Energy that flows into batteries, without which nothing is scheduled.", HARVESTS),
+    "learning.local": ("What a scheduled device does with its data. docs/learning.md says more.", LOCAL_TRAININGS),
     "policy": ("Who is scheduled. docs/policies.md says what each rule does.", POLICIES),
 }
 

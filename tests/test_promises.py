@@ -23,6 +23,7 @@ from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.experiment.participation import COLUMNS, participation
+from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.model.admission import Transmission
 from feelstream.model.importance import METRICS
 from feelstream.plugins import Inert, PluginRegistry
@@ -31,14 +32,15 @@ from feelstream.policies.base import Decision, Observation
 from feelstream.policies.random import Random
 from feelstream.run import checkpoint, simulate_in
 from feelstream.verification.promises import OURS, Promises
-from feelstream.verification.settings import CONTROLLED_OCEAN, OUR_METRICS, OUR_POLICIES
+from feelstream.verification.settings import CONTROLLED_OCEAN, OUR_LOCAL_TRAININGS, OUR_METRICS, OUR_POLICIES
 
 HERE = Path(__file__).resolve()
 
 
-def test_verification_knows_exactly_our_policies_and_metrics() -> None:
+def test_verification_knows_exactly_our_policies_metrics_and_local_training() -> None:
     assert set(OUR_POLICIES) - {CONTROLLED_OCEAN} == set(POLICIES.ours), "OUR_POLICIES in verification/settings.py"
     assert set(OUR_METRICS) == set(METRICS.ours), "OUR_METRICS in verification/settings.py"
+    assert set(OUR_LOCAL_TRAININGS) == set(LOCAL_TRAININGS.ours), "OUR_LOCAL_TRAININGS in verification/settings.py"
 
 
 @pytest.mark.parametrize("registry", [BUFFERS, MOBILITIES, AVAILABILITIES, HARVESTS], ids=lambda each: each.group)

@@ -151,7 +151,7 @@ class Diverging:
 def test_learning_that_diverges_is_told_in_a_sentence(learner: Any) -> None:
     scenario = small("data.arrivals.kind=poisson", "cpu.frequency_hz=[1e9, 1e9]")
     simulation = Simulation(scenario, 0, np.arange(240, dtype=np.uint8) % 10, 10, learner)
-    with pytest.raises(EngineError, match=r"learning\.lr: training diverged in round 1 .* choose a smaller one"):
+    with pytest.raises(EngineError, match=r"learning\.local\.lr: training diverged in round 1 .* choose a smaller one"):
         simulation.step()
 
 

@@ -27,6 +27,8 @@ class Purpose(IntEnum):
     AVAILABILITY = 11
     HARVEST = 12
     COLLECTION = 13
+    LOCAL_TRAINING = 14
+    SERVER_UPDATE = 15
 
 
 def generator(seed: int, purpose: Purpose, round: int = 0, device: int | None = None) -> np.random.Generator:

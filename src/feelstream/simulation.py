@@ -80,6 +80,7 @@ class Simulation:
         )
         self.senders = schedule[transmission.sent]
         if training:
+            self.world.keep(transmission.sent)
             self.theta = self._aggregate(training.updates[transmission.sent])
         clock = self._lap("transmit", clock)
 
@@ -158,10 +159,7 @@ class Simulation:
 
     def _check_learning(self, finite: bool | np.bool_) -> None:
         if not finite:
-            raise EngineError(
-                f"learning.lr: training diverged in round {self.world.stream.round} with a learning rate of "
-                f"{self.scenario.learning.lr:g}; choose a smaller one"
-            )
+            raise EngineError(self.scenario.learning.local.diverged(self.world.stream.round))
 
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on exactly here."""

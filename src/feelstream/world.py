@@ -10,7 +10,10 @@ from feelstream.data.recording import Recording
 from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import Process, ProcessContext, State
 from feelstream.errors import ScenarioError
+from feelstream.learning import guard as guard_learning
 from feelstream.learning.contract import Learner, Training
+from feelstream.learning.local import Cohort
+from feelstream.learning.local.batches import mini_batches
 from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.policies import guard
@@ -80,6 +83,8 @@ class World:
         self.battery_j: Reals | None = None  # (K,) charge before the round
         if harvest.battery_j is not None:
             self.battery_j = np.full(self.devices, harvest.charge_j)
+        self._kept: Nested = {}  # by the devices, of their local training
+        self._trained: tuple[Cohort, Nested, Flags] | None = None  # who trained in this round, until `keep`
 
     def _process(self, name: str) -> Process:
         return getattr(self.scenario.world, name)
@@ -158,31 +163,46 @@ class World:
     def snapshot(self) -> Nested:
         """All that, with the same settings and seed, lets `restore` go on exactly from here."""
         battery = {} if self.battery_j is None else {"battery_j": self.battery_j}
-        return {"stream": self.stream.snapshot(), "processes": dict(self._states), **battery}
+        return {"stream": self.stream.snapshot(), "processes": dict(self._states), "local": self._kept, **battery}
 
     def restore(self, saved: Nested) -> None:
         self.stream.restore(saved["stream"])
         self.round = self.stream.round
         self._states = {name: saved["processes"][name] for name in PROCESSES}
+        self._kept, self._trained = saved["local"], None
         if self.battery_j is not None:
             self.battery_j = saved["battery_j"]
 
     def train(self, round: int, devices: Ids, learner: Learner, theta: Theta) -> Training:
-        """Local SGD of these devices on what they hold. One without data has the update 0 and no loss (NaN)."""
-        settings = self.scenario.learning
-        holds = self.stream.stored[devices] > 0
+        """Local training of these devices on what they hold. One without data has the update 0 and no loss (NaN).
+
+        What they keep of it is settled by `keep`, once it is known whose update arrived.
+        """
+        local, holds = self.scenario.learning.local, self.stream.stored[devices] > 0
         updates = np.zeros((len(devices), len(theta)), np.float32)
-        losses = np.full((len(devices), settings.steps, settings.batch), np.nan, np.float32)
+        losses = np.full((len(devices), *(local.shape or (1, 1))), np.nan, np.float32)
         if holds.any():
-            batches = self.mini_batches(round, devices[holds], settings.steps, settings.batch)
-            trained = learner.train(theta, batches, settings.lr)
+            cohort = self._cohort(round, devices[holds])
+            trained, after = guard_learning.train(local, learner, theta, cohort, self._kept)
+            if trained.losses.shape[1:] != losses.shape[1:]:
+                losses = np.full((len(devices), *trained.losses.shape[1:]), np.nan, np.float32)
             updates[holds], losses[holds] = trained.updates, trained.losses
+            if local.remembers:
+                self._trained = cohort, after, holds
         return Training(updates, losses)
+
+    def keep(self, sent: Flags) -> None:
+        """Let the devices that trained keep what local training has them keep. sent: of those, whose update arrived."""
+        if self._trained is not None:
+            cohort, after, holds = self._trained
+            local = self.scenario.learning.local
+            self._kept = guard_learning.update(local, self._kept, after, cohort, sent[holds])
+            self._trained = None
+
+    def _cohort(self, round: int, devices: Ids) -> Cohort:
+        rounds, stream = self.scenario.system.rounds, self.stream
+        return Cohort(self.seed, round, rounds, self.devices, devices, stream.samples, stream.draw)
 
     def mini_batches(self, round: int, devices: Ids, steps: int, batch: int) -> Ids:
         """(n, steps, batch) sample numbers, each device's drawn with replacement from what it holds."""
-        batches = np.empty((len(devices), steps, batch), dtype=np.int64)
-        for row, device in enumerate(devices):
-            rng = generator(self.seed, Purpose.MINI_BATCHES, round, int(device))
-            batches[row] = self.stream.draw(int(device), (steps, batch), rng)
-        return batches
+        return mini_batches(self._cohort(round, devices), steps, None, batch, "replacement")

@@ -219,7 +219,7 @@ SETTINGS = {  # override: what the sentence must say
     "policy.V": "'policy.V' must read section.field=value",
     "=3": "'=3' must read section.field=value",
     ".V=3": "'.V=3' must read section.field=value",
-    "learning.lr=0": "learning.lr: must be greater than 0",
+    "learning.lr=0": "learning.local.lr: must be greater than 0",
     "learning.engine=gpu": "learning.engine: must be 'auto', 'native', 'torch' or 'none'",
     "trace.level=all": "trace.level: must be 'full' or 'rounds'",
 }

@@ -41,6 +41,8 @@ def test_plans_of_absurd_size_get_a_sentence() -> None:
 
 def test_mini_batches_that_cannot_fit_are_told_before_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size, "memory_bytes", lambda: 8 * 10**9)
-    with pytest.raises(ScenarioError, match=r"learning\.batch: 2 steps of 2,147,483,647 samples need about 51\.5 GB"):
+    with pytest.raises(
+        ScenarioError, match=r"learning\.local\.batch: 2 steps of 2,147,483,647 samples need about 51\.5 GB"
+    ):
         fs.simulate(fs.preset("tiny", ["learning.steps=2", "learning.batch=2147483647"]))
     fs.simulate(small("learning.batch=2147483647"))  # without learning nothing is drawn

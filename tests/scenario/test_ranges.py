@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
@@ -27,6 +28,7 @@ KINDS = {
     "world.mobility": MOBILITIES,
     "world.availability": AVAILABILITIES,
     "world.harvest": HARVESTS,
+    "learning.local": LOCAL_TRAININGS,
     "policy": POLICIES,
 }
 NUMBER = r"(-?[\d.]+(?:e-?\d+)?)"

@@ -21,6 +21,8 @@ from feelstream.environment.channel import Channel
 from feelstream.environment.frequency import Frequency
 from feelstream.environment.harvest import Harvest
 from feelstream.environment.mobility import Mobility, Static
+from feelstream.learning.contract import Learner, Training
+from feelstream.learning.local import Cohort, LocalTraining
 
 FILE = Path(__file__).resolve()
 
@@ -247,7 +249,28 @@ class Lamp(Harvest):
 
 BUFFERS: tuple[Buffer, ...] = (EverySecond(), Diary(), Once(), OnceOfFew())
 ARRIVALS: tuple[Arrivals, ...] = (Chronicle(), Bare(), Lumps())
-OTHERS = (Lonely(), Echo(), Tiring(), Lift(), Pinned(), Shifts(), Lamp())
+
+
+class Sleepy(LocalTraining):
+    """Takes one long step on all that a device holds, in every other of its turns, which it counts; nothing arrives."""
+
+    stride: float = 0.05
+
+    def train(self, learner: Learner, theta: Any, cohort: Cohort, state: Nested) -> tuple[Training, Nested]:
+        turns = {str(k): 1 + state.get("turns", {}).get(str(k), np.array(0)) for k in cohort.ids.tolist()}
+        updates = np.zeros((len(cohort.ids), len(theta)), np.float32)
+        losses = np.full((len(cohort.ids), 1, 1), np.nan, np.float32)
+        for row, k in enumerate(cohort.ids.tolist()):
+            if turns[str(k)] % 2:
+                found = learner.gradients(theta, cohort.held(k)[None])
+                updates[row], losses[row] = -self.stride * found.values[0], found.losses.mean()
+        return Training(updates, losses), {name: np.asarray(count) for name, count in turns.items()}
+
+    def update(self, state: Nested, after: Nested, cohort: Cohort, sent: Any) -> Nested:
+        return {"turns": {**state.get("turns", {}), **after}, "lost": np.asarray(state.get("lost", 0) + (~sent).sum())}
+
+
+OTHERS = (Lonely(), Echo(), Tiring(), Lift(), Pinned(), Shifts(), Lamp(), Sleepy())
 
 ODD = [
     f"data.partition.kind={FILE}:Lonely",
@@ -258,4 +281,5 @@ ODD = [
     f"world.mobility.kind={FILE}:Lift",
     f"world.availability.kind={FILE}:Shifts",
     f"world.harvest.kind={FILE}:Lamp",
+    f"learning.local.kind={FILE}:Sleepy",
 ]

@@ -46,7 +46,8 @@ def work(scenario: dict[str, Any]) -> float:
     if learning["engine"] == "none":
         return decided
     scheduled = system["devices"] if policy["name"] == "select_all" else policy.get("size", 1)
-    trained = system["rounds"] * scheduled * learning["steps"] * learning["batch"]
+    local = learning["local"]
+    trained = system["rounds"] * scheduled * local.get("steps", 20) * local.get("batch", 32)
     return decided + 3 * trained + 10_000 * system["rounds"] / learning["eval_every"]
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from feelstream import learning
 from feelstream.data.datasets import Dataset
+from feelstream.errors import ScenarioError
 from feelstream.flower.device import Device
 from feelstream.flower.faults import with_fault
 from feelstream.flower.report import SERVER
@@ -106,6 +107,10 @@ def from_record(record: ArrayRecord) -> Theta:
 def prepare(scenario_file: str) -> tuple[Scenario, Dataset, Learner | None]:
     """Scenario, data and learner of a scenario file."""
     scenario = resolved(load(scenario_file))
+    if scenario.learning.local.remembers:
+        raise ScenarioError(
+            "learning.local.keep: must be none in a replayed federation, whose devices keep nothing between rounds"
+        )
     dataset = dataset_of(scenario)
     return scenario, dataset, learning.make(scenario.learning, dataset, threads=1)
 

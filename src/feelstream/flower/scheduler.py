@@ -244,7 +244,7 @@ class Scheduler:
         if self.scenario.learning.engine == "none":
             return None
         known = {row: r.losses for row, k in enumerate(schedule) if (r := replies.get(int(k))) and r.losses is not None}
-        steps, batch = self.scenario.learning.steps, self.scenario.learning.batch
+        steps, batch = self.scenario.learning.local.shape or (1, 1)
         length = max((len(losses) for losses in known.values()), default=steps * batch)
         table = np.full((len(schedule), length), np.nan, np.float32)
         for row, losses in known.items():

@@ -22,7 +22,8 @@ from feelstream.plugins import did_you_mean, import_object, in_a_sentence
 def make(settings: LearningSettings, dataset: Dataset, threads: int | None = None) -> Learner | None:
     """The learner that a scenario asks for; None with engine `none`.
 
-    `auto` takes the native engine for every model it can express, a stack of our layers, and PyTorch for an nn.Module.
+    `auto` takes the native engine for every model it can express, a stack of our layers, and PyTorch for an nn.Module,
+    and for local training by a function of the user's own.
     """
     if settings.engine == "none":
         return None
@@ -33,8 +34,13 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
             f"learning.engine: the native engine runs stacks of feelstream layers, and '{settings.model}' is not one; "
             'use engine = "torch"'
         )
+    if settings.engine == "native" and settings.local.needs_torch:
+        raise EngineError(
+            f"learning.engine: '{settings.local.plugin_name()}' of learning.local trains nn.Modules, and the native "
+            'engine has none; use engine = "torch"'
+        )
     arrays = arrays_of(dataset)
-    if native and settings.engine != "torch":
+    if native and settings.engine != "torch" and not settings.local.needs_torch:
         from feelstream.learning.native import NativeLearner
 
         return NativeLearner(model, *arrays, threads=threads or cores())

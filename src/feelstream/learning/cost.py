@@ -1,6 +1,7 @@
 """What a round costs a device by its model: bits to send, and CPU cycles in the paper's measure.
 
-    S = 32 d                                              d parameters of 32 bits each, as in the paper
+    S = 32 d                                              d parameters of 32 bits each, as in the paper; twice
+                                                          that with SCAFFOLD, whose devices send c_k too
     c = c0 · (steps · batch · m) / (20 · 32 · m0)         m multiply-adds of training on one sample
 
 The paper gives c0 = 600 · 32 d0 cycles for its CNN, whose m0 is 1,297,500, and neither steps nor batch; with those of
@@ -30,11 +31,12 @@ class Cost:
     """What a round of a model costs a device."""
 
     parameters: int
-    cycles: float | None  # None where the work of the model cannot be counted
+    cycles: float | None  # None where the work of a round cannot be counted
+    vectors: int = 1  # as long as the parameters, that an update consists of
 
     @property
     def update_bits(self) -> float:
-        return 32.0 * self.parameters
+        return 32.0 * self.parameters * self.vectors
 
 
 def of(settings: LearningSettings, dataset: Dataset) -> Cost:
@@ -44,7 +46,9 @@ def of(settings: LearningSettings, dataset: Dataset) -> Cost:
         from feelstream.learning.torch_engine import TorchLearner
 
         model = TorchLearner.from_class(model, *arrays_of(probe(dataset)))
-    return Cost(model.parameters, cycles(model.multiply_adds, settings.steps, settings.batch))
+    shape = settings.local.shape
+    needed = cycles(model.multiply_adds, *shape) if shape else None
+    return Cost(model.parameters, needed, settings.local.vectors_sent)
 
 
 def cycles(multiply_adds: float, steps: int, batch: int) -> float | None:

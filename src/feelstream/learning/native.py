@@ -139,7 +139,7 @@ class NativeLearner:
             if not (np.isfinite(updates[device]).all() and _finite_where(losses[device], batches[device])):
                 raise EngineError(
                     f"training diverged: device {device} of the cohort of {len(batches)} (counted from 0) has"
-                    f" weights or losses that are no finite numbers; try a learning.lr smaller than {sgd.largest_lr:g}"
+                    f" weights or losses that are no finite numbers; try a learning.local.lr below {sgd.largest_lr:g}"
                 )
         return Training(updates, losses, velocity)
 

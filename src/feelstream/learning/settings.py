@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 
 from feelstream.evaluation.registry import EvaluatorNames
-from feelstream.plugins import Count, NamesCode, Positive, Settings
+from feelstream.learning.local import LOCAL_TRAININGS, LocalTraining, Sgd
+from feelstream.plugins import Count, NamesCode, Settings, from_table
+
+LOCAL_FIELDS = ("steps", "batch", "lr")  # of [learning.local] that [learning] once had, and still takes
 
 
 class LearningSettings(Settings):
@@ -20,8 +24,47 @@ class LearningSettings(Settings):
         default="paper-cnn",
         description="paper-cnn, lenet5, cifar-cnn, har-cnn, mlp, softmax, or your own as file.py:Name",
     )
-    steps: Count = Field(default=20, description="mini-batch SGD steps of a scheduled device per round; ≥ 1")
-    batch: Count = Field(default=32, description="samples of a mini-batch, drawn with replacement; ≥ 1")
-    lr: Positive = Field(default=0.02, description="learning rate; > 0")
     eval_every: Count = Field(default=1, description="evaluate after every this many rounds, and the last; ≥ 1")
     evaluators: EvaluatorNames = ("test",)
+    local: Annotated[SerializeAsAny[LocalTraining], BeforeValidator(from_table(LOCAL_TRAININGS, Sgd))] = Field(
+        default_factory=Sgd
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _moved(cls, table: Any) -> Any:
+        return with_local(table) if isinstance(table, Mapping) else table
+
+    @property
+    def lr(self) -> float | None:
+        """The learning rate of local training; None where it has none."""
+        return getattr(self.local, "lr", None)
+
+    @property
+    def steps(self) -> int | None:
+        """The steps of a device in a round; None where that depends on what it holds."""
+        return self.local.shape[0] if self.local.shape else None
+
+    @property
+    def batch(self) -> int | None:
+        """The samples of a mini-batch; None where that is not known."""
+        return getattr(self.local, "batch", None)
+
+
+def with_local(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of [learning] with steps, batch and lr in [learning.local], where they belong.
+
+    >>> with_local({"model": "mlp", "lr": 0.1})
+    {'model': 'mlp', 'local': {'lr': 0.1}}
+    """
+    moved = {field: table[field] for field in LOCAL_FIELDS if field in table}
+    rest = {field: value for field, value in table.items() if field not in moved}
+    if not moved:
+        return rest
+    local = rest.get("local", {})
+    if not isinstance(local, Mapping):
+        raise ValueError(f".{next(iter(moved))}: belongs to learning.local, which is given as an object; set it there")
+    for field in moved:
+        if field in local:
+            raise ValueError(f".{field}: is learning.local.{field}, which is given too; leave one of them out")
+    return {**rest, "local": {**local, **moved}}

@@ -38,7 +38,7 @@ except ImportError as error:
 
 EVALUATION_CHUNK = 250  # test images at a time: a chunk's activations fit the cache
 T = TypeVar("T")
-DIVERGED = "training diverged: the model is no longer finite; try a smaller learning.lr"
+DIVERGED = "training diverged: the model is no longer finite; try a smaller learning.local.lr"
 
 
 class TorchLearner:
@@ -107,6 +107,21 @@ class TorchLearner:
 
     def init(self, seed: int) -> NDArray[np.float32]:
         return self._init(seed)
+
+    def module(self, theta: NDArray[np.float32]) -> nn.Module:
+        """A copy of the module with the weights θ, for a user's own training."""
+        return self._with(theta)
+
+    def inputs(self, samples: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
+        """These samples of the training set as the module is fed them, and their labels."""
+        return self._normalised(self._images[samples]), torch.from_numpy(self._labels[samples])
+
+    @contextmanager
+    def alone(self, seed: int) -> Iterator[None]:
+        """One intra-op thread, and torch's global random numbers from this seed; outside all is as before."""
+        with _one_thread(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            yield
 
     def train(
         self,

@@ -139,7 +139,7 @@ class Outcome:
     gain: Reals  # of those, |g_k|² as found after training
     energy_j: Reals  # of those, what the round cost them
     # Of replies that arrived, so NaN for devices that did not get through; None without learning.
-    losses: NDArray[np.float32] | None  # (scheduled, steps, batch), NaN without data too
+    losses: NDArray[np.float32] | None  # (scheduled, steps, batch), NaN for absent samples too
     observation: Observation  # what was known when the round was scheduled
     update_norm: Reals | None = None  # (scheduled,) ‖Δθ_k‖₂
 
@@ -213,6 +213,17 @@ class Policy(Plugin):
 
     def update(self, state: State, outcome: Outcome) -> State:
         return state
+
+
+def mean_over_samples(values: Reals) -> Reals:
+    """(n,) the mean of what (n, steps, batch) says of the samples that are there; NaN where none is.
+
+    >>> mean_over_samples(np.array([[[1.0, 3.0], [2.0, np.nan]]]))
+    array([2.])
+    """
+    absent = np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(absent, 0.0, values).sum(axis=(1, 2)) / (~absent).sum(axis=(1, 2))
 
 
 def lowest(score: Reals, candidates: NDArray[np.bool_], n: int, rng: np.random.Generator) -> Ids:

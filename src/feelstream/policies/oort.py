@@ -29,7 +29,7 @@ from pydantic import Field
 from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import Fraction, NonNegative
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State, lowest, mean_over_samples
 
 CLIP, CUT_OFF = 0.95, 0.95
 
@@ -100,8 +100,9 @@ class Oort(Policy):
         last[sent] = outcome.round
         if outcome.losses is not None:
             losses = outcome.losses[outcome.transmitted].astype(float)
-            trained = np.minimum(outcome.observation.stored[sent], losses.shape[1] * losses.shape[2])
-            found = np.where(trained > 0, trained * np.sqrt(np.square(losses).mean(axis=(1, 2))), 0.0)
+            stored, told = outcome.observation.stored[sent], (~np.isnan(losses)).sum(axis=(1, 2))
+            trained = np.where(told > 0, np.minimum(stored, told), stored)  # stored, but nothing said: not known
+            found = np.where(trained > 0, trained * np.sqrt(mean_over_samples(np.square(losses))), 0.0)
             known[sent] = np.isfinite(found)  # a model that has diverged tells nothing
             utility[sent] = np.where(known[sent], found, 0.0)
         return {"last": last, "known": known, "utility": utility}

@@ -22,7 +22,7 @@ from pydantic import Field
 
 from feelstream.model.system import System
 from feelstream.plugins import Count
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest, mean_over_samples
 
 
 class PowerOfChoice(Policy):
@@ -52,7 +52,7 @@ class PowerOfChoice(Policy):
             return state
         sent = outcome.schedule[outcome.transmitted]
         known, loss = state["known"].copy(), state["loss"].copy()
-        mean = outcome.losses[outcome.transmitted].astype(float).mean(axis=(1, 2))
+        mean = mean_over_samples(outcome.losses[outcome.transmitted].astype(float))
         known[sent] = np.isfinite(mean)  # a model that has diverged tells nothing
         loss[sent] = np.where(known[sent], mean, 0.0)
         return {"known": known, "loss": loss}

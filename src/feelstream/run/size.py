@@ -44,16 +44,17 @@ def run_bytes(scenario: Scenario) -> int:
 
 def training_bytes(scenario: Scenario) -> int:
     """Of the mini-batches of one round, from below."""
-    learning = scenario.learning
-    return 0 if learning.engine == "none" else DRAW_BYTES * learning.steps * learning.batch
+    learning, shape = scenario.learning, scenario.learning.local.shape
+    return 0 if learning.engine == "none" or shape is None else DRAW_BYTES * shape[0] * shape[1]
 
 
 def check_fits(scenario: Scenario) -> None:
     """Refuse what cannot fit into the memory, with the estimate, instead of trying."""
     needed, there = training_bytes(scenario), memory_bytes()
     if needed > there:
+        steps, batch = scenario.learning.local.shape or (1, 1)
         raise ScenarioError(
-            f"learning.batch: {scenario.learning.steps:,} steps of {scenario.learning.batch:,} samples need about "
+            f"learning.local.batch: {steps:,} steps of {batch:,} samples need about "
             f"{_shown(needed)} of memory, and there are {_shown(there)}; take fewer"
         )
     needed = run_bytes(scenario)

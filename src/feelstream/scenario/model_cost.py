@@ -18,6 +18,11 @@ def resolved(scenario: Scenario, cost: Cost) -> Scenario:
     if not scenario.autos:
         return scenario
     numbers: dict[str, Any] = {"radio.update_bits": cost.update_bits, "cpu.cycles": cost.cycles}
+    if "cpu.cycles" in scenario.autos and scenario.learning.local.shape is None:
+        raise ScenarioError(
+            "cpu.cycles: auto needs learning.local with a number of steps, since the work of epochs depends on what a "
+            "device holds; give the number of cycles"
+        )
     if "cpu.cycles" in scenario.autos and cost.cycles is None:
         raise ScenarioError(
             f"cpu.cycles: auto counts matrix products and convolutions, and '{scenario.learning.model}' has none; give "
@@ -33,7 +38,8 @@ def contradiction(scenario: Scenario, parameters: int) -> str | None:
     contradict: more bits than that, and the paper's own numbers with a model that has not as many parameters as its
     CNN. The presets as they are mean their numbers.
     """
-    bits, given = 32.0 * parameters, scenario.radio.update_bits
+    given = scenario.radio.update_bits
+    bits = 32.0 * parameters * scenario.learning.local.vectors_sent
     wrong = []
     if given != bits and (given == PAPER_BITS or float(given) > bits):
         wrong.append(f"radio.update_bits = {given:,.0f}")

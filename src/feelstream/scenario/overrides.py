@@ -14,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.errors import ScenarioError
+from feelstream.learning.local import LOCAL_TRAININGS
+from feelstream.learning.settings import LOCAL_FIELDS, with_local
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.plugins import Inert, Plugin, Registry, did_you_mean
 from feelstream.policies import POLICIES
@@ -31,6 +33,10 @@ NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
     ("world", "mobility"): ("kind", MOBILITIES),
     ("world", "availability"): ("kind", AVAILABILITIES),
     ("world", "harvest"): ("kind", HARVESTS),
+    ("learning", "local"): ("kind", LOCAL_TRAININGS),
+}
+MOVED: dict[tuple[str, ...], tuple[str, ...]] = {  # former name → present name
+    ("learning", field): ("learning", "local", field) for field in LOCAL_FIELDS
 }
 
 
@@ -63,7 +69,9 @@ class Override:
 
     @property
     def path(self) -> tuple[str, ...]:
-        return tuple(self.field.split("."))
+        """Section and field, by its present name."""
+        parts = tuple(self.field.split("."))
+        return MOVED.get(parts, parts)
 
     @property
     def section(self) -> tuple[str, ...]:
@@ -156,9 +164,18 @@ def _placed(override: Override, known: Mapping[str, list[str]]) -> Override:
 def overridden(table: Mapping[str, Any], overrides: Iterable[AnyOverride], model: type[BaseModel]) -> dict[str, Any]:
     """Nested tables with the overrides in them; `table` itself is left alone. model: whose fields they are."""
     changed = copy.deepcopy(dict(table))
-    for override in placed(overrides, table, model):
+    if isinstance(learning := changed.get("learning"), Mapping):
+        changed["learning"] = _moved(learning)
+    for override in placed(overrides, changed, model):
         _apply(changed, override, model)
     return changed
+
+
+def _moved(learning: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return with_local(learning)
+    except ValueError as problem:
+        raise ScenarioError(f"learning{problem}") from problem
 
 
 def from_keywords(keywords: Mapping[str, Any], table: Mapping[str, Any], model: type[BaseModel]) -> list[Override]:

@@ -15,13 +15,15 @@ from feelstream.testing.contract import Kind, Result, check_kind
 from feelstream.testing.data import ARRIVAL_PROCESS, PARTITION
 from feelstream.testing.energy import ENERGY_LAW
 from feelstream.testing.evaluators import EVALUATOR
+from feelstream.testing.local_training import LOCAL_TRAINING
 from feelstream.testing.metrics import METRIC
 from feelstream.testing.policies import POLICY
 from feelstream.testing.processes import PROCESSES
 
 EVALUATOR_ARGUMENTS = 4  # predict, test, held, round
 KINDS: dict[str, Kind[Any]] = {
-    kind.name: kind for kind in (POLICY, METRIC, EVALUATOR, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, *PROCESSES)
+    kind.name: kind
+    for kind in (POLICY, METRIC, EVALUATOR, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, *PROCESSES, LOCAL_TRAINING)
 }
 
 
@@ -50,7 +52,7 @@ def kind_of(found: Any) -> Kind[Any]:
 def _arguments(function: Any) -> int:
     try:
         return len(signature(function).parameters)
-    except (TypeError, ValueError):  # a function whose signature cannot be told
+    except (TypeError, ValueError):  # a function whose signature is not known
         return 0
 
 

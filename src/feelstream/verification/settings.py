@@ -33,6 +33,7 @@ OUR_POLICIES = (
     "fedcgd", "fedteddi", "fedbacys", "representative", "balanced", "balanced_joint",
 )  # fmt: skip
 OUR_METRICS = ("combined", "amount", "dissimilarity")
+OUR_LOCAL_TRAININGS = ("sgd",)
 
 
 class StoredChange(NamedTuple):
@@ -93,6 +94,7 @@ class StoredSettings:
     least_share: float | None
     gain_known: str  # which gains the policy goes by: mean, last or oracle
     learns: bool
+    local_training: str  # by name; one of ours, or a user's own
     eval_every: int
     evaluators: tuple[str, ...]
     trace_level: str
@@ -254,6 +256,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         power_max_w=limit.positive() if limit and chooses_power else None,
         fade_reserve=reserve.positive() if reserve and chooses_power else 1.0,
         learns=learning["engine"].tree != "none",
+        local_training=_local_training(learning.get("local")),
         eval_every=learning["eval_every"].whole(),
         evaluators=tuple(named.name_of() for named in said.entries())
         if (said := learning.get("evaluators"))
@@ -284,6 +287,25 @@ def _usual(scenario: _Section, of_profiles: tuple[Array, Array]) -> dict[str, Ar
         "gain_high_db": np.full(K, high_db),
         "priority": np.ones(K),
     }
+
+
+def _local_training(local: _Section | None) -> str:
+    """Its name; the settings of ours must be possible ones. Runs from before it had a table are of sgd."""
+    if local is None:
+        return "sgd"
+    name = local["kind"].name_of()
+    if name not in OUR_LOCAL_TRAININGS:
+        return name
+    local["lr"].positive()
+    for field in ("steps", "batch", "every"):
+        local[field].whole()
+    for field in ("momentum", "weight_decay", "prox"):
+        if local[field].number() < 0:
+            raise RunError(f"run.json: {local.name}.{field} must be at least 0, not {local[field].tree!r}.")
+    local["sampling"].one_of("replacement", "epoch")
+    local["schedule"].one_of("constant", "step", "cosine", "inverse")
+    local["keep"].one_of("none", "momentum", "scaffold")
+    return name
 
 
 def _rationed(policy: _Section, seed: _Section) -> Rationed:

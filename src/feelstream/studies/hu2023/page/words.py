@@ -17,7 +17,8 @@ def settings(scenario: Scenario) -> str:
     parts = [f"T = {scenario.system.rounds} rounds"]
     if sigma is not None:
         parts.append(f"σ = {sigma:g} of the run")
-    parts += [f"{learning.steps} SGD steps of {learning.batch} samples", f"learning rate {learning.lr:g}"]
+    if learning.steps is not None and learning.lr is not None:
+        parts += [f"{learning.steps} SGD steps of {learning.batch} samples", f"learning rate {learning.lr:g}"]
     return f"{', '.join(parts)}, fresh data read as {FRESH[data.fresh]}, and {ELIGIBLE[data.eligible]} eligible"
 
 

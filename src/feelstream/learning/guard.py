@@ -1,0 +1,74 @@
+"""What plug-ins of learning do wrong becomes a sentence: they may be users' own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Flags, Nested
+from feelstream.errors import FeelstreamError
+from feelstream.learning.contract import Learner, Training
+from feelstream.learning.local.base import Cohort, LocalTraining
+from feelstream.plugins import Plugin, in_a_sentence
+
+
+class LearningError(FeelstreamError):
+    """Local training or a server update broke its contract."""
+
+
+def train(
+    local: LocalTraining, learner: Learner, theta: NDArray[np.float32], cohort: Cohort, state: Nested
+) -> tuple[Training, Nested]:
+    """What the cohort brings back, and what its devices may keep."""
+    with _in_a_sentence("learning.local", local, cohort.round):
+        found = local.train(learner, theta, cohort, state)
+    training, after = found if isinstance(found, tuple) and len(found) == 2 else (None, {})
+    shape = (len(cohort.ids), len(theta))
+    if not isinstance(training, Training) or not _is_state(after):
+        raise _broken("learning.local", local, "must return (Training, dictionary of arrays) from train", cohort.round)
+    if not (_is_array(training.updates, shape) and np.isfinite(training.updates).all()):
+        raise _broken("learning.local", local, f"must give finite float32 updates of shape {shape}", cohort.round)
+    losses = training.losses
+    if not (isinstance(losses, np.ndarray) and losses.ndim == 3 and len(losses) == shape[0]):
+        raise _broken("learning.local", local, "must give losses of shape (devices, steps, batch)", cohort.round)
+    return training, after
+
+
+def update(local: LocalTraining, state: Nested, after: Nested, cohort: Cohort, sent: Flags) -> Nested:
+    """What the devices keep."""
+    with _in_a_sentence("learning.local", local, cohort.round):
+        kept = local.update(state, after, cohort, sent)
+    if not _is_state(kept):
+        raise _broken("learning.local", local, "must return a dictionary of plain arrays from update", cohort.round)
+    return kept
+
+
+def _is_array(values: Any, shape: tuple[int, ...]) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype == np.float32 and values.shape == shape
+
+
+def _is_state(state: Any) -> bool:
+    """Nested dictionaries of plain arrays."""
+    return isinstance(state, dict) and all(
+        isinstance(name, str) and (_is_state(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf"))
+        for name, value in state.items()
+    )
+
+
+def _broken(field: str, plugin: Plugin, what: str, round: int) -> LearningError:
+    return LearningError(f"{field}: '{plugin.plugin_name()}' {what} in round {round}")
+
+
+@contextmanager
+def _in_a_sentence(field: str, plugin: Plugin, round: int) -> Iterator[None]:
+    """Whatever a user's plug-in raises becomes a sentence, SystemExit too; only the user may interrupt."""
+    try:
+        yield
+    except (FeelstreamError, KeyboardInterrupt):
+        raise
+    except BaseException as problem:
+        raise _broken(field, plugin, f"failed: {in_a_sentence(problem)},", round) from problem

@@ -1,0 +1,78 @@
+"""The contract of local training: what a scheduled device does with its data between θ and its update.
+
+A training is a frozen settings object. What devices keep between rounds is its state, nested dictionaries of arrays
+that the simulation keeps, stores in checkpoints and hands back:
+
+    training, after = local.train(learner, theta, cohort, state)     each round; `state` is {} before the first
+    state           = local.update(state, after, cohort, sent)       once it is known whose update arrived
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Flags, Ids, Nested
+from feelstream.learning.contract import Learner, Training
+from feelstream.plugins import Plugin
+from feelstream.randomness import Purpose, generator
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """The n devices that train in a round, all of which hold data; every draw is keyed by round and device."""
+
+    seed: int
+    round: int
+    rounds: int  # T, of the whole run
+    devices: int  # K
+    ids: Ids  # (n,)
+    held: Callable[[int], Ids]  # the numbers of all samples that a device holds
+    draw: Callable[[int, tuple[int, ...], np.random.Generator], Ids]  # numbers drawn from them with replacement
+
+    def rng(self, device: int, purpose: Purpose = Purpose.MINI_BATCHES) -> np.random.Generator:
+        """The random numbers of a device in this round."""
+        return generator(self.seed, purpose, self.round, int(device))
+
+
+class LocalTraining(Plugin):
+    """Base of all local training: give it a `train`, and an `update` if devices are to remember something."""
+
+    plugin_group: ClassVar[str] = "local_training"
+
+    needs_torch: ClassVar[bool] = False  # only the torch engine can run it
+
+    @property
+    def shape(self) -> tuple[int, int] | None:
+        """(steps, batch) of a device in a round; None where that depends on what it holds."""
+        return None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether devices keep anything between rounds."""
+        return type(self).update is not LocalTraining.update
+
+    @property
+    def vectors_sent(self) -> int:
+        """Vectors as long as θ that an update consists of."""
+        return 1
+
+    def diverged(self, round: int) -> str:
+        """The sentence for a model that is no longer finite."""
+        return f"learning.local: training by '{self.plugin_name()}' diverged in round {round}; choose other settings"
+
+    @abstractmethod
+    def train(
+        self, learner: Learner, theta: NDArray[np.float32], cohort: Cohort, state: Nested
+    ) -> tuple[Training, Nested]:
+        """Updates and losses of the cohort, in its order, and what `update` has to know. `state` is read-only."""
+        ...
+
+    def update(self, state: Nested, after: Nested, cohort: Cohort, sent: Flags) -> Nested:
+        """The state after the round; sent: (n,) whose update the server received."""
+        return state

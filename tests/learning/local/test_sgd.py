@@ -1,0 +1,242 @@
+"""Local SGD as a scenario asks for it: schedules, mini-batches, what devices keep, and how runs go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import small
+
+import feelstream as fs
+from feelstream.errors import EngineError, ScenarioError
+from feelstream.learning.local import Cohort, Sgd
+from feelstream.learning.local.batches import of_device
+from feelstream.learning.local.device_rows import rows_of, with_rows
+from feelstream.learning.local.schedules import Schedule
+from feelstream.learning.sample_numbers import ABSENT
+from feelstream.run import simulate_in
+from feelstream.run.replaying import replay
+from feelstream.testing import check
+from feelstream.testing.learning_cases import Case, learner
+from feelstream.verification import verify
+
+LEARNING = ("learning.engine=native", "learning.local.steps=3", "learning.local.batch=8")
+KINDS = {
+    "momentum": ("learning.local.momentum=0.9", "learning.local.keep=momentum"),
+    "scaffold": ("learning.local.keep=scaffold", "learning.local.lr=0.1"),
+    "fedprox in epochs": ("learning.local.prox=0.1", "learning.local.epochs=1", "learning.local.sampling=epoch"),
+    "all of it": (
+        "learning.local.nesterov=true", "learning.local.momentum=0.5", "learning.local.weight_decay=1e-3",
+        "learning.local.clip=1.0", "learning.local.schedule=cosine",
+    ),
+}  # fmt: skip
+
+
+def models(scenario: fs.Scenario) -> bytes:
+    return fs.simulate(scenario).model().theta.tobytes()
+
+
+def cohort(held: dict[int, int], round: int = 1) -> Cohort:
+    """Devices that hold so many samples each, numbered from 10 times the device."""
+
+    def numbers(device: int) -> np.ndarray:
+        return 10 * device + np.arange(held[device])
+
+    def draw(device: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return rng.choice(numbers(device), shape)
+
+    return Cohort(0, round, 10, 9, np.array(sorted(held)), numbers, draw)
+
+
+def test_the_old_names_are_read_as_the_new_ones() -> None:
+    new = {"learning": {"local": {"lr": 0.1, "steps": 3, "batch": 4}}}
+    wanted = fs.preset("tiny", ["learning.local.lr=0.1", "learning.local.steps=3", "learning.local.batch=4"])
+    assert wanted.learning.local == Sgd(lr=0.1, steps=3, batch=4)
+    assert fs.preset("tiny", ["learning.lr=0.1", "learning.steps=3", "learning.batch=4"]) == wanted
+    assert fs.preset("tiny").with_(lr=0.1, steps=3, batch=4) == wanted
+    assert fs.preset("tiny").with_(**{"learning.lr": 0.1, "learning.steps": 3, "learning.batch": 4}) == wanted
+    assert fs.Scenario.of({"learning": new["learning"]["local"]}) == fs.Scenario.of(new)
+    learning = fs.Scenario.of(new).learning
+    assert (learning.lr, learning.steps, learning.batch) == (0.1, 3, 4)
+
+
+def test_a_field_by_its_old_and_its_new_name_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"learning\.lr: is learning\.local\.lr, which is given too"):
+        fs.Scenario.of({"learning": {"lr": 0.1, "local": {"lr": 0.1}}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"nesterov": True}, r"learning\.local\.nesterov: must be false where momentum = 0"),
+        ({"keep": "momentum"}, r"learning\.local\.keep: must not be momentum where momentum = 0"),
+        ({"keep": "scaffold", "prox": 0.1}, r"learning\.local\.keep: scaffold goes with plain SGD"),
+        ({"momentum": 1.0}, r"learning\.local\.momentum: must be less than 1, not 1\.0"),
+        ({"schedule": "line"}, r"learning\.local\.schedule: must be 'constant', 'step', 'cosine' or 'inverse'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        fs.Scenario.of({"learning": {"local": settings}})
+
+
+def test_fedprox_without_its_term_and_momentum_0_are_plain_sgd() -> None:
+    plain = small(*LEARNING)
+    nothing = ("learning.local.prox=0.0", "learning.local.momentum=0.0", "learning.local.weight_decay=0.0")
+    assert models(plain) == models(plain.overridden(nothing))
+    assert models(plain) != models(plain.overridden(["learning.local.prox=1.0"]))
+    assert models(plain) != models(plain.overridden(["learning.local.momentum=0.5"]))
+
+
+@pytest.mark.parametrize("schedule", ["step", "cosine", "inverse"])
+def test_schedules_are_those_of_pytorch(schedule: Schedule) -> None:
+    torch = pytest.importorskip("torch")
+    from torch.optim import lr_scheduler
+
+    sgd = Sgd(lr=0.4, schedule=schedule, decay=0.3, every=4, floor=0.1)
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
+    theirs = {
+        "step": lambda: lr_scheduler.StepLR(optimiser, 4, 0.3),
+        "cosine": lambda: lr_scheduler.CosineAnnealingLR(optimiser, 20, 0.04),
+        "inverse": lambda: lr_scheduler.LambdaLR(optimiser, lambda t: 1 / (1 + 0.3 * t / 4)),
+    }[schedule]()
+    for t in range(1, 21):
+        assert sgd.rate(t, 20) == pytest.approx(theirs.get_last_lr()[0])
+        optimiser.step()
+        theirs.step()
+
+
+def test_an_epoch_takes_every_sample_once_and_the_last_batch_is_short() -> None:
+    devices = cohort({2: 7})
+    drawn = of_device(devices, 2, steps=99, epochs=2, batch=3, sampling="epoch")
+    assert drawn.shape == (6, 3)
+    for order in (drawn[:3].ravel(), drawn[3:].ravel()):
+        assert sorted(order[:7]) == devices.held(2).tolist()
+        assert (order[7:] == ABSENT).all()
+    assert not np.array_equal(drawn[:3], drawn[3:])
+
+
+def test_one_epoch_is_the_matching_number_of_steps() -> None:
+    devices = cohort({2: 7, 3: 8})
+    theta, engine = learner(False).init(0), learner(False)
+    one_epoch, _ = Sgd(epochs=1, batch=3, sampling="epoch").train(engine, theta, devices, {})
+    three_steps, _ = Sgd(steps=3, batch=3, sampling="epoch").train(engine, theta, devices, {})
+    assert np.array_equal(one_epoch.updates, three_steps.updates)
+    assert np.array_equal(one_epoch.losses, three_steps.losses, equal_nan=True)
+
+
+def test_epochs_give_each_device_steps_by_what_it_holds() -> None:
+    for sampling in ("epoch", "replacement"):
+        steps = [len(of_device(cohort({1: held}), 1, 5, 2, 4, sampling)) for held in (1, 4, 9)]
+        assert steps == ([2, 2, 6] if sampling == "epoch" else [1, 2, 5])  # ⌈2·9/4⌉ = 5, not 2·⌈9/4⌉
+
+
+def test_rows_of_devices_are_kept_by_number() -> None:
+    rng = np.random.default_rng(0)
+    kept: dict[str, Any] = {}
+    dense = np.zeros((9, 3), np.float32)
+    for _ in range(20):
+        ids = rng.permutation(9)[:4]
+        rows, where = rng.normal(size=(4, 3)).astype(np.float32), rng.random(4) < 0.6
+        kept = with_rows(kept, ids, rows, where)
+        dense[ids[where]] = rows[where]
+        assert np.array_equal(rows_of(kept, np.arange(9), 3), dense)
+
+
+def test_momentum_that_is_kept_goes_on_where_it_was() -> None:
+    """Two rounds of 3 steps from θ and from where they ended are one round of 6 steps, where nobody else trains."""
+    engine, devices = learner(False), cohort({2: 40})
+    whole, parts = Sgd(steps=6, momentum=0.9, keep="momentum"), Sgd(steps=3, momentum=0.9, keep="momentum")
+    theta = engine.init(0)
+    batches = of_device(devices, 2, 6, None, 32, "replacement")
+    halves = iter((batches[:3], batches[3:]))
+    halved = Cohort(0, 1, 10, 9, devices.ids, devices.held, lambda *_: next(halves))
+    wanted, _ = whole.train(engine, theta, devices, {})
+    state: dict[str, Any] = {}
+    for _ in range(2):
+        training, after = parts.train(engine, theta, halved, state)
+        state = parts.update(state, after, halved, np.array([False]))  # lost on the way, and kept all the same
+        theta = theta + training.updates[0]
+    np.testing.assert_allclose(theta, engine.init(0) + wanted.updates[0], rtol=1e-5, atol=1e-6)
+
+
+def test_scaffold_is_its_algorithm() -> None:
+    """Against Algorithm 1, option II, of Karimireddy et al. 2020, step by step with gradients in float64."""
+    case, engine, local = Case(rounds=5), learner(False), Sgd(steps=4, batch=6, lr=0.2, keep="scaffold")
+    theta = engine.init(0)
+    state: dict[str, Any] = {}
+    common, own = np.zeros(len(theta)), np.zeros((case.devices, len(theta)))
+    for t in range(1, case.rounds + 1):
+        devices, sent = case.cohort(t, case.ids(t)), case.sent(t)
+        training, after = local.train(engine, theta, devices, state)
+        state = local.update(state, after, devices, sent)
+        before = common.copy()
+        for row, k in enumerate(devices.ids):
+            y = theta.astype(np.float64)
+            for batch in of_device(devices, int(k), 4, None, 6, "replacement"):
+                gradient = engine.gradients(y.astype(np.float32), batch[None]).values[0]
+                y = y - 0.2 * (gradient + before - own[k])
+            np.testing.assert_allclose(training.updates[row], y - theta, rtol=1e-3, atol=1e-5)
+            change = -before + (theta - y) / (4 * 0.2)
+            if sent[row]:
+                own[k] += change
+                common += change / case.devices
+        np.testing.assert_allclose(state["common"], common, rtol=1e-3, atol=1e-4)
+        kept = rows_of(state["own"], np.arange(case.devices), len(theta))
+        np.testing.assert_allclose(kept, own, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(common, own.mean(axis=0), atol=1e-12)  # what the choice about lost updates is for
+        theta = (theta + training.updates[sent].sum(axis=0) / case.size).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(kind: str, tmp_path: Path) -> None:
+    scenario = small(*LEARNING, *KINDS[kind])
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    simulate_in(whole, scenario)
+
+    def stop(record: Any) -> None:
+        if record.observation.round == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate_in(parts, scenario, progress=stop, checkpoint_s=0)
+    resumed: list[int] = []
+    simulate_in(parts, scenario, resumed=resumed.append)
+    assert resumed == [4]
+    for name in ("rounds.parquet", "devices.parquet", "model.npz"):
+        assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    assert verify(whole).ok
+    assert replay(whole).ok
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        Sgd(keep="scaffold", lr=0.1), Sgd(keep="momentum", momentum=0.9), Sgd(epochs=2, sampling="epoch", prox=0.1),
+        Sgd(epochs=1, clip=0.5, schedule="cosine", weight_decay=0.01),
+    ],
+    ids=lambda each: each.keep,
+)  # fmt: skip
+def test_every_way_keeps_the_contract(local: Sgd) -> None:
+    assert [result.problem for result in check(local) if not result.ok] == []
+
+
+def test_a_rate_that_is_too_high_is_named() -> None:
+    with pytest.raises(EngineError, match=r"learning\.local\.lr"):
+        fs.simulate(small(*LEARNING, "learning.local.lr=3e38"))
+
+
+def test_scaffold_sends_two_vectors_and_epochs_have_no_cost_that_is_known() -> None:
+    auto = fs.preset("tiny", ["radio.update_bits=auto", "system.rounds=1", "learning.local.keep=scaffold"])
+    assert fs.simulate(auto).scenario.radio.update_bits == 2 * 32 * 7850
+    with pytest.raises(ScenarioError, match=r"cpu\.cycles: auto needs learning\.local with a number of steps"):
+        fs.simulate(fs.preset("tiny", ["cpu.cycles=auto", "learning.local.epochs=1"]))
+
+
+@pytest.mark.parametrize("policy", ["oort", "power_of_choice"])
+def test_policies_that_go_by_losses_take_short_batches(policy: str) -> None:
+    learning = (*LEARNING, "learning.local.epochs=1", "learning.local.sampling=epoch")
+    run = fs.simulate(small(*learning, f"policy.name={policy}"))
+    assert run.rounds["scheduled"].sum() > 0

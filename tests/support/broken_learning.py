@@ -1,0 +1,83 @@
+"""Local training that breaks one promise of its contract each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from feelstream.arrays import Nested
+from feelstream.learning.contract import Training
+from feelstream.learning.local import Cohort, Sgd
+
+
+class Changed(Sgd):
+    """sgd, with what it brings back changed."""
+
+    def train(self, learner: Any, theta: Any, cohort: Cohort, state: Nested) -> tuple[Training, Nested]:
+        training, after = super().train(learner, theta, cohort, state)
+        return self.changed(training, cohort, state), after
+
+    def changed(self, training: Training, cohort: Cohort, state: Nested) -> Training:
+        return training
+
+
+class Doubles(Changed):
+    def changed(self, training: Training, cohort: Cohort, state: Nested) -> Training:
+        return replace(training, updates=training.updates.astype(np.float64))
+
+
+class MeanLoss(Changed):
+    def changed(self, training: Training, cohort: Cohort, state: Nested) -> Training:
+        return replace(training, losses=training.losses.mean(axis=(1, 2)))
+
+
+class Crowd(Changed):
+    """Takes smaller steps where more devices train."""
+
+    def changed(self, training: Training, cohort: Cohort, state: Nested) -> Training:
+        return replace(training, updates=training.updates / np.float32(len(cohort.ids)))
+
+
+class Tired(Changed):
+    """Remembers in an attribute of its class what belongs into its state."""
+
+    times: ClassVar[list[int]] = []
+
+    def changed(self, training: Training, cohort: Cohort, state: Nested) -> Training:
+        self.times.append(1)
+        return replace(training, updates=training.updates / np.float32(len(self.times)))
+
+
+class Names(Sgd):
+    def update(self, state: Nested, after: Nested, cohort: Cohort, sent: Any) -> Nested:
+        return {"names": ["a"]}
+
+
+class Recognises(Changed):
+    """Goes on otherwise from a state that is not the very object it returned."""
+
+    known: ClassVar[list[Any]] = []
+
+    @property
+    def remembers(self) -> bool:
+        return True
+
+    def changed(self, training: Training, cohort: Cohort, state: Nested) -> Training:
+        same = not state or any(state["last"] is each for each in self.known)
+        return training if same else replace(training, updates=0.9 * training.updates)
+
+    def update(self, state: Nested, after: Nested, cohort: Cohort, sent: Any) -> Nested:
+        self.known.append(np.zeros(1))
+        return {"last": self.known[-1]}
+
+
+BROKEN_LOCAL = [
+    (Doubles(), "updates"),
+    (MeanLoss(), "losses"),
+    (Crowd(), "alone"),
+    (Tired(), "repeatable"),
+    (Names(), "state"),
+    (Recognises(), "checkpoint"),
+]
