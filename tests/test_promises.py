@@ -159,7 +159,8 @@ class HalfBand(Random):
 
     def transmit(self, observation: Observation, decision: Decision, gain: np.ndarray) -> Transmission:
         spent = super().transmit(observation, decision, gain)
-        return replace(spent, bandwidth_share=spent.bandwidth_share / 2, t_tr_s=spent.t_tr_s * 1.5)
+        half = spent.bandwidth_share / 2  # half the band carries more than half as much per second
+        return replace(spent, bandwidth_share=half, t_tr_s=spent.t_tr_s * 2, e_tr_j=spent.e_tr_j * 2)
 
 
 def test_a_policy_with_its_own_transmit_verifies(tmp_path: Path) -> None:
