@@ -40,11 +40,17 @@ def compare(
 ) -> Comparison:
     """Compare policies over seeds; with the same seed all receive the same world, so they compare in pairs.
 
-    policies: names (`lyapunov(V=0.1)` sets fields), Policy classes or objects, whole Scenarios, or a mapping that gives
-    each its label. The first is what the others are compared with. scenario: what they are run on, by default the
-    paper's. seeds: how many, or which. out: a directory that keeps the runs, so that the same call runs only what is
-    missing; without it they are gone with the Comparison. workers: processes; executor: any other one of
-    `concurrent.futures`. Any other keyword is a field of the scenario, as in `Scenario.with_`.
+    Args:
+        policies: Names (`lyapunov(V=0.1)` sets fields), Policy classes or objects, whole Scenarios, or a mapping that
+            gives each its label. The first is what the others are compared with.
+        scenario: What they are run on, by default the paper's.
+        seeds: How many, or which.
+        out: A directory that keeps the runs, so that the same call runs only what is missing; without it they are
+            removed with the Comparison.
+        workers: Processes; by default one per core.
+        executor: Any other executor of `concurrent.futures`.
+        progress: Whether to show it.
+        **fields: Fields of the scenario, as in `Scenario.with_`.
 
     >>> found = compare(["lyapunov", "random"], "tiny", seeds=2, rounds=3, engine="none", workers=1)
     >>> found.table(["energy_j"]).columns
@@ -76,7 +82,16 @@ def sweep(
 ) -> Comparison:
     """Run a scenario at every combination of values.
 
-    over: field → its values, the field alone or with its section. The rest is as in `compare`.
+    Args:
+        scenario: A preset's name, a TOML file or a Scenario.
+        over: The values of each field, which is named alone or with its section.
+        policies: As in `compare`; by default the scenario's own.
+        seeds: How many, or which.
+        out: As in `compare`.
+        workers: As in `compare`.
+        executor: As in `compare`.
+        progress: Whether to show it.
+        **fields: Other fields of the scenario, as in `Scenario.with_`.
 
     >>> found = sweep("tiny", {"V": [0.01, 1.0]}, seeds=1, rounds=3, engine="none", workers=1)
     >>> found.arms

@@ -28,10 +28,15 @@ def simulate(
 ) -> Run:
     """Run a scenario to its end.
 
-    scenario: a preset's name, a TOML file or a Scenario. out: a directory to keep the run in; a run that was stopped
-    there goes on, and one that is complete is read. progress: True for a bar, or a function that is given the record
-    of each round. callbacks: see `Callback`. changes: of V, size or budget from a given round on. Any other keyword
-    is a field of the scenario, as in `Scenario.with_`.
+    Args:
+        scenario: A preset's name, a TOML file or a Scenario.
+        seed: Of every random draw.
+        out: A directory to keep the run in; a run that was stopped there goes on, and one that is complete is read.
+        progress: True for a bar, or a function that is given the record of each round.
+        callbacks: See `Callback`.
+        threads: For learning; by default one per core.
+        changes: Of V, size or budget from a given round on.
+        **fields: Fields of the scenario, as in `Scenario.with_`.
 
     >>> run = simulate("tiny", V=0.1, rounds=5, seed=3)
     >>> run

@@ -56,7 +56,17 @@ Progress = Callable[[RoundRecord], None]
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its settings and its tables."""
+    """A finished run: its settings and its tables.
+
+    Attributes:
+        scenario: Its settings.
+        seed: Of every random draw.
+        rounds: One row per round, with the columns of `rounds.parquet`.
+        devices: One row per device and round, with the columns of `devices.parquet`; None at trace level `rounds`.
+        manifest: What run.json says.
+        directory: Where the run is kept, if it is.
+        theta: The model after the last round, of a run that is not kept in a directory.
+    """
 
     scenario: Scenario
     seed: int
