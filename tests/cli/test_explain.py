@@ -22,7 +22,7 @@ def said(*words: str) -> str:
         ("budget", "balanced_joint never lets any device exceed its budget"),
         ("comparison", "There is no verdict below five seeds"),
         ("policy.V", "policy.V: weight of importance against energy"),
-        ("lr", "learning.lr:"),
+        ("lr", "learning rate"),
         ("fairness", "Jain's index"),
         ("random", "`size` feasible devices, all equally likely"),
     ],

@@ -97,7 +97,7 @@ def opened(browser_of, file) -> Iterator[Opened]:
 
 def test_every_chart_is_drawn(opened):
     sizes = opened.sizes()
-    assert set(sizes) == {*(f"chart-{number}" for number in range(8)), "map-schedule", "map-waiting", "map-energy"}
+    assert set(sizes) == {*(f"chart-{number}" for number in range(6)), "map-schedule", "map-waiting", "map-energy"}
     assert all(width > 300 and height > 200 for width, height in sizes.values()), sizes
 
 
