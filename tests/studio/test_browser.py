@@ -56,7 +56,7 @@ def address(folder: Path) -> Iterator[str]:
     ) as server:  # fmt: skip
         try:
             assert server.stdout is not None
-            found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", server.stdout.readline())
+            found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]+/", server.stdout.readline())
             assert found is not None
             yield found.group()
         finally:
@@ -243,8 +243,8 @@ def test_a_phone_in_the_dark_fits(browser, address: str, tmp_path: Path) -> None
 
 
 def test_a_wrong_token_gets_nothing(address: str) -> None:
-    bare = address.partition("?")[0]
-    for wrong in (bare, bare + "?token=guess", bare + "_nicegui_ws/socket.io/?EIO=4&transport=polling&token="):
+    bare = address.rstrip("/").rpartition("/")[0] + "/"
+    for wrong in (bare, bare + "guess/", bare + "_nicegui_ws/socket.io/?EIO=4&transport=polling", address[:-1] + "x/"):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(wrong)
         assert refused.value.code == 403
@@ -260,4 +260,4 @@ def test_twenty_sessions_at_once_are_answered(address: str) -> None:
     with ThreadPoolExecutor(20) as pool:
         pages = list(pool.map(page, range(20)))
     assert len(pages) == 20
-    assert len({re.search(r"/leave/([\w-]+)", text).group(1) for text in pages}) == 20  # type: ignore[union-attr]
+    assert len({re.search(r"leave/([\w-]+)", text).group(1) for text in pages}) == 20  # type: ignore[union-attr]

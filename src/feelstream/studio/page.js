@@ -1,6 +1,6 @@
 // A tab that is closed says so; a closed lid or a lost network does not, and may come back.
 addEventListener('pagehide', (event) => {
-  if (!event.persisted) navigator.sendBeacon('/leave/CLIENT?token=TOKEN');
+  if (!event.persisted) navigator.sendBeacon('leave/CLIENT');
 });
 // The keys that move the race must not scroll the page as well.
 addEventListener('keydown', (event) => {

@@ -16,11 +16,11 @@ REDRAW_S = 0.05
 IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
 
-def build(session: Session, token: str) -> None:
+def build(session: Session) -> None:
     """Lay the page out for one session."""
     client = ui.context.client
     ui.add_css(asset("studio.css"))
-    script = asset("page.js").replace("CLIENT", client.id).replace("TOKEN", token)
+    script = asset("page.js").replace("CLIENT", client.id)
     ui.add_body_html(f"<script>{script}</script>")
     dark = ui.dark_mode(None)
 

@@ -39,7 +39,7 @@ def serve(start: Path | None, port: int | None, show: bool, tell: Callable[[str]
     def _page() -> None:
         client = ui.context.client
         session = SESSIONS[client.id] = Session(start)
-        build(session, token)
+        build(session)
         client.on_disconnect(lambda: session.race.suspend())
         client.on_connect(lambda: session.race.suspend(False))
         client.on_delete(lambda: _end(client.id))
@@ -55,9 +55,9 @@ def serve(start: Path | None, port: int | None, show: bool, tell: Callable[[str]
 
     app.add_middleware(TokenGate, token=token, port=port)
     app.on_shutdown(lambda: [_end(client_id) for client_id in list(SESSIONS)])
-    app.on_startup(lambda: tell(f"http://{HOST}:{port}/?token={token}"))
+    app.on_startup(lambda: tell(f"http://{HOST}:{port}/{token}/"))
     ui.run(
-        host=HOST, port=port, title="feelstream studio", favicon="📡", show=f"/?token={token}" if show else False,
+        host=HOST, port=port, title="feelstream studio", favicon="📡", show=f"/{token}/" if show else False,
         reload=False, show_welcome_message=False, tailwind=False, dark=None, reconnect_timeout=RECONNECT_S,
     )  # fmt: skip
 

@@ -42,7 +42,8 @@ class Opened:
         self.requests: list[str] = []
         page.on("console", lambda message: message.type in ("error", "warning") and self.problems.append(message.text))
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
+        # What the page inflates it also loads, from itself.
+        page.on("request", lambda request: request.url.startswith("blob:") or self.requests.append(request.url))
 
     def go(self, file: Path) -> None:
         self.page.goto(file.as_uri())
@@ -64,7 +65,8 @@ def browser_of(tmp_path_factory):
     with playwright_api.sync_playwright() as playwright:
         contexts = []
 
-        def start(size: dict[str, int], scheme: str) -> Opened:
+        def start(size: dict[str, int], scheme: str, free: bool = True) -> Opened:
+            """free: from the page's policy, which would not let the test's own conditions be evaluated."""
             context = playwright.chromium.launch_persistent_context(
                 tmp_path_factory.mktemp("profile"),
                 executable_path=CHROMIUM,
@@ -72,6 +74,7 @@ def browser_of(tmp_path_factory):
                 args=FLAGS,
                 viewport=size,
                 color_scheme=scheme,
+                bypass_csp=free,
             )
             contexts.append(context)
             return Opened(context.pages[0])
@@ -93,6 +96,20 @@ def opened(browser_of, file) -> Iterator[Opened]:
     yield page
     assert page.problems == []
     assert page.requests == [file.as_uri()]  # whatever the tests clicked, nothing was fetched
+
+
+def test_the_page_runs_its_own_script_and_no_other(browser_of, file, tmp_path):
+    """As if some name had got into the page unescaped: nothing of it runs, nothing is fetched, all is drawn."""
+    smuggled = "<script>document.title = 'evil'</script><img src=x onerror=\"document.title='evil'\">"
+    forged = tmp_path / "forged.html"
+    forged.write_text(file.read_text(encoding="utf-8").replace("<nav>", smuggled + "<nav>", 1), encoding="utf-8")
+    for each in (file, forged):
+        page = browser_of(WIDE, "light", free=False)
+        page.go(each)
+        assert page.sizes()["chart-0"][0] > 300
+        assert page.page.title().startswith("feelstream")
+        assert [url for url in page.requests if not url.startswith("file:")] == []
+        assert (page.problems == []) == (each is file), page.problems
 
 
 def test_every_chart_is_drawn(opened):

@@ -9,8 +9,9 @@
   }
   const inflated = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
   const script = document.createElement("script");
-  script.textContent = await inflated.text();
-  document.head.append(script);
+  const source = URL.createObjectURL(new Blob([await inflated.text()], {type: "text/javascript"}));
+  await new Promise((loaded) => { script.onload = loaded; script.src = source; document.head.append(script); });
+  URL.revokeObjectURL(source);
 
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from hashlib import sha256
 from importlib import resources
 from typing import Any
 
@@ -78,12 +79,22 @@ def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
         },
         css=_asset("page.css"),
         script=_asset("page.js"),
+        policy=content_policy(_asset("page.js")),
         plotly=_packed(get_plotlyjs()),
     )
 
 
 def _asset(name: str) -> Markup:
     return Markup(resources.files("feelstream.report.html").joinpath(name).read_text(encoding="utf-8"))
+
+
+def content_policy(script: str) -> str:
+    """What the browser may do with the page: run this very script, and what it inflates; fetch nothing at all."""
+    digest = base64.b64encode(sha256(script.encode()).digest()).decode("ascii")
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}' blob:; style-src 'unsafe-inline'; img-src data: blob:; "
+        "font-src data:; base-uri 'none'; form-action 'none'"
+    )
 
 
 def _packed(script: str) -> str:
