@@ -92,9 +92,9 @@ def test_a_device_without_data_weighs_nothing(tmp_path) -> None:
     both.step()
     assert both.learner is not None
     start = both.learner.init(0)
-    alone = both.learner.train(
-        start, both.world.mini_batches(1, np.array([0]), scenario.learning.steps, scenario.learning.batch), 0.02
-    )
+    steps, batch = scenario.learning.steps, scenario.learning.batch
+    assert steps and batch
+    alone = both.learner.train(start, both.world.mini_batches(1, np.array([0]), steps, batch), 0.02)
     assert np.array_equal(both.theta, (start + alone.updates[0].astype(float)).astype(np.float32))
     assert np.isfinite(seen[0][0]).all()
     assert np.isnan(seen[0][1]).all()

@@ -85,8 +85,9 @@ def draws_no_lots(patch: pytest.MonkeyPatch) -> None:
         def permutation(self, n: int) -> np.ndarray:
             return np.arange(n)
 
+    ordered: Any = Ordered()
     patch.setattr(
-        balanced_joint.BalancedJoint, "select", lambda self, state, seen, rng: right(self, state, seen, Ordered())
+        balanced_joint.BalancedJoint, "select", lambda self, state, seen, rng: right(self, state, seen, ordered)
     )
 
 
