@@ -23,12 +23,19 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
     """The learner that a scenario asks for; None with engine `none`.
 
     `auto` takes the native engine for every model it can express, a stack of our layers, and PyTorch for an nn.Module,
-    and for local training by a function of the user's own.
+    for local training by a function of the user's own, and on any device but the CPU.
     """
     if settings.engine == "none":
         return None
     model = describe(settings.model, dataset)
     native = isinstance(model, Model)
+    if native and dataset.vocabulary is not None:
+        raise EngineError(
+            f"learning.model: the data set holds tokens, and '{settings.model}' takes real numbers; name an nn.Module "
+            "that begins with nn.Embedding"
+        )
+    if settings.engine == "native" and settings.device != "cpu":
+        raise EngineError(f"learning.device: the native engine computes on the CPU alone, not on '{settings.device}'")
     if settings.engine == "native" and not native:
         raise EngineError(
             f"learning.engine: the native engine runs stacks of feelstream layers, and '{settings.model}' is not one; "
@@ -40,15 +47,15 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
             'engine has none; use engine = "torch"'
         )
     arrays = arrays_of(dataset)
-    if native and settings.engine != "torch" and not settings.local.needs_torch:
+    on_cpu = settings.device == "cpu"
+    if native and on_cpu and settings.engine != "torch" and not settings.local.needs_torch:
         from feelstream.learning.native import NativeLearner
 
         return NativeLearner(model, *arrays, threads=threads or cores())
     from feelstream.learning.torch_engine import TorchLearner
 
-    if isinstance(model, Model):
-        return TorchLearner(model, *arrays, threads=threads or cores())
-    return TorchLearner.from_class(model, *arrays, threads=threads or cores())
+    learner: Any = TorchLearner if isinstance(model, Model) else TorchLearner.from_class
+    return learner(model, *arrays, threads=threads or cores(), device=settings.device, batch_norm=settings.batch_norm)
 
 
 def arrays_of(dataset: Dataset) -> tuple[Any, ...]:
@@ -59,7 +66,7 @@ def arrays_of(dataset: Dataset) -> tuple[Any, ...]:
 
 def probe(dataset: Dataset) -> Dataset:
     """The same with one blank sample: a learner made with it answers questions about itself at no cost."""
-    one = np.zeros((1, *dataset.shape), np.uint8)
+    one = np.zeros((1, *dataset.shape), np.uint8 if dataset.vocabulary is None else np.int64)
     return replace(
         dataset, train_labels=dataset.train_labels[:1], test_labels=dataset.test_labels[:1],
         train_source=one, test_source=one, normalisation=(0.0, 1.0),
@@ -69,7 +76,8 @@ def probe(dataset: Dataset) -> Dataset:
 def describe(name: str, dataset: Dataset) -> Any:
     """A Model for a named stack or a user's own one, else what makes the user's torch nn.Module.
 
-    A user's class or function may have parameters `shape` and `classes`; they are filled from the data set.
+    A user's class or function may have parameters `shape` and `classes`, and `vocabulary` where the data set holds
+    tokens; they are filled from the data set.
     """
     if name in STACKS:
         return _fitting(build(name, dataset.shape, dataset.classes), name, dataset)
@@ -122,18 +130,20 @@ def _fitting(model: Model, name: str, dataset: Dataset) -> Model:
 
 
 def _filled(make: Callable[..., object], name: str, dataset: Dataset) -> Callable[[], object]:
-    """`make` with those of its parameters that are called shape and classes filled in; others must have defaults."""
+    """`make` with those of its parameters filled in that the data set tells; others must have defaults."""
     try:
         parameters = signature(make).parameters.values()
     except (TypeError, ValueError):  # a class whose signature is not known takes nothing
         return make
-    known = {"shape": dataset.shape, "classes": dataset.classes}
+    known: dict[str, Any] = {"shape": dataset.shape, "classes": dataset.classes}
+    if dataset.vocabulary is not None:
+        known["vocabulary"] = dataset.vocabulary
     given = {parameter.name: known[parameter.name] for parameter in parameters if parameter.name in known}
     for parameter in parameters:
         optional = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if parameter.default is parameter.empty and not optional and parameter.name not in known:
             raise ScenarioError(
-                f"learning.model: '{name}' needs an argument {parameter.name}, and only shape and classes can be "
+                f"learning.model: '{name}' needs an argument {parameter.name}, and only {' and '.join(known)} can be "
                 "given; let the others have defaults"
             )
     return partial(make, **given) if given else make

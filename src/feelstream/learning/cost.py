@@ -45,7 +45,7 @@ def of(settings: LearningSettings, dataset: Dataset) -> Cost:
     if not isinstance(model, Model):
         from feelstream.learning.torch_engine import TorchLearner
 
-        model = TorchLearner.from_class(model, *arrays_of(probe(dataset)))
+        model = TorchLearner.from_class(model, *arrays_of(probe(dataset)), batch_norm=settings.batch_norm)
     shape = settings.local.shape
     needed = cycles(model.multiply_adds, *shape) if shape else None
     return Cost(model.parameters, needed, settings.local.vectors_sent)

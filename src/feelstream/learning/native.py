@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from feelstream import _native
-from feelstream.data.datasets.dataset import Features
+from feelstream.data.datasets.dataset import Features, Pixels
 from feelstream.errors import EngineError
 from feelstream.learning import cores
 from feelstream.learning.contract import Evaluation, Gradients, LocalSGD, Part, Predictions, Training
@@ -175,7 +176,7 @@ class NativeLearner:
             raise EngineError("a loss is no finite number: the weights have grown too large")
         return Predictions(losses, classes, data[1][samples])
 
-    def _data(self, of: Part) -> tuple[Features, NDArray[np.int32], float, float]:
+    def _data(self, of: Part) -> tuple[Pixels, NDArray[np.int32], float, float]:
         """Images, labels, scale and shift of a part of the data set, as the engine takes them."""
         images, labels = (self._images, self._labels) if of == "train" else (self._test_images, self._test_labels)
         return images, labels, self._scale, self._shift
@@ -201,7 +202,7 @@ def _finite_where(losses: NDArray[np.float32], numbers: NDArray[np.int64]) -> bo
     return bool((np.isfinite(losses) | (numbers == ABSENT)).all())
 
 
-def _samples(model: Model, which: str, images: Features, labels: ArrayLike) -> tuple[Features, NDArray[np.int32]]:
+def _samples(model: Model, which: str, images: Features, labels: ArrayLike) -> tuple[Pixels, NDArray[np.int32]]:
     """The images as (samples, pixels) and the labels as int32, once they have been found to fit the model."""
     labels = np.asarray(labels)
     if images.dtype not in (np.uint8, np.float32) or images.shape[1:] != model.input or len(images) == 0:
@@ -216,5 +217,5 @@ def _samples(model: Model, which: str, images: Features, labels: ArrayLike) -> t
             f"{which} labels must lie in 0 … {model.classes - 1}, the model's logits, and they span"
             f" {labels.min()} … {labels.max()}"
         )
-    pixels = np.ascontiguousarray(images).reshape(len(images), -1)
+    pixels = cast(Pixels, np.ascontiguousarray(images)).reshape(len(images), -1)
     return pixels, np.ascontiguousarray(labels, np.int32)

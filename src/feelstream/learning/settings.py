@@ -12,6 +12,7 @@ from feelstream.learning.local import LOCAL_TRAININGS, LocalTraining, Sgd
 from feelstream.plugins import Count, NamesCode, Settings, from_table
 
 LOCAL_FIELDS = ("steps", "batch", "lr")  # of [learning.local] that [learning] once had, and still takes
+BatchNorm = Literal["average", "batch"]
 
 
 class LearningSettings(Settings):
@@ -23,6 +24,14 @@ class LearningSettings(Settings):
     model: Annotated[str, NamesCode()] = Field(
         default="paper-cnn",
         description="paper-cnn, lenet5, cifar-cnn, har-cnn, mlp, softmax, or your own as file.py:Name",
+    )
+    device: str = Field(
+        default="cpu", description="where PyTorch computes: cpu, or a device of torch's (cuda, mps); only cpu is tested"
+    )
+    batch_norm: BatchNorm = Field(
+        default="average",
+        description="BatchNorm layers of a torch model: average: running statistics are averaged like weights; "
+        "batch: none are kept, every batch is normalised by itself",
     )
     eval_every: Count = Field(default=1, description="evaluate after every this many rounds, and the last; ≥ 1")
     evaluators: EvaluatorNames = ("test",)

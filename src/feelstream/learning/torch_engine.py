@@ -2,7 +2,8 @@
 
 Training is a pure function of its arguments. Every device is trained alone on one intra-op thread, `threads` devices
 at a time, and so is every chunk of test images evaluated: neither the number of threads nor the rest of the cohort
-changes a bit. Our own models are laid out channels last, which is PyTorch's fastest way with them on a CPU.
+changes a bit. A module that draws random numbers (dropout) trains its devices one after the other. Our own models are
+laid out channels last, which is PyTorch's fastest way with them on a CPU.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import copy
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from feelstream.errors import EngineError
 from feelstream.learning.contract import Evaluation, Gradients, LocalSGD, Part, Predictions, Training
 from feelstream.learning.models import Model
 from feelstream.learning.sample_numbers import ABSENT, chosen, padded
+from feelstream.learning.settings import BatchNorm
 
 try:
     import torch
@@ -29,7 +31,18 @@ try:
     from torch.nn.functional import cross_entropy
     from torch.utils.flop_counter import FlopCounterMode
 
-    from feelstream.learning.torch_modules import parts, seeded, stack, vector
+    from feelstream.learning.torch_checks import check_answers, check_state, hardest, usable
+    from feelstream.learning.torch_modules import (
+        batch_norms,
+        carried,
+        draws_random_numbers,
+        parts,
+        put,
+        seeded,
+        stack,
+        vector,
+        without_statistics,
+    )
     from feelstream.learning.torch_sgd import Descent
 except ImportError as error:
     raise EngineError(
@@ -44,8 +57,10 @@ DIVERGED = "training diverged: the model is no longer finite; try a smaller lear
 class TorchLearner:
     """One model on one data set, trained by local SGD on the mean cross-entropy.
 
-    images, test_images: (N, C, H, W); labels, test_labels: (N,). An input is (x/255 − mean) / std where x is uint8
-    and (x − mean) / std where it is float32.
+    images, test_images: (N, C, H, W); labels, test_labels: (N,). An input is (x/255 − mean) / std where x is uint8,
+    (x − mean) / std where it is float32, and x as (N, L) where it is int64: tokens.
+    device: a name of torch's. batch_norm: "average" has the running statistics of BatchNorm layers in θ, behind the
+    parameters, "batch" keeps none.
     """
 
     name = "torch"
@@ -60,50 +75,77 @@ class TorchLearner:
         mean: float,
         std: float,
         threads: int = 1,
+        device: str = "cpu",
+        batch_norm: BatchNorm = "average",
     ) -> None:
         self.details = {"torch": torch.__version__, "instructions": torch.backends.cpu.get_cpu_capability()}
+        self._device = usable(device)
+        if device != "cpu":
+            self.details["device"] = device
         self._init: Callable[[int], NDArray[np.float32]]
         if isinstance(model, Model):
             laid_out = stack(model).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-            self._module, self._init, self._threads = laid_out, model.init, threads
+            self._module, self._init, self._foreign = laid_out, model.init, False
         else:
-            # A foreign module may draw random numbers (dropout), and torch has one generator for all threads.
+            model = without_statistics(model) if batch_norm == "batch" else model
             weights = vector(model)
-            self._module, self._init, self._threads = model, lambda seed: weights.copy(), 1
+            self._module, self._init, self._foreign = model, lambda seed: weights.copy(), True
+        self._module = self._module.to(self._device)
         # One rounding per pixel value, the same in every engine and batch.
         self._inputs = ((np.arange(256) / 255 - mean) / std).astype(np.float32)
         self._mean, self._std = np.float32(mean), np.float32(std)
         self._images, self._test_images = images, test_images
         self._labels, self._test_labels = labels.astype(np.int64), test_labels.astype(np.int64)
-        self._check(int(max(labels.max(), test_labels.max())) + 1)
+        check_state(self._module, batch_norm)
+        samples = 2 if batch_norm == "batch" and batch_norms(self._module) else 1  # one alone cannot be normalised
+        inputs = self._normalised(hardest(images, test_images, samples))
+        check_answers(self._module, inputs, images.shape[1:], int(max(labels.max(), test_labels.max())) + 1)
+        # Threads share one device other than the CPU, and one generator of random numbers.
+        serial = self._device.type != "cpu" or (
+            self._foreign and threads > 1 and draws_random_numbers(self._module, self._first_inputs(2))
+        )
+        self._threads = 1 if serial else threads
 
     @classmethod
-    def from_class(cls, make: Callable[[], object], *data: Any, threads: int = 1) -> Self:
+    def from_class(
+        cls,
+        make: Callable[[], object],
+        *data: Any,
+        threads: int = 1,
+        device: str = "cpu",
+        batch_norm: BatchNorm = "average",
+    ) -> Self:
         """A learner for a user's own nn.Module class, made without arguments, or what makes such a module.
 
-        data: as for a module that is there. θ is in the order of its parameters(); init(seed) makes a new module with
-        torch seeded so.
+        data: as for a module that is there. θ is in the order of its parameters(), with the statistics of BatchNorm
+        layers behind them; init(seed) makes a new module with torch seeded so.
         """
         if isinstance(make, type) and not issubclass(make, nn.Module):
             raise EngineError(f"learning.model: {make.__qualname__} is not a class of torch.nn.Module")
         with _one_thread():
-            learner = cls(seeded(make, 0), *data, threads=threads)
-        learner._init = lambda seed: vector(seeded(make, seed))
+            learner = cls(seeded(make, 0), *data, threads=threads, device=device, batch_norm=batch_norm)
+
+        def init(seed: int) -> NDArray[np.float32]:
+            module = seeded(make, seed)
+            return vector(without_statistics(module) if batch_norm == "batch" else module)
+
+        learner._init = init
         return learner
 
     @property
     def parameters(self) -> int:
-        return sum(parameter.numel() for parameter in self._module.parameters())
+        return sum(values.numel() for values in carried(self._module))
 
     @property
     def multiply_adds(self) -> float:
         """Multiply-adds of training on one sample, in what PyTorch counts: matrix products and convolutions."""
         module = copy.deepcopy(self._module).train()
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        with _one_thread(), torch.random.fork_rng(devices=[]), FlopCounterMode(display=False) as counted:
-            logits = module(self._normalised(self._images[:1]))
+        samples = 2 if batch_norms(module) else 1  # of a single one there are no statistics
+        with _one_thread(), self._random_apart(), FlopCounterMode(display=False) as counted:
+            logits = module(self._first_inputs(samples))
             torch.autograd.grad(logits.sum(), trained, allow_unused=True)
-        return counted.get_total_flops() / 2  # a multiply-add is two of its operations
+        return counted.get_total_flops() / 2 / samples  # a multiply-add is two of its operations
 
     def init(self, seed: int) -> NDArray[np.float32]:
         return self._init(seed)
@@ -144,7 +186,7 @@ class TorchLearner:
                 theta, batches[k], sgd, own, None if correction is None else correction[k]
             )
 
-        with _one_thread(), torch.random.fork_rng(devices=[]):
+        with _one_thread(), self._random_apart():
             if self._threads > 1:
                 self._side_by_side(device, range(len(batches)))
             else:
@@ -160,21 +202,21 @@ class TorchLearner:
         samples = padded(samples, len(self._labels), ("devices", "samples"))
         values = np.zeros((len(samples), self.parameters), np.float32)
         losses = np.full(samples.shape, np.nan, np.float32)
-        module = self._with(theta).eval()
-
-        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        whole = self._with(theta).eval()
 
         def device(k: int) -> None:
+            module = self._own(whole)
+            trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
             held = samples[k][samples[k] != ABSENT]
             totals = parts(module, values[k])
             for start in range(0, len(held), EVALUATION_CHUNK):
                 chunk = held[start : start + EVALUATION_CHUNK]
                 loss = self._losses(module, chunk)
-                losses[k, start : start + len(chunk)] = loss.detach().numpy()
+                losses[k, start : start + len(chunk)] = loss.detach().cpu().numpy()
                 found = torch.autograd.grad(loss.sum() / len(held), trained, allow_unused=True)
                 for total, gradient in zip(totals, found, strict=True):
                     if gradient is not None:
-                        total += gradient
+                        total += gradient.cpu()
 
         with _one_thread():
             self._side_by_side(device, range(len(samples)))
@@ -199,7 +241,7 @@ class TorchLearner:
         start = 0
         for chunk_losses, chunk_classes, _ in self._chunks(theta, images, labels, samples):
             end = start + len(chunk_losses)
-            losses[start:end], classes[start:end] = chunk_losses.numpy(), chunk_classes.numpy()
+            losses[start:end], classes[start:end] = chunk_losses.cpu().numpy(), chunk_classes.cpu().numpy()
             start = end
         if not np.isfinite(losses).all():
             raise EngineError(DIVERGED)
@@ -213,13 +255,14 @@ class TorchLearner:
         samples: NDArray[np.int64] | None = None,
     ) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
         """(losses, classes, labels) of one chunk of the samples after the other; None: of all."""
-        module = self._with(theta).eval()
+        whole = self._with(theta).eval()
 
         def chunk(start: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             part = slice(start, start + EVALUATION_CHUNK)
             rows = part if samples is None else samples[part]
+            module = self._own(whole)
             with torch.inference_mode():
-                truth = torch.from_numpy(labels[rows])
+                truth = torch.from_numpy(labels[rows]).to(self._device)
                 logits = module(self._normalised(images[rows]))
                 return cross_entropy(logits, truth, reduction="none"), logits.argmax(1), truth
 
@@ -244,7 +287,11 @@ class TorchLearner:
         """θ_k − θ and the losses (steps, batch) of one device; changes its velocity."""
         module = self._with(theta).train()
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        state = (None if values is None else parts(module, values) for values in (velocity, correction))
+        kept = None if velocity is None else parts(module, velocity)
+        state = (
+            None if each is None else [part.to(self._device) for part in each]
+            for each in (kept, None if correction is None else parts(module, correction))
+        )
         descent = Descent(sgd, trained, *state)
         losses = np.full(batches.shape, np.nan, np.float32)
         for step, (batch, lr) in enumerate(zip(batches, sgd.rates(len(batches)).tolist(), strict=True)):
@@ -252,65 +299,52 @@ class TorchLearner:
             if not len(held):
                 continue
             loss = self._losses(module, held)
-            losses[step, : len(held)] = loss.detach().numpy()
+            losses[step, : len(held)] = loss.detach().cpu().numpy()
             descent.step(torch.autograd.grad(loss.mean(), trained, allow_unused=True), lr)
+        for part, moved in zip(kept or (), descent.velocity or (), strict=True):
+            part.copy_(moved)  # itself, on a CPU
         return vector(module) - theta, losses
 
     def _losses(self, module: nn.Module, samples: NDArray[np.int64]) -> torch.Tensor:
         """Of each of these samples of the training set."""
-        logits = module(self._normalised(self._images[samples]))
-        return cross_entropy(logits, torch.from_numpy(self._labels[samples]), reduction="none")
+        try:
+            logits = module(self._normalised(self._images[samples]))
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise EngineError(
+                "BatchNorm cannot normalise a batch of one sample; choose mini-batches of two or more, or GroupNorm"
+            ) from error
+        return cross_entropy(logits, torch.from_numpy(self._labels[samples]).to(self._device), reduction="none")
 
     def _with(self, theta: NDArray[np.float32]) -> nn.Module:
         """A copy of the module, so that devices share nothing, with the weights θ."""
         if theta.shape != (self.parameters,):
             raise EngineError(f"θ has shape {theta.shape}; this model has {self.parameters} parameters")
-        module = copy.deepcopy(self._module)
-        start = 0
-        with torch.no_grad():
-            for parameter in module.parameters():
-                values = np.ascontiguousarray(theta[start : start + parameter.numel()], np.float32)
-                parameter.copy_(torch.tensor(values).view_as(parameter))
-                start += parameter.numel()
-        return module
+        return put(copy.deepcopy(self._module), theta)
 
-    def _normalised(self, images: Features) -> torch.Tensor:
-        if images.dtype == np.float32:
-            return torch.from_numpy((images - self._mean) / self._std)
-        return torch.from_numpy(self._inputs.take(images.astype(np.uint8, copy=False)))
+    def _own(self, module: nn.Module) -> nn.Module:
+        """A module for one thread: a foreign one may keep what it computes in attributes of its own."""
+        return copy.deepcopy(module) if self._foreign and self._threads > 1 else module
 
-    def _check(self, classes: int) -> None:
-        """Refuse a module that is not a function of θ and the images, or does not fit the data."""
-        batch_norm = next(
-            (name for name, part in self._module.named_modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)),
-            None,
-        )
-        if batch_norm is not None:
-            raise EngineError(
-                f"the model has a BatchNorm layer ({batch_norm}), whose statistics are of one device's batches and "
-                "which averaging does not carry from device to device; use GroupNorm or LayerNorm"
-            )
-        buffer = next((name for name, _ in self._module.named_buffers()), None)
-        if buffer is not None:
-            raise EngineError(
-                f"the model keeps a buffer ({buffer}), which averaging does not carry from device to device; "
-                "use layers without running statistics, such as GroupNorm"
-            )
-        if any(parameter.dtype != torch.float32 for parameter in self._module.parameters()):
-            raise EngineError("the model has parameters of another type than float32; only float32 is allowed")
-        try:
-            with torch.inference_mode():
-                logits = copy.deepcopy(self._module).eval()(self._normalised(self._test_images[:1]))
-            fits = logits.ndim == 2 and logits.shape[0] == 1 and logits.shape[1] >= classes
-        except Exception as error:  # a foreign module may raise anything
-            why = (str(error).splitlines() or [type(error).__name__])[0]
-            shape = tuple(self._images.shape[1:])
-            raise EngineError(f"the model does not accept samples of shape {shape}: {why}") from error
-        if not fits:
-            raise EngineError(
-                f"the model gives {tuple(logits.shape)} for one sample; it must give (1, classes) "
-                f"with at least {classes} classes"
-            )
+    def _first_inputs(self, samples: int) -> torch.Tensor:
+        """So many inputs, the first training sample again and again."""
+        return self._normalised(np.repeat(self._images[:1], samples, axis=0))
+
+    def _random_apart(self) -> AbstractContextManager[None]:
+        """Leave torch's random numbers outside as they are."""
+        if self._device.type == "cpu":
+            return torch.random.fork_rng(devices=[])
+        return torch.random.fork_rng(devices=[self._device.index or 0], device_type=self._device.type)
+
+    def _normalised(self, images: NDArray[Any]) -> torch.Tensor:
+        if images.dtype == np.int64:
+            inputs = images.reshape(len(images), -1)
+        elif images.dtype == np.float32:
+            inputs = (images - self._mean) / self._std
+        else:
+            inputs = self._inputs.take(images.astype(np.uint8, copy=False))
+        return torch.from_numpy(inputs).to(self._device)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,14 +54,64 @@ def seeded(make: Callable[[], object], seed: int) -> nn.Module:
     return module
 
 
+def batch_norms(module: nn.Module) -> dict[str, Any]:
+    """The BatchNorm layers of a module by name."""
+    layers = module.named_modules()
+    return {name: part for name, part in layers if isinstance(part, nn.modules.batchnorm._BatchNorm)}
+
+
+def without_statistics(module: nn.Module) -> nn.Module:
+    """The module, whose BatchNorm layers normalise every batch by itself from now on, in evaluation too."""
+    for layer in batch_norms(module).values():
+        layer.track_running_stats = False
+        layer.running_mean = layer.running_var = layer.num_batches_tracked = None
+    return module
+
+
+def statistics(module: nn.Module) -> list[torch.Tensor]:
+    """Running means and variances of its BatchNorm layers, in the order of the layers."""
+    kept = [(layer.running_mean, layer.running_var) for layer in batch_norms(module).values()]
+    return [values for pair in kept for values in pair if values is not None]
+
+
+def carried(module: nn.Module) -> list[torch.Tensor]:
+    """All that θ holds of a module: its parameters, then the running statistics of its BatchNorm layers."""
+    return [*module.parameters(), *statistics(module)]
+
+
 def vector(module: nn.Module) -> NDArray[np.float32]:
     with torch.no_grad():
         # reshape, not view: a weight that is laid out channels last still reads as (out, in, row, column)
-        return torch.cat([parameter.reshape(-1) for parameter in module.parameters()]).numpy()
+        return torch.cat([values.reshape(-1) for values in carried(module)]).cpu().numpy()
+
+
+def put(module: nn.Module, theta: NDArray[np.float32]) -> nn.Module:
+    """The module with the weights θ."""
+    start = 0
+    with torch.no_grad():
+        for values in carried(module):
+            part = np.ascontiguousarray(theta[start : start + values.numel()], np.float32)
+            values.copy_(torch.tensor(part).view_as(values))
+            start += values.numel()
+        for layer in batch_norms(module).values():
+            if layer.running_var is not None:  # a server update may step below 0, where no variance is
+                layer.running_var.clamp_(min=0)
+    return module
 
 
 def parts(module: nn.Module, values: NDArray[np.float32]) -> list[torch.Tensor]:
     """What of a vector like θ belongs to each parameter that is trained; changing them changes the vector."""
-    split = torch.from_numpy(values).split([parameter.numel() for parameter in module.parameters()])
-    pairs = zip(module.parameters(), split, strict=True)
+    split = torch.from_numpy(values).split([each.numel() for each in carried(module)])
+    pairs = zip(module.parameters(), split, strict=False)  # statistics come behind and are not trained
     return [part.view(parameter.shape) for parameter, part in pairs if parameter.requires_grad]
+
+
+def draws_random_numbers(module: nn.Module, inputs: torch.Tensor) -> bool:
+    """Whether a step of training uses torch's random numbers, of which there is one generator for all threads."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        before = torch.get_rng_state()
+        try:
+            copy.deepcopy(module).train()(inputs)
+        except Exception:  # what is wrong with it is said elsewhere
+            return True
+        return not torch.equal(before, torch.get_rng_state())

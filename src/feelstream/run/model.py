@@ -60,10 +60,13 @@ class FinalModel:
     def predict(self, x: ArrayLike) -> NDArray[np.int32]:
         """(n,) the class of each of n samples, in the shape and scale of the data set's own `test_images`.
 
-        That is uint8 from 0 to 255, or float32 as the data set has it once it is normalised.
+        That is uint8 from 0 to 255, float32 as the data set has it once it is normalised, or int64 tokens. Vectors and
+        tokens may be (n, F).
         """
         dataset, x = self.load_dataset(self.scenario), np.asarray(x)
         wanted = dataset.test_images.dtype
+        if x.ndim == 2 and dataset.shape[1:] == (1, 1):  # vectors and tokens, as an .npz file has them
+            x = x[:, :, None, None]
         if x.shape[1:] != dataset.shape or x.dtype != wanted or not len(x):
             raise RunError(
                 f"samples must be {wanted} of shape (n ≥ 1, {', '.join(map(str, dataset.shape))}), as those of "

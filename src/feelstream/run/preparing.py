@@ -12,6 +12,7 @@ from typing import Any
 from feelstream import learning
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
+from feelstream.data.datasets.dataset import Normalise
 from feelstream.errors import DataError, RunError, ScenarioError
 from feelstream.evaluation import TestRounds
 from feelstream.inputs import stamp, taking
@@ -33,7 +34,7 @@ def dataset_of(scenario: Scenario) -> Dataset:
     name, file = scenario.data.dataset, _data_file(scenario)
     samples = scenario.data.samples if name == "synthetic" else None
     before = stamp(file) if file else None
-    found = _last_dataset(name, samples, before)
+    found = _last_dataset(name, samples, scenario.data.normalise, before)
     if file and stamp(file) != before:
         raise DataError(f"data.dataset: {file} changed while it was read; give the same command again")
     return found
@@ -45,8 +46,8 @@ def _data_file(scenario: Scenario) -> Path | None:
 
 
 @lru_cache(maxsize=1)
-def _last_dataset(name: str, samples: int | None, version: tuple[int, ...] | None) -> Dataset:
-    return load_dataset(name, samples=samples)
+def _last_dataset(name: str, samples: int | None, normalise: Normalise, version: tuple[int, ...] | None) -> Dataset:
+    return load_dataset(name, samples=samples, normalise=normalise)
 
 
 def resolved(scenario: Scenario) -> Scenario:

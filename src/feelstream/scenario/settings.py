@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
 from feelstream.data.datasets import NAMES
+from feelstream.data.datasets.dataset import Normalise
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.data.streaming.arrivals import Arrivals, TruncatedNormal
 from feelstream.data.streaming.buffers import Buffer, Keep
@@ -164,6 +165,10 @@ class DataSettings(Settings):
     )
     samples: Count = Field(
         default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"
+    )
+    normalise: Normalise = Field(
+        default="auto",
+        description="auto: inputs have mean 0 and deviation 1; none: floats as they are, x/255 of uint8",
     )
     eligible: Literal["any", "with_data"] = Field(
         default="any",

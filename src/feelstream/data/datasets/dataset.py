@@ -6,14 +6,16 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.data.recording import Recording
 
-Features = NDArray[np.uint8 | np.float32]
+Pixels = NDArray[np.uint8 | np.float32]
+Features = Pixels | NDArray[np.int64]  # or tokens
+Normalise = Literal["auto", "none"]
 Labels = NDArray[Any]  # uint8, or uint16 beyond 256 classes
 Source = Features | Callable[[], Features]  # the features, or how to make them
 MOST_CLASSES = 2**16
@@ -39,11 +41,12 @@ class Dataset:
     test_source: Source = field(repr=False)
     normalisation: tuple[float, float] | None = None  # mean and deviation where they are agreed upon
     recording: Recording = field(default_factory=Recording, repr=False)
+    vocabulary: int | None = None  # of tokens: one more than the largest; None where features are no tokens
     test_rounds: NDArray[np.int64] | None = field(default=None, repr=False)  # (M,) see npz.py; None: one test set
 
     @cached_property
     def train_images(self) -> Features:
-        """(N, C, H, W): uint8 from 0 to 255, or float32 that is standardised already."""
+        """(N, C, H, W): uint8 from 0 to 255, float32 that is standardised already, or int64 tokens (N, L, 1, 1)."""
         return self.train_source() if callable(self.train_source) else self.train_source
 
     @cached_property
@@ -68,7 +71,7 @@ class Dataset:
     def _moments(self) -> tuple[float, float]:
         if self.normalisation is not None:
             return self.normalisation
-        if self.train_images.dtype == np.float32:
+        if self.train_images.dtype != np.uint8:
             return 0.0, 1.0
         # Counting values is exact whatever the number of pixels; by blocks, as bincount widens to int64.
         blocks = np.array_split(self.train_images.reshape(-1), 1 + self.train_images.size // 2**24)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.data.datasets.dataset import Dataset, digest_of, standardised
+from feelstream.data.datasets.dataset import Dataset, Normalise, digest_of, standardised
 from feelstream.data.recording import Recording
 
 RATE_HZ = 50.0
@@ -87,7 +87,7 @@ def split(takes: list[Take]) -> tuple[list[Take], list[Take]]:
     return [take for number, take in enumerate(takes) if number not in test], [takes[number] for number in sorted(test)]
 
 
-def dataset(raw: bytes) -> Dataset:
+def dataset(raw: bytes, normalise: Normalise = "auto") -> Dataset:
     """The data set in a (checked) cached file."""
     train, test = split(unpacked(raw))
     begun: dict[int, float] = {}  # a person's second training recording follows the first
@@ -106,7 +106,8 @@ def dataset(raw: bytes) -> Dataset:
     assert recording.owner is not None
     assert recording.time_s is not None
     digest = digest_of(x_train, y_train, x_test, y_test, recording.owner, recording.time_s)
-    x_train, x_test = standardised(x_train, x_test)
+    as_they_are = (part.astype(np.float32) for part in (x_train, x_test))
+    x_train, x_test = standardised(x_train, x_test) if normalise == "auto" else as_they_are
     return Dataset(
         name="hapt",
         classes=len(ACTIVITIES),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.data.datasets import cache, catalogue, cifar, hapt, npz
-from feelstream.data.datasets.dataset import Dataset, digest_of
+from feelstream.data.datasets.dataset import Dataset, Normalise, digest_of
 from feelstream.data.datasets.mirrors import Progress
 from feelstream.data.datasets.synthetic import Synthetic
 from feelstream.errors import DataError
@@ -25,15 +25,30 @@ def load(
     samples: int | None = None,
     test_samples: int | None = None,
     classes: int | None = None,
+    normalise: Normalise = "auto",
     progress: Progress | None = None,
 ) -> Dataset:
     """The data set of that name (see NAMES) or in the .npz file of that path, fetched if need be.
 
-    samples, test_samples, classes: for "synthetic" only; None is its default (6000, 1000, 10).
+    samples, test_samples, classes: for "synthetic" only; None is its default (6000, 1000, 10). normalise: "none" leaves
+    floats as they are, and makes x/255 of uint8.
 
     >>> load("synthetic", samples=20).train_labels[:12]
     array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1], dtype=uint8)
     """
+    found = _named(name, samples, test_samples, classes, normalise, progress)
+    plain = normalise == "none" and found.vocabulary is None
+    return replace(found, normalisation=(0.0, 1.0)) if plain else found
+
+
+def _named(
+    name: str,
+    samples: int | None,
+    test_samples: int | None,
+    classes: int | None,
+    normalise: Normalise,
+    progress: Progress | None,
+) -> Dataset:
     settings = {"samples": samples, "test_samples": test_samples, "classes": classes}
     given = {key: value for key, value in settings.items() if value is not None}
     if name == "synthetic":
@@ -41,9 +56,9 @@ def load(
     if given:
         raise DataError(f"{next(iter(given))} can be set for the data set synthetic only, not for {name}")
     if name in catalogue.COLLECTIONS:
-        return _known(name, progress)
+        return _known(name, normalise, progress)
     if name.lower().endswith(".npz"):
-        return npz.dataset(Path(name))
+        return npz.dataset(Path(name), normalise)
     raise DataError(f"there is no data set {name!r}; allowed are {', '.join(NAMES)} and the path of an .npz file")
 
 
@@ -73,10 +88,10 @@ def _synthetic(settings: Synthetic) -> Dataset:
     )
 
 
-def _known(name: str, progress: Progress | None) -> Dataset:
+def _known(name: str, normalise: Normalise, progress: Progress | None) -> Dataset:
     contents = cache.obtain(catalogue.COLLECTIONS[name], progress)
     if name == "hapt":
-        return hapt.dataset(contents[hapt.CACHED])
+        return hapt.dataset(contents[hapt.CACHED], normalise)
     if name == "cifar10":
         return cifar.dataset(contents, catalogue.NORMALISATION[name])
     train, test = _idx(contents[catalogue.TRAIN_IMAGES]), _idx(contents[catalogue.TEST_IMAGES])

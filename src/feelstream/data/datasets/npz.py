@@ -13,13 +13,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.data.datasets.dataset import MOST_CLASSES, Dataset, Features, Labels, digest_of, standardised
+from feelstream.data.datasets.dataset import MOST_CLASSES, Dataset, Features, Labels, Normalise, digest_of, standardised
 from feelstream.data.recording import Recording
 from feelstream.errors import DataError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("owner_train", "time_train", "round_test")
 LARGEST_VALUE = 1e30
+MOST_TOKENS = 2**31
 BOMB_BYTES, BOMB_RATIO = 1 << 28, 200  # real features do not shrink to a 200th, and small ones do no harm
 UNREADABLE = (
     OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, NotImplementedError, RuntimeError,
@@ -27,10 +28,11 @@ UNREADABLE = (
 )  # fmt: skip
 
 
-def dataset(path: Path) -> Dataset:
+def dataset(path: Path, normalise: Normalise = "auto") -> Dataset:
     """The data set in the file, checked; nothing is unpickled.
 
-    In the file features are uint8 or floats: vectors (N, F), images (N, H, W) or (N, C, H, W), series (N, C, 1, L).
+    In the file features are uint8 or floats: vectors (N, F), images (N, H, W) or (N, C, H, W), series (N, C, 1, L); or
+    tokens (N, L), any integers but uint8. normalise: "none" leaves floats as they are.
     Labels are integers (N,) from 0. owner_train: integers (N,) from 0 without gaps; time_train: numbers (N,), s.
     round_test: integers (M,) from 1; round t is tested on the samples with the largest that is not above t.
     """
@@ -55,7 +57,8 @@ def dataset(path: Path) -> Dataset:
     train: Features = x_train
     test: Features = x_test
     if x_train.dtype.kind == "f":
-        train, test = standardised(x_train, x_test)
+        as_they_are = (part.astype(np.float32) for part in (x_train, x_test))
+        train, test = standardised(x_train, x_test) if normalise == "auto" else as_they_are
     channels, rows, columns = x_train.shape[1:]
     return Dataset(
         name=str(path),
@@ -67,6 +70,7 @@ def dataset(path: Path) -> Dataset:
         train_source=train,
         test_source=test,
         recording=recording,
+        vocabulary=int(max(x_train.max(), x_test.max())) + 1 if x_train.dtype.kind == "i" else None,
         test_rounds=test_rounds,
     )
 
@@ -126,8 +130,12 @@ def _array(member: IO[bytes], size: int) -> NDArray[Any]:
 
 
 def _features(path: Path, key: str, features: NDArray[Any]) -> NDArray[Any]:
+    if features.dtype.kind in "iu" and features.dtype != np.uint8:
+        return _tokens(path, key, features)
     if features.dtype != np.uint8 and features.dtype.kind != "f":
-        raise DataError(f"{path}: {key} is {features.dtype}; features must be uint8 (0 to 255) or floats")
+        raise DataError(
+            f"{path}: {key} is {features.dtype}; features must be uint8 (0 to 255), floats or tokens (integers)"
+        )
     if features.ndim not in (2, 3, 4) or features.size == 0:
         raise DataError(
             f"{path}: {key} has shape {features.shape}; features must be (N, F), (N, H, W), (N, C, H, W) "
@@ -147,7 +155,22 @@ def _features(path: Path, key: str, features: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(features[:, None] if features.ndim == 3 else features)
 
 
+def _tokens(path: Path, key: str, tokens: NDArray[Any]) -> NDArray[Any]:
+    if tokens.ndim != 2 or tokens.size == 0:
+        raise DataError(f"{path}: {key} has shape {tokens.shape}; tokens (integers but uint8) must be (N, L), none 0")
+    if tokens.min() < 0 or tokens.max() >= MOST_TOKENS:
+        raise DataError(
+            f"{path}: {key} goes from {tokens.min()} to {tokens.max()}; tokens must be 0 to {MOST_TOKENS - 1:,}"
+        )
+    return np.ascontiguousarray(tokens.astype(np.int64)[:, :, None, None])
+
+
 def _labels(path: Path, key: str, labels: NDArray[Any]) -> NDArray[Any]:
+    if labels.dtype.kind == "f":
+        raise DataError(
+            f"{path}: {key} is {labels.dtype}; feelstream learns classes, so labels must be integers from 0, and "
+            "targets of a regression cannot be learned"
+        )
     if labels.dtype.kind not in "iu" or labels.ndim != 1 or labels.size == 0:
         raise DataError(f"{path}: {key} is {labels.dtype} of shape {labels.shape}; labels must be integers, shape (N,)")
     if labels.min() < 0 or labels.max() >= MOST_CLASSES:
@@ -161,7 +184,9 @@ def _check_together(
     path: Path, x_train: NDArray[Any], y_train: NDArray[Any], x_test: NDArray[Any], y_test: NDArray[Any]
 ) -> None:
     if x_train.dtype.kind != x_test.dtype.kind:
-        raise DataError(f"{path}: one of x_train and x_test is uint8 and the other is not; they must be alike")
+        raise DataError(
+            f"{path}: x_train and x_test must be alike, both uint8, both floats or both tokens (other integers)"
+        )
     train, test = x_train.shape[1:], x_test.shape[1:]
     if train != test:
         raise DataError(f"{path}: samples of x_train are {train} and of x_test {test}; they must have one shape")
