@@ -43,7 +43,10 @@ class EngineError(FeelstreamError):
 
 def sentence(problem: BaseException) -> str:
     """The first line of an error, with its kind if it is not ours."""
-    text = str(problem).strip().splitlines()
+    try:
+        text = str(problem).strip().splitlines()
+    except Exception:  # someone's own error may not even have a text
+        text = []
     if isinstance(problem, FeelstreamError):
         return " ".join(text)
     return f"{type(problem).__name__}{': ' + ' '.join(text[0].split()) if text else ''}"

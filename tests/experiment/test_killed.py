@@ -19,6 +19,7 @@ from small_plans import LONG, in_process, tables, two_arms
 
 import feelstream
 from feelstream.experiment import load
+from feelstream.experiment.pool import _without_interrupts
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(feelstream.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
@@ -115,3 +116,12 @@ def test_workers_end_with_their_runner(tmp_path: Path, end: signal.Signals) -> N
         assert alive == []
     assert process.returncode != 0
     assert load(tmp_path / "out").failures
+
+
+def test_a_worker_is_deaf_to_ctrl_c_from_its_first_moment_on() -> None:
+    """Ctrl-C is sent to the whole group: a worker blocks it until it ignores it, since Python's start would not."""
+    asks = "import signal, sys; sys.exit(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    with _without_interrupts():
+        blocked = subprocess.run([sys.executable, "-c", asks], check=False)
+    after = subprocess.run([sys.executable, "-c", asks], check=False)
+    assert (blocked.returncode, after.returncode) == (1, 0)

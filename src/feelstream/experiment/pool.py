@@ -5,10 +5,12 @@ What is handed to a worker is a batch of jobs: one run that takes long, or many 
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -120,9 +122,25 @@ class _Process(SpawnProcess):
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
         try:
-            return SpawnProcess._Popen(process_obj)  # pyright: ignore[reportAttributeAccessIssue]
+            with _without_interrupts():
+                return SpawnProcess._Popen(process_obj)  # pyright: ignore[reportAttributeAccessIssue]
         finally:
             sys.modules["__main__"] = main
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A process that starts here blocks SIGINT until `worker.start` ignores it: Ctrl-C is for the whole group, and
+    Python's own start would answer it with a traceback. For this process it only waits.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _OwnMain(SpawnContext):

@@ -55,6 +55,8 @@ def start(lifeline: Connection) -> None:
     Without this the workers of a killed runner would wait for ever. Ctrl-C is the runner's to handle.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):  # it was blocked from the process's first moment on (pool.py)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def watch() -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import math
@@ -30,6 +31,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
             digest = file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        _fsync_directory(path.parent)
     except (OSError, pl.exceptions.PolarsError) as problem:  # a table on a full disk is reported by polars
         why = getattr(problem, "strerror", None) or str(problem).splitlines()[0]
         raise RunError(f"cannot write {path}: {why}") from problem
@@ -40,8 +42,25 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
     return digest
 
 
+def _fsync_directory(directory: Path) -> None:
+    """Force a new name to disk: without this a power cut may leave the old file, or none, under it."""
+    try:
+        handle = os.open(directory, os.O_RDONLY)
+    except OSError:  # as on Windows
+        return
+    try:
+        os.fsync(handle)
+    except OSError as problem:
+        if problem.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # some file systems have no such thing
+            raise
+    finally:
+        os.close(handle)
+
+
 def digest_of(path: Path) -> str:
     """SHA-256 of a file's contents."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for, for ever
+        raise RunError(f"{path} is damaged: it is not a regular file")
     try:
         with path.open("rb") as file:
             return file_digest(file, "sha256").hexdigest()
@@ -85,6 +104,8 @@ def seal_of(tree: dict[str, Any]) -> str:
 
 def read_json(path: Path) -> Any:
     """The contents of a JSON file; a seal, where there is one, must be right."""
+    if path.exists() and not path.is_file():
+        raise RunError(f"{path} is damaged: it is not a regular file")
     try:
         return parse_json(path.read_bytes(), path)
     except OSError as problem:
@@ -142,12 +163,17 @@ def usable_directory(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
         next(path.iterdir(), None)
-        (path / ".lock").touch()
+        os.close(_open_lock(path))
     except FileExistsError as problem:
         raise RunError(f"cannot use the directory {path}: it is a file") from problem
     except OSError as problem:
         raise RunError(f"cannot use the directory {path}: {problem.strerror}") from problem
     return path
+
+
+def _open_lock(directory: Path) -> int:
+    """The lock file of a directory, made if need be. Nothing is written to it, nor to anything that it is a link to."""
+    return os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 class Lock:
@@ -180,7 +206,13 @@ def sole_writer(directory: Path) -> Iterator[Lock]:
     except ImportError:
         fcntl = None
         _without_lock(directory)
-    with path.open("w") as file:
+    try:
+        handle = _open_lock(directory)
+    except OSError as problem:
+        raise RunError(f"cannot use the directory {directory}: its .lock cannot be opened: {problem.strerror}") from (
+            problem
+        )
+    with os.fdopen(handle, "r+") as file:
         if fcntl:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,135 @@
+"""A disk that fails at any write, and directories that hold what no run leaves: a sentence, and nothing is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import small
+
+import feelstream as fs
+from feelstream.errors import RunError, explain
+from feelstream.experiment import load as load_results
+from feelstream.report import results_in
+from feelstream.run import files, simulate_in
+from feelstream.run.files import sole_writer, write_atomically
+
+
+class FailingDisk:
+    """Stands for `os` in run/files.py: the n-th call of those that reach the disk fails."""
+
+    def __init__(self, nth: int) -> None:
+        self.left = nth
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def _fails(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def fsync(self, handle: int) -> None:
+        self._fails()
+        os.fsync(handle)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self._fails()
+        os.replace(source, target)
+
+
+def _tables(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.glob("*.parquet"))}
+
+
+def test_an_error_at_any_write_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As SQLite is tried: fail the first time that the disk is asked, then the second, until the run gets through."""
+    scenario = small("system.rounds=3")
+    simulate_in(tmp_path / "whole", scenario, 1)
+    wanted, failed = _tables(tmp_path / "whole"), 0
+    for nth in range(1, 1000):
+        directory = tmp_path / str(nth)
+        monkeypatch.setattr(files, "os", disk := FailingDisk(nth))
+        try:
+            simulate_in(directory, scenario, 1, checkpoint_s=0)
+        except RunError as problem:
+            assert "Input/output error" in str(problem)  # noqa: PT017
+            failed += 1
+        monkeypatch.setattr(files, "os", os)
+        simulate_in(directory, scenario, 1)
+        assert _tables(directory) == wanted
+        assert not list(directory.rglob("*.tmp"))
+        if disk.left > 0:
+            break
+    assert failed > 20
+    assert disk.left > 0, "the run never got through"
+
+
+def test_the_directory_is_forced_to_disk_after_the_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class Noting(FailingDisk):
+        def fsync(self, handle: int) -> None:
+            done.append("directory" if os.path.isdir(f"/proc/self/fd/{handle}") else "file")
+            os.fsync(handle)
+
+        def replace(self, source: Path, target: Path) -> None:
+            done.append("name")
+            os.replace(source, target)
+
+    monkeypatch.setattr(files, "os", Noting(0))
+    write_atomically(tmp_path / "file", lambda path: path.write_text("x"))
+    assert done == ["file", "name", "directory"] or not Path("/proc/self/fd").exists()
+
+
+def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path) -> None:
+    target, directory = tmp_path / "precious", tmp_path / "run"
+    target.write_text("precious")
+    directory.mkdir()
+    (directory / ".lock").symlink_to(target)
+    with pytest.raises(RunError, match="cannot use the directory"):
+        simulate_in(directory, small("system.rounds=2"), 0)
+    with pytest.raises(RunError, match="cannot use the directory"), sole_writer(directory):
+        pass
+    assert target.read_text() == "precious"
+    (directory / ".lock").unlink()
+    (directory / ".lock").symlink_to(tmp_path / "not there")
+    with pytest.raises(RunError, match="cannot use the directory"):
+        simulate_in(directory, small("system.rounds=2"), 0)
+    assert not (tmp_path / "not there").exists()
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "read": fs.read,
+    "verify": fs.verify,
+    "report": lambda path: results_in(path).rounds(),
+    "go on": lambda path: simulate_in(path, small("system.rounds=2"), 0),
+}
+
+
+@pytest.mark.parametrize("name", ["rounds.parquet", "devices.parquet", "run.json"])
+@pytest.mark.parametrize("reader", READERS)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(reader: str, name: str, tmp_path: Path) -> None:
+    simulate_in(tmp_path / "run", small("system.rounds=2"), 0)
+    (tmp_path / "run" / name).unlink()
+    os.mkfifo(tmp_path / "run" / name)
+    with pytest.raises(RunError):
+        READERS[reader](tmp_path / "run")
+
+
+def test_a_pipe_as_a_plan_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "plan.json")
+    with pytest.raises(RunError, match=r"has no plan\.json|not a regular file"):
+        load_results(tmp_path)
+
+
+def test_an_error_without_a_text_of_its_own_is_a_sentence_too() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    assert explain(MuteError()) == "MuteError"
