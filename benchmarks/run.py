@@ -29,8 +29,8 @@ def work(run: fs.Run, tests: int) -> float:
     """Multiply-adds of a run: three passes per trained sample (less the first layer's input), one per test image."""
     layers = [count for _, count in multiply_adds(build(run.scenario.learning.model, (1, 28, 28), 10))]
     learning = run.scenario.learning
-    assert learning.steps and learning.batch, "a benchmark trains a known number of samples"
-    trained = int(run.rounds["scheduled"].sum()) * learning.steps * learning.batch
+    per_device = (learning.steps or 0) * (learning.batch or 0)
+    trained = int(run.rounds["scheduled"].sum()) * per_device
     evaluated = int(run.rounds["accuracy"].count()) * tests
     return trained * (3 * sum(layers) - layers[0]) + evaluated * sum(layers)
 

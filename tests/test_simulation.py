@@ -93,7 +93,8 @@ def test_a_device_without_data_weighs_nothing(tmp_path) -> None:
     assert both.learner is not None
     start = both.learner.init(0)
     steps, batch = scenario.learning.steps, scenario.learning.batch
-    assert steps and batch
+    assert steps is not None
+    assert batch is not None
     alone = both.learner.train(start, both.world.mini_batches(1, np.array([0]), steps, batch), 0.02)
     assert np.array_equal(both.theta, (start + alone.updates[0].astype(float)).astype(np.float32))
     assert np.isfinite(seen[0][0]).all()
