@@ -77,20 +77,6 @@ def takes_the_worst(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Balance, "value", lambda self, *sums: -right(self, *sums))
 
 
-def draws_no_lots(patch: pytest.MonkeyPatch) -> None:
-    """Equals by device number: seen where there are equals, as with sizes only."""
-    right = balanced_joint.BalancedJoint.select
-
-    class Ordered:
-        def permutation(self, n: int) -> np.ndarray:
-            return np.arange(n)
-
-    ordered: Any = Ordered()
-    patch.setattr(
-        balanced_joint.BalancedJoint, "select", lambda self, state, seen, rng: right(self, state, seen, ordered)
-    )
-
-
 def one_too_many(patch: pytest.MonkeyPatch) -> None:
     right = rations.turns
     patch.setattr(rations, "turns", lambda *known: right(*known) + 1)
@@ -112,7 +98,6 @@ def spends_without_limit(patch: pytest.MonkeyPatch) -> None:
         (forgets_what_was_spent, ()),
         (takes_the_first, ()),
         (takes_the_worst, ()),
-        (draws_no_lots, ("policy.knows=sizes",)),
         (one_too_many, ("policy.least=1",)),
         (spends_without_limit, ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02")),
     ],

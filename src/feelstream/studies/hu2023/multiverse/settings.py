@@ -54,9 +54,9 @@ SETTINGS: tuple[Factor, ...] = (
     Factor("bounds", "data.arrivals.bounds", ("truncate", "clip"), "arrival times", "reading"),
     Factor("T", "system.rounds", ("20", "30", "40", "60", "100", "300"), "rounds T", "unstated"),
     Factor("sigma", "data.arrivals.sigma", ("0.01", "0.02", "0.03", "0.05", "0.08", "0.125"), "width σ", "unstated"),
-    Factor("steps", "learning.steps", ("5", "20", "50"), "SGD steps", "learning"),
-    Factor("lr", "learning.lr", ("0.01", "0.02", "0.05"), "learning rate", "learning"),
-    Factor("batch", "learning.batch", ("16", "32", "64"), "batch size", "learning"),
+    Factor("steps", "learning.local.steps", ("5", "20", "50"), "SGD steps", "learning"),
+    Factor("lr", "learning.local.lr", ("0.01", "0.02", "0.05"), "learning rate", "learning"),
+    Factor("batch", "learning.local.batch", ("16", "32", "64"), "batch size", "learning"),
 )
 SCHEDULE = tuple(setting.name for setting in SETTINGS if setting.kind != "learning")  # what energy depends on
 LEARNING = tuple(setting.name for setting in SETTINGS)
