@@ -312,7 +312,7 @@ def test_divergence_names_the_device_and_what_to_do():
     model = build("lenet5", (1, 28, 28), 10)
     learner = learner_of(model)
     batches = np.random.default_rng(0).integers(0, 80, (2, 12, 4))
-    with pytest.raises(EngineError, match=r"diverged: device 0 .*learning\.local\.lr smaller than 1e\+30"):
+    with pytest.raises(EngineError, match=r"diverged: device 0 .*learning\.local\.lr below 1e\+30"):
         learner.train(learner.init(0), batches, 1e30)
     with pytest.raises(ValueError, match="finite"):
         learner.train(learner.init(0), batches, float("inf"))
