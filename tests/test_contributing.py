@@ -275,7 +275,7 @@ def test_adding_a_report_section(copy: Copy) -> None:
     copy.change("src/feelstream/report/html/page.html", (place, section + place))
     line = "        version=__version__,\n"
     copy.change("src/feelstream/report/html/page.py", (line, f'{line}        thanks="to all",\n'))
-    line = '    assert "one, seed 7" in page.words\n'
+    line = '    assert "one: lyapunov, seed 7" in page.words\n'
     copy.change("tests/report/html/test_page.py", (line, f'{line}    assert "Thanks" in page.words\n'))
     copy.check("add a report section", ["report/html/test_page.py"], "single_run_has_a_report")
 

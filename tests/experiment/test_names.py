@@ -66,10 +66,10 @@ class Mine(Random):
 def test_a_changed_policy_file_is_another_run(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(POLICY.format("first"))
-    scenario = fs.preset("tiny", ["learning.engine=none", f"policy.name={file}:Mine"])
-    before = name_of(scenario)
+    fields = ["learning.engine=none", f"policy.name={file}:Mine"]
+    before = name_of(fs.preset("tiny", fields))
     file.write_text(POLICY.format("second"))
-    assert name_of(scenario) != before
+    assert name_of(fs.preset("tiny", fields)) != before
 
 
 def test_a_changed_data_file_is_another_run(tmp_path: Path) -> None:

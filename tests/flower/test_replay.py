@@ -13,7 +13,7 @@ import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
 from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
-from feelstream.learning.contract import Evaluation, Training
+from feelstream.learning.contract import Evaluation, LocalSGD, Training
 from feelstream.policies import POLICIES
 from feelstream.simulation import Simulation
 
@@ -55,7 +55,8 @@ class Drifting:
     def init(self, seed: int) -> np.ndarray:
         return np.random.default_rng(seed).standard_normal(40).astype(np.float32)
 
-    def train(self, theta: np.ndarray, batches: np.ndarray, lr: float) -> Training:
+    def train(self, theta: np.ndarray, batches: np.ndarray, sgd: LocalSGD | float, **more: Any) -> Training:
+        lr = sgd.rates(batches.shape[1])[0] if isinstance(sgd, LocalSGD) else sgd
         drift = np.sin(batches.reshape(len(batches), -1)[:, :40] + theta).astype(np.float32)
         return Training(np.float32(lr) * drift, (batches / 1e3).astype(np.float32))
 

@@ -26,7 +26,7 @@ def broken_law(observation: Observation, decision: Decision, spent: Transmission
     used_hz = cycles / np.maximum(spent.t_cmp_s, np.finfo(float).tiny)
     share_hz = np.where(sent, spent.bandwidth_share, 1.0) * system.bandwidth_hz
     snr = spent.power_w * gain / (share_hz * system.noise_w_per_hz)
-    carried = share_hz * np.log2(1 + snr) * spent.t_tr_s
+    carried = share_hz * np.log1p(snr) / np.log(2) * spent.t_tr_s
     energy_j = system.compute_energy_j(np.minimum(used_hz, ceiling_hz), ids)
     laws = (
         (used_hz > ceiling_hz * (1 + TOLERANCE), "computes faster than its CPU allows: t_cmp_s is below c/f"),

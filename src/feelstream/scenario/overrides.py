@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -320,11 +321,11 @@ def _value(override: Override, is_text: bool) -> Any:
 def as_text(value: Any) -> str:
     """A value as it would be typed after `--set field=`.
 
-    >>> as_text((0.5, 20.0)), as_text(True)
-    ('[0.5, 20]', 'true')
+    >>> as_text((0.5, 20.0)), as_text(True), as_text(("test",))
+    ('[0.5, 20]', 'true', '["test"]')
     """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return f"[{', '.join(as_text(each) for each in value)}]"
+        return f"[{', '.join(json.dumps(each) if isinstance(each, str) else as_text(each) for each in value)}]"
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

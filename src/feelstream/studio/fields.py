@@ -63,7 +63,8 @@ def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:
     for name in ("arrivals", "partition", "buffer"):
         plugin, path = getattr(data, name), ("data", name)
         forms[name] = [named_choice(path, plugin), *fields_of(plugin, f"data.{name}")]
-    local = scenario.learning.local
+    law, local = scenario.cpu.energy, scenario.learning.local
+    forms["cpu"] += [named_choice(("cpu", "energy"), law), *fields_of(law, "cpu.energy")]
     forms["learning"] += [named_choice(("learning", "local"), local), *fields_of(local, "learning.local")]
     order = ("system", "arrivals", "partition", "data", "buffer", "learning", "cpu", "radio")
     return {section: forms[section] for section in order}
