@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from feelstream import _native
 from feelstream.data.datasets.loading import NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +54,8 @@ class Copy:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             options: dict[str, Any] = {"ignore": unwanted} if (ROOT / name).is_dir() else {}
             copy(ROOT / name, root / name, **options)
+        kernel = Path(_native.__file__)  # compiled, so in no list of files to touch
+        shutil.copy(kernel, root / "src/feelstream" / kernel.name)
         return cls(root, _contents(root))
 
     def change(self, path: str, *pairs: tuple[str, str]) -> None:

@@ -40,7 +40,11 @@ WORLDS |= {
     for buffer in odd_plugins.BUFFERS
     for fresh in ("since_use", "per_round")
 }
-WORLDS["all odd but the batteries"] = [*odd_plugins.ODD[:-2], "policy.V=inf"]  # nobody knows a battery from afar
+# Nobody knows from afar who is awake or what a battery holds, and real devices train in their own way.
+AT_HOME = ("world.availability", "world.harvest", "learning.local")
+WORLDS["all odd but the batteries"] = [
+    *(field for field in odd_plugins.ODD if not field.startswith(AT_HOME)), "policy.V=inf"
+]  # fmt: skip
 WORLDS |= {
     f"policy {name}": [f"policy.name={name}", "policy.size=2", "system.energy_budget_j=1.0"]
     for name in POLICIES.names()
