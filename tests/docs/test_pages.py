@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pages import DOCS, PAGES, ROOT, TUTORIALS
@@ -17,12 +18,23 @@ MADE_BY_THE_SITE = {f"tutorials/{script.stem}.md" for script in TUTORIALS} | {
 }
 
 
-def test_the_page_of_fields_is_that_of_the_settings() -> None:
-    spec = importlib.util.spec_from_file_location("make_scenario", DOCS / "make_scenario.py")
+def maker_of(name: str) -> Any:
+    """The script that makes a page."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     maker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(maker)
+    return maker
+
+
+def test_the_table_of_cores_is_that_of_the_profiles() -> None:
+    text = (DOCS / "energy-laws.md").read_text(encoding="utf-8")
+    assert text == maker_of("make_cores").page(text), "docs/energy-laws.md is stale; run python docs/make_cores.py"
+
+
+def test_the_page_of_fields_is_that_of_the_settings() -> None:
+    maker = maker_of("make_scenario")
     stale = "docs/scenario.md is stale; run python docs/make_scenario.py"
     assert (DOCS / "scenario.md").read_text(encoding="utf-8") == maker.page(), stale
 

@@ -126,6 +126,17 @@ def test_a_plan_tells_the_problem_of_one_arm(tmp_path: Path):
     assert "no update can ever fit a round" in results.failures[0].reason
 
 
+def test_cycles_that_leave_nobody_in_time_are_told_of_before_the_run(told: pytest.LogCaptureFixture):
+    """Six devices with 20 s of work at the highest frequency, 2000 s at the lowest: in 21 s, one in 21 is ready."""
+    cycles = cost.cycles(7840 * 2, 20, 32) or 0.0
+    few = small("cpu.cycles=auto", f"cpu.frequency_hz=[{cycles / 2000!r}, {cycles / 20!r}]", "system.round_s=21.0")
+    fs.simulate(few.with_(rounds=1))
+    sentences = [record.getMessage() for record in told.records if "meet the deadline" in record.getMessage()]
+    assert len(sentences) == 1
+    assert f"auto found {cycles:.3g} cycles a round for the model, and of 6 devices only 0.29 on" in sentences[0]
+    assert model_cost.nobody_on_time(small("cpu.cycles=1e8")) is None
+
+
 def test_a_deployment_asks_for_the_number():
     with pytest.raises(ScenarioError, match=r"^radio\.update_bits: auto takes its number from learning\.model when"):
         small("radio.update_bits=auto").known_system(10)

@@ -7,8 +7,10 @@ each share over every device's frequency.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +45,13 @@ class LawProblem:
     def problem(self) -> joint.Problem:
         return planned(self.system, self.f_hz, self.weight, self.kappa_w, self.power_w)
 
+    def of(self, ids: Sequence[Any] | np.ndarray) -> LawProblem:
+        """The problem of some of the devices."""
+        some, core = np.array(ids), self.system.core
+        cycles = self.system.device_cycles[some]
+        system = replace(self.system, devices=len(some), cycles=cycles, core=None if core is None else core[some])
+        return LawProblem(system, self.f_hz[some], self.weight[some], self.kappa_w[some], self.power_w[some])
+
     @property
     def airtime_s(self) -> float:
         return self.system.update_bits * np.log(2) / self.system.bandwidth_hz
@@ -72,9 +81,10 @@ class LawProblem:
     def ranges(self, k: int) -> list[tuple[float, float]]:
         """The frequencies of device k between two kinks, from the lowest allowed to its own; one each if discrete."""
         law, ceiling, floor = self.system.energy, float(self.f_hz[k]), self.system.frequency_hz[0]
-        kinks = [] if isinstance(law, Cubic) else [p for p, _ in self._points(k) if floor < p < ceiling]
+        points = [] if isinstance(law, Cubic) else [p for p, _ in self._points(k) if floor <= p < ceiling]
         if isinstance(law, Voltage) and law.points == "discrete":
-            return [(f, f) for f in [*kinks, ceiling]]
+            return [(f, f) for f in [*points, ceiling]]
+        kinks = [p for p in points if p > floor]
         ends = [floor, *kinks, ceiling]
         return list(pairwise(ends))
 
@@ -157,11 +167,11 @@ def least_share(of: LawProblem, k: int, f_hz: float) -> float:
 
 def no_less(of: LawProblem, k: int, ends_hz: tuple[float, float]) -> float:
     """A bound below w e between two kinks: the voltage of the lower end, the leakage of the higher, κ a for sending."""
-    low, high = (of.computing_j(k, np.array([end])).item() for end in ends_hz)
     leakage_w = getattr(of.system.energy, "leakage_w", None) or 0.0
     cycles = float(of.system.device_cycles[k])
     longer_j = leakage_w * cycles * (1 / ends_hz[0] - 1 / ends_hz[1])
-    return float(of.weight[k] * (min(low, high) - longer_j + of.kappa_w[k] * of.airtime_s))
+    slowest_j = of.computing_j(k, np.array([ends_hz[0]])).item()
+    return float(of.weight[k] * (slowest_j - longer_j + of.kappa_w[k] * of.airtime_s))
 
 
 def by_golden_sections(of: LawProblem) -> float:
@@ -186,6 +196,8 @@ def by_golden_sections(of: LawProblem) -> float:
         fan = lowest + (highest - lowest) * (1 - np.cos(np.linspace(0, np.pi, 65))) / 2
         values = total(fan)
         at = int(np.argmin(values))
+        if values[at] > 1.05 * best:
+            continue  # between two shares of the fan the total does not fall by that much
         best = min(best, float(values[at]))
         low, high = fan[max(at - 1, 0)], fan[min(at + 1, 64)]
         for _ in range(9):  # each narrows the bracket by sixteen

@@ -6,6 +6,8 @@ import logging
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from feelstream.errors import ScenarioError
 from feelstream.learning.cost import PAPER_BITS, PAPER_CYCLES, PAPER_PARAMETERS, Cost
 from feelstream.scenario.files import preset, presets
@@ -28,7 +30,31 @@ def resolved(scenario: Scenario, cost: Cost) -> Scenario:
             f"cpu.cycles: auto counts matrix products and convolutions, and '{scenario.learning.model}' has none; give "
             "the number of cycles"
         )
-    return scenario.overridden([Override(field, numbers[field]) for field in scenario.autos])
+    found = scenario.overridden([Override(field, numbers[field]) for field in scenario.autos])
+    if "cpu.cycles" in scenario.autos and (sentence := nobody_on_time(found)):
+        _warn_once(sentence)
+    return found
+
+
+def nobody_on_time(scenario: Scenario) -> str | None:
+    """A sentence where, with frequencies spread evenly over their ranges, fewer than one device meets the deadline.
+
+    That the fastest of all at its highest frequency meets it was checked with the scenario.
+    """
+    system, population = scenario.known_system(classes=1), scenario.population
+    left_s = scenario.system.round_s - float(system.surrogate_time_s(scenario.policy.smallest_plan))
+    needed_hz, low, high = population.cycles / left_s, population.frequency_low_hz, population.frequency_high_hz
+    width = np.where(high > low, high - low, 1.0)
+    share = np.where(high > low, np.clip((high - needed_hz) / width, 0.0, 1.0), high >= needed_hz)
+    if share.sum() >= 1:
+        return None
+    least_s = scenario.system.round_s - left_s + float(np.min(2 * population.cycles / (low + high)))
+    return (
+        f"cpu.cycles: auto found {population.cycles.max():.3g} cycles a round for the model, and of "
+        f"{scenario.system.devices} devices only {share.sum():.2g} on average meet the deadline of "
+        f"{scenario.system.round_s:g} s, so most rounds train nobody; a system.round_s of {least_s:.3g} would leave "
+        "time at medium frequencies, or take fewer learning.steps or a smaller model"
+    )
 
 
 def contradiction(scenario: Scenario, parameters: int) -> str | None:

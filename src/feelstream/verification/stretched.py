@@ -94,11 +94,14 @@ def best_stretches(radio: Stretched, member: Array) -> Found:
     best, log_price = _total(radio, member, at)
     if len(radio.each) == 1:
         return Found(at, best, log_price, np.ones(len(member), bool))
-    price, bound = log_price, np.full(len(member), -np.inf)
+    price, bound, tried, total = log_price, np.full(len(member), -np.inf), at, best
     for _ in range(MOST_TURNS):
         cost = all_costs(radio, price)
         cheapest: Array = np.argmin(cost, axis=0)
         bound = np.fmax(bound, np.where(member, cost.min(axis=0), 0.0).sum(axis=1) - np.exp(price[:, 0]))
+        if (member & (cheapest != tried)).sum() == 0 and np.isfinite(total).all():
+            break  # these have this price, so nothing more follows from it
+        tried = cheapest
         total, price = _total(radio, member, cheapest)
         better = total < best
         best, log_price = np.where(better, total, best), np.where(better[:, None], price, log_price)

@@ -1,0 +1,118 @@
+"""Energy laws by hand, the profiles that come with the package, and what scenarios may say of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import small
+
+from feelstream.errors import ScenarioError
+from feelstream.model.energy import Core, Cpus, Cubic, Voltage
+from feelstream.scenario.cores import core, our_cores
+from feelstream.testing import check
+
+MADE_UP = Core(dynamic_power_coefficient=100.0, frequency_hz=(1e9, 2e9), voltage_v=(0.5, 1.0), leakage_w=0.2)
+CPUS = Cpus(1e-27, (MADE_UP,), None)
+CYCLES = np.full(6, 1e9)
+AT_HZ = np.array([5e8, 1e9, 1.5e9, 1.5e9, 2e9, 3e9])
+
+
+def test_voltage_by_hand() -> None:
+    """10⁹ cycles at 100 pF take 0.1 J/V²; leakage goes on for 1e9/f seconds."""
+    volts = np.array([0.5, 0.5, 0.75, 0.75, 1.0, 1.0])
+    leaking = 0.2 * 1e9 / AT_HZ
+    assert Voltage().energy_j(CPUS, CYCLES, AT_HZ) == pytest.approx(0.1 * volts**2 + leaking)
+    assert Voltage(leakage_w=0.0).energy_j(CPUS, CYCLES, AT_HZ) == pytest.approx(0.1 * volts**2)
+    next_higher = np.array([0.5, 0.5, 1.0, 1.0, 1.0, 1.0])
+    assert Voltage(points="discrete").energy_j(CPUS, CYCLES, AT_HZ) == pytest.approx(0.1 * next_higher**2 + leaking)
+
+
+def test_cubic_is_the_papers() -> None:
+    assert Cubic().energy_j(CPUS, CYCLES, AT_HZ) == pytest.approx(1e-27 * 1e9 * AT_HZ**2)
+
+
+@pytest.mark.parametrize("points", ["interpolated", "discrete"])
+@pytest.mark.parametrize("leakage_w", [None, 0.0, 0.05, 3.0])
+def test_every_form_of_the_voltage_law_keeps_the_contract(points, leakage_w) -> None:
+    results = check(Voltage(points=points, leakage_w=leakage_w))
+    assert [result.problem for result in results if not result.ok] == []
+
+
+def test_profiles_are_those_of_real_cores() -> None:
+    """At least eight, each with its source, and with powers that a core of a phone or a small board can have."""
+    assert len(our_cores()) >= 8
+    for name, each in our_cores().items():
+        assert each.core, name
+        assert each.source, name
+        assert all(
+            ": " in line and line.startswith(("arch/arm/boot/dts/", "arch/arm64/boot/dts/")) for line in each.source
+        )
+        highest_w = each.capacitance_f * each.frequency_hz[-1] * each.voltage_v[-1] ** 2
+        assert 0.05 < highest_w < 5, name
+        assert 1.3 < (each.voltage_v[-1] / each.voltage_v[0]) ** 2 < 5, name
+
+
+def test_a_profile_in_numbers() -> None:
+    """rk3399.dtsi, cluster1_opp: 408 MHz at 825 mV, 1.8 GHz at 1.2 V; rk3399-base.dtsi: 436 µW/(MHz·V²)."""
+    a72 = core("rk3399-a72")
+    assert (a72.frequency_hz[0], a72.voltage_v[0]) == (408e6, 0.825)
+    assert (a72.frequency_hz[-1], a72.voltage_v[-1]) == (1800e6, 1.2)
+    assert a72.capacitance_f == pytest.approx(436e-12)
+
+
+def test_classes_may_have_different_cores() -> None:
+    scenario = small("cpu.energy.kind=voltage", "cpu.frequency_hz=profile", "cpu.profile=rk3399-a53").with_(
+        **{"devices.classes": ({"share": 0.5}, {"share": 0.5, "profile": "rk3399-a72"})}
+    )
+    system = scenario.known_system(10)
+    little, big = core("rk3399-a53"), core("rk3399-a72")
+    half = scenario.system.devices // 2
+    at_top = system.compute_energy_j(scenario.population.frequency_high_hz)
+    cycles = float(system.device_cycles[0])
+    assert at_top[:half] == pytest.approx(cycles * little.capacitance_f * little.voltage_v[-1] ** 2)
+    assert at_top[half:] == pytest.approx(cycles * big.capacitance_f * big.voltage_v[-1] ** 2)
+    assert set(scenario.population.frequency_high_hz) == {1416e6, 1800e6}
+
+
+def test_a_core_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("dynamic_power_coefficient = 200\nfrequency_hz = [4e8, 1.6e9]\nvoltage_v = [0.8, 1.1]\n")
+    scenario = small("cpu.energy.kind=voltage", f"cpu.profile={file}")
+    energy = scenario.known_system(10).compute_energy_j(np.full(scenario.system.devices, 4e8))
+    assert energy == pytest.approx(float(scenario.population.cycles[0]) * 200e-12 * 0.64)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (["cpu.energy.kind=voltage"], "cpu.profile: every device must have one under cpu.energy.kind = voltage"),
+        (["cpu.profile=rk3399-a72"], "cpu.profile: changes nothing under cpu.energy.kind = cubic"),
+        (["cpu.frequency_hz=profile"], "cpu.frequency_hz: profile is a range only where there is one; set cpu.profile"),
+        (["cpu.energy.kind=voltage", "cpu.profile=rk3399-a73"], "cpu.profile: 'rk3399-a73' is not known; did you mean"),
+        (["cpu.energy.kind=voltage", "cpu.profile=rk3308-a35"], r"cpu.frequency_hz: must be at most 1.008e\+09"),
+        (["cpu.energy.kind=voltage", "cpu.profile=none.toml"], "cpu.profile: cannot read none.toml"),
+        (["cpu.energy.kind=voltag"], "cpu.energy.kind: 'voltag' is not known; did you mean 'voltage'"),
+        (["cpu.energy.kind=voltage", "cpu.energy.points=some", "cpu.profile=rk3399-a72"], "cpu.energy.points"),
+    ],
+)
+def test_what_is_refused(changes: list[str], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=f"^{sentence}"):
+        small(*changes)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("frequency_hz = [1e9]\nvoltage_v = [1.0, 1.1]", "must be as many as the 1 frequencies, not 2"),
+        ("frequency_hz = [2e9, 1e9]\nvoltage_v = [1.0, 1.1]", "each must be above the one before"),
+        ("frequency_hz = [1e9, 2e9]\nvoltage_v = [1.1, 1.0]", "none may be below the one before"),
+        ("frequency_hz = ", "is not a TOML file"),
+    ],
+)
+def test_what_a_file_may_not_say(table: str, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f"dynamic_power_coefficient = 200\n{table}\n")
+    with pytest.raises(ScenarioError, match=sentence):
+        small("cpu.energy.kind=voltage", f"cpu.profile={file}")

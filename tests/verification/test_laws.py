@@ -1,0 +1,140 @@
+"""Runs under every energy law re-checked: right ones agree, wrong ones are seen, a law of one's own is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import small
+
+from feelstream import simulate, verify
+from feelstream.model.energy import Voltage
+from feelstream.policies.solvers.joint import modes
+from feelstream.verification.findings import Report
+
+A72 = ("cpu.energy.kind=voltage", "cpu.profile=rk3399-a72", "cpu.frequency_hz=profile")
+LAWS = {
+    "cubic": (),
+    "interpolated": A72,
+    "leaking": (*A72, "cpu.energy.leakage_w=0.08"),
+    "discrete": (*A72, "cpu.energy.points=discrete"),
+    "the paper's range": ("cpu.energy.kind=voltage", "cpu.profile=rk3288-a12", "cpu.energy.points=discrete"),
+}
+JOINT = ("lyapunov_joint", "balanced_joint")
+OTHERS = ("lyapunov", "greedy_energy", "ocean", "myopic_energy", "select_all")
+
+
+def checked(directory: Path, policy: str, *more: str, seed: int = 0, rounds: int = 12) -> Report:
+    changes = (
+        f"policy.name={policy}",
+        "policy.size=3",
+        f"system.rounds={rounds}",
+        "system.energy_budget_j=0.15",
+        *more,
+    )
+    return verify(simulate(small(*changes), seed).save(directory / f"run{seed}"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", JOINT)
+@pytest.mark.parametrize("law", [law for law in LAWS if law != "cubic"])  # which other tests try in every way
+def test_joint_policies_agree_under_every_law(law: str, policy: str, tmp_path: Path) -> None:
+    narrow = ("radio.bandwidth_hz=1e6", "radio.received_power_dbm=-36.0")
+    for seed, more in enumerate([narrow] if law == "interpolated" else [(), narrow]):
+        report = checked(tmp_path, policy, *LAWS[law], *more, seed=seed, rounds=4)
+        assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+@pytest.mark.parametrize("law", LAWS)
+def test_others_agree_under_every_law(law: str, policy: str, tmp_path: Path) -> None:
+    report = checked(tmp_path, policy, *LAWS[law])
+    assert report.ok, str(report)
+
+
+def test_devices_of_several_cores_and_batteries_agree(tmp_path: Path) -> None:
+    classes = ({"share": 0.5}, {"share": 0.5, "profile": "rk3399-a53", "cycles": 1e8})
+    harvest = {"world.harvest.kind": "packets"}
+    for seed, policy in enumerate(("lyapunov", "lyapunov_joint")):
+        scenario = small(f"policy.name={policy}", "system.rounds=4", *LAWS["leaking"])
+        scenario = scenario.with_(**{"devices.classes": classes}, **harvest)
+        report = verify(simulate(scenario, 1).save(tmp_path / f"run{seed}"))
+        assert report.ok, str(report)
+
+
+def colder(patch: pytest.MonkeyPatch) -> None:
+    """Volts of a hundredth less: what everyone spends, and nothing else."""
+    right = Voltage._volts
+    patch.setattr(Voltage, "_volts", lambda self, core, f_hz: 0.99 * right(self, core, f_hz))
+
+
+def leaks_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Voltage, "_leakage_of", lambda self, core: 0.0)
+
+
+def at_the_fastest_point(patch: pytest.MonkeyPatch) -> None:
+    """Every device in the mode that needs least band, whatever it costs."""
+    patch.setattr(modes._Sets, "search", lambda self: None)
+    patch.setattr(modes._Sets, "combine", lambda self, beat: None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "policy", "law"),
+    [
+        (colder, "lyapunov", "interpolated"),
+        (colder, "lyapunov_joint", "discrete"),
+        (leaks_nothing, "lyapunov", "leaking"),
+        (at_the_fastest_point, "lyapunov_joint", "discrete"),
+        (at_the_fastest_point, "balanced_joint", "discrete"),
+        (at_the_fastest_point, "balanced_joint", "interpolated"),
+    ],
+)
+def test_wrong_laws_and_solvers_are_seen(
+    wrong: Any, policy: str, law: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong(monkeypatch)
+    more = ("radio.noise_w_per_hz=1e-9",)  # sending is cheap, so that slow points are worth it
+    report = checked(tmp_path, policy, *LAWS[law], *more, rounds=4)
+    assert report.disagreement is not None
+    assert report.disagreement.field in ("e_cmp_j", "t_cmp_s", "score"), report.disagreement
+
+
+OWN = '''
+from feelstream.model.energy import EnergyLaw
+
+class Linear(EnergyLaw):
+    """Half a nanojoule a cycle, at any frequency."""
+
+    def energy_j(self, cpus, cycles, f_hz):
+        return 0.0 * f_hz + 5e-10 * cycles
+
+    def pieces(self, cpus, cycles):
+        import numpy as np
+        from feelstream.model.energy import Pieces
+        no = np.zeros((len(cycles), 1))
+        return Pieces(no, no + np.inf, no > 0, no, no, no, no)
+'''
+
+
+def test_a_law_of_ones_own_runs_and_is_said_not_to_be_checked(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    for policy in ("lyapunov", *JOINT):
+        directory = tmp_path / policy
+        report = checked(directory, policy, f"cpu.energy.kind={file}:Linear", "system.energy_budget_j=0.3")
+        assert report.ok, str(report)
+        assert any("user's own law" in sentence for sentence in report.not_checked)
+
+
+def test_a_budget_is_checked_whatever_the_law(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from feelstream.policies.solvers import rations
+
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    monkeypatch.setattr(rations, "left_j", lambda pace, system, t, spent_j: np.full(system.devices, np.inf))
+    report = checked(tmp_path, "balanced_joint", f"cpu.energy.kind={file}:Linear", "system.energy_budget_j=0.01")
+    assert report.disagreement is not None
+    assert "never" in report.disagreement.rule or "no device ever spends" in report.disagreement.rule
