@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.learning.local import LOCAL_TRAININGS
+from feelstream.learning.server import SERVER_UPDATES
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.plugins import Plugin, Registry
 from feelstream.policies import POLICIES
@@ -55,6 +56,12 @@ TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
     "world.availability": ("Which devices can be reached in a round.", AVAILABILITIES),
     "world.harvest": ("Energy that flows into batteries, without which nothing is scheduled.", HARVESTS),
     "learning.local": ("What a scheduled device does with its data. docs/learning.md says more.", LOCAL_TRAININGS),
+    "learning.server": (
+        "How the server changes the model by the updates that arrive; docs/learning.md says more. `gaussian`, "
+        "`quantise` and `top_k` have `inner`, a table of the same kind (default `fedavg`), for what combines the "
+        "updates.",
+        SERVER_UPDATES,
+    ),
     "policy": ("Who is scheduled. docs/policies.md says what each rule does.", POLICIES),
 }
 

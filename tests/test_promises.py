@@ -24,6 +24,7 @@ from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.experiment.participation import COLUMNS, participation
 from feelstream.learning.local import LOCAL_TRAININGS
+from feelstream.learning.server import SERVER_UPDATES
 from feelstream.model.admission import Transmission
 from feelstream.model.importance import METRICS
 from feelstream.plugins import Inert, PluginRegistry
@@ -32,7 +33,14 @@ from feelstream.policies.base import Decision, Observation
 from feelstream.policies.random import Random
 from feelstream.run import checkpoint, simulate_in
 from feelstream.verification.promises import OURS, Promises
-from feelstream.verification.settings import CONTROLLED_OCEAN, OUR_LOCAL_TRAININGS, OUR_METRICS, OUR_POLICIES
+from feelstream.verification.settings import (
+    CONTROLLED_OCEAN,
+    KNOWS_PROBABILITY,
+    OUR_LOCAL_TRAININGS,
+    OUR_METRICS,
+    OUR_POLICIES,
+    OUR_SERVER_UPDATES,
+)
 
 HERE = Path(__file__).resolve()
 
@@ -40,6 +48,9 @@ HERE = Path(__file__).resolve()
 def test_verification_knows_exactly_our_policies_metrics_and_local_training() -> None:
     assert set(OUR_POLICIES) - {CONTROLLED_OCEAN} == set(POLICIES.ours), "OUR_POLICIES in verification/settings.py"
     assert set(OUR_METRICS) == set(METRICS.ours), "OUR_METRICS in verification/settings.py"
+    assert set(OUR_SERVER_UPDATES) == set(SERVER_UPDATES.ours), "OUR_SERVER_UPDATES in verification/settings.py"
+    knowing = {name for name, policy in POLICIES.ours.items() if policy().knows_probability}  # type: ignore[attr-defined]
+    assert set(KNOWS_PROBABILITY) == knowing, "KNOWS_PROBABILITY in verification/settings.py"
     assert set(OUR_LOCAL_TRAININGS) == set(LOCAL_TRAININGS.ours), "OUR_LOCAL_TRAININGS in verification/settings.py"
 
 

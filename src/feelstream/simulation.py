@@ -16,9 +16,12 @@ from feelstream.arrays import Ids, Nested, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestRounds
+from feelstream.learning import guard as guard_learning
 from feelstream.learning.contract import Evaluation, Learner
+from feelstream.learning.server import UpdateContext
 from feelstream.policies import guard
 from feelstream.policies.base import Observation
+from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord, ServerState, decide, settle
 from feelstream.world import Theta, World
@@ -46,6 +49,7 @@ class Simulation:
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
         self.test = test or TestRounds()
         self.evaluators = Evaluators(scenario.learning.evaluators, self.system.devices, self.system.classes)
+        self.remembered = scenario.learning.server.init(len(self.theta))  # by the server's update
         self.round = 0
         self.senders: Ids = np.zeros(0, np.int64)  # Π̄ of the last round: their data counts as used from now on
         self.timings = {"arrivals": 0.0, "schedule": 0.0, "train": 0.0, "transmit": 0.0, "evaluate": 0.0}
@@ -81,7 +85,7 @@ class Simulation:
         self.senders = schedule[transmission.sent]
         if training:
             self.world.keep(transmission.sent)
-            self.theta = self._aggregate(training.updates[transmission.sent])
+            self._aggregate(training.updates[transmission.sent], gain, decision.probability)
         clock = self._lap("transmit", clock)
 
         self.round = t
@@ -119,16 +123,33 @@ class Simulation:
             oracle_gain=self.world.gain(t) if self.policy.needs_gain else None,
         )
 
-    def _aggregate(self, updates: NDArray[np.float32]) -> Theta:
-        """θ(t+1) = θ(t) + Σ |S_k| Δθ_k / Σ |S_j| over the senders; unchanged where they hold no data at all."""
-        held = self.world.stream.stored[self.senders].astype(float)
-        if not held.any():
-            return self.theta
+    def _aggregate(self, updates: NDArray[np.float32], gain: Reals, probability: Reals | None) -> None:
+        """θ(t+1), by the server's update from those of the senders that hold data; unchanged where none does."""
+        server, stored = self.scenario.learning.server, self.world.stream.stored
+        holds = stored[self.senders] > 0
+        ids = self.senders[holds]
+        if not len(ids):
+            return
+        if server.needs_probability and probability is None:
+            raise guard.broken(
+                self.policy, f"says knows_probability, and gave none (Decision.probability) in round {self.round + 1}"
+            )
+        context = UpdateContext(
+            round=self.world.stream.round,
+            rounds=self.system.rounds,
+            devices=self.system.devices,
+            ids=ids,
+            held=stored[ids],
+            gain=gain[ids],
+            probability=None if probability is None else probability[ids],
+            reachable=float(stored[ids].sum() if probability is None else stored[probability > 0].sum()),
+            staleness=np.zeros(len(ids), np.int64),
+        )
+        rng = generator(self.seed, Purpose.SERVER_UPDATE, context.round)
         with np.errstate(over="ignore", invalid="ignore"):  # reported below, in a sentence
-            change = ((held / held.sum())[:, None] * updates).sum(axis=0)
-            theta = (self.theta + change).astype(np.float32)
+            theta, remembered = guard_learning.step(server, self.theta, updates[holds], context, self.remembered, rng)
         self._check_learning(np.isfinite(theta).all())
-        return theta
+        self.theta, self.remembered = theta, remembered
 
     def _evaluate(self, t: int) -> tuple[Evaluation | None, Measured]:
         """What `test` says of the model after the round, and what the other evaluators do."""
@@ -159,7 +180,8 @@ class Simulation:
 
     def _check_learning(self, finite: bool | np.bool_) -> None:
         if not finite:
-            raise EngineError(self.scenario.learning.local.diverged(self.world.stream.round))
+            learning, t = self.scenario.learning, self.world.stream.round
+            raise EngineError(learning.server.diverged(t) or learning.local.diverged(t))
 
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on exactly here."""
@@ -167,6 +189,7 @@ class Simulation:
             "round": np.array(self.round),
             "senders": self.senders,
             "theta": self.theta,
+            "update": self.remembered,
             "server": self.server.snapshot(),
             "world": self.world.snapshot(),
             "evaluators": self.evaluators.snapshot(),
@@ -174,6 +197,7 @@ class Simulation:
 
     def restore(self, state: Nested) -> None:
         self.round, self.senders, self.theta = int(state["round"]), state["senders"], state["theta"]
+        self.remembered = state["update"]
         self.server = ServerState.restored(state["server"])
         self.world.restore(state["world"])
         self.evaluators.restore(state["evaluators"])

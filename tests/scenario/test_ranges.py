@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.learning.local import LOCAL_TRAININGS
+from feelstream.learning.server import SERVER_UPDATES
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
@@ -29,6 +30,7 @@ KINDS = {
     "world.availability": AVAILABILITIES,
     "world.harvest": HARVESTS,
     "learning.local": LOCAL_TRAININGS,
+    "learning.server": SERVER_UPDATES,
     "policy": POLICIES,
 }
 NUMBER = r"(-?[\d.]+(?:e-?\d+)?)"

@@ -40,7 +40,7 @@ def test_all_of_a_scenario_is_in_some_form() -> None:
         settings = getattr(Scenario(), section)
         plain = {name for name in type(settings).model_fields if not isinstance(getattr(settings, name), Plugin)}
         assert {f"{section}.{name}" for name in plain if getattr(settings, name) is not None} <= known
-    assert {"cpu.energy.kind", "learning.local.kind", "learning.local.lr"} <= known
+    assert {"cpu.energy.kind", "learning.local.kind", "learning.local.lr", "learning.server.kind"} <= known
     assert {"data.arrivals.kind", "data.arrivals.sigma", "data.partition.kind", "data.buffer.kind"} <= known
     [fading] = [field for field in world_forms(Scenario())["radio"] if field.name == "fading"]
     assert fading.choices == ("rayleigh", "none")

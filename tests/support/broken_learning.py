@@ -1,4 +1,4 @@
-"""Local training that breaks one promise of its contract each."""
+"""Local training and server updates that break one promise of their contract each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from feelstream.arrays import Nested
 from feelstream.learning.contract import Training
 from feelstream.learning.local import Cohort, Sgd
+from feelstream.learning.server import FedAvg, UpdateContext
 
 
 class Changed(Sgd):
@@ -80,4 +81,55 @@ BROKEN_LOCAL = [
     (Tired(), "repeatable"),
     (Names(), "state"),
     (Recognises(), "checkpoint"),
+]
+
+
+class Precise(FedAvg):
+    def step(self, theta: Any, updates: Any, context: UpdateContext, state: Nested, rng: Any) -> tuple[Any, Nested]:
+        found, state = super().step(theta, updates, context, state, rng)
+        return found.astype(np.float64), state
+
+
+class Noisy(FedAvg):
+    """Draws random numbers of its own."""
+
+    def step(self, theta: Any, updates: Any, context: UpdateContext, state: Nested, rng: Any) -> tuple[Any, Nested]:
+        found, state = super().step(theta, updates, context, state, rng)
+        return found + np.random.default_rng().random(len(theta)).astype(np.float32), state
+
+
+class Secretive(FedAvg):
+    """Says that it remembers nothing."""
+
+    def step(self, theta: Any, updates: Any, context: UpdateContext, state: Nested, rng: Any) -> tuple[Any, Nested]:
+        return super().step(theta, updates, context, state, rng)[0], {"last": np.array(theta)}
+
+
+class Free(FedAvg):
+    def bits(self, parameters: int) -> float:
+        return 0.0
+
+
+class Recalls(FedAvg):
+    """As Recognises."""
+
+    known: ClassVar[list[Any]] = []
+
+    def init(self, parameters: int) -> Nested:
+        self.known.append(np.zeros(1))
+        return {"last": self.known[-1]}
+
+    def step(self, theta: Any, updates: Any, context: UpdateContext, state: Nested, rng: Any) -> tuple[Any, Nested]:
+        same = any(state["last"] is each for each in self.known)
+        found, _ = super().step(theta, updates if same else 0.9 * updates, context, state, rng)
+        self.known.append(np.zeros(1))
+        return found, {"last": self.known[-1]}
+
+
+BROKEN_SERVERS = [
+    (Precise(), "theta"),
+    (Noisy(), "repeatable"),
+    (Secretive(), "state"),
+    (Free(), "bits"),
+    (Recalls(), "checkpoint"),
 ]

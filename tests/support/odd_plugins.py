@@ -23,6 +23,7 @@ from feelstream.environment.harvest import Harvest
 from feelstream.environment.mobility import Mobility, Static
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort, LocalTraining
+from feelstream.learning.server import ServerUpdate, UpdateContext
 
 FILE = Path(__file__).resolve()
 
@@ -270,7 +271,23 @@ class Sleepy(LocalTraining):
         return {"turns": {**state.get("turns", {}), **after}, "lost": np.asarray(state.get("lost", 0) + (~sent).sum())}
 
 
-OTHERS = (Lonely(), Echo(), Tiring(), Lift(), Pinned(), Shifts(), Lamp(), Sleepy())
+class Duel(ServerUpdate):
+    """Only the longest update counts, and a device that won is skipped the next time; nothing but it: θ stays."""
+
+    def init(self, parameters: int) -> Nested:
+        return {"winner": np.array(-1)}
+
+    def step(
+        self, theta: Any, updates: Any, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Any, Nested]:
+        lengths = np.where(context.ids == state["winner"], -1.0, np.linalg.norm(updates, axis=1))
+        best = int(np.argmax(lengths))
+        if lengths[best] < 0:
+            return theta, {"winner": np.array(-1)}
+        return theta + updates[best], {"winner": np.array(context.ids[best])}
+
+
+OTHERS = (Lonely(), Echo(), Tiring(), Lift(), Pinned(), Shifts(), Lamp(), Sleepy(), Duel())
 
 ODD = [
     f"data.partition.kind={FILE}:Lonely",
@@ -282,4 +299,5 @@ ODD = [
     f"world.availability.kind={FILE}:Shifts",
     f"world.harvest.kind={FILE}:Lamp",
     f"learning.local.kind={FILE}:Sleepy",
+    f"learning.server.kind={FILE}:Duel",
 ]

@@ -10,7 +10,7 @@ import odd_plugins as odd
 import pytest
 from broken_evaluators import BROKEN_EVALUATORS
 from broken_laws import BROKEN_LAWS
-from broken_learning import BROKEN_LOCAL
+from broken_learning import BROKEN_LOCAL, BROKEN_SERVERS
 
 from feelstream.arrays import Ints, Nested
 from feelstream.data.streaming.arrivals import ArrivalSchedule, Events, Poisson, Uniform
@@ -396,7 +396,7 @@ def writes(amount: np.ndarray, dissimilarity: np.ndarray) -> np.ndarray:
 
 
 BROKEN_METRICS = [(infinite, "runs"), (one_number, "figures"), (noisy, "repeatable"), (writes, "runs")]
-BROKEN_LEARNING = [*BROKEN_EVALUATORS, *BROKEN_LOCAL]
+BROKEN_LEARNING = [*BROKEN_EVALUATORS, *BROKEN_LOCAL, *BROKEN_SERVERS]
 BROKEN = [*BROKEN_BUFFERS, *BROKEN_DATA, *BROKEN_PROCESSES, *BROKEN_METRICS, *BROKEN_LAWS, *BROKEN_LEARNING]
 
 

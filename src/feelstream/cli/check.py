@@ -54,7 +54,7 @@ def _use_of(name: str, kind: str) -> tuple[str, ...]:
         return "feelstream", "run", "tiny", "--set", f'learning.evaluators=["test", "{name}"]'
     fields = {
         "metric": "policy.metric", "partition": "data.partition.kind", "arrivals": "data.arrivals.kind",
-        "local_training": "learning.local.kind",
+        "local_training": "learning.local.kind", "server_update": "learning.server.kind",
     }  # fmt: skip
     field = fields.get(kind) or (f"data.{kind}.kind" if kind == "buffer" else f"world.{kind}.kind")
     return "feelstream", "run", "tiny", "--set", f"{field}={name}"

@@ -24,6 +24,7 @@ from feelstream.flower.faults import with_fault
 from feelstream.flower.report import SERVER
 from feelstream.flower.strategy import ScheduledFedAvg
 from feelstream.learning.contract import Learner
+from feelstream.learning.server import FedAvg
 from feelstream.run import dataset_of, resolved
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
@@ -110,6 +111,10 @@ def prepare(scenario_file: str) -> tuple[Scenario, Dataset, Learner | None]:
     if scenario.learning.local.remembers:
         raise ScenarioError(
             "learning.local.keep: must be none in a replayed federation, whose devices keep nothing between rounds"
+        )
+    if scenario.learning.server != FedAvg():
+        raise ScenarioError(
+            "learning.server.kind: must be fedavg in a replayed federation; an app of your own has Scheduled(inner=…)"
         )
     dataset = dataset_of(scenario)
     return scenario, dataset, learning.make(scenario.learning, dataset, threads=1)

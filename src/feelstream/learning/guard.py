@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Nested
+from feelstream.arrays import Flags, Nested, read_only
 from feelstream.errors import FeelstreamError
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local.base import Cohort, LocalTraining
+from feelstream.learning.server.base import ServerUpdate, UpdateContext
 from feelstream.plugins import Plugin, in_a_sentence
 
 
@@ -45,6 +46,24 @@ def update(local: LocalTraining, state: Nested, after: Nested, cohort: Cohort, s
     if not _is_state(kept):
         raise _broken("learning.local", local, "must return a dictionary of plain arrays from update", cohort.round)
     return kept
+
+
+def step(
+    server: ServerUpdate,
+    theta: NDArray[np.float32],
+    updates: NDArray[np.float32],
+    context: UpdateContext,
+    state: Nested,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float32], Nested]:
+    """θ after the round, which may hold what is no finite number, and what the server remembers."""
+    with _in_a_sentence("learning.server", server, context.round):
+        found = server.step(read_only(theta), read_only(updates), context, state, rng)
+    after, remembered = found if isinstance(found, tuple) and len(found) == 2 else (None, {})
+    if not _is_array(after, theta.shape) or not _is_state(remembered):
+        what = f"must return (float32 of shape {theta.shape}, dictionary of arrays) from step"
+        raise _broken("learning.server", server, what, context.round)
+    return after, remembered  # pyright: ignore[reportReturnType]
 
 
 def _is_array(values: Any, shape: tuple[int, ...]) -> bool:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 
 from feelstream.evaluation.registry import EvaluatorNames
 from feelstream.learning.local import LOCAL_TRAININGS, LocalTraining, Sgd
+from feelstream.learning.server import SERVER_UPDATES, FedAvg, ServerUpdate
 from feelstream.plugins import Count, NamesCode, Settings, from_table
 
 LOCAL_FIELDS = ("steps", "batch", "lr")  # of [learning.local] that [learning] once had, and still takes
@@ -37,6 +38,9 @@ class LearningSettings(Settings):
     evaluators: EvaluatorNames = ("test",)
     local: Annotated[SerializeAsAny[LocalTraining], BeforeValidator(from_table(LOCAL_TRAININGS, Sgd))] = Field(
         default_factory=Sgd
+    )
+    server: Annotated[SerializeAsAny[ServerUpdate], BeforeValidator(from_table(SERVER_UPDATES, FedAvg))] = Field(
+        default_factory=FedAvg
     )
 
     @model_validator(mode="before")

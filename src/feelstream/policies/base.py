@@ -127,6 +127,7 @@ class Decision:
     score: Reals | None = None  # (K,) what the policy minimised, if it minimises a sum over devices
     f_hz: Reals | None = None  # (scheduled,) frequency chosen for each, at most the device's; None: all that it has
     allowance_j: Reals | None = None  # (scheduled,) the most that each may spend in the round; None: no limit
+    probability: Reals | None = None  # (K,) with which each device was to be scheduled; None: not known
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,11 @@ class Policy(Plugin):
     @property
     def needs_gain(self) -> bool:
         """Whether it is an oracle that must know this round's gains (Observation.oracle_gain): simulations only."""
+        return False
+
+    @property
+    def knows_probability(self) -> bool:
+        """Whether its decisions say with which probability each device was to be scheduled (Decision.probability)."""
         return False
 
     @property

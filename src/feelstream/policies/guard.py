@@ -59,6 +59,12 @@ def select(policy: Policy, state: State, observation: Observation, rng: np.rando
     score = decision.score
     if score is not None and not _are_scores(score, decision.plan.feasible):
         raise broken(policy, f"must give each feasible device a finite score or NaN, or None for all, {when}")
+    if decision.probability is not None and not _are_probabilities(decision.probability, chosen, system.devices):
+        raise broken(
+            policy,
+            f"must give each of {system.devices} devices a probability from 0 to 1, above 0 for those that it "
+            f"scheduled, or None, {when}",
+        )
     return replace(decision, schedule=chosen)
 
 
@@ -139,6 +145,10 @@ def _are_important(values: object, feasible: Flags) -> bool:
     if not _are_reals(values, len(feasible), where=feasible):
         return False
     return bool((np.abs(np.asarray(values, float)[feasible]) <= MOST).all())
+
+
+def _are_probabilities(values: Reals, chosen: NDArray, devices: int) -> bool:
+    return _are_reals(values, devices) and bool(((values >= 0) & (values <= 1)).all() and (values[chosen] > 0).all())
 
 
 def _are_scores(values: object, feasible: Flags) -> bool:

@@ -18,8 +18,13 @@ class Random(Policy):
 
     tag: ClassVar[str] = "random"
 
+    @property
+    def knows_probability(self) -> bool:
+        return True
+
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
         feasible = np.flatnonzero(plan.feasible)
         chosen = rng.choice(feasible, min(self.size, len(feasible)), replace=False)
-        return Decision(np.sort(chosen), plan)
+        probability = np.where(plan.feasible, len(chosen) / max(len(feasible), 1), 0.0)
+        return Decision(np.sort(chosen), plan, probability=probability)

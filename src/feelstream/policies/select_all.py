@@ -31,6 +31,12 @@ class SelectAll(Policy):
     def smallest_plan(self) -> int:
         return 1
 
+    @property
+    def knows_probability(self) -> bool:
+        return True
+
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         schedule = pack(observation, np.ones(observation.system.devices, bool), observation.system.devices)
-        return Decision(schedule, observation.plan(len(schedule)))
+        probability = np.zeros(observation.system.devices)
+        probability[schedule] = 1.0
+        return Decision(schedule, observation.plan(len(schedule)), probability=probability)

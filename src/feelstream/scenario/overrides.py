@@ -16,6 +16,7 @@ from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.errors import ScenarioError
 from feelstream.learning.local import LOCAL_TRAININGS
+from feelstream.learning.server import SERVER_UPDATES
 from feelstream.learning.settings import LOCAL_FIELDS, with_local
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.plugins import Inert, Plugin, Registry, did_you_mean
@@ -35,6 +36,7 @@ NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
     ("world", "availability"): ("kind", AVAILABILITIES),
     ("world", "harvest"): ("kind", HARVESTS),
     ("learning", "local"): ("kind", LOCAL_TRAININGS),
+    ("learning", "server"): ("kind", SERVER_UPDATES),
 }
 MOVED: dict[tuple[str, ...], tuple[str, ...]] = {  # former name → present name
     ("learning", field): ("learning", "local", field) for field in LOCAL_FIELDS

@@ -239,6 +239,7 @@ class Scenario(Settings):
             raise ScenarioError(
                 f"policy.size: must be at most system.devices = {self.system.devices}, not {self.policy.size}"
             )
+        self._check_learning()
         if self.autos:  # checked with the numbers, when they are known
             return self
         self._check_world()
@@ -294,6 +295,15 @@ class Scenario(Settings):
         """Nested tables, with policy, partition, … as the objects they are: they need not have a name to import."""
         tables = {section: dict(getattr(self, section)) for section in type(self).model_fields if section != "policy"}
         return {**tables, "policy": self.policy}
+
+    def _check_learning(self) -> None:
+        """A server update may need what not every policy knows."""
+        learning = self.learning
+        if learning.engine != "none" and learning.server.needs_probability and not self.policy.knows_probability:
+            raise ScenarioError(
+                f"learning.server.kind: {learning.server.plugin_name()} needs a policy that knows with which "
+                f"probability it schedules each device, such as random, and {self.policy.plugin_name()} does not"
+            )
 
     def _check_world(self) -> None:
         """What the processes of the world do not go together with."""

@@ -63,9 +63,11 @@ def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:
     for name in ("arrivals", "partition", "buffer"):
         plugin, path = getattr(data, name), ("data", name)
         forms[name] = [named_choice(path, plugin), *fields_of(plugin, f"data.{name}")]
-    law, local = scenario.cpu.energy, scenario.learning.local
+    law = scenario.cpu.energy
     forms["cpu"] += [named_choice(("cpu", "energy"), law), *fields_of(law, "cpu.energy")]
-    forms["learning"] += [named_choice(("learning", "local"), local), *fields_of(local, "learning.local")]
+    for name in ("local", "server"):
+        plugin, path = getattr(scenario.learning, name), ("learning", name)
+        forms["learning"] += [named_choice(path, plugin), *fields_of(plugin, f"learning.{name}")]
     order = ("system", "arrivals", "partition", "data", "buffer", "learning", "cpu", "radio")
     return {section: forms[section] for section in order}
 

@@ -19,12 +19,14 @@ from feelstream.testing.local_training import LOCAL_TRAINING
 from feelstream.testing.metrics import METRIC
 from feelstream.testing.policies import POLICY
 from feelstream.testing.processes import PROCESSES
+from feelstream.testing.server_updates import SERVER_UPDATE
 
 EVALUATOR_ARGUMENTS = 4  # predict, test, held, round
-KINDS: dict[str, Kind[Any]] = {
-    kind.name: kind
-    for kind in (POLICY, METRIC, EVALUATOR, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, *PROCESSES, LOCAL_TRAINING)
-}
+_ALL = (
+    POLICY, METRIC, EVALUATOR, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, *PROCESSES, LOCAL_TRAINING,
+    SERVER_UPDATE,
+)  # fmt: skip
+KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}
 
 
 def check(plugin: Any, kind: str | None = None) -> list[Result]:
@@ -38,9 +40,11 @@ def check(plugin: Any, kind: str | None = None) -> list[Result]:
 
 
 def kind_of(found: Any) -> Kind[Any]:
-    """The kind of a class, or of a function: an evaluator has four arguments, a metric fewer."""
+    """The kind of a class, or of a function: an evaluator has four arguments, local training more, a metric fewer."""
     if isinstance(found, Evaluator) or (callable(found) and not isinstance(found, type)):
-        return EVALUATOR if isinstance(found, Evaluator) or _arguments(found) == EVALUATOR_ARGUMENTS else METRIC
+        if isinstance(found, Evaluator) or _arguments(found) == EVALUATOR_ARGUMENTS:
+            return EVALUATOR
+        return LOCAL_TRAINING if _arguments(found) > EVALUATOR_ARGUMENTS else METRIC
     for kind in KINDS.values():
         if kind is not METRIC and kind.registry.is_one(found):
             return kind

@@ -17,7 +17,13 @@ from feelstream.verification.importance import Case, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
 from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table, read_blocks, read_rounds
-from feelstream.verification.settings import OUR_LOCAL_TRAININGS, OUR_POLICIES, StoredSettings, read_settings
+from feelstream.verification.settings import (
+    OUR_LOCAL_TRAININGS,
+    OUR_POLICIES,
+    OUR_SERVER_UPDATES,
+    StoredSettings,
+    read_settings,
+)
 from feelstream.verification.totals import check_counts, check_rounds, check_totals
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
 
@@ -59,6 +65,7 @@ def _not_checked(s: StoredSettings) -> list[str]:
     full = s.trace_level == "full"
     policy = "user's own policy" if s.policy not in OUR_POLICIES else "policy"
     own_training = s.local_training not in OUR_LOCAL_TRAININGS
+    own_update = s.server_update not in OUR_SERVER_UPDATES
     return [
         *([f"{_learned(s)}, beyond their range and the rounds they belong to"] if s.learns else []),
         "the draws: frequencies, gains and arrivals, beyond their range and what follows from them"
@@ -73,6 +80,7 @@ def _not_checked(s: StoredSettings) -> list[str]:
         *([] if s.law.known else ["the energy of computing by a user's own law, and choices that go by it"]),
         *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
         *(["what the user's own local training does"] if s.learns and own_training else []),
+        *(["what the user's own server update does"] if s.learns and own_update else []),
         "that run.json was not rewritten together with the tables",
     ]
 

@@ -34,6 +34,11 @@ OUR_POLICIES = (
 )  # fmt: skip
 OUR_METRICS = ("combined", "amount", "dissimilarity")
 OUR_LOCAL_TRAININGS = ("sgd",)
+OUR_SERVER_UPDATES = (
+    "fedavg", "equal", "inverse_probability", "fedavgm", "fedadam", "fedyogi", "fedadagrad", "trimmed_mean", "median",
+    "gaussian", "quantise", "top_k",
+)  # fmt: skip
+KNOWS_PROBABILITY = ("random", "select_all")
 
 
 class StoredChange(NamedTuple):
@@ -95,6 +100,7 @@ class StoredSettings:
     gain_known: str  # which gains the policy goes by: mean, last or oracle
     learns: bool
     local_training: str  # by name; one of ours, or a user's own
+    server_update: str  # likewise; of one in another, the first that is not ours
     eval_every: int
     evaluators: tuple[str, ...]
     trace_level: str
@@ -257,6 +263,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         fade_reserve=reserve.positive() if reserve and chooses_power else 1.0,
         learns=learning["engine"].tree != "none",
         local_training=_local_training(learning.get("local")),
+        server_update=_server_update(learning.get("server"), name),
         eval_every=learning["eval_every"].whole(),
         evaluators=tuple(named.name_of() for named in said.entries())
         if (said := learning.get("evaluators"))
@@ -287,6 +294,16 @@ def _usual(scenario: _Section, of_profiles: tuple[Array, Array]) -> dict[str, Ar
         "gain_high_db": np.full(K, high_db),
         "priority": np.ones(K),
     }
+
+
+def _server_update(server: _Section | None, policy: str) -> str:
+    """Its name; weights by inverse probability need a policy of ours that knows it. Runs from before are of fedavg."""
+    if server is None:
+        return "fedavg"
+    name = server["kind"].name_of()
+    if name == "inverse_probability" and policy in OUR_POLICIES and policy not in KNOWS_PROBABILITY:
+        raise RunError(f"run.json: {server.name}.kind is {name}, and {policy} knows no probabilities.")
+    return name if name not in OUR_SERVER_UPDATES else _server_update(server.get("inner"), policy)
 
 
 def _local_training(local: _Section | None) -> str:

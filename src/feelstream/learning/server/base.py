@@ -1,0 +1,88 @@
+"""The contract of a server update: what the server does with the updates that arrived.
+
+A server update is a frozen settings object. What it remembers is its state, nested dictionaries of arrays that the
+simulation keeps, stores in checkpoints and hands back:
+
+    state        = server.init(parameters)                              before the first round
+    theta, state = server.step(theta, updates, context, state, rng)     in each round in which data was learned from
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Ids, Ints, Nested, Reals
+from feelstream.plugins import Plugin
+
+Theta = NDArray[np.float32]
+Updates = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class UpdateContext:
+    """What the server knows of the n ≥ 1 updates of a round: those that arrived from devices that hold data."""
+
+    round: int
+    rounds: int  # T, of the whole run
+    devices: int  # K
+    ids: Ids  # (n,)
+    held: Ints  # (n,) |S_k|, at least 1
+    gain: Reals  # (n,) |g_k|², as found in this round
+    probability: Reals | None  # (n,) with which the policy scheduled each; None where it does not know
+    reachable: float  # Σ |S_j| over all devices that might have been scheduled; of `ids` where that is not known
+    staleness: Ints  # (n,) rounds since the θ that each began from: 0
+
+    @property
+    def share(self) -> Reals:
+        """(n,) |S_k| / Σ |S_j| over the updates: the paper's weights."""
+        held = self.held.astype(float)
+        return held / held.sum()
+
+
+class ServerUpdate(Plugin):
+    """Base of all server updates: give it a `step`, and an `init` if it must remember something."""
+
+    plugin_group: ClassVar[str] = "server_updates"
+
+    @property
+    def needs_probability(self) -> bool:
+        """Whether it must know with which probability each device was scheduled."""
+        return False
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it keeps anything between rounds."""
+        return bool(self.init(1))
+
+    def bits(self, parameters: int) -> float:
+        """Bits of the update that a device would send: 32 for each parameter, unless it is compressed."""
+        return 32.0 * parameters
+
+    def diverged(self, round: int) -> str | None:
+        """The sentence for a model that is no longer finite; None: it is for local training to say."""
+        return None
+
+    def init(self, parameters: int) -> Nested:
+        return {}
+
+    @abstractmethod
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        """θ and the state after the round. updates: (n, parameters), θ_k − θ; all that it is handed is read-only."""
+        ...
+
+
+def weighted(weights: Reals, updates: Updates) -> Reals:
+    """Σ w_k Δθ_k, in float64."""
+    return (weights[:, None] * updates).sum(axis=0)
+
+
+def moved(theta: Theta, change: Reals) -> Theta:
+    """θ + change, as float32."""
+    return (theta + change).astype(np.float32)

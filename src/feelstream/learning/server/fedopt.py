@@ -1,0 +1,120 @@
+"""Optimisers at the server, for which the average update by data, Δ = Σ |S_k| Δθ_k / Σ |S_j|, is the gradient.
+
+All are as in Flower's strategies of the same names, with its fields and its defaults but for the momentum of FedAvgM.
+State moves only in rounds in which an update arrived.
+
+References: T.-M. H. Hsu, H. Qi, M. Brown, "Measuring the Effects of Non-Identical Data Distribution for Federated
+Visual Classification" (FedAvgM), arXiv:1909.06335; S. J. Reddi et al., "Adaptive Federated Optimization", ICLR 2021,
+arXiv:2003.00295.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from feelstream.arrays import Nested, Reals
+from feelstream.learning.server.base import ServerUpdate, Theta, UpdateContext, Updates, moved, weighted
+from feelstream.plugins import Positive
+
+BelowOne = Annotated[float, Field(strict=True, ge=0, lt=1)]
+
+
+class FedAvgM(ServerUpdate):
+    """Momentum: v ← server_momentum · v + Δ, θ ← θ + server_learning_rate · v."""
+
+    tag: ClassVar[str] = "fedavgm"
+
+    server_learning_rate: Positive = Field(default=1.0, description="times v is the step; > 0")
+    server_momentum: BelowOne = Field(default=0.9, description="what is kept of v; at least 0, below 1")
+
+    def diverged(self, round: int) -> str | None:
+        return _diverged("server_learning_rate", self.server_learning_rate, round)
+
+    def init(self, parameters: int) -> Nested:
+        return {"v": np.zeros(parameters)}
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        v = self.server_momentum * state["v"] + weighted(context.share, updates)
+        return moved(theta, self.server_learning_rate * v), {"v": v}
+
+
+class _Adaptive(ServerUpdate):
+    """m ← beta_1 m + (1 − beta_1) Δ;  v by `second`;  θ ← θ + rate · m / (√v + tau)."""
+
+    def diverged(self, round: int) -> str | None:
+        return _diverged("eta", self.eta, round)
+
+    eta: Positive = Field(default=0.1, description="learning rate of the server; > 0")
+    beta_1: BelowOne = Field(default=0.9, description="what is kept of m, the mean update; at least 0, below 1")
+    tau: Positive = Field(default=1e-3, description="added to √v, the degree of adaptivity; > 0")
+
+    def init(self, parameters: int) -> Nested:
+        return {"m": np.zeros(parameters), "v": np.zeros(parameters), "steps": np.array(0)}
+
+    @abstractmethod
+    def second(self, v: Reals, square: Reals) -> Reals:
+        """v after this round, from the squares of Δ."""
+        ...
+
+    def rate(self, steps: int) -> float:
+        """The learning rate of the step of this number, from 1."""
+        return self.eta
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        change, steps = weighted(context.share, updates), int(state["steps"]) + 1
+        m = self.beta_1 * state["m"] + (1 - self.beta_1) * change
+        v = self.second(state["v"], change**2)
+        after = {"m": m, "v": v, "steps": np.array(steps)}
+        return moved(theta, self.rate(steps) * m / (np.sqrt(v) + self.tau)), after
+
+
+class FedAdam(_Adaptive):
+    """v ← beta_2 v + (1 − beta_2) Δ², and the rate is eta √(1 − beta_2^(s+1)) / (1 − beta_1^(s+1)) in step s."""
+
+    tag: ClassVar[str] = "fedadam"
+
+    beta_2: BelowOne = Field(default=0.99, description="what is kept of v; at least 0, below 1")
+
+    def second(self, v: Reals, square: Reals) -> Reals:
+        return self.beta_2 * v + (1 - self.beta_2) * square
+
+    def rate(self, steps: int) -> float:
+        return self.eta * float(np.sqrt(1 - self.beta_2 ** (steps + 1))) / (1 - self.beta_1 ** (steps + 1))
+
+
+class FedYogi(_Adaptive):
+    """v ← v − (1 − beta_2) Δ² sign(v − Δ²), which grows no faster than it falls."""
+
+    tag: ClassVar[str] = "fedyogi"
+
+    eta: Positive = Field(default=0.01, description="learning rate of the server; > 0")
+    beta_2: BelowOne = Field(default=0.99, description="how slowly v changes; at least 0, below 1")
+
+    def second(self, v: Reals, square: Reals) -> Reals:
+        return v - (1 - self.beta_2) * square * np.sign(v - square)
+
+
+class FedAdagrad(_Adaptive):
+    """v ← v + Δ²."""
+
+    tag: ClassVar[str] = "fedadagrad"
+
+    beta_1: BelowOne = Field(default=0.0, description="what is kept of m, the mean update; at least 0, below 1")
+
+    def second(self, v: Reals, square: Reals) -> Reals:
+        return v + square
+
+
+def _diverged(field: str, value: float, round: int) -> str:
+    return (
+        f"learning.server.{field}: training diverged in round {round} with {value:g}; choose a smaller one, or a "
+        "smaller learning.local.lr"
+    )

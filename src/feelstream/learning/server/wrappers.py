@@ -1,0 +1,165 @@
+"""What happens to updates on their way, around an inner server update that combines them: clipping and noise,
+quantisation, sparsity with error feedback.
+
+A wrapper changes each update by itself and hands them on; its state holds that of the inner one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from math import ceil, log2
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, model_validator
+
+from feelstream.arrays import Nested
+from feelstream.learning.local.device_rows import rows_of, with_rows
+from feelstream.learning.server.averages import FedAvg
+from feelstream.learning.server.base import ServerUpdate, Theta, UpdateContext, Updates
+from feelstream.plugins import NonNegative, Positive, from_table
+
+
+def _inner(value: Any, info: ValidationInfo) -> Any:
+    from feelstream.learning.server import SERVER_UPDATES  # which holds the wrappers themselves
+
+    return from_table(SERVER_UPDATES, FedAvg)(value, info)
+
+
+class Wrapper(ServerUpdate):
+    """Base of the wrappers: give it a `changed`."""
+
+    inner: Annotated[SerializeAsAny[ServerUpdate], BeforeValidator(_inner)] = Field(default_factory=FedAvg)
+
+    @property
+    def needs_probability(self) -> bool:
+        return self.inner.needs_probability
+
+    def bits(self, parameters: int) -> float:
+        return self.inner.bits(parameters)
+
+    def diverged(self, round: int) -> str | None:
+        return self.inner.diverged(round)
+
+    def init(self, parameters: int) -> Nested:
+        within = self.inner.init(parameters)
+        return {"inner": within} if within else {}
+
+    @abstractmethod
+    def changed(
+        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
+    ) -> tuple[Updates, Nested]:
+        """The updates as they reach the inner one, and the wrapper's own state."""
+        ...
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        arrived, own = self.changed(updates, context, state.get("own", {}), rng)
+        theta, within = self.inner.step(theta, arrived, context, state.get("inner", {}), rng)
+        parts = {"own": own, "inner": within}
+        return theta, {name: part for name, part in parts.items() if part}
+
+
+class Gaussian(Wrapper):
+    """Clipping and noise: each update is cut to the norm `clip`, then noise of standard deviation noise · clip / √n is
+    added to each of its parameters, and of receiver / √gain for the radio's.
+
+    With `inner = {kind = "equal"}` the average has noise · clip / n, as in DP-FedAvg with a fixed clip (H. B. McMahan
+    et al., "Learning Differentially Private Recurrent Language Models", ICLR 2018, arXiv:1710.06963) and in Flower's
+    DifferentialPrivacyServerSideFixedClipping; no budget ε is accounted for. `receiver` is what analogue transmission
+    at equal power leaves of the receiver's noise, once a device's gain is divided out.
+    """
+
+    tag: ClassVar[str] = "gaussian"
+
+    clip: Positive | None = Field(default=None, description="largest norm of an update; > 0, left out: no limit")
+    noise: NonNegative = Field(default=0.0, description="noise multiplier of differential privacy, needs clip; ≥ 0")
+    receiver: NonNegative = Field(
+        default=0.0, description="standard deviation of the receiver's noise in a parameter at a gain of 1; ≥ 0"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.noise and self.clip is None:
+            raise ValueError(".noise: needs clip, the norm that it is a multiple of")
+        return self
+
+    def changed(
+        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
+    ) -> tuple[Updates, Nested]:
+        found = updates.astype(np.float64)
+        if self.clip is not None:
+            norms = np.linalg.norm(found, axis=1)
+            found *= np.minimum(1.0, self.clip / np.maximum(norms, 1e-300))[:, None]
+            if self.noise:
+                found += rng.normal(0.0, self.noise * self.clip / np.sqrt(len(found)), found.shape)
+        if self.receiver:
+            found += rng.standard_normal(found.shape) * (self.receiver / np.sqrt(context.gain))[:, None]
+        return found.astype(np.float32), own
+
+
+class Quantise(Wrapper):
+    """Each parameter takes `bits_each` bits, sign and one of s = 2^(bits_each − 1) − 1 steps of the update's norm; what
+    lies between two is rounded at random, so that the mean is right, and its norm takes 32 more.
+
+    Reference: D. Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding", NeurIPS
+    2017, arXiv:1610.02132. Choice: a code of fixed length, not Elias'.
+    """
+
+    tag: ClassVar[str] = "quantise"
+
+    bits_each: Annotated[int, Field(strict=True, ge=2, le=16)] = Field(
+        default=8, description="bits of each parameter; 2 to 16"
+    )
+
+    def bits(self, parameters: int) -> float:
+        return float(self.bits_each * parameters + 32)
+
+    def changed(
+        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
+    ) -> tuple[Updates, Nested]:
+        levels = 2 ** (self.bits_each - 1) - 1
+        norms = np.linalg.norm(updates.astype(np.float64), axis=1)[:, None]
+        place = np.abs(updates) / np.where(norms > 0, norms, 1) * levels
+        below = np.floor(place)
+        chosen = below + (rng.random(updates.shape) < place - below)
+        return (np.sign(updates) * chosen * norms / levels).astype(np.float32), own
+
+
+class TopK(Wrapper):
+    """Of each update only the ⌈fraction · d⌉ parameters of the largest magnitude; what was left out is added to the
+    device's next update (error feedback). A device whose update does not arrive keeps what it had left out.
+
+    Reference: S. U. Stich, J.-B. Cordonnier, M. Jaggi, "Sparsified SGD with Memory", NeurIPS 2018, arXiv:1809.07599.
+    """
+
+    tag: ClassVar[str] = "top_k"
+
+    fraction: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
+        default=0.1, description="share of the parameters that is sent; above 0, at most 1"
+    )
+    feedback: bool = Field(default=True, strict=True, description="whether devices keep what was left out")
+
+    def count(self, parameters: int) -> int:
+        return ceil(self.fraction * parameters)
+
+    def bits(self, parameters: int) -> float:
+        """A value and its place for each that is sent."""
+        return float(self.count(parameters) * (32 + max(ceil(log2(parameters)), 1)))
+
+    @property
+    def remembers(self) -> bool:
+        return self.feedback or super().remembers
+
+    def changed(
+        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
+    ) -> tuple[Updates, Nested]:
+        whole = updates + rows_of(own, context.ids, updates.shape[1]) if self.feedback else updates
+        k = self.count(updates.shape[1])
+        places = np.argsort(-np.abs(whole), axis=1, kind="stable")[:, :k]
+        sent = np.zeros_like(updates)
+        np.put_along_axis(sent, places, np.take_along_axis(whole, places, axis=1), axis=1)
+        if not self.feedback:
+            return sent, own
+        return sent, with_rows(own, context.ids, whole - sent, np.ones(len(sent), bool))
