@@ -49,7 +49,7 @@ class Simulation:
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
         self.test = test or TestRounds()
         self.evaluators = Evaluators(scenario.learning.evaluators, self.system.devices, self.system.classes)
-        self.remembered = scenario.learning.server.init(len(self.theta))  # by the server's update
+        self.remembered = guard_learning.start(scenario.learning.server, len(self.theta))  # by the server's update
         self.round = 0
         self.senders: Ids = np.zeros(0, np.int64)  # Π̄ of the last round: their data counts as used from now on
         self.timings = {"arrivals": 0.0, "schedule": 0.0, "train": 0.0, "transmit": 0.0, "evaluate": 0.0}

@@ -40,8 +40,8 @@ WORLDS |= {
     for buffer in odd_plugins.BUFFERS
     for fresh in ("since_use", "per_round")
 }
-# Nobody knows from afar who is awake or what a battery holds, and real devices train in their own way.
-AT_HOME = ("world.availability", "world.harvest", "learning.local")
+# Nobody knows from afar who is awake or what a battery holds; real devices train and real servers average as they like.
+AT_HOME = ("world.availability", "world.harvest", "learning.local", "learning.server")
 WORLDS["all odd but the batteries"] = [
     *(field for field in odd_plugins.ODD if not field.startswith(AT_HOME)), "policy.V=inf"
 ]  # fmt: skip

@@ -98,11 +98,11 @@ class Noisy(FedAvg):
         return found + np.random.default_rng().random(len(theta)).astype(np.float32), state
 
 
-class Secretive(FedAvg):
-    """Says that it remembers nothing."""
+class Endless(FedAvg):
+    """Remembers what is no number."""
 
     def step(self, theta: Any, updates: Any, context: UpdateContext, state: Nested, rng: Any) -> tuple[Any, Nested]:
-        return super().step(theta, updates, context, state, rng)[0], {"last": np.array(theta)}
+        return super().step(theta, updates, context, state, rng)[0], {"least": np.array(-np.inf)}
 
 
 class Free(FedAvg):
@@ -129,7 +129,7 @@ class Recalls(FedAvg):
 BROKEN_SERVERS = [
     (Precise(), "theta"),
     (Noisy(), "repeatable"),
-    (Secretive(), "state"),
+    (Endless(), "state"),
     (Free(), "bits"),
     (Recalls(), "checkpoint"),
 ]

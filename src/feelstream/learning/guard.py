@@ -48,6 +48,15 @@ def update(local: LocalTraining, state: Nested, after: Nested, cohort: Cohort, s
     return kept
 
 
+def start(server: ServerUpdate, parameters: int) -> Nested:
+    """What the server's update remembers before the first round."""
+    with _in_a_sentence("learning.server", server, 0):
+        state = server.init(parameters)
+    if not _is_state(state):
+        raise _broken("learning.server", server, "must return a dictionary of plain arrays from init", 0)
+    return state
+
+
 def step(
     server: ServerUpdate,
     theta: NDArray[np.float32],
@@ -79,7 +88,8 @@ def _is_state(state: Any) -> bool:
 
 
 def _broken(field: str, plugin: Plugin, what: str, round: int) -> LearningError:
-    return LearningError(f"{field}: '{plugin.plugin_name()}' {what} in round {round}")
+    when = f"in round {round}" if round else "before the first round"
+    return LearningError(f"{field}: '{plugin.plugin_name()}' {what} {when}")
 
 
 @contextmanager

@@ -57,7 +57,6 @@ class Round:
     again: Theta
     theta_from_store: Theta
     state_from_store: Nested
-    remembers: bool
     bits: float
 
 
@@ -71,7 +70,7 @@ def _play(server: ServerUpdate, case: Case) -> Iterator[tuple[str, Round]]:
             for each in (state, state, stored)
         )
         bits = server.bits(case.parameters)
-        yield f"round {t}", Round(theta, after, new, again, from_store, new_from_store, server.remembers, bits)
+        yield f"round {t}", Round(theta, after, new, again, from_store, new_from_store, bits)
         theta, state = np.array(after), new
 
 
@@ -82,8 +81,6 @@ def _theta(step: Round) -> str | None:
 
 
 def _state(step: Round) -> str | None:
-    if step.state and not step.remembers:
-        return "`remembers` is false, and there is a state"
     return state_problem(step.state)
 
 

@@ -261,6 +261,14 @@ class Broken(ServerUpdate):
 class Long(ServerUpdate):
     def step(self, theta, updates, context, state, rng):
         return np.zeros(3), state
+
+class Late(First):
+    def init(self, parameters):
+        return {"v": 1 / 0}
+
+class Odd(First):
+    def init(self, parameters):
+        return {"v": [1.0]}
 """
 
 
@@ -273,6 +281,10 @@ def test_ones_own_is_run_and_its_mistakes_become_sentences(tmp_path: Path) -> No
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Broken"))
     with pytest.raises(FeelstreamError, match=r"'.*own\.py:Long' must return \(float32 of shape"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Long"))
+    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Late' failed: .*line 19.* before the first round"):
+        fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Late"))
+    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Odd' must return a dictionary of plain arrays from init"):
+        fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Odd"))
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,6 @@ class ServerUpdate(Plugin):
         """Whether it must know with which probability each device was scheduled."""
         return False
 
-    @property
-    def remembers(self) -> bool:
-        """Whether it keeps anything between rounds."""
-        return bool(self.init(1))
-
     def bits(self, parameters: int) -> float:
         """Bits of the update that a device would send: 32 for each parameter, unless it is compressed."""
         return 32.0 * parameters

@@ -148,10 +148,6 @@ class TopK(Wrapper):
         """A value and its place for each that is sent."""
         return float(self.count(parameters) * (32 + max(ceil(log2(parameters)), 1)))
 
-    @property
-    def remembers(self) -> bool:
-        return self.feedback or super().remembers
-
     def changed(
         self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
     ) -> tuple[Updates, Nested]:
