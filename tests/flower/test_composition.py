@@ -197,7 +197,7 @@ def test_a_round_thrown_away_by_a_wrapper_is_one_without_replies() -> None:
     inside = scheduled(flower.FedAvg(**FEW))
     Deaf(inside).start(federation(), record({"w": BATCH_NORM["w"]}), num_rounds=3)
     assert (inside.deployment.scheduler.server.queue_j > 0).all()  # all were charged for computing
-    assert inside.deployment.idle == 2
+    assert inside.deployment.patience.lost == 2
 
 
 def test_options_of_the_average_are_flowers() -> None:

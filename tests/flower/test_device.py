@@ -69,6 +69,36 @@ def test_time_and_energy_are_measured_and_kept() -> None:
     assert node.state.metric_records["feelstream"]["e-cmp-j"] == 2.5
 
 
+@pytest.mark.parametrize(
+    ("readings", "reason"),
+    [
+        ([OSError("no such counter")], "OSError: no such counter"),
+        ([5.0, 1.0], "from 5 J to 1 J"),
+        ([0.0, np.nan], "nan"),
+    ],
+    ids=["raises", "backwards", "no number"],
+)
+def test_a_meter_that_fails_costs_no_update(readings: list[Any], reason: str) -> None:
+    shown = iter(readings)
+
+    def meter() -> float:
+        value = next(shown, 0.0)
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    device = Device(context(), message(), HELD, meter=meter)
+    assert device.meter == "meter"
+    with device.training():
+        pass
+    report = device.report()
+    assert report.e_cmp_j is None
+    assert report.t_cmp_s is not None
+    assert report.meter is not None
+    assert "the meter failed" in report.meter
+    assert reason in report.meter
+
+
 def test_without_a_meter_the_energy_is_left_to_the_model() -> None:
     device = Device(context(), message(), HELD, meter=None)
     with device.training():

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, silent_in_training
-from flwr.app import Context, Error, Message
+from deployed_clients import CLASSES, FAST, START, client, grid_of, growing, model, silent_in_training
+from flwr.app import Array, ArrayRecord, Context, Error, Message
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower import ScheduledFedAvg
-from feelstream.flower.deployment import DeploymentError
+from feelstream.flower.asking import FEW
 from feelstream.flower.local_grid import Answer, LocalGrid
+from feelstream.flower.patience import DeploymentError
 
 
 def strategy(**options: Any) -> ScheduledFedAvg:
@@ -31,6 +32,14 @@ def slow(context: Context, message: Message) -> Message | None:
     return client(growing, after={"t_cmp_s": 4.5})(context, message)
 
 
+def broken(context: Context, message: Message) -> Message | None:
+    """Its model has become NaN."""
+    reply = client(growing)(context, message)
+    if reply is not None and "arrays" in reply.content:
+        reply.content["arrays"] = ArrayRecord({"w": Array(np.full((2, 2), np.nan)), "steps": Array(START["steps"])})
+    return reply
+
+
 def named(context: Context, message: Message) -> Message | None:
     context.node_config["device-name"] = f"cellar-{context.node_id}"
     return client(growing)(context, message)
@@ -43,8 +52,8 @@ def named(context: Context, message: Message) -> Message | None:
         ([no_handler] * 2, 'no device has reported .*No query function.*@app.query\\("feelstream"\\)'),
         ([lambda context, message: None] * 2, r"no device has reported \(no answer\)"),
         ([named] * 2, "none of the 2 connected nodes has a name of this run; the names are 0, 1, 2, 3"),
-        ([silent_in_training(client(growing))] * 2, "no reply within the deadline .*4 s"),
-        ([slow] * 2, "every scheduled device took longer than system.round_s"),
+        ([silent_in_training(client(growing))] * 2, r"no reply within the deadline of 4 s \(devices 0, 1\)"),
+        ([slow] * 2, r"it took longer than system.round_s \(devices 0, 1\)"),
         ([client(lambda t: [0, 0, 0])] * 2, "no connected device holds any data"),
     ],
     ids=["nobody", "no handler", "silence", "wrong names", "late", "slow", "no data"],
@@ -54,6 +63,60 @@ def test_it_stops_with_a_sentence(answers: list[Answer], reason: str, tmp_path: 
         strategy(out=tmp_path / "run").start(grid_of(*answers), model(), num_rounds=10)
     with pytest.raises(RunError, match="unfinished"):
         fs.read(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (silent_in_training(client(growing)), "no reply within the deadline"),
+        (broken, "is not finite"),
+        (client(lambda t: [0, 0, 0]), "no connected device holds any data"),
+    ],
+    ids=["late", "not a number", "no data"],
+)
+def test_a_short_run_that_trained_nobody_is_an_error_and_its_first_round_says_so(
+    answer: Answer, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("flwr").propagate = True
+    with caplog.at_level(logging.ERROR, logger="flwr.feelstream"), pytest.raises(DeploymentError, match=reason):
+        strategy(give_up_after=5).start(grid_of(answer, answer), model(), num_rounds=2)
+    assert "round 1: nobody could be trained: " in caplog.text
+
+
+def test_reports_that_are_all_of_no_use_end_the_run_in_its_first_round() -> None:
+    grid = grid_of(client(growing), client(growing))  # three counts each
+    with pytest.raises(DeploymentError, match="stored-labels must be a list of 10 counts, not a list of 3"):
+        strategy(classes=10).start(grid, model(), num_rounds=100)
+    assert all(message.content.metric_records["feelstream.server"]["round"] == 1 for message in grid.sent)
+
+
+def test_an_error_lists_who_failed_and_why() -> None:
+    quiet = silent_in_training(client(growing))
+    with pytest.raises(DeploymentError, match=r"no reply within .* \(devices 0, 2\); .*not finite.* \(device 1\)"):
+        strategy().start(grid_of(quiet, broken, quiet), model(), num_rounds=100)
+
+
+def test_a_run_does_not_end_while_a_device_is_left_that_has_not_failed() -> None:
+    """One place, and the devices that fail are asked first: the last one is still given its turn."""
+    quiet = silent_in_training(client(growing))
+    scenario = fs.preset(
+        "tiny", [*FAST[:2], *FAST[3:], "radio.fading=none", "policy.name=round_robin", "policy.size=1"]
+    )
+    scheduled = ScheduledFedAvg(scenario, classes=CLASSES, wait_s=0.0, give_up_after=1)
+    result = scheduled.start(grid_of(quiet, quiet, quiet, client(growing)), model(), num_rounds=4)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), 1.0)
+
+
+def test_a_flood_of_strangers_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than one round asks, and none of the run's own devices until the server has waited for a while."""
+    grid = LocalGrid()
+    for node in range(3 * FEW):
+        grid.add(1000 + node, {"device-name": f"stranger-{node}"}, client(growing, 100.0))
+    monkeypatch.setattr(
+        "feelstream.flower.reporting.sleep", lambda s: grid.add(7, {"partition-id": 0}, client(growing))
+    )
+    result = strategy(wait_s=60.0).start(grid, model(), num_rounds=2)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), 2.0)
 
 
 def test_what_was_put_right_lets_the_same_run_go_on(tmp_path: Path) -> None:

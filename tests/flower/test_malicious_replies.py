@@ -13,11 +13,13 @@ import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
 from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord
 from flwr.serverapp import strategy as flower
-from malicious_replies import BAD, Change, metrics
+from malicious_replies import BAD, ODD_MEASUREMENTS, Change, metrics, report
 
 import feelstream as fs
 from feelstream.flower import Scheduled
 from feelstream.flower.local_grid import Answer
+from feelstream.flower.patience import DeploymentError
+from feelstream.flower.readings import Readings
 
 INNER: dict[str, Callable[[], flower.Strategy]] = {
     "FedAvg": lambda: flower.FedAvg(fraction_evaluate=0.0),
@@ -113,18 +115,94 @@ def test_finite_updates_whose_average_overflows_leave_the_model() -> None:
 
     scenario = fs.preset("tiny", [*FAST, "policy.size=3"])
     strategy = Scheduled(Doubling(fraction_evaluate=0.0), scenario, classes=CLASSES, wait_s=0.0)
+    with pytest.raises(DeploymentError, match="made no model of them"):  # since no other round made one either
+        strategy.start(grid_of(*[hostile(push)] * 3), model(), num_rounds=1)
+    strategy = Scheduled(Doubling(fraction_evaluate=0.0), scenario, classes=CLASSES, wait_s=0.0, give_up_after=None)
     result = strategy.start(grid_of(*[hostile(push)] * 3), model(), num_rounds=1)
     np.testing.assert_array_equal(result.arrays["w"].numpy(), 0.0)
 
 
-def test_a_strategy_that_stumbles_over_replies_ends_nothing() -> None:
+@pytest.mark.parametrize("kind", ODD_MEASUREMENTS)
+def test_a_broken_meter_costs_no_update(kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
+        result = run([hostile(ODD_MEASUREMENTS[kind]), *HONEST], rounds=1, out=tmp_path / "run")
+    np.testing.assert_allclose(result.arrays["w"].numpy(), (50 + 2 + 4) / 3, rtol=1e-6)
+    assert "a measurement of device 0 is left aside: " in caplog.text
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    assert devices["transmitted"][0]
+    assert not any(devices[f"{name}_measured"][0] for name in ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j"))
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_one_absurd_reading_neither_excludes_a_device_nor_stops_the_others(tmp_path: Path) -> None:
+    """With V = auto the fleet has one queue: 9e5 J in it would let nobody train for ever."""
+
+    readings_j = iter([9e5])
+
+    def glitch(reply: Message) -> Message | Error:
+        return report(e_cmp_j=next(readings_j, 0.3))(reply)
+
+    changes = [*FAST[:2], *FAST[3:5], "policy.V=auto", "policy.cardinality=cap", "system.energy_budget_j=0.3"]
+    scenario = fs.preset("tiny", [*changes, "policy.size=3", "radio.fading=none"])
+    strategy = Scheduled(INNER["FedAvg"](), scenario, classes=CLASSES, wait_s=0.0, out=tmp_path / "run")
+    strategy.start(grid_of(hostile(glitch), *HONEST), model(), num_rounds=30)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    first = devices.filter(pl.col("device") == 0)
+    computing_j = 1e-27 * 419328000 * 1.2e9**2
+    assert 10 * computing_j <= first["e_cmp_j"].max() < 11 * computing_j  # LEAP times that and sending # pyright: ignore
+    assert first["transmitted"][-10:].any()
+    assert devices.filter((pl.col("device") > 0) & (pl.col("round") > 20))["transmitted"].any()
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_who_always_exaggerates_is_charged_a_bounded_amount() -> None:
+    readings = Readings(4, ("e_cmp_j",))
+    for _ in range(6):
+        assert readings.charged("e_cmp_j", 0, 1e6, 1.0) <= 10 * 10 * 3.0
+        assert readings.charged("e_cmp_j", 1, 3.0, 1.0) == 3.0
+        readings.add("e_cmp_j", {0: 1e6, 1: 3.0, 2: 3.0, 3: 3.0})
+    assert readings.charged("e_cmp_j", 0, 1e6, 1.0) == 300.0
+    assert readings.charged("e_cmp_j", 1, 1e6, 1.0) == 30.0
+
+
+def test_a_model_that_is_far_off_is_followed_after_the_first_turn() -> None:
+    readings = Readings(2, ("e_cmp_j",))
+    assert readings.charged("e_cmp_j", 0, 60.0, 0.6) == 6.0
+    readings.add("e_cmp_j", {0: 100.0})
+    assert readings.charged("e_cmp_j", 0, 60.0, 0.6) == 60.0
+    assert readings.charged("e_cmp_j", 1, 60.0, 0.6) == 60.0
+
+
+def test_a_strategy_that_raises_ends_the_run_with_its_own_error() -> None:
     def stumble(contents: Any, key: str) -> MetricRecord:
         raise ZeroDivisionError("nobody expected that")
 
     scenario = fs.preset("tiny", [*FAST, "policy.size=3"])
     inner = flower.FedAvg(fraction_evaluate=0.0, train_metrics_aggr_fn=stumble)
-    result = Scheduled(inner, scenario, classes=CLASSES, wait_s=0.0).start(grid_of(*HONEST), model(), num_rounds=2)
-    np.testing.assert_array_equal(result.arrays["w"].numpy(), 0.0)
+    with pytest.raises(ZeroDivisionError, match="nobody expected that"):
+        Scheduled(inner, scenario, classes=CLASSES, wait_s=0.0).start(grid_of(*HONEST), model(), num_rounds=20)
+
+
+def test_a_strategy_that_makes_no_model_is_an_error() -> None:
+    class Nothing(flower.FedAvg):
+        def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> Any:
+            return None, None
+
+    scenario = fs.preset("tiny", [*FAST, "policy.size=3"])
+    strategy = Scheduled(Nothing(fraction_evaluate=0.0), scenario, classes=CLASSES, wait_s=0.0)
+    with pytest.raises(DeploymentError, match="for 2 rounds, but the strategy inside made no model"):
+        strategy.start(grid_of(*HONEST), model(), num_rounds=2)
+
+
+@pytest.mark.parametrize("claimed", [10**6, 2**31 - 1])
+def test_nobody_takes_over_the_average_by_the_samples_that_it_claims(claimed: int) -> None:
+    rich = client(lambda t: [claimed, 0, 0], 50.0)
+    result = run([rich, *HONEST], rounds=1)
+    # The others store 3 samples, which is the median, so at most 30 count.
+    np.testing.assert_allclose(result.arrays["w"].numpy(), (30 * 50 + 3 * 2 + 3 * 4) / 36, rtol=1e-6)
 
 
 EVALUATIONS: dict[str, dict[str, Any]] = {

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from deployed_clients import CLASSES, FAST, K, client, growing, model
+from flwr.app import ConfigRecord
+from flwr.proto.node_pb2 import NodeInfo
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError
@@ -70,6 +74,32 @@ def test_the_first_node_may_keep_a_name_for_the_run() -> None:
     assert loose.introduce(2, "north") == 0
     with pytest.raises(ReportError, match="used it first"):
         bound.introduce(2, "north")
+
+
+class RegisteredGrid(LocalGrid):
+    """Tells of its nodes what a SuperLink tells: when each was registered, and when it was activated."""
+
+    ahead_s = 60.0
+
+    def get_nodes(self) -> Iterable[NodeInfo]:
+        registered = datetime(2026, 1, 1, tzinfo=UTC)
+        activated = registered + timedelta(seconds=self.ahead_s)
+        times = registered.isoformat(), activated.isoformat()
+        return [NodeInfo(node_id=n, registered_at=times[0], last_activated_at=times[1]) for n in self.answers]
+
+
+@pytest.mark.parametrize(("ahead_s", "taken"), [(60.0, False), (0.002, True)], ids=["authenticated", "open"])
+def test_where_nodes_authenticate_a_name_is_the_first_nodes(ahead_s: float, taken: bool) -> None:
+    grid = RegisteredGrid()
+    grid.ahead_s = ahead_s
+    grid.add(1, {"partition-id": 0}, client(growing))
+    scenario = fs.preset("tiny", FAST)
+    strategy = ScheduledFedAvg(scenario, classes=CLASSES, wait_s=0.0, max_report_age=0, give_up_after=None)
+    list(strategy.configure_train(1, model(), ConfigRecord(), grid))
+    grid.answers[1] = lambda context, message: None  # misses one query
+    grid.add(2, {"partition-id": 0}, client(growing))
+    list(strategy.configure_train(2, model(), ConfigRecord(), grid))
+    assert strategy.deployment.directory.device(2) == (0 if taken else None)
 
 
 @pytest.mark.parametrize(

@@ -67,10 +67,8 @@ def test_a_report_survives_the_wire() -> None:
         ({"gain": 1e300}, "gain must lie between"),
         ({"gain": 5e-324}, "gain must lie between"),  # P0 over it is infinite
         ({"losses": [True]}, "losses"),
-        ({"e_cmp_j": 1e9}, "e-cmp-j must lie between"),
-        ({"e_tr_j": math.nan}, "e-tr-j must lie between"),
-        ({"t_cmp_s": -1.0}, "t-cmp-s must lie between"),
-        ({"t_tr_s": math.inf}, "t-tr-s must lie between"),
+        ({"meter": 3.0}, "meter must be a text"),
+        ({"meter": "a\nb"}, "meter must be a text"),
         ({"losses": [math.nan]}, "losses"),
         ({"losses": 3.0}, "losses"),
         ({"favourite_colour": 3.0}, "no field of a report"),
@@ -79,6 +77,14 @@ def test_a_report_survives_the_wire() -> None:
 def test_an_impossible_report_is_refused_with_its_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ReportError, match=reason):
         bounds().read(content(**changes))
+
+
+@pytest.mark.parametrize("changes", [{"e_cmp_j": 1e9}, {"e_tr_j": math.nan}, {"t_cmp_s": -1.0}, {"t_tr_s": math.inf}])
+def test_an_impossible_measurement_is_left_aside_with_its_reason(changes: dict[str, float]) -> None:
+    read = bounds().read(content(**changes))
+    ((name, _),) = changes.items()
+    assert getattr(read, name) is None
+    assert f"{name.replace('_', '-')} must lie between" in read.unusable[0]
 
 
 def test_no_report_and_no_name_are_refused() -> None:

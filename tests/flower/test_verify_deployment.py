@@ -13,6 +13,8 @@ from sealing import seal
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg
+from feelstream.report import results_in
+from feelstream.report.origin import origin
 from feelstream.run.columns import DEPLOYED, DEVICE_COLUMNS
 
 METERED, SILENT, PLAIN, ABSENT = range(4)
@@ -33,6 +35,10 @@ def run(tmp_path: Path) -> Path:
 def test_the_model_is_the_apps(run: Path) -> None:
     with pytest.raises(fs.FeelstreamError, match=r"the model of a deployed app.*: 2 arrays"):
         fs.read(run).model()
+
+
+def test_a_report_can_be_made_of_it(run: Path) -> None:
+    assert origin(results_in(run)).facts["Data"] == "the devices' own"
 
 
 def test_the_columns_are_those_of_a_deployment(run: Path) -> None:

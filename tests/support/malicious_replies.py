@@ -168,13 +168,20 @@ BAD: dict[str, Change] = {
     "a negative gain": report(gain=-1.0),
     "an infinite gain": report(gain=math.inf),
     "a gain beyond reason": report(gain=1e300),
-    "negative energy": report(e_cmp_j=-1.0),
-    "energy beyond reason": report(e_cmp_j=1e30),
-    "energy that is no number": report(e_tr_j=math.nan),
-    "negative time": report(t_cmp_s=-1.0),
-    "endless time": report(t_tr_s=math.inf),
+    "a meter with a long name": report(meter="x" * 10**6),
+    "a meter that is a number": report(meter=3.0),
     "negative losses": report(losses=[-1.0]),
     "losses that are text": report(losses=["1"]),
     "a field too many": report(favourite_colour="red"),
     "an error": lambda reply: Error(code=0, reason="out of memory"),
 }  # fmt: skip
+
+# A broken meter: what it shows is left aside, and the update counts.
+ODD_MEASUREMENTS: dict[str, Change] = {
+    "negative energy": report(e_cmp_j=-1.0),
+    "energy beyond reason": report(e_cmp_j=1e30),
+    "energy that is no number": report(e_tr_j=math.nan),
+    "energy as text": report(e_cmp_j="much"),
+    "negative time": report(t_cmp_s=-1.0),
+    "endless time": report(t_tr_s=math.inf),
+}

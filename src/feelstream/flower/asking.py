@@ -38,6 +38,9 @@ class Asking:
         self._last_asked |= dict.fromkeys(chosen, round)
         return chosen
 
+    def was_asked(self, node: int) -> bool:
+        return node in self._last_asked
+
     def succeeded(self, node: int) -> None:
         self._failures.pop(node, None)
         self._pause_until.pop(node, None)

@@ -10,53 +10,32 @@ One round is
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
-from flwr.app import Message, MessageType, MetricRecord, RecordDict
+from flwr.app import Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
-from feelstream.flower.asking import Asking
-from feelstream.flower.directory import Directory, UnknownNameError
-from feelstream.flower.exchange import exchange
+from feelstream.flower.directory import Directory
 from feelstream.flower.metrics import Values, alike, checked_metrics
-from feelstream.flower.names import NameRules, Names
-from feelstream.flower.report import MEASURED, QUERY, SERVER, DeviceReport, ReportError, device_name
+from feelstream.flower.names import NameRules
+from feelstream.flower.patience import Patience, shortened
+from feelstream.flower.report import SERVER, DeviceReport, ReportError
+from feelstream.flower.reporting import Reporting, content_of
 from feelstream.flower.scheduler import Scheduler
+from feelstream.flower.settings import DeploymentSettings
 from feelstream.flower.updates import Model, checked_update, write_model
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
-
-
-class DeploymentError(FeelstreamError):
-    """The federation cannot train; the message says why."""
-
-
-@dataclass(frozen=True)
-class DeploymentSettings:
-    """How a deployment deals with its nodes; `Scheduled` explains each."""
-
-    classes: int = 10
-    seed: int = 0
-    deadline_s: float = 60.0
-    query_timeout_s: float = 30.0
-    first_query_timeout_s: float = 120.0
-    max_report_age: int = 5
-    enough_reports: float = 0.9
-    names: Names = None
-    bind_names: bool = False
-    give_up_after: int | None = 5
-    max_examples: float | None = None
-    max_priority: float = 1.0
-    measured: tuple[str, ...] = MEASURED
+USUAL = 10  # times what a device would store if it received what others do is the most that it may weigh
 
 
 @dataclass(frozen=True)
@@ -79,8 +58,9 @@ class Deployment:
             scenario, settings.classes, settings.seed, settings.max_report_age, settings.measured
         )
         self.directory = Directory(NameRules(settings.names, devices), settings.bind_names)
-        self.asking = Asking(devices, settings.max_report_age)
-        self.idle = 0  # rounds in a row in which nobody could be trained
+        self.reporting = Reporting(self.scheduler, self.directory, settings)
+        self.patience = Patience(settings.give_up_after, scenario.system.rounds, self.directory.name)
+        self._weighed_down: set[int] = set()  # devices of which it was logged that they claim too many samples
         self._model: Model = {}  # of the round under way
         self._called: list[tuple[int, Message]] = []  # its calls for training, by device
 
@@ -90,14 +70,9 @@ class Deployment:
             self.settle(self.scheduler.round, [])
         if t != self.scheduler.begin():
             raise FeelstreamError(f"round {t} cannot come now; the scheduler is at {self.scheduler.round}")
-        nodes = self.directory.update(grid.get_node_ids())
-        self.asking.forget(nodes)
-        unknown = self.scheduler.unknown
-        due = [node for node in nodes if (device := self.directory.device(node)) is None or unknown[device]]
-        self._ask(self.asking.choose(due, t), grid)
-        self._check_anyone_is_known(nodes)
+        self.reporting.renew(grid)
         schedule = [int(device) for device in self.scheduler.schedule(self.directory.connected())]
-        log.info("round %d: training on %s", t, _shortened([self.directory.name(device) for device in schedule]))
+        log.info("round %d: training on %s", t, shortened([self.directory.name(device) for device in schedule]))
         chosen = [self.directory.node(device) for device in schedule]
         assert None not in chosen, "only connected devices are available"
         return chosen  # pyright: ignore[reportReturnType]
@@ -111,7 +86,7 @@ class Deployment:
         for node, content in zip(nodes, contents, strict=False):
             device = self.directory.device(node)
             assert device is not None
-            server = self._server_record(self._used_round(device))
+            server = self.reporting.server_record(device)
             f_hz = self.scheduler.chosen_f_hz(device)
             if f_hz is not None:
                 server["chosen-f-hz"] = f_hz
@@ -126,14 +101,14 @@ class Deployment:
 
         A reply that cannot be used costs its sender the round, and is logged once with the reason.
         """
-        updates, dropped = self._checked(t, replies)
+        updates, failures = self._checked(t, replies)
         metrics, refused = alike({device: update.metrics for device, update in updates.items()})
         for device, reason in refused.items():
-            dropped.append(self._drop(t, device, reason))
+            failures[device] = self._drop(t, device, reason)
             del updates[device]
         record = self.scheduler.settle({device: update.report for device, update in updates.items()})
         senders = record.decision.schedule[record.transmission.sent]
-        self._check_anyone_trains(record, dropped)
+        self.patience.judge(record, failures, self._why_nobody)
         counted = []
         for device in map(int, senders):
             if metrics[device][self.weight_key]:  # an update that weighs nothing would still sway a median
@@ -142,28 +117,54 @@ class Deployment:
                 counted.append(update.message)
         return record, counted
 
-    def _checked(self, t: int, replies: Iterable[Message]) -> tuple[dict[int, Update], list[str]]:
-        """The replies by device that pass every check of their own, and why the others are of no use."""
+    def _checked(self, t: int, replies: Iterable[Message]) -> tuple[dict[int, Update], dict[int, str]]:
+        """The replies by device that pass every check of their own, and why those of others are of no use."""
         # A reply says whom it comes from, so it is not asked: the message that it answers tells.
         called = {message.metadata.message_id: device for device, message in self._called}
         updates: dict[int, Update] = {}
-        dropped: list[str] = []
+        failures: dict[int, str] = {}
         for reply in replies:
             device = called.pop(reply.metadata.reply_to_message_id, None)
+            if device is None:
+                self._drop(t, None, "nobody asked for it")
+                continue
             try:
-                if device is None:
-                    raise ReportError("nobody asked for it")
                 updates[device] = self._read_update(device, reply)
             except ReportError as problem:
-                dropped.append(self._drop(t, device, str(problem)))
-        return updates, dropped + ["no reply within the deadline"] * len(called)
+                failures[device] = self._drop(t, device, str(problem))
+        late = f"no reply within the deadline of {self.settings.deadline_s:g} s"
+        return updates, failures | dict.fromkeys(called.values(), late)
 
     def _read_update(self, device: int, reply: Message) -> Update:
-        content, report = self._read(reply, device)
+        content, report = self.reporting.read(reply, device)
         report = self.scheduler.check(device, report)
         stored = int(report.stored_labels.sum(dtype=np.int64))
-        metrics = checked_metrics(content, self.weight_key, stored, self.settings.max_examples)
+        metrics = checked_metrics(content, self.weight_key, self._counted(device, stored), self._most_examples)
         return Update(reply, report, checked_update(content, self._model), metrics)
+
+    @property
+    def _most_examples(self) -> float | None:
+        """The most samples that anyone may claim as a weight, where the option states it."""
+        most = self.settings.max_examples
+        return None if most == "auto" else most
+
+    def _counted(self, device: int, stored: int) -> int:
+        """How many of the samples that a device says it stores may count.
+
+        By default at most USUAL times what it would hold at the lower median of all devices' samples per round, so
+        that nobody takes over the average by claiming more than any device could have received.
+        """
+        if self.settings.max_examples != "auto":
+            return stored
+        most = ceil(USUAL * self.scheduler.usual_samples(device))
+        if stored > most and device not in self._weighed_down:
+            self._weighed_down.add(device)
+            log.warning(
+                "round %d: device %s says that it stores %d samples; %d count, %d times what is usual "
+                "(max_examples sets another limit)",
+                *(self.scheduler.round, self.directory.name(device), stored, most, USUAL),
+            )
+        return min(stored, most)
 
     def evaluations(self, t: int, replies: Iterable[Message]) -> list[Message]:
         """The replies to evaluation that can be averaged, metrics made alike."""
@@ -172,14 +173,12 @@ class Deployment:
             node = reply.metadata.src_node_id
             device = self.directory.device(node)
             try:
-                content = _content(reply)
-                stored = 0 if device is None else int(self.scheduler.stored_labels[device].sum())
-                # Clients evaluate on data of their own, of any amount: only the option limits what it may weigh.
+                content = content_of(reply)
                 own = any(self.weight_key in record for record in content.metric_records.values())
                 if not own:
                     raise ReportError(f"metric '{self.weight_key}' is missing")
-                most = self.settings.max_examples
-                found[node] = reply, checked_metrics(content, self.weight_key, max(stored, 2**53), most)
+                # Clients evaluate on data of their own, of any amount: only the option limits what it may weigh.
+                found[node] = reply, checked_metrics(content, self.weight_key, 2**53, self._most_examples)
             except ReportError as problem:
                 self._drop(t, device, str(problem))
         metrics, refused = alike({node: values for node, (_, values) in found.items()})
@@ -196,148 +195,38 @@ class Deployment:
         """The connected nodes that are devices of this run."""
         return [node for node in self.directory.update(grid.get_node_ids()) if self.directory.device(node) is not None]
 
-    def _ask(self, nodes: list[int], grid: Grid) -> None:
-        """Query reports. A node that only now says who it is may have reported against an unknown history."""
-        again: list[int] = []
-        answers, errors = self._query(nodes, grid)
-        silent = frozenset(nodes) - answers.keys()
-        for node in silent:
-            self.asking.failed(node, self.scheduler.round, errors.get(node, "no answer"))
-        for node in sorted(answers):
-            stranger = self.directory.device(node) is None
-            if not self._accept(node, answers[node], silent, final=not stranger) and stranger:
-                again.append(node)
-        known = [node for node in again if self.directory.device(node) is not None]
-        answers, _ = self._query(known, grid)
-        for node in sorted(answers):
-            self._accept(node, answers[node], silent, final=True)
-
-    def _query(self, nodes: list[int], grid: Grid) -> tuple[dict[int, Message], dict[int, str]]:
-        """The answers of these nodes, and what others said in place of one."""
-        # Clients that have never answered may have to be started first, as by Flower's simulation engine.
-        known = bool((self.scheduler.report_round > 0).any())
-        timeout_s = self.settings.query_timeout_s if known else self.settings.first_query_timeout_s
-        contents: dict[int, RecordDict] = {}  # nearly everyone receives the same
-        messages = []
-        for node in nodes:
-            used_round = self._used_round(self.directory.device(node))
-            if used_round not in contents:
-                contents[used_round] = RecordDict({SERVER: self._server_record(used_round)})
-            messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
-        answers = exchange(grid, messages, timeout_s, self.settings.enough_reports)
-        errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
-        for node, reason in errors.items():
-            log.warning("round %d: node %d could not report: %s", self.scheduler.round, node, reason)
-        return {node: answer for node, answer in answers.items() if node not in errors}, errors
-
-    def _accept(self, node: int, answer: Message, silent: frozenset[int], final: bool) -> bool:
-        device, t = self.directory.device(node), self.scheduler.round
-        try:
-            device = self.directory.introduce(node, device_name(_content(answer)), silent)
-            self.scheduler.accept(device, self._read(answer, device)[1])
-        except ReportError as problem:
-            if device is not None and not final:
-                return False
-            if device is not None:
-                self.scheduler.exclude(device, str(problem))
-            else:
-                log.warning("round %d: the report of node %d is refused: %s", t, node, problem)
-            self.asking.failed(node, t, "an unknown name" if isinstance(problem, UnknownNameError) else str(problem))
-            return False
-        self.asking.succeeded(node)
-        return True
-
-    def _read(self, message: Message, device: int) -> tuple[RecordDict, DeviceReport]:
-        content = _content(message)
-        name = device_name(content)
-        if name != self.directory.names[device]:
-            raise ReportError(f"it calls itself '{name[:40]}'")
-        report = self.scheduler.bounds.read(content)
-        priority = self.directory.rules.priority(name)  # the operator's word counts before the node's
-        if priority is None and report.priority is not None:
-            priority = min(report.priority, self.settings.max_priority)
-        return content, report if priority == report.priority else replace(report, priority=priority)
-
-    def _used_round(self, device: int | None) -> int:
-        return 0 if device is None else int(self.scheduler.used_round[device])
-
-    def _server_record(self, used_round: int) -> MetricRecord:
-        """What every message tells a device of the scheduler's side."""
-        scheduler = self.scheduler
-        return MetricRecord(
-            {
-                "round": scheduler.round,
-                "used-round": used_round,
-                "classes": self.settings.classes,
-                "deletes": int(not scheduler.bounds.never_deletes),
-                "frequency-hz": list(scheduler.bounds.frequency_hz),
-                "gain-range": list(scheduler.bounds.gain),
-            }
-        )
-
     def _drop(self, t: int, device: int | None, reason: str) -> str:
         log.warning("round %d: the reply of device %s is dropped: %s", t, self.directory.name(device), reason)
         return reason
 
-    def _check_anyone_is_known(self, nodes: Sequence[int]) -> None:
-        """Where every node answered and none of the answers is of use, waiting does not help."""
-        if not nodes or self.settings.give_up_after is None or (self.scheduler.report_round > 0).any():
-            return
-        wrong = self.asking.reasons["an unknown name"]
-        if wrong == len(nodes):
-            rules = self.directory.rules
-            wanted = f"fit '{rules.pattern}'" if rules.pattern else f"are {_shortened(rules.listed)}"
-            raise DeploymentError(
-                f"none of the {wrong} connected nodes has a name of this run; the names {wanted}: "
-                "set device-name or partition-id in --node-config, or `names` on the server"
-            )
-
-    def _check_anyone_trains(self, record: RoundRecord, dropped: list[str]) -> None:
-        """Too many rounds in a row without an update end the run: nobody wants a model that was never trained."""
-        able = bool(record.observation.available.any())
-        if record.transmission.sent.any() or (
-            able and not len(record.decision.schedule)
-        ):  # a policy may choose to rest
-            self.idle = 0
-            return
-        self.idle += 1
-        limit = self.settings.give_up_after
-        if limit is not None and self.idle >= limit:
-            raise DeploymentError(f"nobody could be trained for {self.idle} rounds: {self._reason(record, dropped)}")
-
-    def _reason(self, record: RoundRecord, dropped: list[str]) -> str:
-        if dropped:
-            reason = Counter(dropped).most_common(1)[0][0]
-            return f"{reason} (the wall-clock limit is {self.settings.deadline_s:g} s)"
+    def _why_nobody(self) -> str:
+        """Why nobody could be scheduled."""
         scheduler, connected = self.scheduler, self.directory.connected()
         if not self.directory.nodes:
             return "no node is connected"
-        if not (scheduler.report_round > 0).any():
-            common = self.asking.reasons.most_common(1)
-            why = f" ({common[0][0]})" if common else ""
+        if not self.reporting.anyone_known:
+            why = self.reporting.why_unknown
             return (
-                f"no device has reported{why}; "
+                f"no device has reported{f' ({why})' if why else ''}; "
                 'each ClientApp needs a handler @app.query("feelstream"), and a name of this run'
             )
         if not scheduler.stored_labels[connected].any():
             return "no connected device holds any data"
-        if len(record.decision.schedule):
-            return "every scheduled device took longer than system.round_s"
         return f"no connected device has reported within the last {self.settings.max_report_age} rounds"
 
     def snapshot(self) -> Nested:
         return {
             "scheduler": self.scheduler.snapshot(),
             "directory": self.directory.snapshot(),
-            "asking": self.asking.snapshot(),
-            "idle": np.array(self.idle),
+            "asking": self.reporting.asking.snapshot(),
+            "patience": self.patience.snapshot(),
         }
 
     def restore(self, state: Nested) -> None:
         self.scheduler.restore(state["scheduler"])
         self.directory.restore(state["directory"])
-        self.asking.restore(state["asking"])
-        self.idle = int(state["idle"])
+        self.reporting.asking.restore(state["asking"])
+        self.patience.restore(state["patience"])
 
     def describe(self) -> dict[str, Any]:
         """What run.json says of it."""
@@ -348,14 +237,3 @@ class Deployment:
             "max_report_age": settings.max_report_age,
             "measured": list(settings.measured),
         }
-
-
-def _content(message: Message) -> RecordDict:
-    if message.has_error():
-        raise ReportError(f"Flower says: {message.error.reason}")
-    return message.content
-
-
-def _shortened(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:20])
-    return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "nobody"

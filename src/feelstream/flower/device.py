@@ -17,6 +17,7 @@ fixes the counts for that round; what arrives later belongs to the next one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from time import perf_counter
@@ -29,8 +30,9 @@ from numpy.typing import NDArray
 from feelstream.errors import FeelstreamError
 from feelstream.flower import meters
 from feelstream.flower.noise import NoisyCounts
-from feelstream.flower.report import REPORT, SERVER, DeviceReport
+from feelstream.flower.report import MOST_LETTERS, REPORT, SERVER, DeviceReport
 
+log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 STATE = "feelstream"
 
 
@@ -97,7 +99,9 @@ class Device:
         if isinstance(stated, bool) or not isinstance(stated, int | float | None):
             raise DeviceError(f"priority must be a number, not {stated!r:.40}")
         self.priority = stated
-        self._meter = meters.best(context.node_config.get("power-w")) if meter == "auto" else meter
+        self.meter, self._meter = (
+            meters.best(context.node_config.get("power-w")) if meter == "auto" else meters.given(meter)
+        )  # fmt: skip
         chosen = self._server.get("chosen-f-hz")
         self.chosen_f_hz = None if chosen is None else float(chosen)
         self._set_f_hz = meters.at_frequency if set_f_hz == "auto" else set_f_hz
@@ -110,16 +114,39 @@ class Device:
         """Measure what happens inside: seconds always, joules where there is a meter; at the policy's frequency."""
         wanted = self._set_f_hz if self.chosen_f_hz is not None else None
         with wanted(self.chosen_f_hz) if wanted and self.chosen_f_hz is not None else nullcontext():
-            before_j, start = self._meter() if self._meter else 0.0, perf_counter()
+            before_j, start = self._read_meter(), perf_counter()
             yield
             self._t_cmp_s = perf_counter() - start
-            self._e_cmp_j = self._meter() - before_j if self._meter else None
+            self._e_cmp_j = self._spent_j(before_j, self._read_meter())
+
+    def _read_meter(self) -> float | None:
+        """What the meter shows; None where it does not work, which must not cost the device its update."""
+        if self._meter is None:
+            return None
+        try:
+            return float(self._meter())
+        except Exception as problem:  # the app's own code, or the hardware
+            self._meter_fails(f"{type(problem).__name__}: {problem}")
+            return None
+
+    def _spent_j(self, before_j: float | None, after_j: float | None) -> float | None:
+        if before_j is None or after_j is None:
+            return None
+        if not 0 <= after_j - before_j < float("inf"):
+            self._meter_fails(f"it went from {before_j:.6g} J to {after_j:.6g} J")
+            return None
+        return after_j - before_j
+
+    def _meter_fails(self, reason: str) -> None:
+        shown = "".join(letter if letter.isprintable() else " " for letter in reason)
+        self.meter = f"the model, since the meter failed: {shown}"[:MOST_LETTERS]
+        log.warning("device %s: its energy is that of %s", self.name, self.meter)
 
     def report(self, **after_training: Any) -> DeviceReport:
         """What the server receives; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
         measured: dict[str, Any] = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
         fresh = None if self.fresh_labels is None else self.fresh_labels.astype(np.int32)
-        known = {"priority": self.priority, **measured}
+        known = {"priority": self.priority, "meter": self.meter, **measured}
         return DeviceReport(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **known)
 
     def answer(

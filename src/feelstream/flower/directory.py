@@ -15,8 +15,11 @@ from feelstream.flower.report import ReportError
 class Directory:
     """Devices are numbered in the order of their names; each has the node by which it was last reached."""
 
-    def __init__(self, rules: NameRules, bind_names: bool = False) -> None:
-        """bind_names: the first node that uses a name keeps it for the whole run, even while it is silent."""
+    def __init__(self, rules: NameRules, bind_names: bool | None = False) -> None:
+        """bind_names: the first node that uses a name keeps it for the whole run, even while it is silent.
+
+        None: not known yet, since no node has connected.
+        """
         self.rules, self.bind_names = rules, bind_names
         self.names = list(rules.listed)
         self._number = {name: number for number, name in enumerate(self.names)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -61,7 +61,7 @@ class Inner:
             for content in contents
         ]
 
-    def aggregate(self, t: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
+    def aggregate(self, t: int, replies: Sequence[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """The model that it makes of these updates, None where it stays as it was, and its metrics."""
         asked, model = self._asked
         if asked != t:  # nobody was scheduled, so it has not heard of this round
@@ -70,7 +70,8 @@ class Inner:
         if needs_floats(model):
             for update in updates:
                 update.content["arrays"] = write_model(as_floats(read_model(update.content.array_records["arrays"])))
-        found, metrics = self._guarded(t, lambda: self.strategy.aggregate_train(t, updates), (None, None))
+        # What it raises ends the run with its own traceback: every reply was checked, so the mistake is not theirs.
+        found, metrics = self.strategy.aggregate_train(t, updates)
         if found is None:
             return None, metrics
         try:
@@ -92,18 +93,7 @@ class Inner:
         return list(self.strategy.configure_evaluate(t, arrays, config, GridView(grid, nodes)))
 
     def aggregate_evaluation(self, t: int, replies: Iterable[Message]) -> MetricRecord | None:
-        return self._guarded(t, lambda: self.strategy.aggregate_evaluate(t, list(replies)), None)
-
-    def _guarded(self, t: int, call: Callable[[], Any], otherwise: Any) -> Any:
-        """Replies come from outside: whatever they make a strategy do wrong, the run goes on without them."""
-        try:
-            return call()
-        except FeelstreamError:
-            raise
-        except Exception as problem:
-            name = type(self.strategy).__name__
-            log.error("round %d: %s could not use the replies: %s: %s", t, name, type(problem).__name__, problem)
-            return otherwise
+        return self.strategy.aggregate_evaluate(t, list(replies))
 
     def _chain(self) -> Iterable[Any]:
         strategy: Any = self.strategy

@@ -70,8 +70,5 @@ class LocalGrid(Grid):
     def create_message(self, *args: Any, **kwargs: Any) -> Message:
         raise NotImplementedError
 
-    def get_nodes(self) -> Iterable[Any]:
-        raise NotImplementedError
-
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         raise NotImplementedError

@@ -59,9 +59,17 @@ def constant_power(power_w: object) -> Meter:
     return lambda: power_w * perf_counter()
 
 
-def best(power_w: object = None) -> Meter | None:
-    """The meter that a device has: its stated power if there is one, else RAPL, else none."""
-    return rapl() if power_w is None else constant_power(power_w)
+def best(power_w: object = None) -> tuple[str, Meter | None]:
+    """The meter that a device has, and its name: its stated power if there is one, else RAPL, else none."""
+    if power_w is not None:
+        return f"power-w = {power_w}", constant_power(power_w)
+    found = rapl()
+    return ("the model", None) if found is None else ("RAPL", found)
+
+
+def given(meter: Meter | None) -> tuple[str, Meter | None]:
+    """A meter of the app's own, and its name."""
+    return ("the model", None) if meter is None else (getattr(meter, "__name__", "the app's own")[:40], meter)
 
 
 @contextmanager

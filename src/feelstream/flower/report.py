@@ -9,7 +9,7 @@ message. A report holds only the device's own numbers, so one device cannot spoi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import isclose
 from typing import Any
 
@@ -28,6 +28,7 @@ MOST_JOULES = 1e6  # no device spends a megajoule on one round
 LEAST_FADING = 1e-18  # times the worst mean gain; under Rayleigh fading the chance of less is 1e-18
 MOST_FADING = 1e3  # times the best mean gain; under Rayleigh fading the chance of that is exp(−1000)
 PRIORITIES = (1e-9, 1000.0)  # as in a scenario
+MOST_LETTERS = 120  # of a text in a report
 MOST_LOSSES = 1_000_000  # of the samples that a device draws in one round
 
 Counts = NDArray[np.int32]
@@ -58,14 +59,18 @@ class DeviceReport:
     e_tr_j: float | None = None
     losses: NDArray[np.float32] | None = None  # training losses of the drawn samples, in order
     priority: float | None = None  # factor on the importance of its data, as the node states it
+    meter: str | None = None  # what measures its energy, or why nothing does
+    unusable: tuple[str, ...] = field(default=(), metadata={"travels": False})  # measurements that cannot be true
 
     def to_record(self, name: str) -> ConfigRecord:
         """The report of the device `name` as it travels."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
         record = ConfigRecord({"name": name})
-        for field, value in values.items():
-            if value is not None:
-                record[_wire(field)] = value.tolist() if isinstance(value, np.ndarray) else float(value)
+        for part in _travelling():
+            value = getattr(self, part)
+            if isinstance(value, str):
+                record[_wire(part)] = value
+            elif value is not None:
+                record[_wire(part)] = value.tolist() if isinstance(value, np.ndarray) else float(value)
         return record
 
 
@@ -77,7 +82,11 @@ def _wire(field: str) -> str:
     return field.replace("_", "-")
 
 
-FIELDS = {_wire(field.name) for field in fields(DeviceReport)} | {"name"}
+def _travelling() -> list[str]:
+    return [part.name for part in fields(DeviceReport) if part.metadata.get("travels", True)]
+
+
+FIELDS = {_wire(name) for name in _travelling()} | {"name"}
 
 
 def device_name(content: RecordDict) -> str:
@@ -143,18 +152,18 @@ class Bounds:
             raise ReportError("it has more fresh samples of a label than it stores")
         if self.most_held is not None and stored.sum(dtype=np.int64) > self.most_held:
             raise ReportError(f"it stores more than the buffer's {self.most_held} samples")
+        measured, unusable = _measurements(record)
         return DeviceReport(
             stored_labels=stored,
             fresh_labels=fresh,
             f_hz=_needed(record, "f_hz", self.frequency_hz),
             beta=_needed(record, "beta", self.gain),
             gain=self._gain(record),
-            t_cmp_s=_number(record, "t_cmp_s", (0.0, np.finfo(float).max)),
-            e_cmp_j=_number(record, "e_cmp_j", (0.0, MOST_JOULES)),
-            t_tr_s=_number(record, "t_tr_s", (0.0, np.finfo(float).max)),
-            e_tr_j=_number(record, "e_tr_j", (0.0, MOST_JOULES)),
             losses=_losses(record),
             priority=_number(record, "priority", PRIORITIES),
+            meter=_text(record, "meter"),
+            unusable=unusable,
+            **measured,
         )
 
     def completed(
@@ -219,6 +228,25 @@ def _number(record: Mapping[str, Any], name: str, limits: tuple[float, float]) -
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise ReportError(f"{_wire(name)} must lie between {limits[0]:.6g} and {limits[1]:.6g}, not {value!r:.40}")
     return float(value)
+
+
+def _measurements(record: Mapping[str, Any]) -> tuple[dict[str, float | None], tuple[str, ...]]:
+    """What the device measured, and why some of it cannot be true: a broken meter costs no device its update."""
+    values: dict[str, float | None] = {}
+    unusable = []
+    for name in MEASURED:
+        try:
+            values[name] = _number(record, name, (0.0, MOST_JOULES if name[0] == "e" else np.finfo(float).max))
+        except ReportError as problem:
+            unusable.append(str(problem))
+    return values, tuple(unusable)
+
+
+def _text(record: Mapping[str, Any], name: str) -> str | None:
+    value = record.get(_wire(name))
+    if value is not None and not (isinstance(value, str) and len(value) <= MOST_LETTERS and value.isprintable()):
+        raise ReportError(f"{_wire(name)} must be a text of at most {MOST_LETTERS} letters, not {value!r:.40}")
+    return value
 
 
 def _needed(record: Mapping[str, Any], name: str, limits: tuple[float, float]) -> float:

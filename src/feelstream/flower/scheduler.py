@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Ids, Nested
 from feelstream.errors import ScenarioError
+from feelstream.flower.readings import Readings
 from feelstream.flower.report import MEASURED, Bounds, DeviceReport
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
@@ -31,6 +32,7 @@ from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord, ServerState, available, decide, settle
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
+ENERGIES = ("e_cmp_j", "e_tr_j")  # of what devices measure; each reading counts up to a limit
 
 
 class Scheduler:
@@ -67,6 +69,7 @@ class Scheduler:
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
         self.stated_priority = np.ones(devices)  # comes on top of the scenario's
+        self.readings = Readings(devices, ENERGIES)
         self._excluded = np.zeros(devices, bool)
         self._open: tuple[Observation, Decision, NDArray[np.int32]] | None = None
 
@@ -87,6 +90,14 @@ class Scheduler:
         """(K,) who has to be asked before scheduling: no report yet, or one that is too old."""
         age = self.report_age
         return (age < 0) | (age > self.max_report_age)
+
+    def usual_samples(self, device: int) -> float:
+        """What a device would store by now at the lower median of the known devices' samples per round."""
+        since = self.used_round if self.scenario.data.buffer.empties_on_use else np.zeros_like(self.used_round)
+        rounds = np.maximum(self.round - since, 1)
+        stored = self.stored_labels.sum(axis=1, dtype=np.int64)
+        rate = np.sort((np.maximum(stored, 1) / rounds)[self.report_round > 0])
+        return float(rate[(len(rate) - 1) // 2] * rounds[device])
 
     def check(self, device: int, report: DeviceReport) -> DeviceReport:
         """The report with its fresh counts; ReportError if it contradicts what is known of the device."""
@@ -168,6 +179,7 @@ class Scheduler:
                 schedule[late].tolist(),
             )
             gain[schedule[late]] = 0.0
+        self._remember_readings(schedule, modelled, measured, replies)
         if (transmission.sent & (gain[schedule] == 0)).any():
             raise guard.broken(self.policy, "let a device transmit that did not reply")
         self.server, record = settle(
@@ -220,14 +232,39 @@ class Scheduler:
         """The transmission with devices' own measurements in place of the model's figures, and which those are."""
         flags = {f"{name}_measured": np.zeros(self.system.devices, bool) for name in MEASURED}
         columns = {name: getattr(modelled, name).copy() for name in MEASURED}
+        modelled_j = modelled.e_cmp_j + modelled.e_tr_j
         for row, device in enumerate(schedule):
             reply = replies.get(int(device))
             for name in self.measured if reply is not None else ():
                 value = getattr(reply, name)
                 if value is not None and (modelled.sent[row] or name in ("t_cmp_s", "e_cmp_j")):
+                    if name in ENERGIES:
+                        value = self.readings.charged(name, int(device), value, float(modelled_j[row]))
                     columns[name][row] = value
                     flags[f"{name}_measured"][device] = True
         return replace(modelled, **columns), flags
+
+    def _remember_readings(
+        self,
+        schedule: Ids,
+        modelled: Transmission,
+        measured: Mapping[str, NDArray[np.bool_]],
+        replies: Mapping[int, DeviceReport],
+    ) -> None:
+        for name in ENERGIES:
+            found: dict[int, float] = {}
+            for device, model_j in zip(map(int, schedule), modelled.e_cmp_j + modelled.e_tr_j, strict=True):
+                if measured[f"{name}_measured"][device] and model_j > 0:
+                    reading = getattr(replies[device], name)
+                    found[device] = reading / model_j
+                    charged = self.readings.charged(name, device, reading, model_j)
+                    if charged < reading:
+                        log.warning(
+                            "round %d: device %d reports %s = %.4g J, far above what it and the others use; "
+                            "%.4g J are charged",
+                            *(self.round, device, name.replace("_", "-"), reading, charged),
+                        )
+            self.readings.add(name, found)
 
     def _use(self, devices: Ids) -> None:
         """These devices' data is used up to this round: what they hold now is their part of X."""
@@ -265,13 +302,14 @@ class Scheduler:
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on after the last settled round."""
         own = {name: np.array(getattr(self, name)) for name in self._SAVED}
-        return own | {"server": self.server.snapshot()}
+        return own | {"server": self.server.snapshot(), "readings": self.readings.snapshot()}
 
     def restore(self, state: Nested) -> None:
         for name in self._SAVED:
             setattr(self, name, state[name].copy())
         self.round = int(state["round"])
         self.server = ServerState.restored(state["server"])
+        self.readings.restore(state["readings"])
 
 
 def _gain(reply: DeviceReport | None) -> float:

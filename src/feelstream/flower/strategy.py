@@ -22,11 +22,13 @@ from flwr.serverapp.strategy.strategy_utils import log_strategy_start_info
 
 from feelstream.errors import FeelstreamError
 from feelstream.flower.app_files import from_app, run_directory, scenario_from_app
-from feelstream.flower.deployment import Deployment, DeploymentError, DeploymentSettings
+from feelstream.flower.deployment import Deployment
 from feelstream.flower.inner import Inner
 from feelstream.flower.names import Names
+from feelstream.flower.patience import DeploymentError
 from feelstream.flower.report import MEASURED
 from feelstream.flower.rounds import Evaluate, Rounds, run_all
+from feelstream.flower.settings import DeploymentSettings
 from feelstream.flower.updates import read_model
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
@@ -55,8 +57,8 @@ class Scheduled(Strategy):
         max_report_age: int = 5,
         enough_reports: float = 0.9,
         names: Names = None,
-        bind_names: bool = False,
-        max_examples: float | None = None,
+        bind_names: bool | None = None,
+        max_examples: float | Literal["auto"] | None = "auto",
         max_priority: float = 1.0,
         give_up_after: int | None = 5,
         min_available_nodes: int = 1,
@@ -80,10 +82,13 @@ class Scheduled(Strategy):
             the others get as long again.
         max_report_age: rounds for which a report is good enough; older ones are asked for. 0: ask everyone each round.
         names: the devices' names, a pattern for them, or a file (names.py); default "0", "1", …: the partition-ids.
-        bind_names: the first node that uses a name keeps it for the run.
-        max_examples: the most samples any device may claim for its weight.
+        bind_names: the first node that uses a name keeps it for the run; None: where nodes authenticate, in which case
+            a node that is started again has the id that it had.
+        max_examples: the most samples any device may claim for its weight; None: what it stores; "auto": ten times
+            what it would store if it received as much as the median device.
         max_priority: the most that a node may state as its own priority; by default it can only lower it.
-        give_up_after: rounds in a row without any training after which the run ends with an error; None: never.
+        give_up_after: rounds in a row without any training after which the run ends with an error, once every device
+            that can be scheduled has failed; a run that has trained nobody by its last round is one too. None: never.
         min_available_nodes, wait_s: begin when so many nodes are connected, or after so many seconds; the very first
             reports may take as long, since clients may have to start first.
         about: more to note in run.json.
@@ -97,7 +102,7 @@ class Scheduled(Strategy):
             seed=seed,
             deadline_s=_deadline_s(self.scenario.system.round_s, deadline_s, clock),
             query_timeout_s=query_timeout_s,
-            first_query_timeout_s=max(query_timeout_s, wait_s),
+            wait_s=wait_s,
             max_report_age=max_report_age,
             enough_reports=enough_reports,
             names=from_app(names) if isinstance(names, Path) else names,
@@ -186,7 +191,11 @@ class Scheduled(Strategy):
         """
         if self.deployment.scheduler.open:
             _, replies = self.deployment.settle(server_round, replies)
-        return self.inner.aggregate(server_round, replies)
+        updates = list(replies)
+        arrays, metrics = self.inner.aggregate(server_round, updates)
+        if updates:
+            self.deployment.patience.aggregated(server_round, made=arrays is not None)
+        return arrays, metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid

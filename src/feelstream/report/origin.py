@@ -37,7 +37,7 @@ def origin(results: Results, title: str = "", command: str = "") -> Origin:
             for name in dict.fromkeys(name for about in abouts for name in about["versions"])
         },
         "Learning engine": _distinct(_engine(about["engine"]) for about in abouts),
-        "Data": _distinct(f"{about['data']['name']}, SHA-256 {about['data']['digest']}" for about in abouts),
+        "Data": _distinct(_data(about["data"]) for about in abouts),
         "Computing time": f"{sum(about['timings'].get('total_s', 0.0) for about in abouts):.0f} s over all runs",
     }
     command, hint = _command(plan, command)
@@ -57,6 +57,11 @@ def _command(plan: Plan, command: str) -> tuple[str, str]:
 
 def _distinct(values: Any) -> str:
     return "; ".join(dict.fromkeys(str(value) for value in values if value))
+
+
+def _data(data: dict[str, Any]) -> str:
+    """Devices of a deployment train on data of their own, which has no digest here."""
+    return f"{data['name']}, SHA-256 {data['digest']}" if "digest" in data else "the devices' own"
 
 
 def _engine(engine: dict[str, Any]) -> str:

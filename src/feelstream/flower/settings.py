@@ -1,0 +1,28 @@
+"""How a deployment deals with its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from feelstream.flower.names import Names
+from feelstream.flower.report import MEASURED
+
+
+@dataclass(frozen=True)
+class DeploymentSettings:
+    """How a deployment deals with its nodes; `Scheduled` explains each."""
+
+    classes: int = 10
+    seed: int = 0
+    deadline_s: float = 60.0
+    query_timeout_s: float = 30.0
+    wait_s: float = 120.0
+    max_report_age: int = 5
+    enough_reports: float = 0.9
+    names: Names = None
+    bind_names: bool | None = None
+    give_up_after: int | None = 5
+    max_examples: float | Literal["auto"] | None = "auto"
+    max_priority: float = 1.0
+    measured: tuple[str, ...] = MEASURED
