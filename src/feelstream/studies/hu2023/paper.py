@@ -34,6 +34,7 @@ from feelstream.studies.hu2023 import STUDY
 
 PLAN_PREFIX = "reproduce-"
 WITH_DATA = "data.eligible=with_data"
+WIDTH = "data.arrivals.sigma"
 
 # What makes a panel what it is; changing it would leave a figure under a wrong name.
 FIXED = ("policy.name", "policy.size", "policy.metric", "data.partition", "data.arrivals.kind")
@@ -59,7 +60,13 @@ def with_data(label: str) -> str:
     return f"{label} with data"
 
 
+def at_width(label: str, width: float) -> str:
+    """Label of the same arm where arrivals have this width σ, as a share of the run."""
+    return f"{label} sigma={width:g}"
+
+
 SIZES = (2, 4)
+WIDTHS = (0.03125, 0.125, 0.5)  # σ, from strong to weak concentration in time: steps of four
 METRICS = ("combined", "amount", "dissimilarity")
 
 _ENERGY_AWARE = {"iid": "paper-iid", "3digit": "paper-3digit"}
@@ -88,6 +95,8 @@ def _recipes() -> dict[str, tuple[str, tuple[str, ...]]]:
                 own = (f"policy.name={policy}", f"policy.size={n}")
                 arms[label] = (name, own)
                 arms[with_data(label)] = (name, (*own, WITH_DATA))
+                for width in WIDTHS if n == SIZES[0] else ():
+                    arms[at_width(label, width)] = (name, (*own, f"{WIDTH}={width}"))
     for setting, name in _ENERGY_BLIND.items():
         for importance in METRICS:
             arms[metric(setting, importance)] = (name, ("policy.V=inf", f"policy.metric={importance}"))
@@ -218,11 +227,14 @@ def _check_allowed(overrides: Iterable[Override]) -> None:
 def _fits(scenario: Scenario, own: Sequence[str], override: Override) -> bool:
     """Whether an override is for this arm: its policy and arrivals have the field, and it is not what makes the arm.
 
-    V = ∞ is what figures 2 and 3 are about, and eligibility what the figure with data is about, so they stay.
+    V = ∞ is what figures 2 and 3 are about, eligibility what the figure with data is about, and σ what the comparison
+    by width is about, so they stay.
     """
     section, field = override.section, override.last
     if override.field == Override.parse(WITH_DATA).field:
         return WITH_DATA not in own
+    if override.field == WIDTH and any(each.startswith(f"{WIDTH}=") for each in own):
+        return False
     if section == ("data", "arrivals") and field in TruncatedNormal.model_fields:
         return field in type(scenario.data.arrivals).model_fields  # uniform arrivals have no σ
     if section != ("policy",):
