@@ -26,6 +26,7 @@ def test_presets_survive_toml(name: str, tmp_path: Path) -> None:
 def test_the_list_of_presets() -> None:
     assert set(PRESETS) >= {
         "paper-iid", "paper-3digit", "paper-2digit", "paper-minority", "paper-minority-uniform",
+        "literal-iid", "literal-3digit", "literal-2digit", "literal-minority", "literal-minority-uniform",
         "long-iid", "long-3digit", "stress", "theorem", "million", "tiny",
     }  # fmt: skip
     assert all(fs.presets().values())

@@ -58,7 +58,8 @@ def _claims_file(results: Results, page: Page, findings: Sequence[Finding]) -> d
         **page.facts,
         "interval": "two-sided 95 % t interval over seeds of a per-seed number",
         "one_run": "95 % prediction interval of one run; a published number is reproduced if it lies inside",
-        "p": "two-sided paired t-test; p_holm: after Holm's correction over all claims; p_sign_flip: permutation test",
+        "p": "two-sided paired t-test; p_holm: after Holm's correction over all claims; p_sign_flip: permutation test "
+        "(of averaged curves: bootstrap over seeds)",
         "early_late_end": "first third, last third and last tenth of the rounds",
         "verdicts": {str(verdict): words for verdict, words in EXPLAINED.items()},
         "claims": [finding.as_dict() for finding in findings],

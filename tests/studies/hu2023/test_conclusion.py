@@ -65,7 +65,7 @@ def whole(left: tuple[float, float]) -> dict[str, tuple[float, float]]:
 def figure_1_alone():
     """The plan of everything that figure 1 needs, without the other figures."""
     kept = dict(reproduce.FIGURES)
-    for key in ("fig2", "fig3"):
+    for key in ("fig2", "fig3", "fig1-widths"):
         del reproduce.FIGURES[key]
     yield
     reproduce.FIGURES.clear()

@@ -12,7 +12,7 @@ from feelstream.studies.hu2023 import paper as reproduce
 def test_the_plan_is_the_papers_table():
     plan = reproduce.plan("all", range(2))
     arms = {arm.label: arm.scenario for arm in plan.arms}
-    assert len(arms) == 8 + 6 + 6 + 8  # the last: figure 1 without empty devices
+    assert len(arms) == 8 + 6 + 6 + 8 + 12  # the last: figure 1 without empty devices, and by width
     for setting, kind in (("iid", "iid"), ("3digit", "digits")):
         for n in (2, 4):
             proposed, random = arms[reproduce.proposed(setting, n)], arms[reproduce.random(setting, n)]
@@ -37,10 +37,11 @@ def test_panels_that_show_the_same_runs_share_them():
     assert len(reproduce.plan("fig1", [0]).arms) == 8
 
 
-def test_eight_panels_and_figure_1_once_more_without_empty_devices():
+def test_eight_panels_and_figure_1_twice_more_without_empty_devices_and_by_width():
     panels = [panel.key for figure in reproduce.FIGURES.values() for panel in figure.panels]
     assert panels[:8] == ["1a", "1b", "1c", "1d", "2a", "2b", "3a", "3b"]
-    assert panels[8:] == ["1a-with-data", "1b-with-data", "1c-with-data", "1d-with-data"]
+    assert panels[8:12] == ["1a-with-data", "1b-with-data", "1c-with-data", "1d-with-data"]
+    assert panels[12:] == ["1a-widths", "1b-widths"]
     assert "".join(panel.letter for panel in reproduce.FIGURES["fig1-with-data"].panels) == "abcd"
 
 
@@ -58,6 +59,14 @@ def test_the_width_of_arrivals_is_set_where_there_is_one():
     widths = {arm.label: getattr(arm.scenario.data.arrivals, "sigma", None) for arm in plan.arms}
     assert widths[reproduce.metric("minority", "amount")] == 0.1
     assert widths[reproduce.metric("minority-uniform", "amount")] is None
+
+
+def test_arms_by_width_keep_their_width_and_take_everything_else():
+    plan = reproduce.plan("all", [0], ["data.arrivals.sigma=0.1", "system.rounds=7"])
+    widths = {arm.label: getattr(arm.scenario.data.arrivals, "sigma", None) for arm in plan.arms}
+    for width in reproduce.WIDTHS:
+        assert widths[reproduce.at_width(reproduce.random("3digit", 2), width)] == width
+    assert {arm.scenario.system.rounds for arm in plan.arms} == {7}
 
 
 def test_overrides_reach_every_arm_that_has_the_field():
@@ -81,6 +90,7 @@ def test_unchanged_plans_have_no_changes():
         ("fig1", "system.round=3", "no such field"),
         ("fig1", "policy.speed=3", "no such field"),
         ("fig2", "policy.V=1.0", "no run of fig2"),
+        ("fig1-widths", "data.arrivals.sigma=0.1", "no run of fig1-widths"),
         ("fig4", "system.rounds=3", "there is no figure 'fig4'"),
     ],
 )

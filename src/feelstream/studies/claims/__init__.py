@@ -5,7 +5,7 @@ findings = judged(results.plan, results.rounds(), claims)
 
 from feelstream.studies.claims.claim import Claim, Effects, Measured, lead, share_saved
 from feelstream.studies.claims.judging import Effect, Finding, judged, p_values
-from feelstream.studies.claims.verdicts import EXPLAINED, Ahead, Published, Verdict
+from feelstream.studies.claims.verdicts import EXPLAINED, Ahead, NotBehind, Published, Verdict
 from feelstream.studies.claims.words import Wording
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Effects",
     "Finding",
     "Measured",
+    "NotBehind",
     "Published",
     "Verdict",
     "Wording",

@@ -1,23 +1,26 @@
 """Claims as numbers per seed.
 
 A claim says that something is ahead of something else, or gives a number. It becomes one number per seed and rival,
-positive where the seed speaks for the claim.
+positive where the seed speaks for the claim; what is said of averaged curves becomes one number of all seeds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from feelstream.arrays import Reals
 from feelstream.experiment.series import Series, Span, series
 from feelstream.quantities import QUANTITIES
+from feelstream.studies.claims.resampling import Resampled, resampled
 from feelstream.studies.claims.verdicts import Test
 
 PerSeed = dict[int, float]
-Effects = dict[str, PerSeed]  # rival → number per seed
+Evidence = PerSeed | Resampled  # numbers per seed, or one of all seeds together
+Effects = Mapping[str, Evidence]  # rival → what speaks for being ahead of it
 
 
 class Measured:
@@ -45,17 +48,17 @@ class Measured:
         factor = QUANTITIES[column].scale * (-1 if QUANTITIES[column].better == "lower" else 1)
         return {seed: factor * (a[seed] - b[seed]) for seed in a if seed in b} or None
 
-    def distance(self, one: str, other: str, column: str) -> PerSeed | None:
-        """Mean over the tested rounds of |difference| of two curves, per seed, in the unit of a gap."""
-        a, b = self.series(one, column), self.series(other, column)
-        if a is None or b is None or not np.array_equal(a.rounds, b.rounds):
+    def averaged(self, arms: Sequence[str], column: str, statistic: Callable[[Reals], float]) -> Resampled | None:
+        """A statistic of the averaged curves (arms, rounds) of some arms, in the unit of a gap, resampled by seed."""
+        found = [self.series(arm, column) for arm in arms]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found) or any(not np.array_equal(each.rounds, known[0].rounds) for each in known):
             return None
-        rows = dict(zip(b.seeds, b.values, strict=True))
-        return {
-            seed: QUANTITIES[column].scale * float(np.abs(row - rows[seed]).mean())
-            for seed, row in zip(a.seeds, a.values, strict=True)
-            if seed in rows
-        } or None
+        shared = [seed for seed in known[0].seeds if all(seed in each.seeds for each in known)]
+        if not shared:
+            return None
+        rows = [each.values[[each.seeds.index(seed) for seed in shared]] for each in known]
+        return resampled(statistic, QUANTITIES[column].scale * np.stack(rows, axis=1))
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Claim:
     arms: tuple[str, ...]
     effects: Callable[[Measured], Effects | None]
     fitted: bool = False  # used to choose settings, therefore no evidence
-    wording: str = "paraphrase"  # or a quotation
+    quote: str = ""  # the clause that says so, in the paper's words
 
 
 def lead(ahead: str, rivals: dict[str, str], column: str, span: Span) -> Callable[[Measured], Effects | None]:
@@ -90,7 +93,7 @@ def share_saved(ours: str, rivals: dict[str, str]) -> Callable[[Measured], Effec
     """100 (1 − E_ours/E_rival) per seed, %; a seed in which the rival spent nothing does not count."""
 
     def effects(measured: Measured) -> Effects | None:
-        saved: Effects = {}
+        saved: dict[str, PerSeed] = {}
         for name, rival in rivals.items():
             spent = measured.over(ours, "energy_mean_cum_j", "final")
             base = measured.over(rival, "energy_mean_cum_j", "final")

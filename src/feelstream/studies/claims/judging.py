@@ -12,13 +12,14 @@ from feelstream.experiment.plan import Plan
 from feelstream.experiment.significance import holm, one_sided_p, prediction, sign_flip, two_sided
 from feelstream.experiment.statistics import Interval, interval
 from feelstream.scenario import Scenario
-from feelstream.studies.claims.claim import Claim, Measured, PerSeed
-from feelstream.studies.claims.verdicts import ALPHA, Ahead, Verdict, judge
+from feelstream.studies.claims.claim import Claim, Evidence, Measured
+from feelstream.studies.claims.resampling import Resampled
+from feelstream.studies.claims.verdicts import ALPHA, NotBehind, Published, Verdict, judge, margin_of
 
 
 @dataclass(frozen=True)
 class Effect:
-    """One number per seed behind a claim; `rival` names what it is measured against."""
+    """The evidence behind a claim; `rival` names what it is measured against."""
 
     rival: str
     interval: Interval
@@ -33,7 +34,7 @@ class Finding:
     effects: tuple[Effect, ...]
     predicted: Interval  # of one run, for the effect that decides
     p: float | None  # t-test
-    p_flip: float | None  # sign flips
+    p_flip: float | None  # sign flips, or resamples
     p_holm: float | None  # t-test, after Holm's correction over all claims
     verdict: Verdict
 
@@ -41,6 +42,11 @@ class Finding:
     def ours(self) -> Interval:
         """The effect that decides: the least lead, where a claim names several rivals."""
         return min((effect.interval for effect in self.effects), key=lambda each: each.mean)
+
+    @property
+    def higher(self) -> bool:
+        """Whether every lead is above 0 by its own 95 % interval: more than a claim to be as good asks for."""
+        return all(each.interval.low is not None and each.interval.low > 0 for each in self.effects)
 
     @property
     def flips_agree(self) -> bool:
@@ -54,7 +60,7 @@ class Finding:
             "panel": self.claim.panel,
             "claim": self.claim.statement,
             "paper": self.claim.paper,
-            "wording": self.claim.wording,
+            "quote": self.claim.quote,
             "used_to_choose_settings": self.claim.fitted,
             "measure": self.claim.measure,
             "unit": self.claim.unit,
@@ -73,6 +79,7 @@ class Finding:
             "p_sign_flip": self.p_flip,
             "p_holm": self.p_holm,
             "verdict": str(self.verdict),
+            **({"also_higher": self.higher} if isinstance(self.claim.test, NotBehind) else {}),
         }
 
 
@@ -86,19 +93,37 @@ class PValues:
     flip_against: float
 
 
-def p_values(effects: Sequence[PerSeed]) -> PValues | None:
+def interval_of(evidence: Evidence) -> Interval:
+    return evidence.interval if isinstance(evidence, Resampled) else interval(list(evidence.values()))
+
+
+def _shifted(evidence: Evidence, by: float) -> Evidence:
+    if isinstance(evidence, Resampled):
+        return evidence.shifted(by)
+    return {seed: value + by for seed, value in evidence.items()}
+
+
+def _chances(evidence: Evidence) -> tuple[float | None, float | None, float | None, float | None]:
+    """One-sided p values for and against by Student's t, then for and against by sign flips, or by resamples."""
+    if isinstance(evidence, Resampled):
+        return evidence.one_sided(1), evidence.one_sided(-1), evidence.share(1), evidence.share(-1)
+    values = list(evidence.values())
+    opposite = [-value for value in values]
+    return one_sided_p(values), one_sided_p(opposite), sign_flip(values), sign_flip(opposite)
+
+
+def p_values(effects: Sequence[Evidence]) -> PValues | None:
     """Of a claim that is true only if all effects are above 0; None for fewer than two seeds.
 
     For it speaks only what speaks for every effect, p = max p_i (an intersection-union test, which needs no
     correction); against it, what speaks against any, p = min(1, m · min p_i), Bonferroni's correction over m effects.
     """
     found = []
-    for test in (one_sided_p, sign_flip):
-        more = [test(list(values.values())) for values in effects]
-        less = [test([-value for value in values.values()]) for values in effects]
-        if None in more or None in less:
+    for column in zip(*(_chances(each) for each in effects), strict=True):
+        known = [p for p in column if p is not None]
+        if len(known) < len(effects):
             return None
-        found += [max(p for p in more if p is not None), min(1.0, len(effects) * min(p for p in less if p is not None))]
+        found.append(min(1.0, len(effects) * min(known)) if len(found) % 2 else max(known))
     return PValues(*found)
 
 
@@ -113,14 +138,14 @@ def judged(plan: Plan, rounds: pl.DataFrame, claims: Iterable[Claim]) -> list[Fi
         values = claim.effects(measured)
         if values is None:
             continue
-        effects = tuple(Effect(rival, interval(list(each.values()))) for rival, each in values.items())
-        least = min(values.values(), key=lambda each: sum(each.values()) / len(each))
-        test = p_values(list(values.values()))
+        effects = tuple(Effect(rival, interval_of(each)) for rival, each in values.items())
+        least = min(values.values(), key=lambda each: interval_of(each).mean)
+        test = p_values([_shifted(each, margin_of(claim.test)) for each in values.values()])
         finding = Finding(
             claim,
             scenarios[claim.arms[0]],
             effects,
-            prediction(list(least.values())),
+            effects[0].interval if isinstance(least, Resampled) else prediction(list(least.values())),
             None if test is None else two_sided(test.p_for, test.p_against),
             None if test is None else two_sided(test.flip_for, test.flip_against),
             None,
@@ -142,4 +167,4 @@ def evidence(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def is_lead(finding: Finding) -> bool:
-    return isinstance(finding.claim.test, Ahead)
+    return not isinstance(finding.claim.test, Published)

@@ -19,12 +19,12 @@ class Verdict(StrEnum):
 
 
 EXPLAINED: dict[Verdict, str] = {
-    Verdict.REPRODUCED: "the effect has the claimed sign beyond chance, and a published number is one that a single "
-    "run of ours could have given",
+    Verdict.REPRODUCED: "the effect has the claimed sign beyond chance (or is above minus the margin, where the claim "
+    "is to be as good), and a published number is one that a single run of ours could have given",
     Verdict.DIRECTION: "the effect has the claimed sign beyond chance, but the published number is outside the "
     "prediction interval of one run",
-    Verdict.FAILED: "the effect has the opposite sign beyond chance",
-    Verdict.OPEN: "either sign is possible",
+    Verdict.FAILED: "the effect has the opposite sign (or is below minus the margin) beyond chance",
+    Verdict.OPEN: "either is possible",
     Verdict.NO_INTERVAL: "one seed gives no interval, and without an interval there is no verdict",
 }
 
@@ -48,7 +48,23 @@ class Published:
         return f"above 0, and {self.number:g} {self.unit} in the prediction interval of one run"
 
 
-Test = Ahead | Published
+@dataclass(frozen=True)
+class NotBehind:
+    """The claim is "as good as, or better": behind no rival by a margin, which was fixed before the runs."""
+
+    margin: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"lead above −{self.margin:g} {self.unit}"
+
+
+Test = Ahead | Published | NotBehind
+
+
+def margin_of(test: Test) -> float:
+    """What is added to every effect before it is tested against 0."""
+    return test.margin if isinstance(test, NotBehind) else 0.0
 
 
 def judge(test: Test, p_for: float, p_against: float, adjusted: float, predicted: Interval) -> Verdict:
@@ -57,7 +73,7 @@ def judge(test: Test, p_for: float, p_against: float, adjusted: float, predicted
         return Verdict.OPEN
     if p_against < p_for:
         return Verdict.FAILED
-    if isinstance(test, Ahead) or holds(predicted, test.number):
+    if not isinstance(test, Published) or holds(predicted, test.number):
         return Verdict.REPRODUCED
     return Verdict.DIRECTION
 

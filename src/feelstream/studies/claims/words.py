@@ -9,7 +9,7 @@ from feelstream.experiment.measures import with_interval
 from feelstream.experiment.statistics import Interval
 from feelstream.quantities import number, significant
 from feelstream.studies.claims.judging import Finding
-from feelstream.studies.claims.verdicts import Published, Verdict
+from feelstream.studies.claims.verdicts import NotBehind, Published, Verdict
 
 DIGITS = {"nat": 3, "pp": 2}
 
@@ -58,7 +58,10 @@ def chance(p: float | None) -> str:
 
 
 def verdict(finding: Finding) -> str:
-    return f"{finding.verdict} †" if finding.claim.fitted else str(finding.verdict)
+    also = ""
+    if isinstance(finding.claim.test, NotBehind) and finding.verdict is Verdict.REPRODUCED:
+        also = ", and higher" if finding.higher else ", not shown to be higher"
+    return f"{finding.verdict}{also}{' †' if finding.claim.fitted else ''}"
 
 
 def reason(finding: Finding, wording: Wording) -> str:

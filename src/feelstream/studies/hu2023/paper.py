@@ -8,7 +8,8 @@
 | 3a 3b  | minority, truncated normal / uniform | the same three                | 2    | ∞    | test loss          |
 
 Beside them stands figure 1 once more, with only devices eligible that hold data (`fig1-with-data`): in the paper
-holding data is no condition, and much of random's handicap is that it schedules devices that hold nothing yet.
+holding data is no condition, and much of random's handicap is that it schedules devices that hold nothing yet. And
+once more at three widths of arrivals (`fig1-widths`), for what the abstract says of temporal correlation.
 
 Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
 ICASSP 2023, arXiv:2305.01238.
@@ -114,6 +115,14 @@ def _against_random(setting: str, arm: Callable[[str], str] = str) -> tuple[Curv
     )
 
 
+def _by_width(setting: str) -> tuple[Curve, ...]:
+    return tuple(
+        Curve(at_width(arm(setting, SIZES[0]), width), f"{name}, σ = T/{1 / width:g}")
+        for width in WIDTHS
+        for name, arm in (("proposed", proposed), ("random", random))
+    )
+
+
 def _metrics(setting: str) -> tuple[Curve, ...]:
     return tuple(Curve(metric(setting, name), name) for name in METRICS)
 
@@ -161,12 +170,22 @@ FIGURES: dict[str, PanelFigure] = {
                 Panel("1d-with-data", IN_WORDS["3digit"], "energy_mean_cum_j", _against_random("3digit", with_data)),
             ),
         ),
+        PanelFigure(
+            "fig1-widths",
+            "Figure 1 by width of arrivals",
+            "Two devices a round, V = 0.05, where the arrivals of a device are concentrated in time (σ = T/32), less, "
+            "and hardly (σ = T/2): test accuracy.",
+            (
+                Panel("1a-widths", IN_WORDS["iid"], "accuracy", _by_width("iid")),
+                Panel("1b-widths", IN_WORDS["3digit"], "accuracy", _by_width("3digit")),
+            ),
+        ),
     )
 }
 
 
 def chosen(name: str) -> tuple[PanelFigure, ...]:
-    """The figures that `fig1`, `fig2`, `fig3`, `fig1-with-data` or `all` stands for."""
+    """The figures that `fig1`, `fig2`, `fig3`, `fig1-with-data`, `fig1-widths` or `all` stands for."""
     if name == "all":
         return tuple(FIGURES.values())
     if name not in FIGURES:
@@ -179,7 +198,7 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan
     """Every run that the figures need, each once however many panels show it.
 
     Args:
-        name: `fig1`, `fig2`, `fig3`, `fig1-with-data` or `all`.
+        name: `fig1`, `fig2`, `fig3`, `fig1-with-data`, `fig1-widths` or `all`.
         seeds: seeds of each arm; arms share their worlds.
         overrides: `section.field=value` for all arms. A policy's field is set on the arms whose policy has it.
     """

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from feelstream import cli
 from feelstream.errors import ScenarioError
-from feelstream.studies.hu2023.claims import all_claims, energy_claims
+from feelstream.studies.hu2023.claims import energy_claims, figure_claims
 
 ONE = ("empty_used=zero", "empty_fresh=zero", "bounds=truncate", "sigma=0.1", "lr=0.05", "batch=8", "steps=1,2")
 TINY = (
@@ -43,7 +43,7 @@ def test_every_claim_is_judged_under_every_specification(made):
     energy = [claim.key for claim in energy_claims()]
     assert "8 schedules, 2 seeds" in said  # eligible × fresh × T
     assert table.filter(pl.col("claim").is_in(energy)).group_by("claim").len()["len"].to_list() == [8] * len(energy)
-    others = {claim.key for claim in all_claims()} - set(energy)
+    others = {claim.key for claim in figure_claims()} - set(energy)
     learned = table.filter(pl.col("claim").is_in(others)).group_by("claim").len()
     assert set(learned["claim"]) == others
     assert len(set(learned["len"])) == 1
@@ -55,7 +55,7 @@ def test_the_page_shows_a_curve_for_each_claim(made):
     out, said = made
     page = (out / "docs" / "multiverse.md").read_text(encoding="utf-8")
     pictures = re.findall(r"\]\((figures/[^)]+)\)", page)
-    assert len(pictures) == len(all_claims())
+    assert len(pictures) == len(figure_claims())
     for picture in pictures:
         assert 5_000 < (out / "docs" / picture).stat().st_size < 200_000
     assert "feelstream multiverse --seeds 2 --learning 2 --search 1 --learning-seeds 2" in page
@@ -84,7 +84,7 @@ def test_a_second_call_plays_nothing_again_writes_the_same_and_tells_it_as_json(
     assert {path: path.stat().st_mtime_ns for path in out.glob("results/runs/*/rounds.parquet")} == stamps
     assert (out / "results" / "outcomes.csv").read_bytes() == outcomes
     told = json.loads(done.stdout)  # what is told on the way is on standard error
-    assert {row["claim"] for row in told["claims"]} == {claim.key for claim in all_claims()}
+    assert {row["claim"] for row in told["claims"]} == {claim.key for claim in figure_claims()}
     for row in told["claims"]:
         assert 0 <= row["clear"] <= row["comes_out"] <= 1
         assert row["low"] <= row["median"] <= row["high"]

@@ -1,5 +1,12 @@
 """What the paper claims, as numbers per seed."""
 
-from feelstream.studies.hu2023.claims.statements import all_claims, energy_claims, remaining_claims
+from feelstream.studies.hu2023.claims.statements import (
+    LATE,
+    all_claims,
+    claims_of_late,
+    energy_claims,
+    figure_claims,
+    remaining_claims,
+)
 
-__all__ = ["all_claims", "energy_claims", "remaining_claims"]
+__all__ = ["LATE", "all_claims", "claims_of_late", "energy_claims", "figure_claims", "remaining_claims"]

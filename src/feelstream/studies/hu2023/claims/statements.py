@@ -1,25 +1,38 @@
-"""The claims of the paper as numbers per seed. Its text is paraphrased, but for its abstract, which is quoted."""
+"""The claims of the paper as numbers per seed: only what it says, each with the clause that says it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import log2
+
+import numpy as np
 
 from feelstream.experiment.series import SPANS, Span
-from feelstream.quantities import QUANTITIES
 from feelstream.studies.claims import Ahead, Claim, Effects, Measured, Published, lead, share_saved
 from feelstream.studies.hu2023 import paper as reproduce
-
-ABSTRACT = (
-    "Our proposed algorithm based on the Lyapunov optimization framework outperforms alternative methods without "
-    "considering time-varying data importance, especially when the generation of training data shows strong temporal "
-    "correlation."
+from feelstream.studies.hu2023.claims import quotes
+from feelstream.studies.hu2023.claims.metrics import (
+    clearer_claims,
+    combined_claims,
+    early_claims,
+    gap_claims,
+    late_claims,
 )
+
 SAVINGS = {2: 16.0, 4: 35.0}  # %, by devices a round
+LATE: tuple[Span, ...] = ("late_quarter", "late", "late_half")  # what "later iterations" may mean
 
 
 def all_claims() -> list[Claim]:
-    """The paper's claims, in the order of its panels."""
-    return [*_accuracy(), *_saving(), *_metrics(), *_gap()]
+    """The paper's claims: those on its figures in the order of the panels, then that of its abstract."""
+    return [*figure_claims(), *width_claims()]
+
+
+def figure_claims() -> list[Claim]:
+    """Those on the paper's figures alone."""
+    return [
+        *_accuracy(), *_saving(), *early_claims(), *late_claims(), *gap_claims(), *clearer_claims(), *combined_claims(),
+    ]  # fmt: skip
 
 
 def remaining_claims() -> list[Claim]:
@@ -30,6 +43,11 @@ def remaining_claims() -> list[Claim]:
 def energy_claims() -> list[Claim]:
     """Those that need no learning."""
     return list(_saving())
+
+
+def claims_of_late(span: Span) -> list[Claim]:
+    """Those that speak of later iterations, where these are the last third, or another part."""
+    return [*late_claims(span), *clearer_claims(span)]
 
 
 def _same(label: str) -> str:
@@ -52,6 +70,7 @@ def _accuracy(arm: Callable[[str], str] = _same) -> Iterable[Claim]:
                     test=Ahead(),
                     arms=(ours, other),
                     effects=lead(ours, {"random": other}, "accuracy", span),
+                    quote=quotes.ACCURACY[setting],
                 )
 
 
@@ -70,66 +89,44 @@ def _saving(arm: Callable[[str], str] = _same) -> Iterable[Claim]:
                 arms=(ours, other),
                 effects=share_saved(ours, {"random": other}),
                 fitted=arm is _same,
+                quote=quotes.SAVING,
             )
 
 
-def _metrics() -> Iterable[Claim]:
-    for panel, setting, column in (
-        ("2a", "iid", "accuracy"),
-        ("2b", "2digit", "accuracy"),
-        ("3a", "minority", "loss"),
-        ("3b", "minority-uniform", "loss"),
-    ):
-        combined, amount, dissimilarity = (reproduce.metric(setting, name) for name in reproduce.METRICS)
-        where, better = reproduce.IN_WORDS[setting], {"accuracy": "higher accuracy", "loss": "lower loss"}[column]
-        if panel != "3b":
-            yield Claim(
-                key=f"{panel}-early",
-                panel=panel,
-                statement=f"{where}: amount alone ahead of dissimilarity alone early ({better})",
-                paper="ahead",
-                measure=f"{column}, lead of amount over dissimilarity, {SPANS['early']}",
-                unit=QUANTITIES[column].gap_unit,
-                test=Ahead(),
-                arms=(amount, dissimilarity),
-                effects=lead(amount, {"dissimilarity": dissimilarity}, column, "early"),
+def width_claims() -> Iterable[Claim]:
+    """The more concentrated in time the arrivals of a device are, the larger the lead over random."""
+    n = reproduce.SIZES[0]
+    for panel, setting in (("1a", "iid"), ("1b", "3digit")):
+        pairs = [
+            tuple(reproduce.at_width(arm(setting, n), width) for arm in (reproduce.proposed, reproduce.random))
+            for width in reproduce.WIDTHS
+        ]
+
+        def effects(measured: Measured, pairs: list[tuple[str, ...]] = pairs) -> Effects | None:
+            leads = [measured.lead(ours, other, "accuracy", "mean") for ours, other in pairs]
+            known = [each for each in leads if each is not None]
+            if len(known) < len(leads):
+                return None
+            x = np.array([-log2(width) for width in reproduce.WIDTHS])
+            weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()  # of the least-squares slope
+            shared = [seed for seed in known[0] if all(seed in each for each in known)]
+            return (
+                {"wider arrivals": {seed: float(weights @ np.array([each[seed] for each in known])) for seed in shared}}
+                if shared
+                else None
             )
+
         yield Claim(
-            key=f"{panel}-late",
+            key=f"{panel}-widths",
             panel=panel,
-            statement=f"{where}: dissimilarity alone ahead of both others late ({better})",
-            paper="ahead of both",
-            measure=f"{column}, lead of dissimilarity over amount and over combined, {SPANS['late']}",
-            unit=QUANTITIES[column].gap_unit,
+            statement=f"{reproduce.IN_WORDS[setting]}, n = {n}: the lead of proposed over random is larger where "
+            "arrivals are more concentrated in time",
+            paper="especially then",
+            measure="accuracy, proposed − random, mean over the rounds: least-squares slope per halving of σ, over "
+            "σ = T/32, T/8, T/2",
+            unit="pp",
             test=Ahead(),
-            arms=(dissimilarity, amount, combined),
-            effects=lead(dissimilarity, {"amount": amount, "combined": combined}, column, "late"),
+            arms=tuple(arm for pair in pairs for arm in pair),
+            effects=effects,
+            quote=quotes.ABSTRACT,
         )
-
-
-def _gap() -> Iterable[Claim]:
-    normal = tuple(reproduce.metric("minority", name) for name in ("amount", "dissimilarity"))
-    uniform = tuple(reproduce.metric("minority-uniform", name) for name in ("amount", "dissimilarity"))
-
-    def shrinkage(measured: Measured) -> Effects | None:
-        before = measured.distance(normal[0], normal[1], "loss")
-        after = measured.distance(uniform[0], uniform[1], "loss")
-        if before is None or after is None:
-            return None
-        shared = {seed: before[seed] - after[seed] for seed in before if seed in after}
-        return {"truncated-normal arrivals": shared} if shared else None
-
-    yield Claim(
-        key="3b-gap",
-        panel="3b",
-        statement="minority digits: the gap between amount alone and dissimilarity alone is smaller under uniform "
-        "arrivals",
-        paper="smaller",
-        measure="loss, distance between the curves of amount and dissimilarity (absolute difference, mean over the "
-        "rounds), under truncated-normal minus under uniform arrivals",
-        unit="nat",
-        test=Ahead(),
-        arms=(*normal, *uniform),
-        effects=shrinkage,
-        wording=f"paraphrase; the abstract says: “{ABSTRACT}”",
-    )

@@ -20,8 +20,9 @@ def reproduce(
     figure: Annotated[
         str,
         typer.Argument(
-            metavar="fig1|fig2|fig3|fig1-with-data|all",
-            help="Which figure to make: one of the paper's, figure 1 without empty devices, or all.",
+            metavar="fig1|fig2|fig3|fig1-with-data|fig1-widths|all",
+            help="Which figure to make: one of the paper's, figure 1 without empty devices or by width of arrivals, or "
+            "all.",
         ),
     ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds; intervals need two or more.")] = 10,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from feelstream.experiment import Plan, Results
-from feelstream.studies.hu2023.claims import all_claims, energy_claims
+from feelstream.studies.hu2023.claims import energy_claims, figure_claims
 from feelstream.studies.hu2023.multiverse import design, search
 from feelstream.studies.hu2023.multiverse.outcomes import OUTCOMES, outcomes, specification_of, together
 from feelstream.studies.hu2023.multiverse.plans import plan
@@ -60,7 +60,7 @@ class Study:
         specifications = self.learned.select(LEARNING).unique(maintain_order=True)
         energy = specifications.join(schedules, on=names, how="inner").select(list(OUTCOMES))
         whole = pl.concat([self.learned, energy])
-        return together(whole, [claim.key for claim in all_claims()])
+        return together(whole, [claim.key for claim in figure_claims()])
 
 
 def fitting(energy: pl.DataFrame) -> list[Specification]:
@@ -107,7 +107,7 @@ def study(
     if not sizes.learning:
         return Study(settings, sizes, energy, pl.DataFrame(schema=OUTCOMES), (), (first,))
 
-    learning = [claim for claim in all_claims() if claim.key not in {each.key for each in claims}]
+    learning = [claim for claim in figure_claims() if claim.key not in {each.key for each in claims}]
     chosen = list(dict.fromkeys([presets(settings), *design.spread(settings, sizes.learning)]))
 
     def learn() -> tuple[Results, pl.DataFrame]:

@@ -12,7 +12,7 @@ from feelstream.report.drawing.figures import save
 from feelstream.report.origin import origin
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.studies.claims import Claim
-from feelstream.studies.hu2023.claims import all_claims
+from feelstream.studies.hu2023.claims import figure_claims
 from feelstream.studies.hu2023.multiverse.curve import curve_figure
 from feelstream.studies.hu2023.multiverse.settings import LEARNING, MOST_STEPS
 from feelstream.studies.hu2023.multiverse.study import Study, presets
@@ -58,7 +58,7 @@ def picture(claim: Claim) -> str:
 def judged_claims(study: Study) -> list[tuple[Claim, pl.DataFrame]]:
     """Each claim with the table that judges it: all schedules for energy, the spread-out design for the others."""
     found = []
-    for claim in all_claims():
+    for claim in figure_claims():
         table = study.energy if claim.fitted else study.designed
         if len(table.filter(claim=claim.key)):
             found.append((claim, table))
@@ -104,7 +104,7 @@ def summary(study: Study) -> str:
     whole = study.all_claims_together()
     if whole.is_empty():
         return text + "."
-    claims = len(all_claims())
+    claims = len(figure_claims())
     top, full = whole.row(0, named=True), whole.filter(pl.col("come_out") == claims)
     text += f". Of {len(whole)} specifications with learning, {len(study.searched)} of them chosen by the search, "
     if len(full):
@@ -152,7 +152,7 @@ def _text(study: Study, claims: Sequence[Claim], command: str) -> str:
             "The search looks only where all savings are the paper's, and there where an additive model of every "
             "claim's effect, fitted to all runs so far, expects the most claims to be reproduced. The five "
             "specifications under which most claims are reproduced:\n",
-            best(whole, len(all_claims())),
+            best(whole, len(figure_claims())),
             "The paper need not have used the same settings for all of its figures. Each figure alone, energy aside:\n",
             by_figure(study.learned, others),
         ]

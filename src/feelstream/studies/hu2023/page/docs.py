@@ -25,11 +25,12 @@ HOW_JUDGED = """\
 Each value is a number per seed (arms with the same seed receive the same arrivals, CPU frequencies and channels, so
 they are compared in pairs), with its two-sided 95 % t interval. A lead is called reproduced, or not reproduced, where
 its paired t-test says so at 5 % after Holm's correction over all claims of this table; where a claim names two rivals,
-both leads must be above 0. Beside it stands the p value of the permutation test over all sign flips, uncorrected, which
-assumes no normal distribution. A published number is reproduced if it lies in the 95 % *prediction* interval of one run
-of ours, since it came from one run, or a few. Early and late are the first and the last third of the rounds, the end is
-the last tenth; pp are percentage points. The paper's statements are paraphrased. No rival is chosen after seeing the
-data.
+both leads must be above 0. "Similar and even higher" is tested as not behind by more than 2 percentage points, and
+whether it is higher is stated beside it. The distance between two averaged curves is no number per seed: its interval
+and tests are by a bootstrap over seeds. Beside each stands the p value of the permutation test over all sign flips (of
+the bootstrap, for a distance), uncorrected, which assumes no normal distribution. A published number is reproduced if it lies in the 95 %
+*prediction* interval of one run of ours, since it came from one run, or a few. Early and late are the first and the
+last third of the rounds, the end is the last tenth; pp are percentage points. No rival is chosen after seeing the data.
 """
 
 

@@ -1,0 +1,80 @@
+"""The tests behind verdicts, on simulated seeds whose truth is known: how often each errs, and how often it finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from feelstream.studies.claims.judging import p_values
+from feelstream.studies.claims.resampling import Resampled, resampled
+from feelstream.studies.hu2023.claims.metrics import MARGIN, shrinkage
+
+SEEDS, WORLDS, ROUNDS = 20, 400, 9
+CHANCE = 4 * np.sqrt(0.05 * 0.95 / WORLDS)  # four deviations of a share of 5 %
+
+
+def rejected(effects: np.ndarray, margin: float = 0.0) -> float:
+    """Share of simulated studies (WORLDS, rivals, SEEDS) in which all effects are shown to be above −margin."""
+    said = [p_values([dict(enumerate(row + margin)) for row in world]) for world in effects]
+    return float(np.mean([each is not None and each.p_for <= 0.05 for each in said]))
+
+
+def test_as_good_as_errs_in_5_percent_on_the_margin_and_finds_equality():
+    rng = np.random.default_rng(1)
+    on_the_margin = rng.normal(-MARGIN, 2.0, (WORLDS, 1, SEEDS))
+    assert rejected(on_the_margin, MARGIN) == pytest.approx(0.05, abs=CHANCE)
+    # a difference of 0 with a deviation of 2 pp is 4.5 standard errors from the margin: found in 99 %
+    assert rejected(rng.normal(0.0, 2.0, (WORLDS, 1, SEEDS)), MARGIN) > 0.96
+
+
+def test_two_rivals_make_the_test_stricter_never_looser():
+    rng = np.random.default_rng(2)
+    effects = rng.normal(-MARGIN, 2.0, (WORLDS, 2, SEEDS))
+    assert rejected(effects, MARGIN) < 0.05
+
+
+def curves(rng: np.random.Generator, gaps: tuple[float, float], noise: float = 0.3) -> np.ndarray:
+    """(SEEDS, 4, ROUNDS): amount and dissimilarity, twice; noise of a seed that all rounds share, and of each round."""
+    common = rng.normal(0, noise, (SEEDS, 4, 1)) + rng.normal(0, noise / 2, (SEEDS, 4, ROUNDS))
+    levels = np.array([1.0, 1.0 + gaps[0], 1.0, 1.0 + gaps[1]])
+    return common + levels[None, :, None]
+
+
+def gap_is_smaller(rng: np.random.Generator, gaps: tuple[float, float], worlds: int) -> list[Resampled]:
+    return [resampled(shrinkage, curves(rng, gaps), draws=200) for _ in range(worlds)]
+
+
+def shown(found: list[Resampled]) -> float:
+    return float(np.mean([(each.one_sided() or 0.0) <= 0.05 for each in found]))
+
+
+@pytest.mark.parametrize("gaps", [(0.5, 0.5), (0.0, 0.0)])
+def test_equal_gaps_are_called_smaller_in_about_5_percent(gaps):
+    worlds = 300
+    share = shown(gap_is_smaller(np.random.default_rng(3), gaps, worlds))
+    assert share < 0.05 + 4 * np.sqrt(0.05 * 0.95 / worlds)
+
+
+def test_a_gap_that_shrinks_is_found_and_its_interval_holds_the_truth():
+    found = gap_is_smaller(np.random.default_rng(4), (0.7, 0.3), 200)
+    assert shown(found) > 0.8  # 0.4 is about 3 standard errors of 0.13
+    held = np.mean([each.interval.low <= 0.4 <= each.interval.high for each in found])  # type: ignore[operator]
+    assert held == pytest.approx(0.95, abs=0.065)
+    assert np.mean([each.mean for each in found]) == pytest.approx(0.4, abs=0.03)
+
+
+def test_the_distance_per_seed_would_be_half_noise():
+    """Why the curves are averaged first: without any gap the mean distance per seed is far from 0."""
+    values = curves(np.random.default_rng(5), (0.0, 0.0))
+    assert np.abs(values[:, 0] - values[:, 1]).mean() > 0.3
+    assert np.abs(values.mean(axis=0)[0] - values.mean(axis=0)[1]).mean() < 0.2
+
+
+def test_one_seed_has_no_interval():
+    found = resampled(shrinkage, curves(np.random.default_rng(6), (0.5, 0.1))[:1])
+    assert (found.interval.low, found.one_sided(), found.share()) == (None, None, None)
+
+
+def test_the_resamples_are_the_same_every_time():
+    values = curves(np.random.default_rng(7), (0.5, 0.1))
+    assert np.array_equal(resampled(shrinkage, values).draws, resampled(shrinkage, values).draws)
