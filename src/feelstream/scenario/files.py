@@ -20,6 +20,7 @@ from feelstream.scenario.settings import Scenario
 
 # A folder, not a package: importing one of that name would hide the function that users call.
 PRESETS = resources.files("feelstream.scenario").joinpath("presets")
+LONGEST_NAME = 200  # characters that are shown of a name that is neither a preset nor a file
 
 
 def presets() -> dict[str, str]:
@@ -52,8 +53,9 @@ def load(source: str | Path, overrides: Iterable[AnyOverride] = ()) -> Scenario:
         return preset(str(source), overrides)
     path = Path(source)
     if path.suffix != ".toml" and not os.path.exists(path):
+        shown = text if len(text := str(source)) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
         raise ScenarioError(
-            f"'{source}' is neither a preset nor a file; {did_you_mean(str(source), list(presets()))}"
+            f"'{shown}' is neither a preset nor a file; {did_you_mean(str(source), list(presets()))}"
             f"presets: {', '.join(presets())}"
         )
     try:

@@ -28,9 +28,10 @@ its paired t-test says so at 5 % after Holm's correction over all claims of this
 both leads must be above 0. "Similar and even higher" is tested as not behind by more than 2 percentage points, and
 whether it is higher is stated beside it. The distance between two averaged curves is no number per seed: its interval
 and tests are by a bootstrap over seeds. Beside each stands the p value of the permutation test over all sign flips (of
-the bootstrap, for a distance), uncorrected, which assumes no normal distribution. A published number is reproduced if it lies in the 95 %
-*prediction* interval of one run of ours, since it came from one run, or a few. Early and late are the first and the
-last third of the rounds, the end is the last tenth; pp are percentage points. No rival is chosen after seeing the data.
+the bootstrap, for a distance), uncorrected, which assumes no normal distribution. A published number
+is reproduced if it lies in the 95 % *prediction* interval of one run of ours, since it came from one run, or a few.
+Early and late are the first and the last third of the rounds, the end is the last tenth; pp are percentage points. No
+rival is chosen after seeing the data.
 """
 
 
