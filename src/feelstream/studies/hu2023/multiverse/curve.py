@@ -74,9 +74,10 @@ def _draw_effects(axes: Axes, claim: Claim, rows: pl.DataFrame) -> None:
     # Single intervals of few seeds may be huge; the axis follows the effects.
     reach = 0.35 * (effect.max() - effect.min()) or 1.0
     bounds = [*effect, 0.0, *([claim.test.number] if isinstance(claim.test, Published) else [])]
-    axes.set_ylim(max(low.min(), min(bounds) - reach), min(high.max(), max(bounds) + reach))
-    if axes.get_ylim()[0] > min(bounds) or axes.get_ylim()[1] < max(bounds):
-        axes.set_ylim(min(bounds) - reach, max(bounds) + reach)
+    bottom, top = max(low.min(), min(bounds) - reach), min(high.max(), max(bounds) + reach)
+    if bottom > min(bounds) or top < max(bounds) or bottom == top:
+        bottom, top = min(bounds) - reach, max(bounds) + reach
+    axes.set_ylim(bottom, top)
     axes.set_ylabel({"%": "Energy saved (%)", "pp": "Lead (pp)", "nat": "Lead (nat)"}[claim.unit])
     axes.set_title(f"({claim.panel}) {claim.statement}", loc="left", pad=4, fontsize=7.5)
     axes.tick_params(axis="x", bottom=False, labelbottom=False)
