@@ -6,6 +6,7 @@ import numpy as np
 
 import feelstream as fs
 from feelstream.policies.balanced_joint import BalancedJoint
+from feelstream.run.changes import scenario_in
 from soak import fields
 from soak.attack import Lost
 from soak.scenarios import Scenarios, Tables
@@ -17,23 +18,29 @@ class Budgets(Scenarios):
     name = "budgets"
 
     def check(self, run: fs.Run) -> None:
-        """T·E_k at most by the end with a horizon; t·E_k and one turn at most in every round without."""
+        """Whoever pays in round t has then spent T·E_k at most with a horizon, t·E_k and one turn at most without.
+
+        E_k is the budget in force in round t: a budget that changes counts as if it had been so from the beginning.
+        """
         policy, devices = run.scenario.policy, run.devices
         if not isinstance(policy, BalancedJoint) or devices is None:
             raise Lost("it is not the policy that was asked for")
-        rounds, budget_j = run.scenario.system.rounds, run.scenario.population.energy_budget_j
+        rounds, changes = run.scenario.system.rounds, [fs.Change.parse(text) for text in self.changes]
+        budget_j = np.array(
+            [scenario_in(run.scenario, changes, t + 1).population.energy_budget_j for t in range(rounds)]
+        )
         energy_j = (devices["e_cmp_j"] + devices["e_tr_j"]).to_numpy().reshape(rounds, -1)
         granted_j = np.arange(1, rounds + 1)[:, None] * budget_j + energy_j.max(axis=0)
         if policy.pace == "horizon":
-            granted_j = np.broadcast_to(rounds * budget_j, energy_j.shape)
-        over = energy_j.cumsum(axis=0) > granted_j * (1 + ROUNDING)
+            granted_j = rounds * budget_j
+        over = (energy_j > 0) & (energy_j.cumsum(axis=0) > granted_j * (1 + ROUNDING))
         if over.any():
             t, k = (int(place[0]) for place in np.nonzero(over))
             raise Lost(f"device {k} spent {energy_j[: t + 1, k].sum():g} J by round {t + 1}, not {granted_j[t, k]:g} J")
 
     def _ordinary(self) -> Tables:
         tables, draw = super()._ordinary(), self.draw
-        tables["system"]["rounds"] = draw.randint(1, 40)
+        tables["system"]["rounds"] = draw.randint(1, 20)
         tables["policy"] = {"name": BalancedJoint.tag, "size": draw.randint(1, tables["system"]["devices"])}
         for name in ("pace", "knows"):
             tables["policy"][name] = fields.drawn(draw, BalancedJoint, name)

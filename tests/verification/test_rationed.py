@@ -37,6 +37,12 @@ def checked(directory: Path, *more: str, seed: int = 0):
         ("data.buffer.kind=reservoir", "data.buffer.capacity=9", "data.arrivals.kind=poisson"),
         ("radio.bandwidth_hz=1e6", "radio.received_power_dbm=-36.0", "radio.admission=largest"),
         ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02"),  # sending costs as much as computing
+        (
+            "cpu.power_coefficient=1.5e-51",
+            "radio.fading=none",
+            "radio.link_margin=1",
+        ),  # sending costs as planned
+        ("policy.power_max_w=1e-86",),  # nobody can send, not even with the whole band
         ("world.availability.kind=markov",),
     ],
     ids=lambda more: " ".join(more) or "usual",

@@ -8,7 +8,7 @@
                  D(Π) + spread/N(Π) + Σ cost_k            D: class imbalance, N: effective number (solvers/balance.py)
 
 The set is built one by one with exchanges, for every size up to n(t). Once the gains are known, nobody sends with more
-power than (A_k − E_cmp)/T_tr, A_k = min(T E_k − spent_k, E_cmp + e_k): an update in hand is worth no more than a turn.
+power than (A_k − E_cmp)/T_tr, A_k = min(T E_k − spent_k, (1 + 10⁻⁶)(E_cmp + e_k)): an update in hand is worth a turn.
 So no device ever exceeds its own budget T·E_k, whatever arrives and fades (docs/within-budget.md has the proof).
 
 `pace = "running"` needs no horizon: due_k = t E_k, a device with credit left may take a turn, and its mean energy over
@@ -33,6 +33,8 @@ from feelstream.policies.base import Decision, Observation, Outcome, Policy, Sta
 from feelstream.policies.solvers import joint, rations
 from feelstream.policies.solvers.balance import Balance
 from feelstream.policies.solvers.packing import pack
+
+LEEWAY = 1e-6  # what an update may cost beyond the plan, so that rounding never decides about one as planned
 
 
 class BalancedJoint(Policy):
@@ -115,7 +117,7 @@ class BalancedJoint(Policy):
             return Decision(schedule, plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
         f_hz = joint.frequencies(observation, devices.take(schedule), schedule, allocation)
         computing_j = system.compute_energy_j(f_hz, schedule)
-        allowance_j = np.minimum(left_j[schedule], computing_j + allocation.energy_j)
+        allowance_j = np.minimum(left_j[schedule], (computing_j + allocation.energy_j) * (1 + LEEWAY))
         return Decision(schedule, plan, f_hz=f_hz, allowance_j=allowance_j)
 
     def _most(

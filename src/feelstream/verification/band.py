@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize.elementwise import find_root
 from scipy.special import lambertw
 
 from feelstream.verification.findings import Array
 
 STEPS = 50  # bisections: a bracket of width 300 down to 3e-13
+MOST_SHARES = 1e300  # of the band, instead of infinity: more than that is asked for at any price below
 WIDEST = 5000.0  # of a bracket of log μ: no price is so many orders above that at which one device asks for all
 
 
@@ -156,19 +158,20 @@ def _slope(radio: Radio, log_price: Array, tau: Array) -> Array:
 def settle(radio: Radio, member: Array) -> tuple[Array, Array, Array]:
     """(log μ [R, 1], τ, ρ) at which the members [R, n] of each round ask for the whole band; every round has one."""
 
-    def over(log_price: Array) -> Array:
-        return np.where(member, answer(radio, log_price)[1], 0.0).sum(axis=1, keepdims=True) > 1
+    def excess(log_price: Array, rows: Array) -> Array:
+        """log Σ ρ of some rounds: falls in the price."""
+        share = answer(radio.rows(rows), log_price[:, None])[1]
+        return np.log(np.clip(np.where(member[rows], share, 0.0).sum(axis=1), MOST_SHARES**-1, MOST_SHARES))
 
-    low = np.where(member, _log_price_of_all(radio), np.inf).min(axis=1, keepdims=True) - 1.0
+    rows = np.arange(len(member))
+    low = np.where(member, _log_price_of_all(radio), np.inf).min(axis=1) - 1.0
     high, step = low + 1.0, 1.0
-    while step < WIDEST and (more := over(high)).any():
+    while step < WIDEST and (more := excess(high, rows) > 0).any():
         step *= 4
         low, high = np.where(more, high, low), np.where(more, high + step, high)
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        asked = over(middle)
-        low, high = np.where(asked, middle, low), np.where(asked, high, middle)
-    log_price = 0.5 * (low + high)
+    nothing = {"xrtol": 0.0, "fatol": 0.0, "frtol": 0.0}
+    found = find_root(excess, (low, high), args=(rows,), tolerances={"xatol": 1e-13, **nothing})
+    log_price = np.where(found.success, found.x, high)[:, None]  # else they do not fit at any price
     return log_price, *answer(radio, log_price)
 
 

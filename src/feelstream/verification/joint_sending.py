@@ -28,7 +28,7 @@ def sending_radio(s: StoredSettings, block: Block, margin: float) -> Radio:
     """All devices over the time that their computing left, at |g|²/margin. [R, K]
 
     Where each may spend no more than an allowance, a joule of all counts alike, and at the true gains, margin 1, nobody
-    has more power than what its computing left of the allowance can pay.
+    has more power than what its computing left of the allowance can pay, less a rounding.
     """
     gain = np.maximum(block["gain"], np.finfo(float).tiny) / margin
     left = np.where(block["scheduled"], np.maximum(s.round_s - block["t_cmp_s"], 0.0), 0.0)
@@ -38,7 +38,7 @@ def sending_radio(s: StoredSettings, block: Block, margin: float) -> Radio:
     weight = np.ones_like(left) if ALLOWANCE in block.values else weights(s, block)
     if ALLOWANCE in block.values and margin == 1:
         rest = (block[ALLOWANCE] - block["e_cmp_j"]) / np.where(left > 0, left, np.inf)
-        limit = np.clip(rest, np.finfo(float).tiny, limit)
+        limit = np.clip(rest * (1 - 1e-9), np.finfo(float).tiny, limit)
     return Radio(weight, kappa, left, limit, s.round_s, nothing, airtime_s(s), nothing)
 
 

@@ -23,6 +23,7 @@ from feelstream.verification.settings import Rationed, StoredSettings
 from feelstream.verification.stretched import Stretched, alone_j, best_stretches
 
 POLICY = 5  # the number of the policy's own stream of random numbers, in the key of its generator
+LEEWAY = 1e-6  # of a turn: what an update may cost beyond the plan, so that rounding never decides about one as planned
 NEAR = 1e-6  # of a turn: where a number of turns is that near to a whole one, rounding decides which
 
 
@@ -103,7 +104,7 @@ def check_rationed_score(case: Case) -> None:
     chosen = block["scheduled"] & case.importance.feasible & able
     tau, energy, _ = _allocated(radio, chosen, stored_stretch(s, block, radio))
     computing = computing_energy_j(s, s.cycles / (s.round_s - tau))
-    block.values[ALLOWANCE] = np.minimum(left, computing + energy)
+    block.values[ALLOWANCE] = np.minimum(left, (computing + energy) * (1 + LEEWAY))
 
 
 def _allocated(radio: Stretched, chosen: Array, at: Array | None = None) -> tuple[Array, Array, Array]:
@@ -134,10 +135,10 @@ def check_rationed_decision(case: Case) -> None:
     s, block, check = case.s, case.block, case.at(Stage.DECISION)
     known = remembered(s, block)
     money = budgets(s, block, known)
-    alone, _ = planned_radio(s, block, np.ones((len(block.rounds), 1)), np.ones(block["beta"].shape))
+    alone, fits_alone = planned_radio(s, block, np.ones((len(block.rounds), 1)), np.ones(block["beta"].shape))
     turn = np.maximum(alone_j(alone), np.finfo(float).tiny)
     holds = np.asarray(labels_of(s, block).any(axis=-1))
-    able = holds & feasible_at(s, block, 1)[0] & (turn <= money.left) & np.isfinite(turn)
+    able = holds & feasible_at(s, block, 1)[0] & (turn <= money.left) & fits_alone
     sizes, unsure_size = _planned_sizes(s, block, able, turn, holds, known, money)
     rule = "as many are planned for as the rations of those with data leave, at least `least`, if so many are on time"
     check.flag("planned", (case.planned != sizes) & ~unsure_size, sizes, rule, stored=case.planned)
