@@ -6,7 +6,7 @@ import numpy as np
 
 import feelstream as fs
 from feelstream.policies.balanced_joint import BalancedJoint
-from feelstream.run.changes import scenario_in
+from feelstream.run.changes import in_order, scenario_in
 from soak import fields
 from soak.attack import Lost
 from soak.scenarios import Scenarios, Tables
@@ -25,7 +25,8 @@ class Budgets(Scenarios):
         policy, devices = run.scenario.policy, run.devices
         if not isinstance(policy, BalancedJoint) or devices is None:
             raise Lost("it is not the policy that was asked for")
-        rounds, changes = run.scenario.system.rounds, [fs.Change.parse(text) for text in self.changes]
+        rounds = run.scenario.system.rounds
+        changes = in_order(run.scenario, [fs.Change.parse(text) for text in self.changes])
         budget_j = np.array(
             [scenario_in(run.scenario, changes, t + 1).population.energy_budget_j for t in range(rounds)]
         )
