@@ -97,7 +97,7 @@ def _arrivals(trace_file: str) -> st.SearchStrategy[dict[str, Any]]:
         {"kind": "poisson", "rate": 0.3},
         {"kind": "bursts", "rate": 4.0, "p_on": 0.3},
     ]
-    orders = st.sampled_from(["label", "shuffled", "markov"])
+    orders = st.sampled_from(["label", "label_from_any", "label_ascending", "label_random", "shuffled", "markov"])
     ordered = st.tuples(st.sampled_from(kinds), orders).map(lambda both: both[0] | {"order": both[1]})
     return ordered | st.just({"kind": "trace", "path": trace_file})
 

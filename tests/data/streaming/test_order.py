@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import permutations
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +20,7 @@ def sequences(shards: Shards, labels: np.ndarray) -> list[np.ndarray]:
     return [labels[part] for part in np.split(shards.samples, shards.offsets[1:-1])]
 
 
-@pytest.mark.parametrize("order", ["label", "shuffled", "markov"])
+@pytest.mark.parametrize("order", get_args(Order))
 @settings(max_examples=40, deadline=None)
 @given(
     owner=st.lists(st.integers(-1, 5), max_size=60),
@@ -37,9 +41,14 @@ def test_a_device_gets_its_own_samples_once_each(order: Order, owner: list[int],
     for sequence in sequences(shards, labels):
         repeats = sequence[1:] == sequence[:-1]
         runs = 1 + np.count_nonzero(~repeats) if len(sequence) else 0
-        if order == "label":
+        if order in ("label", "label_from_any"):
             steps = np.diff(sequence.astype(int)) % 3
             assert steps.sum() <= 2  # once around the cycle at most
+        if order == "label_ascending" and len(sequence):
+            rest = sequence[sequence != sequence[0]]
+            assert (np.diff(rest.astype(int)) >= 0).all()
+        if order.startswith("label"):
+            assert runs == len(set(sequence))
         if order == "markov" and stay == 1.0:
             assert runs == len(set(sequence))
         if order == "markov" and stay == 0.0:
@@ -51,10 +60,31 @@ def test_the_first_label_is_uniform_over_devices() -> None:
     devices, classes = 5000, 5
     owner = np.repeat(np.arange(devices, dtype=np.int32), classes)
     labels = np.tile(np.arange(classes, dtype=np.uint8), devices)
-    for order in ("label", "markov"):
+    for order in ("label", "label_from_any", "label_ascending", "label_random", "markov"):
         shards = arrange(owner, labels, devices, classes, order, 0.5, np.random.default_rng(0))
         first = labels[shards.samples[shards.offsets[:-1]]]
         assert chisquare(np.bincount(first, minlength=classes)).pvalue > 1e-3
+
+
+def test_what_follows_the_first_label_is_what_each_reading_says() -> None:
+    """Devices that hold the labels 1, 3 and 4 of five; the shares of each sequence are those of the rule."""
+    devices, held = 6000, (1, 3, 4)
+    owner = np.repeat(np.arange(devices, dtype=np.int32), 3)
+    labels = np.tile(np.array(held, np.uint8), devices)
+    sixth, third = 1 / 6, 1 / 3
+    cyclic, ascending = [(1, 3, 4), (3, 4, 1), (4, 1, 3)], [(1, 3, 4), (3, 1, 4), (4, 1, 3)]
+    expected: dict[Order, dict[tuple[int, ...], float]] = {
+        "label": dict.fromkeys(cyclic, third),
+        # of five first labels, 0 and 1 lead to 1, 2 and 3 to 3, and 4 to itself
+        "label_from_any": dict(zip(cyclic, (2 / 5, 2 / 5, 1 / 5), strict=True)),
+        "label_ascending": dict.fromkeys(ascending, third),
+        "label_random": dict.fromkeys(permutations(held), sixth),
+    }
+    for order, shares in expected.items():
+        shards = arrange(owner, labels, devices, 5, order, 0.5, np.random.default_rng(3))
+        found = Counter(tuple(sequence.tolist()) for sequence in sequences(shards, labels))
+        assert set(found) == set(shares)
+        assert chisquare([found[each] for each in shares], [devices * share for share in shares.values()]).pvalue > 1e-3
 
 
 def test_shuffled_is_uniform_over_all_orders() -> None:

@@ -32,7 +32,7 @@ from feelstream.randomness import Purpose, generator
 
 CLASSES, ROUNDS, ROUND_S = 3, 7, 0.3
 KINDS = [TruncatedNormal, Uniform, Poisson, Bursts]
-ORDERS = ["label", "shuffled", "markov"]
+ORDERS = ["label", "label_from_any", "label_ascending", "label_random", "shuffled", "markov"]
 FRESH: list[Fresh] = ["since_use", "per_round"]
 
 

@@ -97,8 +97,9 @@ class OrderedArrivals(Arrivals):
     order: Annotated[
         Order,
         Field(
-            description="order of a device's samples: label (by class, cyclic, from a random first class), "
-            "shuffled, or markov (see stay)"
+            description="order of a device's samples: label (by class, cyclic, from a random first class of its own), "
+            "label_from_any (from any class), label_ascending (the first, then the lowest), label_random, shuffled, or "
+            "markov (see stay)"
         ),
     ] = "label"
     stay: Annotated[

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from feelstream.data.streaming.partition import Labels, Owner
 
-Order = Literal["label", "shuffled", "markov"]
+Order = Literal["label", "label_from_any", "label_ascending", "label_random", "shuffled", "markov"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,11 @@ def arrange(
 ) -> Shards:
     """The shards of all devices in arrival order.
 
-    label: by label, cyclic, from a first label drawn among those the device holds (the paper's order).
+    label: by label, cyclic, from a first label drawn among those the device holds (the paper's order, which leaves
+      open what follows the first label; the next three are other readings of it).
+    label_from_any: by label, cyclic, from a first label drawn among all, whether the device holds it or not.
+    label_ascending: by label, a first one drawn among those the device holds, then the others from the lowest.
+    label_random: by label, in a random order of labels.
     shuffled: a uniformly random order.
     markov: with probability `stay` the label of the sample before, otherwise another of the labels the device
       still has, uniformly. Edge rules: the first label is uniform among the device's; a label that has run
@@ -56,14 +60,30 @@ def arrange(
     sizes = np.bincount(owner[owned], minlength=devices)
     if order == "shuffled":
         samples = _grouped(owned, owner.astype(np.int64), rng)
-    elif order == "label":
-        first = _first_labels(owner[owned], labels[owned], devices, classes, rng)
-        turn = (labels.astype(np.int64) - first[owner]) % classes
-        samples = _grouped(owned, owner * np.int64(classes) + turn, rng)
+    elif order != "markov":
+        turns = _turns(order, owner[owned], labels[owned], devices, classes, rng)
+        samples = _grouped(owned, owner * np.int64(classes) + turns[owner, labels], rng)
     else:
         by_label = _grouped(owned, owner * np.int64(classes) + labels, rng)
         samples = _markov(by_label, owner, labels, sizes, classes, stay, rng)
     return Shards(offsets_of(sizes), samples.astype(np.int32))
+
+
+def _turns(
+    order: Order, owner: Owner, labels: Labels, devices: int, classes: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """When each label's turn comes on each device, int64 (K, classes), one of 0 … classes − 1."""
+    every = np.arange(classes)
+    if order == "label_random":
+        return rng.permuted(np.tile(every, (devices, 1)), axis=1)
+    if order == "label_from_any":
+        first = rng.integers(0, classes, devices)
+    else:
+        first = _first_labels(owner, labels, devices, classes, rng)
+    if order == "label_ascending":
+        before = every < first[:, None]  # these come one turn later, behind the first
+        return np.where(every == first[:, None], 0, every + before)
+    return (every - first[:, None]) % classes
 
 
 def _first_labels(
