@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
+LEAST_ADDRESSES = 2 * 2**30  # bytes; a small run takes 1.2 GB of addresses on two cores, and a tenth of it as memory
 OWN_WAYS = {"flower", "studio"}  # they have processes or connections to end, and servers that handle signals
 
 
@@ -12,6 +13,7 @@ def main() -> None:
     """Run the command line."""
     for each in (signal.SIGINT, signal.SIGTERM):  # while modules are imported there is nothing to lose
         signal.signal(each, signal.SIG_DFL)
+    _check_addresses()
     from feelstream import signals
     from feelstream.cli import main as command_line
 
@@ -22,3 +24,19 @@ def main() -> None:
         if signals.received and isinstance(end.code, int):
             signals.exit_with(end.code)
         raise
+
+
+def _check_addresses() -> None:
+    """Refuse a limit on addresses under which the libraries that are written in Rust would abort without a word."""
+    try:
+        from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
+    except ImportError:  # there are no such limits on Windows
+        return
+    most = getrlimit(RLIMIT_AS)[0]
+    if most != RLIM_INFINITY and most < LEAST_ADDRESSES:
+        print(
+            f"feelstream: the limit on addresses (ulimit -v) is {most >> 20} MiB; "
+            f"{LEAST_ADDRESSES >> 20} MiB are needed, most of which are reserved and never used",
+            file=sys.stderr,
+        )
+        sys.exit(2)

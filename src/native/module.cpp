@@ -73,6 +73,8 @@ feelstream::Batches batches_of(const Numbers<3>& batches) {
             std::int64_t(batches.shape(2))};
 }
 
+void check_threads(int threads) { require(threads >= 1, "at least one thread is needed"); }
+
 template <class A, class... Sizes>
 bool has_shape(const A& array, Sizes... sizes) {
     std::size_t axis = 0;
@@ -83,6 +85,7 @@ Profile train(const Engine& engine, const Images& images, const Labels& labels, 
               const Theta& theta, const Numbers<3>& batches, const LocalSgd& sgd,
               const std::optional<Array<float, 2>>& velocity, const std::optional<Array<const float, 2>>& correction,
               int threads, const Array<float, 2>& updates, const Array<float, 3>& losses, bool profile) {
+    check_threads(threads);
     const auto samples = check(engine, images, labels, theta, scale, shift);
     check_batches(batches, images.shape(0));
     const std::size_t devices = batches.shape(0), steps = batches.shape(1), parameters = theta.shape(0);
@@ -103,6 +106,7 @@ Profile train(const Engine& engine, const Images& images, const Labels& labels, 
 void gradients(const Engine& engine, const Images& images, const Labels& labels, float scale, float shift,
                const Theta& theta, const Numbers<3>& batches, int threads, const Array<float, 2>& result,
                const Array<float, 3>& losses) {
+    check_threads(threads);
     const auto samples = check(engine, images, labels, theta, scale, shift);
     check_batches(batches, images.shape(0));
     require(batches.shape(1) == 1, "a gradient is of one step");
@@ -115,6 +119,7 @@ void gradients(const Engine& engine, const Images& images, const Labels& labels,
 void predict(const Engine& engine, const Images& images, const Labels& labels, float scale, float shift,
              const Theta& theta, const Numbers<1>& numbers, int threads, const Array<float, 1>& losses,
              const Array<std::int32_t, 1>& classes) {
+    check_threads(threads);
     const auto samples = check(engine, images, labels, theta, scale, shift);
     for (std::size_t i = 0; i < numbers.shape(0); ++i)
         require(numbers(i) >= 0 && std::size_t(numbers(i)) < images.shape(0),
@@ -129,6 +134,7 @@ void predict(const Engine& engine, const Images& images, const Labels& labels, f
 std::tuple<double, std::int64_t, Profile> evaluate(const Engine& engine, const Images& images, const Labels& labels,
                                                    float scale, float shift, const Theta& theta, int threads,
                                                    bool profile) {
+    check_threads(threads);
     const auto samples = check(engine, images, labels, theta, scale, shift);
     Profile seconds(profile ? engine.profile_size() : 0);
     const nb::gil_scoped_release release;

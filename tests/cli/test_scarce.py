@@ -1,4 +1,4 @@
-"""No room on the disk, few file descriptors: a sentence and exit code 2, never a traceback."""
+"""No room on the disk, few file descriptors, little memory: a sentence and exit code 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -21,12 +21,23 @@ pytestmark = [
 ]
 
 
-def feelstream(*arguments: str, cwd: Path, stdout: str = os.devnull, files: int | None = None) -> tuple[int, str]:
-    """The exit code and standard error of a real process with at most so many file descriptors."""
+def feelstream(
+    *arguments: str,
+    cwd: Path,
+    stdout: str = os.devnull,
+    closed: bool = False,
+    files: int | None = None,
+    addresses: int | None = None,
+) -> tuple[int, str]:
+    """Exit code and standard error of a real process with at most so many file descriptors and bytes of addresses."""
 
     def limited() -> None:
         if files is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        if addresses is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
+        if closed:
+            os.close(1)
 
     with open(stdout, "wb") as sink:
         done = subprocess.run(
@@ -69,3 +80,25 @@ def test_few_file_descriptors(files: int, tmp_path: Path) -> None:
         assert said.strip().splitlines()[-1].startswith("feelstream: "), said
         code, said = feelstream("compare", *words, cwd=tmp_path)
         assert code == 0, said
+
+
+def test_a_closed_standard_output(tmp_path: Path) -> None:
+    """Nobody reads what is printed; the run is done all the same."""
+    code, said = feelstream("run", *SMALL, "--out", "out", cwd=tmp_path, closed=True)
+    assert code == 0, said
+    assert fs.verify(tmp_path / "out").ok
+
+
+def test_a_directory_whose_name_is_no_text(tmp_path: Path) -> None:
+    code, said = feelstream("run", *SMALL, "--out", os.fsdecode(b"bad\xff"), cwd=tmp_path)
+    assert code == 2
+    assert said.strip().endswith("its name must be UTF-8")
+    assert not list(tmp_path.iterdir())
+
+
+def test_too_little_memory(tmp_path: Path) -> None:
+    """Half a gigabyte of addresses is too little for the libraries, which would abort: a sentence instead."""
+    code, said = feelstream("run", *SMALL, "--out", "out", cwd=tmp_path, addresses=512 * 2**20)
+    assert code == 2
+    assert said.startswith("feelstream: the limit on addresses (ulimit -v) is 512 MiB")
+    assert said.count("\n") == 1

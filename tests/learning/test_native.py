@@ -271,6 +271,15 @@ def test_batches_that_cannot_be_drawn(batches: np.ndarray, sentence: str):
         learner.train(learner.init(0), batches, 0.1)
 
 
+def test_the_kernel_refuses_to_work_on_no_thread() -> None:
+    learner = learner_of(SMALL)
+    learner.threads = 0
+    with pytest.raises(ValueError, match="at least one thread"):
+        learner.train(learner.init(0), np.zeros((1, 1, 1), np.int64), 0.1)
+    with pytest.raises(ValueError, match="at least one thread"):
+        learner.evaluate(learner.init(0))
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -64,7 +64,8 @@ def main() -> None:
         _complain(signals.SENTENCE)
         code = 128 + signals.received[0] if signals.received else INTERRUPTED
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by whoever started this
+            sys.stdout.flush()
     except OSError as problem:
         _give_up(f"cannot write the output: {problem.strerror}")
     sys.exit(code)

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
@@ -18,6 +19,7 @@ import polars as pl
 from feelstream.errors import BusyError, RunError
 from feelstream.signals import temporary_files
 
+LIKE_INFINITY = re.compile(r"\\*inf")  # infinity, or a text that must not be taken for it
 SEAL = "sha256"  # the field of a sealed JSON file that holds the SHA-256 of all others
 
 
@@ -83,7 +85,10 @@ def remove_temporaries(directory: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    tree = _json_safe(value)
+    _write_tree(path, _json_safe(value))
+
+
+def _write_tree(path: Path, tree: Any) -> None:
     text = json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     if not _is_unicode(text):  # the name of a file may hold any bytes, which Python shows as half a surrogate pair
         text = json.dumps(tree, indent=2, allow_nan=False) + "\n"
@@ -93,7 +98,7 @@ def write_json(path: Path, value: Any) -> None:
 def write_sealed(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object that holds the SHA-256 of its own contents, so that damage does not go unnoticed."""
     tree = _json_safe({name: entry for name, entry in value.items() if name != SEAL})
-    write_json(path, tree | {SEAL: seal_of(tree)})
+    _write_tree(path, tree | {SEAL: seal_of(tree)})
 
 
 def seal_of(tree: dict[str, Any]) -> str:
@@ -135,11 +140,13 @@ def _is_unicode(text: str) -> bool:
 
 
 def _json_safe(value: Any) -> Any:
-    """JSON has no infinity, so it is written as the text "inf" (V = inf is a legal setting)."""
+    """JSON has no infinity, so it is written as the text "inf" (V = inf is legal), and that text as "\\\\inf"."""
     if isinstance(value, dict):
         return {key: _json_safe(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_json_safe(entry) for entry in value]
+    if isinstance(value, str):
+        return f"\\{value}" if LIKE_INFINITY.fullmatch(value) else value
     return "inf" if isinstance(value, float) and math.isinf(value) and value > 0 else value
 
 
@@ -148,7 +155,9 @@ def _json_restored(value: Any) -> Any:
         return {key: _json_restored(entry) for key, entry in value.items()}
     if isinstance(value, list):
         return [_json_restored(entry) for entry in value]
-    return math.inf if value == "inf" else value
+    if isinstance(value, str) and LIKE_INFINITY.fullmatch(value):
+        return value[1:] if value.startswith("\\") else math.inf
+    return value
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
@@ -160,6 +169,8 @@ def read_table(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
 
 def usable_directory(path: Path) -> Path:
     """Make the directory, or say why it cannot be used."""
+    if not _is_unicode(str(path)):
+        raise RunError(f"cannot use the directory {str(path)!r}: its name must be UTF-8")
     try:
         path.mkdir(parents=True, exist_ok=True)
         next(path.iterdir(), None)

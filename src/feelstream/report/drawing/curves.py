@@ -18,7 +18,7 @@ from feelstream.plugins import did_you_mean
 from feelstream.quantities import QUANTITIES, of_table
 from feelstream.report.drawing.figures import draw_curves, legend_below, save, styled
 from feelstream.report.drawing.limits import spans_decades
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, line_colour, line_style
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, legible, line_colour, line_style
 from feelstream.report.html.charts import Group
 from feelstream.run.picture import Look
 
@@ -131,7 +131,7 @@ def varied_figure(
                 axes.errorbar(
                     [value for value, _ in found], mean, yerr=None if few else half, color=colour,
                     linestyle=style.mpl_dash, marker=style.marker, markerfacecolor="white", markeredgewidth=0.9,
-                    elinewidth=0.7, capsize=2, label=line,
+                    elinewidth=0.7, capsize=2, label=legible(line),
                 )  # fmt: skip
                 drawn += mean
             if spans_decades(values) and min(values) > 0:

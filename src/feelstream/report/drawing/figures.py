@@ -24,7 +24,15 @@ from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity
 from feelstream.report.drawing.energy_axis import log_ticks
 from feelstream.report.drawing.limits import axis_limits, final_values, is_near, log_limits, spans_decades
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, RC, line_colour, line_style
+from feelstream.report.drawing.style import (
+    COLUMN_WIDTH_IN,
+    PANEL_HEIGHT_IN,
+    PNG_DPI,
+    RC,
+    legible,
+    line_colour,
+    line_style,
+)
 from feelstream.run.files import write_atomically
 from feelstream.run.picture import ONE_AT_A_TIME
 
@@ -131,7 +139,7 @@ def draw_curves(
             markevery=((index * every) // max(1, len(lines)), every),
             markerfacecolor="white",
             markeredgewidth=0.9,
-            label=name,
+            label=legible(name),
         )
     axes.set_xlabel(ROUND_AXIS)
     # In two lines, or it would be longer than the axis and reach the panel above.

@@ -18,6 +18,8 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
+from feelstream.report.drawing.style import legible
+
 DISTANCES_PT = (6.0, 10.0, 15.0, 21.0, 28.0, 36.0, 46.0, 58.0, 72.0, 90.0, 110.0)
 DIRECTIONS = 16
 CLOSE_PT = 10.0  # a name farther away than this gets a line to its point
@@ -51,7 +53,7 @@ def label_points(
     drawn = [Path(axes.transData.transform(bar)) for bar in bars]
     for point, (x, y), name in zip(points, centres, names, strict=True):
         note = axes.annotate(
-            name,
+            legible(name),
             point,
             (0, 0),
             textcoords="offset points",

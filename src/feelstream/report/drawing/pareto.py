@@ -16,7 +16,7 @@ from feelstream.quantities import QUANTITIES, short, significant
 from feelstream.report.drawing.energy_axis import ROOM, EnergyAxis, energy_axis
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES, line_style
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES, legible, line_style
 from feelstream.report.html.charts import plain
 
 X_AXIS, Y_AXIS = QUANTITIES["energy_j"].axis, QUANTITIES["late_accuracy"].axis
@@ -54,7 +54,7 @@ def pareto_figure(points: Sequence[Point]) -> Figure:
                     xerr=[point.energy_half or 0.0 for point in shown],
                     yerr=[point.accuracy_half or 0.0 for point in shown],
                     fmt="o", color=colour, markerfacecolor=face, markersize=4.2, markeredgewidth=0.9,
-                    elinewidth=0.6, ecolor=(*to_rgb(colour), 0.55), label=name,
+                    elinewidth=0.6, ecolor=(*to_rgb(colour), 0.55), label=legible(name),
                 )  # fmt: skip
         if x_axis.logarithmic:
             axes.set_xscale("log")

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.cbook import is_math_text
+from matplotlib.mathtext import MathTextParser
 
 COLUMN_WIDTH_IN = 3.5  # one column of a two-column paper
 PANEL_HEIGHT_IN = 2.45
@@ -86,3 +88,17 @@ RC: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "feelstream",  # the same figure gives the same bytes
 }
+
+
+def legible(name: str) -> str:
+    r"""The name such that matplotlib draws it as it stands: a formula where it is one, and never left out.
+
+    >>> legible("$V=10$"), legible("$V=10^$"), legible("_mine")
+    ('$V=10$', '\\$V=10^\\$', ' _mine')
+    """
+    if is_math_text(name):
+        try:
+            MathTextParser("path").parse(name)
+        except ValueError:
+            name = name.replace("$", r"\$")
+    return f" {name}" if name.startswith("_") else name  # a legend leaves out what begins with an underscore

@@ -17,7 +17,7 @@ from feelstream.report.drawing.energy_axis import energy_axis
 from feelstream.report.drawing.figures import legend_below, styled
 from feelstream.report.drawing.labels import label_points
 from feelstream.report.drawing.limits import axis_limits
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, line_style
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, legible, line_style
 
 ENERGY = QUANTITIES[MEASURED["energy_j"]]
 APART = 0.1  # points that differ by less than this part of both ranges count as one, and get one name
@@ -70,7 +70,7 @@ def _draw(axes: Axes, points: Sequence[tuple[Trade, Interval]], column: str, bud
                 xerr=[min(half or 0.0, place - axis.low) for place, _, half in shown],
                 yerr=[(value.half_width or 0.0) * quantity.scale for _, value, _ in shown],
                 color=blue, fmt="o", markersize=3.5, elinewidth=0.6, ecolor=(*to_rgb(blue), 0.45),
-                markerfacecolor=face, zorder=2, label=name,
+                markerfacecolor=face, zorder=2, label=legible(name),
             )  # fmt: skip
     axes.axvline(budget_j * ENERGY.scale, color="#B0413E", linewidth=0.8, linestyle="--", label="budget")
     axes.set_xlabel(ENERGY.axis)
