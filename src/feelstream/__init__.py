@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
     from feelstream.model.admission import Transmission
     from feelstream.model.system import System
-    from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
+    from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, Term
     from feelstream.quantities import Quantity
     from feelstream.run import Run, read
     from feelstream.run.callbacks import Callback
@@ -40,10 +40,12 @@ __all__ = [
     "Outcome",
     "Policy",
     "Quantity",
+    "Ranking",
     "RoundPlan",
     "Run",
     "Scenario",
     "System",
+    "Term",
     "Transmission",
     "__version__",
     "bound",
@@ -66,7 +68,7 @@ _HOMES = {
     "feelstream.evaluation.contract": ("EvaluationContext", "Evaluator", "evaluator"),
     "feelstream.model.admission": ("Transmission",),
     "feelstream.model.system": ("System",),
-    "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
+    "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "Ranking", "RoundPlan", "Term"),
     "feelstream.quantities": ("Quantity",),
     "feelstream.run": ("Run", "read"),
     "feelstream.run.callbacks": ("Callback",),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from feelstream.policies import POLICIES, Lyapunov
 from feelstream.run import Change
+from feelstream.run.explaining.wording import number
 from feelstream.scenario.files import preset
 from feelstream.studio import charts
 from feelstream.studio.details import facts
@@ -31,16 +32,25 @@ def devices_of(view: RoundView) -> dict[str, NDArray]:
     return view.devices
 
 
-def test_the_sentence_tells_devices_score_importance_and_queue() -> None:
+def test_the_sentence_names_the_term_that_decided_and_against_whom() -> None:
     lane = played()
     view = lane.view(5)
     devices, chosen = devices_of(view), view.chosen
     sentence = why(view, lane.scenario)
     ids = devices["device"][chosen]
     assert sentence.startswith(f"Devices {ids[0]} and {ids[1]} have the lowest scores Q·E − V·I")
-    total = float(devices["score"][chosen].sum())
-    assert f"({total:.3g} in all)" in sentence
-    assert f"importance {np.mean(devices['importance'][chosen]):.3g}" in sentence
+    rest = np.where(devices["scheduled"], np.inf, np.nan_to_num(devices["score"], nan=np.inf))
+    for at in chosen:
+        ahead = f"device {devices['device'][at]} comes {number(rest.min() - devices['score'][at])} before"
+        assert f"{ahead} device {np.argmin(rest)} by " in sentence
+
+
+def test_whoever_is_merely_cheap_is_not_said_to_have_much_data() -> None:
+    """V tells next to nothing here, so energy must be what decided, in every round with queues."""
+    lane = played("policy.V=1e-12", "system.energy_budget_j=0.001")
+    decided = [why(lane.view(t), lane.scenario).partition("What decided: ")[2] for t in range(3, 7)]
+    assert any("by energy Q·E" in words for words in decided)
+    assert not any(" by amount" in words or "fresh data" in words for words in decided)
 
 
 @pytest.mark.parametrize("name", POLICIES.names())
@@ -56,7 +66,12 @@ def test_every_policy_says_why(name: str) -> None:
 def test_a_weight_that_follows_from_the_budget_has_words_too() -> None:
     lane = played("policy.V=auto")
     assert "the lowest scores Q·E − V·I" in why(lane.view(5), lane.scenario)
-    assert facts(lane, lane.view(5), 0)["V·I"] == "–"
+    view = lane.view(5)
+    for at in np.flatnonzero(devices_of(view)["feasible"]):
+        explained = facts(view, at)
+        energy, worth = (float(explained[name].replace("−", "-")) for name in ("energy Q·E", "amount V·I"))
+        worth += float(explained["dissimilarity V·I"])
+        assert energy - worth == pytest.approx(float(devices_of(view)["score"][at]), rel=0.02, abs=1e-6)
 
 
 def test_random_draws_nobody_and_dropped_devices_have_words() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import resources
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from pydantic import BaseModel
 from rich.markdown import Markdown
 
 from feelstream.cli.catalogue import print_policy
-from feelstream.errors import ScenarioError
+from feelstream.errors import RunError, ScenarioError
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES
 from feelstream.quantities import QUANTITIES
@@ -26,10 +27,25 @@ TOPICS = resources.files("feelstream.cli").joinpath("topics")
 def explain(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[TOPIC]", help="A topic, a field, a quantity or a policy; default: list the topics."),
+        typer.Argument(
+            metavar="[TOPIC|RUN]",
+            help="A topic, a field, a quantity, a policy or a run directory; default: list the topics.",
+        ),
     ] = None,
+    round: Annotated[int | None, typer.Option(help="With a run: the round to explain.")] = None,
+    device: Annotated[int | None, typer.Option(help="With a run: the device to explain.")] = None,
 ) -> None:
-    """Explain a topic (budget, comparison), a field of a scenario, a quantity of the tables or a policy."""
+    """Explain a topic (budget, comparison), a field, a quantity or a policy; or a decision of a run.
+
+    feelstream explain RUN --round 30 --device 4 says why the device was scheduled, or not, and what would change it.
+    """
+    if round is not None or device is not None or (name and (Path(name) / "run.json").is_file()):
+        _decision(name, round, device)
+    else:
+        _name(name)
+
+
+def _name(name: str | None) -> None:
     topics = {file.name.removesuffix(".md"): file for file in TOPICS.iterdir() if file.name.endswith(".md")}
     quantities = {key: quantity for key, quantity in QUANTITIES.items() if quantity.meaning}
     fields = _fields()
@@ -56,6 +72,14 @@ def explain(
         known = [*topics, *POLICIES.names(), *quantities, *fields, *short]
         close = did_you_mean(name, known)
         raise ScenarioError(f"there is no topic '{name}'; {close}topics: {', '.join(sorted(topics))}, or a field")
+
+
+def _decision(name: str | None, round: int | None, device: int | None) -> None:
+    from feelstream.run import read
+
+    if name is None or round is None or device is None:
+        raise RunError("to explain a decision, give a run directory, --round and --device")
+    out.print(str(read(name).explain(round, device)), markup=False, highlight=False)
 
 
 def _fields() -> dict[str, str]:

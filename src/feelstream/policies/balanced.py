@@ -26,11 +26,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
-from feelstream.policies.solvers.greedy import greedy_set
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, State, Term
+from feelstream.policies.solvers.greedy import greedy_set, rest_of
 
 
 class Balanced(Policy):
@@ -59,6 +59,26 @@ class Balanced(Policy):
         energy_cost = self.price * plan.energy_j[ids]
         chosen = greedy_set(labels, self.size, lambda pooled, _: energy_cost + self.imbalance(state["seen"], pooled))
         return Decision(np.sort(ids[chosen]), plan)
+
+    def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
+        """D(Π ∪ {k}) and price·E~_k, beside the rest of the set."""
+        plan, held = decision.plan, observation.stored_labels
+        assert held is not None
+        candidates = plan.feasible & held.any(axis=1)
+        cost = np.where(candidates, self.price * plan.energy_j, np.nan)
+
+        def balance(rest: Ids) -> Reals:
+            found = np.full(len(held), np.nan)
+            others = candidates & ~np.isin(np.arange(len(held)), rest)
+            found[others] = self.imbalance(state["seen"], held[rest].sum(axis=0, dtype=float) + held[others])
+            return found
+
+        rest = rest_of(decision.schedule, device, lambda rest: balance(rest) + cost)
+        return Ranking((Term("class imbalance", balance(rest)), Term("energy price·E", cost)))
+
+    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
+        held = observation.stored_labels
+        return "it holds no data" if held is not None and not held[device].any() else None
 
     def imbalance(self, seen: Reals, labels: Reals) -> Reals:
         """D for sets whose pooled label counts are given, (sets, m); between 0 and m − 1."""

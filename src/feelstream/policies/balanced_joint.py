@@ -20,7 +20,7 @@ gains, what each device has spent. Ignores: the model, losses, what is fresh, qu
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -29,12 +29,25 @@ from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, State, Term
 from feelstream.policies.solvers import joint, rations
 from feelstream.policies.solvers.balance import Balance
+from feelstream.policies.solvers.greedy import rest_of
 from feelstream.policies.solvers.packing import pack
 
 LEEWAY = 1e-6  # what an update may cost beyond the plan, so that rounding never decides about one as planned
+
+
+class Candidates(NamedTuple):
+    """What the rule knows of every device before it chooses; (K,) each."""
+
+    labels: np.ndarray  # (K, m), or (K, 1) sizes
+    left_j: Reals  # the most that a turn may cost
+    alone_j: Reals  # what a turn would cost with the band to itself
+    able: Flags
+    plan: RoundPlan
+    devices: joint.Problem | None  # None where n = 0
+    cost: Reals  # of a turn, against class balance
 
 
 class BalancedJoint(Policy):
@@ -91,34 +104,68 @@ class BalancedJoint(Policy):
         }
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        lot = rng.permutation(observation.system.devices)
+        known = self._candidates(state, observation)
+        if known.devices is None:
+            return Decision(np.zeros(0, np.int64), known.plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
+        ids = lot[known.able[lot]]
+        labels = known.labels[ids].astype(float)
+        chosen = Balance(labels, known.cost[ids], state["seen"], self.memory, self.spread).choose(known.plan.n)
+        schedule, allocation = _affordable(known.devices, np.sort(ids[chosen]), known.left_j)
+        if allocation is None:
+            return Decision(schedule, known.plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
+        f_hz = joint.frequencies(observation, known.devices.take(schedule), schedule, allocation)
+        computing_j = observation.system.compute_energy_j(f_hz, schedule)
+        allowance_j = np.minimum(known.left_j[schedule], (computing_j + allocation.energy_j) * (1 + LEEWAY))
+        return Decision(schedule, known.plan, f_hz=f_hz, allowance_j=allowance_j)
+
+    def _candidates(self, state: State, observation: Observation) -> Candidates:
+        """Who may take part, how many of them, and what a turn of each counts against class balance."""
         system, t, spent_j = observation.system, observation.round, state["spent_j"]
         labels = self._labels(observation)
         holds = np.asarray(labels.any(axis=1))
-        lot = rng.permutation(system.devices)
         left_j = rations.left_j(self.pace, system, t, spent_j)
         due_j = rations.due_j(self.pace, system, t, np.where(holds & (state["first"] == 0), t, state["first"]))
 
         alone_j = np.maximum(joint.alone_j(self._planned(observation, 1)), np.finfo(float).tiny)
         able = holds & observation.plan(1).feasible & (alone_j <= left_j)  # NaN where no band would do: never
         n = self._most(observation, able, alone_j, due_j, spent_j, holds)
-        plan = observation.plan(n)
-        if n == 0:
-            return Decision(np.zeros(0, np.int64), plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
+        plan, devices = observation.plan(n), None
+        if n:
+            devices = self._planned(observation, n)
+            able &= plan.feasible & (devices.share_min <= 1 / n)
+        ahead_j = np.maximum(spent_j + alone_j - due_j, 0.0)
+        cost = self.price * (spent_j + ahead_j) / alone_j
+        return Candidates(labels, left_j, alone_j, able, plan, devices, cost)
 
-        devices = self._planned(observation, n)
-        able &= plan.feasible & (devices.share_min <= 1 / n)
-        ids = lot[able[lot]]
-        turn_j = alone_j[ids]
-        ahead_j = np.maximum(spent_j[ids] + turn_j - due_j[ids], 0.0)
-        cost = self.price * (spent_j[ids] + ahead_j) / turn_j
-        chosen = Balance(labels[ids].astype(float), cost, state["seen"], self.memory, self.spread).choose(n)
-        schedule, allocation = _affordable(devices, np.sort(ids[chosen]), left_j)
-        if allocation is None:
-            return Decision(schedule, plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
-        f_hz = joint.frequencies(observation, devices.take(schedule), schedule, allocation)
-        computing_j = system.compute_energy_j(f_hz, schedule)
-        allowance_j = np.minimum(left_j[schedule], (computing_j + allocation.energy_j) * (1 + LEEWAY))
-        return Decision(schedule, plan, f_hz=f_hz, allowance_j=allowance_j)
+    def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
+        """What each candidate adds to D, to spread/N and to the costs, beside the rest of the set."""
+        known, schedule = self._candidates(state, observation), decision.schedule
+        labels, able = known.labels.astype(float), known.able
+        balance = Balance(labels, known.cost, state["seen"], self.memory, self.spread)
+        room = len(schedule) < known.plan.n
+
+        def added(rest: Ids) -> tuple[Reals, Reals]:
+            free = able & ~np.isin(np.arange(len(able)), rest)
+            return balance.added(rest, free)
+
+        def total(rest: Ids) -> Reals:
+            return np.sum([*added(rest), known.cost], axis=0) + (balance.of(rest.tolist()) if len(rest) else 0.0)
+
+        rest = rest_of(schedule, device, total, room=room)
+        imbalance, spread = added(rest)
+        cost = np.where(np.isfinite(imbalance), known.cost, np.nan)
+        terms = Term("class imbalance", imbalance), Term("few devices", spread), Term("turns and ration", cost)
+        return Ranking(terms, optional=room and len(rest) > 0)
+
+    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
+        known = self._candidates(state, observation)
+        if not known.labels[device].any():
+            return "it holds no data"
+        turn_mj, left_mj = 1e3 * known.alone_j[device], 1e3 * known.left_j[device]
+        if not turn_mj <= left_mj:
+            return f"a turn costs it {turn_mj:.3g} mJ and {left_mj:.3g} mJ of its budget is left"
+        return None
 
     def _most(
         self, observation: Observation, able: Flags, turn_j: Reals, due_j: Reals, spent_j: Reals, holds: Flags

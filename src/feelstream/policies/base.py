@@ -88,6 +88,12 @@ class Observation:
         """(K,) factor on the importance of each device; 1 unless the scenario, or a deployment, says otherwise."""
         return self.system.device_priority
 
+    def importance_parts(self, metric: str, plan: RoundPlan) -> dict[str, Reals]:
+        """(K,) each: what I_k adds up from, by name."""
+        if metric != "combined":
+            return {metric if metric in ("amount", "dissimilarity") else "importance": self.importance(metric, plan)}
+        return {"amount": self.priority * plan.amount, "dissimilarity": self.priority * self.dissimilarity}
+
     def importance(self, metric: str, plan: RoundPlan) -> Reals:
         """(K,) I_k by a metric's name, times the priority of the device."""
         found = importance.importance_of(metric, self, plan)
@@ -128,6 +134,31 @@ class Decision:
     f_hz: Reals | None = None  # (scheduled,) frequency chosen for each, at most the device's; None: all that it has
     allowance_j: Reals | None = None  # (scheduled,) the most that each may spend in the round; None: no limit
     probability: Reals | None = None  # (K,) with which each device was to be scheduled; None: not known
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of what devices are ranked by."""
+
+    name: str
+    values: Reals  # (K,) as they add up; NaN for those that were no candidates
+    subtracted: bool = False  # shown with the other sign, as V·I in Q·E − V·I
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a device was ranked by, and against whom: the sum of the terms, least first.
+
+    Where the rule judges sets, the rest of the set is given, and the terms say what each candidate would add to it.
+    """
+
+    terms: tuple[Term, ...]
+    optional: bool = False  # whether a place may stay empty: nobody is then ranked at 0
+
+    @property
+    def total(self) -> Reals:
+        """(K,) NaN for those that were no candidates."""
+        return np.sum([term.values for term in self.terms], axis=0)
 
 
 @dataclass(frozen=True)
@@ -216,6 +247,17 @@ class Policy(Plugin):
         at full frequency leaves of the round. A policy with a `transmit` of its own must say it to be used there.
         """
         return system.received_power_w / beta
+
+    def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking | None:
+        """What `device` was ranked by in a decision, in the terms of the rule; None for a rule without such terms.
+
+        For explanations only (`feelstream explain RUN`); where it is None, they fall back on Decision.score.
+        """
+        return None
+
+    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
+        """Why a device that meets the deadline was no candidate, as half a sentence; None: no reason of the rule's."""
+        return None
 
     def update(self, state: State, outcome: Outcome) -> State:
         return state

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from feelstream.policies.base import Decision, Observation, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Policy, Ranking, State, Term, lowest
 
 
 class GreedyEnergy(Policy):
@@ -25,3 +25,8 @@ class GreedyEnergy(Policy):
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
         return Decision(lowest(plan.energy_j, plan.feasible, self.size, rng), plan, score=plan.energy_j)
+
+    def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
+        """E~_k."""
+        plan = decision.plan
+        return Ranking((Term("planned energy in mJ", np.where(plan.feasible, 1e3 * plan.energy_j, np.nan)),))

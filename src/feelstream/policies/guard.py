@@ -17,7 +17,7 @@ from feelstream.errors import FeelstreamError
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.plugins import MOST, in_a_sentence
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, State
 from feelstream.policies.lawful import broken_law
 
 
@@ -120,6 +120,20 @@ def update(policy: Policy, state: State, outcome: Outcome) -> State:
     with _policy_errors(policy, f"in round {outcome.round}"):
         after = policy.update(state, outcome)
     return _checked_state(policy, after, "update")
+
+
+def ranking(policy: Policy, state: State, observation: Observation, decision: Decision, device: int) -> Ranking | None:
+    """What a device was ranked by; None where the policy has no terms, and where they do not fit its decision."""
+    with _policy_errors(policy, f"in round {observation.round}"):
+        found = policy.ranking(state, observation, decision, device)
+    if found is None:
+        return None
+    fits = isinstance(found, Ranking) and len(found.terms) > 0
+    if not fits or not all(np.shape(term.values) == observation.f_hz.shape for term in found.terms):
+        raise broken(
+            policy, f"must rank by terms with one number per device, or return None, in round {observation.round}"
+        )
+    return found
 
 
 def are_devices(chosen: NDArray, devices: int) -> bool:

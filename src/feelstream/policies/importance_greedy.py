@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from feelstream.model.importance import MetricName
-from feelstream.policies.base import Decision, Observation, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Policy, Ranking, State, Term, lowest
 
 
 class ImportanceGreedy(Policy):
@@ -29,3 +29,9 @@ class ImportanceGreedy(Policy):
         plan = observation.plan(self.size)
         importance = observation.importance(self.metric, plan)
         return Decision(lowest(-importance, plan.feasible, self.size, rng), plan, importance, -importance)
+
+    def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
+        """−amount − dissimilarity."""
+        parts = observation.importance_parts(self.metric, decision.plan)
+        feasible = decision.plan.feasible
+        return Ranking(tuple(Term(name, np.where(feasible, -part, np.nan), True) for name, part in parts.items()))

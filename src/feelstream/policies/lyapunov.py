@@ -21,7 +21,7 @@ from feelstream.arrays import Reals
 from feelstream.model.importance import MetricName
 from feelstream.model.system import System
 from feelstream.policies.backlog import Weight, backlog_j, first_backlog_j, next_backlog_j, weight_j2
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, State, Term, lowest
 
 
 class Lyapunov(Policy):
@@ -45,15 +45,31 @@ class Lyapunov(Policy):
     def score(self, observation: Observation, plan: RoundPlan, state: State | None = None) -> tuple[Reals, Reals]:
         """(importance, score) of every device when plan.n devices share the band; the state matters to auto only."""
         importance = observation.importance(self.metric, plan)
-        queue_j, V = observation.queue_j, self.V
-        if V == "auto":
-            queue_j = queue_j + backlog_j(state or {}, observation.system, self.size)
-            V = weight_j2(observation.system, self.size)
+        queue_j, V = self._queues_and_weight(observation, state or {})
         if np.isinf(V):
             return importance, -importance
         score = queue_j * plan.energy_j
         score -= V * importance
         return importance, score
+
+    def _queues_and_weight(self, observation: Observation, state: State) -> tuple[Reals, float]:
+        """(Q_k, V), or (Q_k + Z, V of the budget) where V is auto."""
+        if self.V != "auto":
+            return observation.queue_j, self.V
+        system = observation.system
+        return observation.queue_j + backlog_j(state, system, self.size), weight_j2(system, self.size)
+
+    def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
+        """Q·E − V·amount − V·dissimilarity; for infinite V without the energy and without the factor."""
+        plan = decision.plan
+        queue_j, V = self._queues_and_weight(observation, state)
+        blind = np.isinf(V)
+        energy = () if blind else (Term("energy Q·E", np.where(plan.feasible, queue_j * plan.energy_j, np.nan)),)
+        worth = tuple(
+            Term(name if blind else f"{name} V·I", np.where(plan.feasible, -part if blind else -V * part, np.nan), True)
+            for name, part in observation.importance_parts(self.metric, plan).items()
+        )
+        return Ranking(energy + worth, optional=self.cardinality != "exact")
 
     def init(self, system: System) -> State:
         return {"backlog_j": np.array(first_backlog_j(system, self.size))} if self.V == "auto" else {}

@@ -27,7 +27,7 @@ from feelstream.model.admission import Transmission
 from feelstream.model.importance import MetricName
 from feelstream.model.system import System
 from feelstream.plugins import Magnitude, Positive
-from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.base import Decision, Observation, Policy, Ranking, State, Term
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.joint.search import scores
 
@@ -111,6 +111,19 @@ class LyapunovJoint(Policy):
         if allocation is not None:
             return scores(devices, self.V * importance, float(allocation.log_price))[0]
         return devices.weight * joint.alone_j(devices) - self.V * importance
+
+    def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking | None:
+        """w·e + μ·ρ − V·amount − V·dissimilarity at the price of the schedule's band; for infinite V as `lyapunov`."""
+        score, blind = decision.score, bool(np.isinf(self.V))
+        if score is None or decision.importance is None:
+            return None
+        V = 1.0 if blind else self.V
+        energy = () if blind else (Term("energy and band", score + V * decision.importance),)
+        worth = tuple(
+            Term(name if blind else f"{name} V·I", np.where(np.isfinite(score), -V * part, np.nan), True)
+            for name, part in observation.importance_parts(self.metric, decision.plan).items()
+        )
+        return Ranking(energy + worth, optional=self.cardinality != "exact")
 
     def planned_devices(self, observation: Observation, n: int) -> joint.Problem:
         """The problem of all devices as it is known when scheduling n of them."""

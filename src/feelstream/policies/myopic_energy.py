@@ -21,8 +21,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from feelstream.arrays import Reals
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, State, Term, lowest
 
 
 class MyopicEnergy(Policy):
@@ -38,10 +39,27 @@ class MyopicEnergy(Policy):
         return {"spent_j": np.zeros(system.devices)}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
-        plan, granted = observation.plan(self.size), observation.system.energy_budget_j
-        left = granted if self.budget == "static" else observation.round * granted - state["spent_j"]
-        affordable = plan.feasible & (plan.energy_j <= left)
+        plan = observation.plan(self.size)
+        affordable = plan.feasible & (plan.energy_j <= self._left_j(state, observation))
         return Decision(lowest(plan.energy_j, affordable, self.size, rng), plan)
+
+    def _left_j(self, state: State, observation: Observation) -> Reals:
+        granted = observation.system.energy_budget_j
+        return granted if self.budget == "static" else observation.round * granted - state["spent_j"]
+
+    def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
+        """E~_k of those that can afford it."""
+        plan = decision.plan
+        affordable = plan.feasible & (plan.energy_j <= self._left_j(state, observation))
+        return Ranking((Term("planned energy in mJ", np.where(affordable, 1e3 * plan.energy_j, np.nan)),))
+
+    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
+        needs, left = (1e3 * each[device] for each in (decision.plan.energy_j, self._left_j(state, observation)))
+        return (
+            f"the round would cost it {needs:.3g} mJ and its budget so far leaves {left:.3g} mJ"
+            if needs > left
+            else None
+        )
 
     def update(self, state: State, outcome: Outcome) -> State:
         spent_j = state["spent_j"].copy()

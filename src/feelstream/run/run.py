@@ -19,7 +19,7 @@ import polars as pl
 
 from feelstream.errors import RunError
 from feelstream.run import trace, views
-from feelstream.run.changes import Change, in_order
+from feelstream.run.changes import Change, from_list, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     Lock,
@@ -46,6 +46,7 @@ from feelstream.world import Theta
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from feelstream.run.explaining import Explanation
     from feelstream.run.picture import Style
 
 EVALUATIONS = "evaluations.parquet"
@@ -116,6 +117,20 @@ class Run:
         if MODEL in self.manifest.digests:
             check_digest(directory / MODEL, self.manifest.digests[MODEL])
         return FinalModel(self.scenario, read_model(directory), dataset_of)
+
+    def explain(self, round: int, device: int) -> Explanation:
+        """Why the device was scheduled in the round, or not: what decided, against whom, and what would change it."""
+        from feelstream.run.explaining import Scenes, explain
+
+        if self.devices is None:
+            raise RunError("the run stores no rows of devices (trace.level = rounds), so there is nothing to explain")
+        for name, value, first, last in (
+            ("round", round, 1, len(self.rounds)), ("device", device, 0, self.scenario.system.devices - 1),
+        ):  # fmt: skip
+            if not first <= value <= last:
+                raise RunError(f"the {name} must be from {first} to {last}, not {value}")
+        changes = in_order(self.scenario, from_list(self.about.get("changes") or []))
+        return explain(Scenes(self.scenario, self.seed, changes, self.devices), round, device)
 
     def to_pandas(self) -> Any:
         """The table of rounds as a pandas DataFrame."""

@@ -8,13 +8,14 @@ import numpy as np
 from nicegui import ui
 
 from feelstream.quantities import QUANTITIES, measures
+from feelstream.run.explaining.wording import shown_as
 from feelstream.studio import charts
 from feelstream.studio.details import DeviceDetails
 from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
-from feelstream.studio.words import shown_as, why
+from feelstream.studio.words import why
 
 CURVES = ("accuracy", "loss", "energy_mean_cum_j")
 

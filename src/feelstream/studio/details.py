@@ -5,20 +5,20 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-import numpy as np
 from nicegui import ui
 
+from feelstream.run.explaining.wording import number, shown_as
 from feelstream.studio import charts
-from feelstream.studio.lanes import Lane, scenario_at
+from feelstream.studio.lanes import Lane
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
-from feelstream.studio.words import number, shown_as, weight_of
+from feelstream.studio.words import explained
 
 Shown = Sequence[tuple[Lane, RoundView | None]]
 
 
-def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
+def facts(view: RoundView, at: int) -> dict[str, str]:
     """What is known of the device at position `at`, by name; a dash where there is nothing to tell."""
     devices = view.devices
     assert devices is not None
@@ -26,12 +26,9 @@ def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
     def shown(name: str) -> str:
         return shown_as(name, float(devices[name][at]))
 
-    score, weight = float(devices["score"][at]), weight_of(scenario_at(lane, view.round))
-    importance = float(devices["importance"][at])
-    parts = {"V·I": "–", "Q·E": "–"}
-    if weight is not None and np.isfinite([score, weight, importance]).all():
-        # The score is Q·E − V·I, so Q·E is what the score lacks of it: no formula is repeated here.
-        parts = {"V·I": number(weight * importance), "Q·E": number(score + weight * importance)}
+    importance = {"importance I": shown("importance")}
+    if (found := explained(view, at)) is not None and found.terms:
+        importance |= {name: number(value) for name, value in found.terms.items()}
     status = "sent" if devices["transmitted"][at] else "dropped" if devices["scheduled"][at] else "idle"
     if status == "idle" and not devices["feasible"][at]:
         status = "too slow" if devices["available"][at] else "not available"
@@ -42,9 +39,8 @@ def facts(lane: Lane, view: RoundView, at: int) -> dict[str, str]:
         "mean gain β, gain": f"{shown('beta')}, {shown('gain')}",
         "amount": shown("amount"),
         "dissimilarity": shown("dissimilarity"),
-        "importance I": shown("importance"),
+        **importance,
         "queue Q": shown("queue_j"),
-        **parts,
         "score": shown("score"),
         "energy spent": shown_as("e_tr_j", float(devices["e_cmp_j"][at] + devices["e_tr_j"][at])),
     }
@@ -67,6 +63,7 @@ class DeviceDetails:
             with ui.element("div").classes("lane-body details"):
                 self.table = ui.html("", sanitize=False).classes("wide")
                 self.mix = Chart(session, lambda: f"Fresh data of device {session.selected}, by label", "used")
+            self.why = ui.html("", sanitize=False).classes("explained").props('aria-live="polite"')
         with menu:
             self.mix.menu()
 
@@ -87,9 +84,19 @@ class DeviceDetails:
         self.hint.set_text(
             "This device is not among those shown." if missing else f"in round {shown}" if found else asks
         )
-        self.table.set_content(_table([(lane.label, facts(lane, view, at)) for lane, view, at in found]))
+        self.table.set_content(_table([(lane.label, facts(view, at)) for lane, view, at in found]))
+        paused = not self.session.race.playing
+        self.why.set_content("".join(_sentence(lane.label, view, at, paused) for lane, view, at in found))
         mixes = [(lane.label, view.devices["fresh_labels"][at]) for lane, view, at in found if view.devices]
         self.mix.show(charts.by_label(mixes, self.session.dark, "fresh samples"))
+
+
+def _sentence(label: str, view: RoundView, at: int, paused: bool) -> str:
+    """Why the device was scheduled, or not; what would change it only while the race rests, since that is decided again
+    many times."""
+    quick = view.scene is not None and not view.scene.policy.fills_round
+    found = explained(view, at, with_thresholds=paused and quick)
+    return f"<p><b>{html.escape(label)}</b> {html.escape(found.text)}</p>" if found else ""
 
 
 def _table(columns: Sequence[tuple[str, dict[str, str]]]) -> str:

@@ -12,10 +12,11 @@ from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
 from feelstream.run import Run, read
 from feelstream.run.changes import Change, from_list, in_order, scenario_in
+from feelstream.run.explaining import Scenes
 from feelstream.run.presentation import introduce
 from feelstream.run.run import prepare, resolved
 from feelstream.scenario import Scenario
-from feelstream.studio.views import RoundView, of_record, of_tables
+from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_tables
 
 HISTORY_BYTES = 48 * 2**20  # of views, per lane
 SNAPSHOT_BYTES = 48 * 2**20  # of states to go on from, per lane
@@ -84,7 +85,9 @@ class LiveLane:
 
     def step(self) -> None:
         """Play the next round and keep what a page may show of it."""
-        view = of_record(self._player.step())
+        simulation = self._player.simulation
+        state = simulation.server.policy  # as the round begins
+        view = of_record(self._player.step(), simulation.policy, state, self.seed)
         spent = self.rows[-1]["energy_mean_cum_j"] * self.head if self.rows else 0.0
         view.row["energy_mean_cum_j"] = (spent + view.row["energy_mean_j"]) / (self.head + 1)
         introduce(view.row, self._manifest)
@@ -146,7 +149,8 @@ class StoredLane:
         self.rows = run.rounds.to_dicts()
         chosen = None if run.devices is None else run.devices.filter("scheduled")
         self.schedule = [] if chosen is None else chosen.select("round", "device", "transmitted").rows()
-        self._devices = None if run.devices is None else run.devices.partition_by("round", as_dict=True)
+        self._scenes = None if run.devices is None else Scenes(run.scenario, run.seed, self.changes, run.devices)
+        self._last: RoundView | None = None
 
     @property
     def head(self) -> int:
@@ -157,8 +161,12 @@ class StoredLane:
         return 1
 
     def view(self, round: int) -> RoundView:
-        devices = None if self._devices is None else self._devices.get((round,))
-        return of_tables(self.rows[round - 1], devices, self.scenario.system.devices)
+        if self._last is None or self._last.round != round:
+            row, scenes, count = self.rows[round - 1], self._scenes, self.scenario.system.devices
+            devices = None if scenes is None else scenes.rows(round)
+            scene = scenes.scene(round) if scenes and count <= MOST_DEVICES else None
+            self._last = of_tables(row, devices, count, scene)
+        return self._last
 
     def step(self) -> None:
         raise RunError(f"{self.label} is a stored run and has ended")

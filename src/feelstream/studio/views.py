@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.policies.base import Policy, State
 from feelstream.run import trace
+from feelstream.run.explaining.scenes import Scene, counts
 from feelstream.scheduling import RoundRecord
 
 MOST_DEVICES = 400  # on a map; of more, an even sample is shown, with all that were scheduled
@@ -28,6 +30,7 @@ class RoundView:
     devices: dict[str, NDArray] | None  # (n,) each, as in devices.parquet; the column `device` says which they are
     used_labels: NDArray | None  # (m,) label counts of X, the data used before the round
     all_devices: int  # K, of which `devices` may be a sample
+    scene: Scene | None = None  # what the decision follows from, where it can be decided again
 
     @property
     def round(self) -> int:
@@ -47,7 +50,9 @@ class RoundView:
 
     @property
     def bytes(self) -> int:
-        return sum(column.nbytes for column in (self.devices or {}).values())
+        known = vars(self.scene.observation).values() if self.scene else ()
+        arrays = [*(self.devices or {}).values(), *(array for array in known if isinstance(array, np.ndarray))]
+        return sum(array.nbytes for array in arrays)
 
 
 def shown(scheduled: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -59,22 +64,35 @@ def shown(scheduled: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.union1d(even, np.flatnonzero(scheduled)[:MOST_DEVICES])
 
 
-def of_record(record: RoundRecord) -> RoundView:
-    """A round that was just played; nothing of it is a view of the stream's arrays."""
+def of_record(record: RoundRecord, policy: Policy, state: State, seed: int) -> RoundView:
+    """A round that was just played; nothing of it is a view of the stream's arrays.
+
+    policy and state: with which it was decided.
+    """
     row = trace.round_values(record)
     scheduled = np.zeros(len(record.gain), bool)
     scheduled[record.decision.schedule] = True
     which = shown(scheduled)
     columns = trace.device_columns(record)
     devices = {name: columns[name][which] for name in KEPT}  # an index array copies
-    return RoundView(row, devices, np.array(record.observation.used_labels), len(scheduled))
+    scene = _scene(record, policy, state, seed) if len(scheduled) <= MOST_DEVICES else None
+    return RoundView(row, devices, np.array(record.observation.used_labels), len(scheduled), scene)
 
 
-def of_tables(row: dict[str, Any], devices: pl.DataFrame | None, all_devices: int) -> RoundView:
+def _scene(record: RoundRecord, policy: Policy, state: State, seed: int) -> Scene:
+    known = record.observation
+    held = None if known.stored_labels is None else known.stored_labels.copy()
+    observation = replace(known, fresh_labels=known.fresh_labels.copy(), stored_labels=held)
+    return Scene(policy, state, observation, seed, record.decision)
+
+
+def of_tables(
+    row: dict[str, Any], devices: pl.DataFrame | None, all_devices: int, scene: Scene | None = None
+) -> RoundView:
     """A round of a stored run: its row, and its devices' rows if they are stored."""
     if devices is None or devices.is_empty():
         return RoundView(row, None, None, all_devices)
-    used = _counts(devices["used_labels"]).sum(axis=0)
+    used = counts(devices["used_labels"]).sum(axis=0)
     some = devices[shown(devices["scheduled"].to_numpy())]
     columns: dict[str, NDArray] = {}
     for name in KEPT:
@@ -82,10 +100,5 @@ def of_tables(row: dict[str, Any], devices: pl.DataFrame | None, all_devices: in
         if series.dtype == pl.Null:
             columns[name] = np.full(len(series), np.nan)
         else:
-            columns[name] = _counts(series) if name == "fresh_labels" else series.to_numpy()
-    return RoundView(row, columns, used, all_devices)
-
-
-def _counts(lists: pl.Series) -> NDArray:
-    """A column of equally long lists as (n, m)."""
-    return lists.list.explode().to_numpy().reshape(len(lists), -1)
+            columns[name] = counts(series) if name == "fresh_labels" else series.to_numpy()
+    return RoundView(row, columns, used, all_devices, scene)

@@ -2,53 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.quantities import QUANTITIES
+from feelstream.run.explaining import Explanation, explain_scene
+from feelstream.run.explaining.wording import listed, number
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView
 
-
-def number(value: float) -> str:
-    """Three significant digits, without an exponent where none is needed.
-
-    >>> number(0.0512), number(1234.5), number(2)
-    ('0.0512', '1230', '2')
-    """
-    if value == 0 or not np.isfinite(value):
-        return f"{value:g}"
-    if 1e-4 <= abs(value) < 1e6:
-        digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
-        text = f"{float(f'{value:.3g}'):.{digits}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.2e}"
-
-
-def shown_as(name: str, value: float) -> str:
-    """A value of a column of the trace in the unit that readers expect.
-
-    >>> shown_as("queue_j", 0.0123), shown_as("score", 0.5), shown_as("gain", float("nan"))
-    ('12.3 mJ', '0.5', '–')
-    """
-    if not np.isfinite(value):
-        return "–"
-    quantity = QUANTITIES.get(name)
-    return number(value) if quantity is None else f"{number(value * quantity.scale)} {quantity.unit}".rstrip()
-
-
-def listed(names: Sequence[object], most: int = 6) -> str:
-    """`1, 2 and 3`; of very many, the first few and how many more.
-
-    >>> listed([3]), listed([3, 7, 9]), listed(range(9), 3)
-    ('3', '3, 7 and 9', '0, 1, 2 and 6 more')
-    """
-    texts = [str(name) for name in names]
-    if len(texts) > most:
-        texts = [*texts[:most], f"{len(names) - most} more"]
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+MOST_EXPLAINED = 3  # scheduled devices that are explained one by one
+MOST_RANKED = 12  # that are looked at for it
 
 
 def why(view: RoundView, scenario: Scenario) -> str:
@@ -64,7 +27,7 @@ def why(view: RoundView, scenario: Scenario) -> str:
     chosen = view.chosen
     who = _who(devices["device"][chosen])
     rule = _RULES.get(scenario.policy.plugin_name(), _by_score_or_rule)
-    sentence = f"{who} {rule(view, scenario, chosen)}"
+    sentence = f"{who} {rule(view, scenario, chosen)}{_decided(view, chosen)}"
     lost = row["scheduled"] - row["transmitted"]
     if lost:
         dropped = devices["device"][chosen[~devices["transmitted"][chosen]]]
@@ -90,37 +53,42 @@ def weight_of(scenario: Scenario) -> float | None:
 def _by_drift_and_penalty(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
     devices = view.devices
     assert devices is not None
-    feasible, V = devices["feasible"], weight_of(scenario)
-    score = float(np.nansum(devices["score"][chosen]))
+    V = weight_of(scenario)
     if V is not None and np.isinf(V):
         return f"{_have(chosen)} the most important data of {view.row['feasible']} feasible devices (V = inf)."
-    lowest = "score" if len(chosen) == 1 else "scores"
-    sentence = (
-        f"{_have(chosen)} the lowest {lowest} Q·E − V·I of {view.row['feasible']} feasible devices "
-        f"({number(score)} in all): "
-    )
-    importance, queue = devices["importance"], devices["queue_j"]
-    of_chosen, of_all = float(np.nanmean(importance[chosen])), float(np.nanmean(importance[feasible]))
-    waiting, usual = float(queue[chosen].mean()), float(queue[feasible].mean())
-    reasons = [f"importance {_against('importance', of_chosen, of_all)}"]
-    if usual > 0:
-        reasons.append(f"queue {_against('queue_j', waiting, usual)}")
-    main = _larger_part(devices, chosen)
-    return sentence + " and ".join(reasons) + (f"; {main}" if main else "") + "."
+    lowest, score = "score" if len(chosen) == 1 else "scores", float(np.nansum(devices["score"][chosen]))
+    of_all = f"of {view.row['feasible']} feasible devices ({number(score)} in all)"
+    return f"{_have(chosen)} the lowest {lowest} Q·E − V·I {of_all}."
 
 
-def _against(name: str, value: float, mean: float) -> str:
-    return f"{shown_as(name, value)} against {shown_as(name, mean)} on average"
+def explained(view: RoundView, at: int, *, with_thresholds: bool = False) -> Explanation | None:
+    """Why the device at position `at` was scheduled, or not, from the terms of its score; None where none are known."""
+    if view.scene is None or view.devices is None:
+        return None
+    figures = {name: view.devices[name][at] for name in ("available", "feasible", "transmitted", "f_hz")}
+    return explain_scene(view.scene, figures, int(view.devices["device"][at]), with_thresholds=with_thresholds)
 
 
-def _larger_part(devices: dict[str, np.ndarray], chosen: np.ndarray) -> str:
-    amount = float(np.nanmean(devices["amount"][chosen]))
-    unlike = float(np.nanmean(devices["dissimilarity"][chosen]))
-    if not amount + unlike > 0:
-        return ""
-    if amount > 1.5 * unlike:
-        return "mostly because much fresh data is waiting"
-    return "mostly because its labels are unlike those used so far" if unlike > 1.5 * amount else ""
+def _decided(view: RoundView, chosen: np.ndarray) -> str:
+    """What put the scheduled before the others: of each, or of the closest to the cut where they are many."""
+    contests = [
+        (int(view.devices["device"][at]), found.contest)
+        for at in chosen[:MOST_RANKED]
+        if view.devices and (found := explained(view, at)) and found.contest is not None and found.contest.decisive
+    ]
+    if len(contests) > MOST_EXPLAINED:
+        contests = [min(contests, key=lambda each: each[1].margin)]
+    texts = []
+    for device, contest in contests:
+        own, its = contest.terms[contest.decisive or ""]
+        if contest.rival is None:
+            texts.append(f"device {device} lowers the sum by {number(-contest.own)}, mostly by {contest.decisive}")
+        else:
+            texts.append(
+                f"device {device} comes {number(contest.margin)} before device {contest.rival} by "
+                f"{contest.decisive} ({number(own)} against {number(its)})"
+            )
+    return f" What decided: {'; '.join(texts)}." if texts else ""
 
 
 def _at_random(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:

@@ -49,6 +49,18 @@ class Balance:
             return np.inf
         return float(self.value(*(part[members].sum(axis=0) for part in (self.labels, self.squares, self.cost))))
 
+    def added(self, rest: NDArray[np.int64], free: NDArray[np.bool_]) -> tuple[Reals, Reals]:
+        """(C,) each: what every free candidate adds to D and to spread/N of the rest; all of it where that is empty."""
+        pooled, squares = self.labels[rest].sum(axis=0), self.squares[rest].sum()
+        balance, spread = np.full((2, len(free)), np.nan)
+        sums = pooled + self.labels[free]
+        balance[free] = imbalance(sums, self.seen, self.memory)
+        spread[free] = self.spread * (squares + self.squares[free]) / np.square(sums.sum(axis=-1))
+        if len(rest):
+            balance -= float(imbalance(pooled, self.seen, self.memory))
+            spread -= self.spread * squares / pooled.sum() ** 2
+        return balance, spread
+
     def choose(self, most: int) -> list[int]:
         """The set of at most `most` members with the least F; of equals the smaller, then the first.
 

@@ -28,3 +28,15 @@ def greedy_set(labels: Reals, most: int, cost: Cost, *, only_better: bool = Fals
         chosen.append(best)
         pooled, now = pooled + labels[best], costs[best]
     return np.array(chosen, np.int64)
+
+
+def rest_of(schedule: Ids, device: int, total: Callable[[Ids], Reals], *, room: bool = False) -> Ids:
+    """The rest of a set, with which a device competes for a place.
+
+    Of a member: the others. Of another: all but the member whose place it would take at the least total, or the whole
+    set where there is `room`. total(rest): (K,) what the rest and each device come to.
+    """
+    if device in schedule:
+        return schedule[schedule != device]
+    rests = [*([schedule] if room else []), *(np.delete(schedule, at) for at in range(len(schedule)))]
+    return min(rests, key=lambda rest: total(rest)[device], default=schedule)

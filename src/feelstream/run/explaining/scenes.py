@@ -1,0 +1,122 @@
+"""A round as the policy saw it, so that it can decide again: kept while a run is played, or rebuilt from its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from feelstream.errors import FeelstreamError
+from feelstream.plugins import Inert
+from feelstream.policies import guard
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.randomness import Purpose, generator
+from feelstream.run.changes import Change, scenario_in
+from feelstream.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that a decision follows from, and the decision."""
+
+    policy: Policy
+    state: State
+    observation: Observation
+    seed: int
+    decision: Decision
+
+    def decide(self, policy: Policy | None = None, observation: Observation | None = None) -> Decision:
+        """The decision with another policy or observation, and the same random numbers."""
+        known = observation or self.observation
+        rng = generator(self.seed, Purpose.POLICY, known.round)
+        return guard.select(policy or self.policy, self.state, known, rng)
+
+
+class Scenes:
+    """The rounds of a run, rebuilt from its table of devices one after the other."""
+
+    def __init__(self, scenario: Scenario, seed: int, changes: Sequence[Change], devices: pl.DataFrame) -> None:
+        self.scenario, self.seed, self.changes = scenario, seed, tuple(changes)
+        self._rounds = devices.partition_by("round", as_dict=True, include_key=False)
+        self._states: dict[int, State] = {}  # before each round
+
+    def rows(self, round: int) -> pl.DataFrame:
+        return self._rounds[(round,)]
+
+    def scene(self, round: int) -> Scene | None:
+        """The round, if the policy decides again as it did.
+
+        None for someone's own policy in a stored run, whose code is not read, and for one that goes by what the trace
+        does not hold, such as losses.
+        """
+        if any(isinstance(self._at(t).policy, Inert) for t in (1, round)):
+            return None
+        try:
+            policy, observation = self._at(round).policy, self._observation(round)
+            scene = Scene(
+                policy, self._state(round), observation, self.seed, Decision(np.zeros(0, int), observation.plan(1))
+            )
+            decision = scene.decide()
+        except FeelstreamError:
+            return None
+        rows = self.rows(round)
+        scheduled = np.flatnonzero(rows["scheduled"].to_numpy())
+        return replace(scene, decision=decision) if np.array_equal(np.sort(decision.schedule), scheduled) else None
+
+    def _at(self, round: int) -> Scenario:
+        return scenario_in(self.scenario, self.changes, round)
+
+    def _state(self, round: int) -> State:
+        policy = self._at(round).policy
+        if type(policy).update is Policy.update or round == 1:
+            first = self._observation(1).system
+            return guard.start(self._at(1).policy, first, generator(self.seed, Purpose.POLICY, 0))
+        if round not in self._states:
+            before = self._nearest(round)
+            state = self._state(before) if before == 1 else self._states[before]
+            for t in range(before, round):
+                state = guard.update(self._at(t).policy, state, self._outcome(t))
+            self._states = {**self._states, round: state}
+        return self._states[round]
+
+    def _nearest(self, round: int) -> int:
+        return max((t for t in self._states if t < round), default=1)
+
+    def _observation(self, round: int) -> Observation:
+        rows, scenario = self.rows(round), self._at(round)
+        labels = counts(rows["fresh_labels"])
+        system = scenario.known_system(labels.shape[1])
+        if "priority" in rows.columns:  # a deployment's devices may state one
+            system = replace(system, priority=rows["priority"].to_numpy())
+        policy = scenario.policy
+        return Observation(
+            system=system,
+            round=round,
+            f_hz=rows["f_hz"].to_numpy(),
+            beta=rows["beta"].to_numpy(),
+            stored=rows["stored"].to_numpy(),
+            fresh=rows["fresh"].to_numpy(),
+            fresh_labels=labels,
+            used_labels=counts(rows["used_labels"]).sum(axis=0),
+            queue_j=rows["queue_j"].to_numpy(),
+            available=rows["available"].to_numpy(),
+            stored_labels=counts(rows["stored_labels"]) if policy.needs_stored_labels else None,
+            oracle_gain=rows["gain"].to_numpy() if policy.needs_gain else None,
+        )
+
+    def _outcome(self, round: int) -> Outcome:
+        rows = self.rows(round)
+        ids = np.flatnonzero(rows["scheduled"].to_numpy())
+        energy_j = (rows["e_cmp_j"] + rows["e_tr_j"]).to_numpy()
+        return Outcome(
+            round, ids, rows["transmitted"].to_numpy()[ids], rows["gain"].to_numpy()[ids], energy_j[ids], None,
+            self._observation(round),
+        )  # fmt: skip
+
+
+def counts(lists: pl.Series) -> NDArray:
+    """A column of equally long lists as (n, m)."""
+    return lists.list.explode().to_numpy().reshape(len(lists), -1)

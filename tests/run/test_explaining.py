@@ -1,0 +1,168 @@
+"""Explanations: the terms are the score's, the rival is the one at the cut, and what is said to change it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import small
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import feelstream as fs
+from feelstream.cli import app
+from feelstream.errors import RunError
+from feelstream.policies import POLICIES
+from feelstream.run import Change, Run, simulate
+from feelstream.run.explaining import Explanation, Scenes
+from feelstream.run.explaining.thresholds import with_frequency, with_setting
+
+TERMS = ("lyapunov", "importance_greedy", "greedy_energy", "myopic_energy", "balanced", "balanced_joint")
+BUSY = ("system.devices=8", "data.samples=400", "system.energy_budget_j=0.02", "data.arrivals.kind=uniform")
+
+
+def rows(run: Run, round: int):
+    assert run.devices is not None
+    return run.devices.filter(run.devices["round"] == round)
+
+
+def is_scheduled(run: Run, round: int, device: int) -> bool:
+    return bool(rows(run, round)["scheduled"][device])
+
+
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 50),
+    round=st.integers(2, 8),
+    device=st.integers(0, 7),
+    cardinality=st.sampled_from(["exact", "cap", "free"]),
+    V=st.sampled_from(["0.0001", "0.01", "0.05"]),
+)
+def test_beyond_the_threshold_of_v_a_run_decides_otherwise(
+    seed: int, round: int, device: int, cardinality: str, V: str
+) -> None:
+    """Run again, whole, with V changed in that round: beyond the threshold it fares otherwise, just before it not."""
+    scenario = small(*BUSY, f"policy.cardinality={cardinality}", f"policy.V={V}")
+    run = simulate(scenario, seed)
+    now = is_scheduled(run, round, device)
+    explained = run.explain(round, device)
+    assert explained.scheduled == now
+    for threshold in explained.thresholds:
+        if threshold.setting == "V":
+            beyond, before = (
+                simulate(scenario, seed, changes=[Change(round, "policy.V", repr(V))])
+                for V in (threshold.value, threshold.same)
+            )
+            assert is_scheduled(beyond, round, device) != now
+            assert is_scheduled(before, round, device) == now
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 50), round=st.integers(3, 8), device=st.integers(0, 7))
+def test_beyond_the_threshold_of_the_frequency_the_score_leaves_its_side_of_the_cut(
+    seed: int, round: int, device: int
+) -> None:
+    """Q·E − V·I from the columns of the trace, by the formulas of docs/model.md alone."""
+    scenario = small(*BUSY)
+    run = simulate(scenario, seed)
+    known, system = rows(run, round), scenario.known_system(10)
+    queue, worth = known["queue_j"].to_numpy(), 0.05 * known["importance"].fill_null(0.0).to_numpy()
+    sending_s = system.surrogate_time_s(2)
+
+    def taken(f_hz: float) -> bool:
+        hz = known["f_hz"].to_numpy().copy()
+        hz[device] = f_hz
+        feasible = system.cycles / hz + sending_s <= system.round_s
+        energy = system.power_coefficient * system.cycles * hz**2 + system.received_power_w / known["beta"] * sending_s
+        score = np.where(feasible, queue * energy - worth, np.inf)
+        return bool(feasible[device]) and int((score < score[device]).sum()) < 2
+
+    for threshold in run.explain(round, device).thresholds:
+        if threshold.setting == "f_hz" and known["feasible"][device]:
+            assert taken(threshold.same) == known["scheduled"][device]
+            assert taken(threshold.value) != known["scheduled"][device]
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_every_threshold_of_every_policy_with_terms_is_one(name: str) -> None:
+    run = simulate(small(*BUSY, f"policy.name={name}"), 3)
+    assert run.devices is not None
+    scenes, found = Scenes(run.scenario, 3, (), run.devices), 0
+    for round, device in ((4, 0), (6, 3), (8, 5))[: 1 if name == "balanced_joint" else 3]:
+        scene = scenes.scene(round)
+        assert scene is not None
+        now = is_scheduled(run, round, device)
+        for threshold in run.explain(round, device).thresholds:
+            found += 1
+            for value, expected in ((threshold.value, not now), (threshold.same, now)):
+                changed = (
+                    scene.decide(observation=with_frequency(scene.observation, device, value))
+                    if threshold.setting == "f_hz"
+                    else scene.decide(with_setting(scene.policy, threshold.setting, value))
+                )
+                assert bool(np.isin(device, changed.schedule)) == expected
+    assert found
+
+
+@pytest.mark.parametrize("name", POLICIES.names())
+def test_every_policy_is_explained_in_sentences(name: str) -> None:
+    run = simulate(small(*BUSY, f"policy.name={name}", "system.rounds=4"), 1)
+    for device in range(1 if run.scenario.policy.fills_round else 3):
+        explained = run.explain(4, device)
+        expected = "scheduled" if is_scheduled(run, 4, device) else "not scheduled"
+        assert str(explained).startswith(f"Round 4, device {device}: {expected}")
+        assert str(explained).endswith(".")
+        assert "nan" not in str(explained)
+
+
+def test_the_rival_is_the_one_at_the_cut_and_the_terms_add_up_to_the_score() -> None:
+    run = simulate(small(*BUSY, "policy.V=auto"), 2)
+    for round in range(1, 9):
+        known = rows(run, round)
+        score = known["score"].fill_null(np.inf).to_numpy()
+        out = int(np.argmin(np.where(known["scheduled"], np.inf, score)))
+        for device in np.flatnonzero(known["scheduled"].to_numpy()):
+            explained = run.explain(round, int(device))
+            contest = explained.contest
+            assert contest is not None
+            assert contest.rival == out or score[contest.rival or 0] == score[out]
+            assert contest.margin == pytest.approx(score[out] - score[device])
+            energy, *worth = explained.terms.values()
+            assert energy - sum(worth) == pytest.approx(score[device])
+
+
+def test_infeasible_devices_and_those_without_data_are_told_so() -> None:
+    run = simulate(small(*BUSY, "policy.name=balanced", "cpu.frequency_hz=[2e7, 4e8]"), 0)
+    assert run.devices is not None
+    slow = run.devices.filter(~run.devices["feasible"]).row(0, named=True)
+    assert "too slow for the deadline; it would need" in str(run.explain(slow["round"], slow["device"]))
+    bare = run.devices.filter(run.devices["feasible"] & (run.devices["stored"] == 0))
+    if len(bare):
+        row = bare.row(0, named=True)
+        assert "it holds no data" in str(run.explain(row["round"], row["device"]))
+
+
+def test_the_command_prints_what_the_run_says_of_itself(tmp_path: Path) -> None:
+    run = simulate(small(*BUSY), 5, changes=[Change(3, "policy.V", "0.5")])
+    run.save(tmp_path / "run")
+    told = CliRunner().invoke(app, ["explain", str(tmp_path / "run"), "--round", "6", "--device", "2"])
+    assert told.exit_code == 0
+    assert " ".join(told.output.split()) == " ".join(str(run.explain(6, 2)).split())
+    stored: Explanation = fs.read(tmp_path / "run").explain(6, 2)
+    assert stored == run.explain(6, 2)
+
+
+@pytest.mark.parametrize(
+    ("round", "device", "sentence"),
+    [(0, 1, "the round must be from 1 to 8, not 0"), (3, 8, "the device must be from 0 to 7, not 8")],
+)
+def test_what_is_not_there_is_refused(round: int, device: int, sentence: str) -> None:
+    with pytest.raises(RunError, match=sentence):
+        simulate(small(*BUSY), 1).explain(round, device)
+
+
+def test_without_rows_of_devices_there_is_nothing_to_explain() -> None:
+    with pytest.raises(RunError, match=r"trace\.level = rounds"):
+        simulate(small(*BUSY, "trace.level=rounds"), 1).explain(1, 1)
