@@ -68,7 +68,7 @@ def test_a_weight_that_follows_from_the_budget_has_words_too() -> None:
     assert "the lowest scores Q·E − V·I" in why(lane.view(5), lane.scenario)
     view = lane.view(5)
     for at in np.flatnonzero(devices_of(view)["feasible"]):
-        explained = facts(view, at)
+        explained = facts(view, int(at))
         energy, worth = (float(explained[name].replace("−", "-")) for name in ("energy Q·E", "amount V·I"))
         worth += float(explained["dissimilarity V·I"])
         assert energy - worth == pytest.approx(float(devices_of(view)["score"][at]), rel=0.02, abs=1e-6)
