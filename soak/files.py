@@ -55,7 +55,8 @@ def traced(draw: random.Random, tables: Tables, directory: Path, samples: int) -
         tables[section][name] = {"kind": "trace", "path": str(_write(draw, columns, directory / where))}
     if draw.random() < 0.3:
         table: dict[str, list] = {"device": draw.sample(range(devices), devices)}
-        for name, low, high in (("energy_budget_j", -7, 2), ("cycles", 6, 10), ("priority", -2, 2)):
+        numbers = (("energy_budget_j", -7, 2), ("cycles", 6, 10), ("priority", -2, 2), ("power_max_w", -1, 1))
+        for name, low, high in numbers:
             if draw.random() < 0.5:
                 table[name] = [10 ** draw.uniform(low, high) for _ in range(devices)]
         written["devices.table"] = table

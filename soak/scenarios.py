@@ -122,6 +122,7 @@ class Scenarios(Attack):
         tables: Tables = {
             "system": {"devices": devices, "rounds": draw.randint(1, 5)},
             "cpu": {},
+            "costs": {},
             "radio": {name: fields.drawn(draw, _section("radio"), name) for name in ("fading", "admission")},
             "data": {"dataset": "synthetic", "samples": SAMPLES},
             "world": {},
@@ -149,11 +150,21 @@ class Scenarios(Attack):
         if draw.random() < 0.4:
             fastest = 10 ** draw.uniform(7, 10)
             tables["cpu"]["frequency_hz"] = [fastest * draw.uniform(0.01, 1), fastest]
+        if draw.random() < 0.15:
+            tables["costs"] = {
+                "download_bits": 10 ** draw.uniform(3, 7),
+                "download_bit_per_s": 10 ** draw.uniform(5, 8),
+            }
+            tables["costs"]["receive_power_w"] = draw.choice([0.0, 10 ** draw.uniform(-3, 0)])
+        if draw.random() < 0.1:
+            tables["radio"]["power_max_w"] = 10 ** draw.uniform(-1, 1)
         if draw.random() < 0.1:
             share = draw.uniform(0.1, 0.9)
             classes = [{"share": share}, {"share": 1 - share, "energy_budget_j": 10 ** draw.uniform(-7, 2)}]
-            if draw.random() < 0.5:
-                classes[0]["cycles"] = 10 ** draw.uniform(6, 10)
+            own = {"cycles": (6, 10), "deadline_s": (-0.5, 0.6), "power_max_w": (-1, 1), "download_bit_per_s": (5, 8)}
+            for name, (low, high) in own.items():
+                if draw.random() < 0.4:
+                    classes[0][name] = 10 ** draw.uniform(low, high)
             tables["devices"] = {"classes": classes}  # type: ignore[assignment]
         return tables
 

@@ -72,7 +72,7 @@ class RoundRecord:
     @property
     def energy_j(self) -> Reals:
         """(K,) E_k of this round."""
-        return _spent_j(len(self.gain), self.decision.schedule, self.transmission)
+        return _spent_j(self.observation.system, self.decision.schedule, self.transmission)
 
 
 def available(system: System, stored: Ints) -> Flags:
@@ -103,7 +103,7 @@ def settle(
     The policy sees those of the devices that got through.
     """
     system, schedule = observation.system, decision.schedule
-    spent_j = _spent_j(system.devices, schedule, transmission)
+    spent_j = _spent_j(system, schedule, transmission)
     outcome = Outcome(
         round=observation.round,
         schedule=schedule,
@@ -131,7 +131,7 @@ def _of_senders(values: NDArray[Real] | None, sent: Flags) -> NDArray[Real] | No
     return np.where(sent.reshape(-1, *[1] * (values.ndim - 1)), values, np.array(np.nan, values.dtype))
 
 
-def _spent_j(devices: int, schedule: Ids, transmission: Transmission) -> Reals:
-    energy_j = np.zeros(devices)
-    energy_j[schedule] = transmission.e_cmp_j + transmission.e_tr_j
+def _spent_j(system: System, schedule: Ids, transmission: Transmission) -> Reals:
+    energy_j = np.zeros(system.devices)
+    energy_j[schedule] = transmission.e_cmp_j + transmission.e_tr_j + system.download_of(schedule)[1]
     return energy_j

@@ -125,19 +125,24 @@ class World:
         return self.beta if self.scenario.radio.fading == "none" else self.beta * self._value("channel", round)
 
     def available(self, system: System, policy: Policy) -> Flags:
-        """(K,) who may be scheduled: in reach, with data where data.eligible asks for it, and with enough charge."""
+        """(K,) who may be scheduled: in reach, with data where data.eligible asks for it, and with enough charge.
+
+        Nor may a device that would have to send with more than its power_max_w to arrive with P0.
+        """
         able = self._values["availability"] & available(system, self.stream.stored)
+        if system.limits_power:
+            able &= system.received_power_w / self.beta <= system.power_max_w
         return able if self.battery_j is None else able & (self.worst_case_j(system, policy) <= self.battery_j)
 
     def worst_case_j(self, system: System, policy: Policy) -> Reals:
-        """(K,) E_cmp + P_max,k (T_rd − c/f): no device that is on time spends more in this round.
+        """(K,) E_cmp + P_max,k (T_k − c/f) + E_down,k: no device that is on time spends more in this round.
 
         Nor does one that computes more slowly: the time left rises with f, and E_cmp is the most of any frequency.
         """
         cycles, f_hz = system.device_cycles, self._values["frequency"]
-        left_s = np.maximum(system.round_s - physics.compute_time_s(cycles, f_hz), 0.0)
+        left_s = np.maximum(system.time_s - physics.compute_time_s(cycles, f_hz), 0.0)
         power_w = guard.most_power_w(policy, system, self.beta)
-        return system.most_compute_energy_j(f_hz) + power_w * left_s
+        return system.most_compute_energy_j(f_hz) + power_w * left_s + system.download_j
 
     def spend(self, energy_j: Reals, policy: Policy) -> dict[str, NDArray]:
         """Take what this round cost from the batteries and add what was harvested; columns for the trace.

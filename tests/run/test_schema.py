@@ -21,6 +21,7 @@ from feelstream.run.columns import (
     BY_LABELS,
     DEPLOYED,
     DEVICE_COLUMNS,
+    DOWNLOADS,
     EVALUATION_COLUMNS,
     ROUND_COLUMNS,
     WITH_EVALUATOR,
@@ -51,6 +52,7 @@ READ = {
     },
     ("devices.parquet", ""): reading.DEVICE_COLUMNS,
     ("devices.parquet", BATTERIES): reading.BATTERY_COLUMNS,
+    ("devices.parquet", DOWNLOADS): reading.DOWNLOAD_COLUMNS,
     ("devices.parquet", BY_LABELS): {reading.STORED_LABELS: reading.COUNTS},
     ("devices.parquet", DEPLOYED): reading.DEPLOYMENT_COLUMNS | {reading.PRIORITY: reading.REAL},
 }
@@ -148,20 +150,24 @@ def against_the_page() -> list[str]:
 
 
 def against_what_is_written() -> list[str]:
-    """A run with batteries and all evaluators has all columns that a simulation can have; a deployment is in
+    """A run with batteries, downloads and all evaluators has all columns that a simulation can have; a deployment is in
     test_verify_deployment.py.
     """
     from builders import small  # not where this file is run by itself
 
     learning = ("learning.engine=native", 'learning.evaluators=["test", "stream", "devices", "classes"]')
-    run = fs.simulate(small("world.harvest.kind=packets", *learning), 1)
+    run = fs.simulate(small("world.harvest.kind=packets", "costs.download_bits=1e6", *learning), 1)
     assert run.devices is not None
     assert run.evaluations is not None
     wrong = []
     for table, found, of in (
         ("rounds.parquet", run.rounds, {name: column.kind for name, column in ROUND_COLUMNS.items()}),
         ("evaluations.parquet", run.evaluations, trace.EVALUATIONS),
-        ("devices.parquet", run.devices, {n: c.kind for n, c in DEVICE_COLUMNS.items() if c.only in ("", BATTERIES)}),
+        (
+            "devices.parquet",
+            run.devices,
+            {n: c.kind for n, c in DEVICE_COLUMNS.items() if c.only in ("", DOWNLOADS, BATTERIES)},
+        ),
     ):
         wrong += [f"{table}: {problem}" for problem in unlike(found, of)]
     return wrong

@@ -80,7 +80,7 @@ def check_energy_and_queues(run: fs.Run) -> None:
     def column(name: str) -> np.ndarray:
         return devices[name].to_numpy().reshape(rounds, -1)
 
-    spent = column("e_cmp_j") + column("e_tr_j")
+    spent = column("e_cmp_j") + column("e_tr_j") + (column("e_down_j") if "e_down_j" in devices.columns else 0.0)
     assert (spent[~column("scheduled")] == 0).all()
     assert (column("e_tr_j")[~column("transmitted")] == 0).all()
     computing = s.cpu.power_coefficient * known_number("cpu.cycles", s.cpu.cycles) * column("f_hz") ** 2

@@ -31,6 +31,7 @@ def _scenario(devices: int, trace_file: str) -> st.SearchStrategy[dict[str, Any]
             ),
             "cpu": st.fixed_dictionaries({"frequency_hz": st.sampled_from([[2e7, 1.52e9], [1.3e9, 1.3e9]])}),
             "radio": _radio(),
+            "costs": st.sampled_from([{}, {"download_bits": 1e6, "download_bit_per_s": 5e6, "receive_power_w": 0.1}]),
             "data": _drawn(devices, trace_file) | _recorded(devices, trace_file),
             "policy": _lyapunov(sizes) | st.fixed_dictionaries({"name": st.just("random"), "size": sizes}),
             "learning": st.fixed_dictionaries({"engine": st.just("none"), "eval_every": st.integers(1, 5)}),
@@ -77,6 +78,7 @@ def _radio() -> st.SearchStrategy[dict[str, Any]]:
             "link_margin": st.sampled_from([1.0, 3.0, 1e6]),
             "rate_discount": st.sampled_from([0.2, 1.0, 5.0]),
             "gain_db": st.sampled_from([[-5.0, 3.0], [0.0, 0.0], [-900.0, 900.0]]),
+            "power_max_w": st.sampled_from([None, 0.7]),
         }
     )
     return st.tuples(st.sampled_from(bands), rest).map(lambda both: both[0] | both[1])

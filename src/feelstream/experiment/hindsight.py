@@ -120,7 +120,7 @@ def _instance(run: Run) -> Instance:
     compute_s = system.device_cycles / f_hz
 
     def in_time(n: int) -> Flags:
-        return available & (compute_s + system.surrogate_time_s(n) <= system.round_s)
+        return available & (compute_s + system.surrogate_time_s(n) <= system.time_s)
 
     # The amount as policies of the set size see it; whoever is in time if alone on the band may be scheduled.
     usual = in_time(max(policy.size, 1))
@@ -131,13 +131,13 @@ def _instance(run: Run) -> Instance:
 
 
 def _least_energy_j(run: Run, f_hz: Reals) -> Reals:
-    """(T, K) what computing alone costs; where a policy chooses frequencies, at the lowest that is in time."""
+    """(T, K) what computing and receiving cost; where a policy chooses frequencies, at the lowest that is in time."""
     system = run.scenario.known_system(1)
-    slowest = system.device_cycles / system.round_s
+    slowest = system.device_cycles / system.time_s
     chosen = f_hz if run.scenario.policy.equal_shares else np.minimum(f_hz, slowest)
     if chosen is not f_hz and not isinstance(system.energy, Cubic):  # under another law slower may cost more
         raise RunError("a bound for a policy that chooses frequencies needs the energy law cubic")
-    return np.stack([system.compute_energy_j(row) for row in chosen])
+    return np.stack([system.compute_energy_j(row) + system.download_j for row in chosen])
 
 
 def _spent(run: Run, instance: Instance) -> tuple[float, Reals, Reals]:
@@ -146,5 +146,6 @@ def _spent(run: Run, instance: Instance) -> tuple[float, Reals, Reals]:
     shape = instance.value.shape
     scheduled = run.devices["scheduled"].to_numpy().reshape(shape)
     energy_j = (run.devices["e_cmp_j"] + run.devices["e_tr_j"]).to_numpy().reshape(shape)
+    energy_j = energy_j + scheduled * run.scenario.known_system(1).download_j
     cost_j = np.where(scheduled, instance.energy_j, 0.0).sum(axis=0)
     return float(instance.value[scheduled].sum()), energy_j.sum(axis=0), cost_j

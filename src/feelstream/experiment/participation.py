@@ -25,7 +25,7 @@ def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str,
     shape = (scenario.system.rounds, scenario.system.devices)
     # (T, K) each: rows are sorted by round, then device.
     stored, scheduled, sent, computing, sending = (devices[column].to_numpy().reshape(shape) for column in COLUMNS)
-    energy_j = (computing + sending).mean(axis=0)
+    energy_j = (computing + sending + scheduled * scenario.known_system(1).download_j).mean(axis=0)
     budget_j = np.broadcast_to(np.asarray(scenario.system.energy_budget_j, float), shape[1])
     return {
         "energy_over_budget": budget_ratio(energy_j, budget_j),

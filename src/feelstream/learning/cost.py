@@ -1,7 +1,8 @@
 """What a round costs a device by its model: bits to send, and CPU cycles in the paper's measure.
 
-    S = 32 d                                              d parameters of 32 bits each, as in the paper; twice
-                                                          that with SCAFFOLD, whose devices send c_k too
+    S = 32 d                                              d parameters of 32 bits each, as in the paper; fewer where
+                                                          the server update has devices compress what they send, and
+                                                          32 d more with SCAFFOLD, whose devices send c_k too
     c = c0 · (steps · batch · m) / (20 · 32 · m0)         m multiply-adds of training on one sample
 
 The paper gives c0 = 600 · 32 d0 cycles for its CNN, whose m0 is 1,297,500, and neither steps nor batch; with those of
@@ -32,11 +33,7 @@ class Cost:
 
     parameters: int
     cycles: float | None  # None where the work of a round cannot be counted
-    vectors: int = 1  # as long as the parameters, that an update consists of
-
-    @property
-    def update_bits(self) -> float:
-        return 32.0 * self.parameters * self.vectors
+    update_bits: float
 
 
 def of(settings: LearningSettings, dataset: Dataset) -> Cost:
@@ -48,7 +45,8 @@ def of(settings: LearningSettings, dataset: Dataset) -> Cost:
         model = TorchLearner.from_class(model, *arrays_of(probe(dataset)), batch_norm=settings.batch_norm)
     shape = settings.local.shape
     needed = cycles(model.multiply_adds, *shape) if shape else None
-    return Cost(model.parameters, needed, settings.local.vectors_sent)
+    beside = 32.0 * model.parameters * (settings.local.vectors_sent - 1)  # of which nothing is compressed
+    return Cost(model.parameters, needed, settings.server.bits(model.parameters) + beside)
 
 
 def cycles(multiply_adds: float, steps: int, batch: int) -> float | None:

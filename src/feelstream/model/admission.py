@@ -19,7 +19,7 @@ from feelstream.model.system import System
 def on_time(n: int, ratio: Reals, left_s: Reals, system: System) -> Flags:
     """S_bits / R(n, |g|²/margin) ≤ time left, asked of the rates so that nothing overflows.
 
-    ratio: |g_k|²/β_k, by which the received power P_k|g_k|² = P0·ratio is above its mean; left_s: T_rd − T_cmp.
+    ratio: |g_k|²/β_k, by which the received power P_k|g_k|² = P0·ratio is above its mean; left_s: T_k − T_cmp.
     Never on time with no time left, nor with a dead channel.
     """
     rate = rate_bit_per_s(
@@ -82,7 +82,7 @@ def transmit(system: System, ids: Ids, f_hz: Reals, beta: Reals, gain: Reals) ->
     cycles = system.device_cycles[ids]
     t_cmp_s = compute_time_s(cycles, f_hz)
     ratio = gain / beta
-    sent = RULES[system.admission](ratio, system.round_s - t_cmp_s, system)
+    sent = RULES[system.admission](ratio, system.time_of(ids) - t_cmp_s, system)
     n = max(int(sent.sum()), 1)
     power_w = np.where(sent, system.received_power_w / beta, 0.0)
     t_tr_s = np.zeros(len(sent))

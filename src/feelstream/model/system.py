@@ -40,6 +40,10 @@ class System:
     energy: EnergyLaw = field(default_factory=Cubic)  # what computing costs
     cores: tuple[Core, ...] = ()  # profiles of CPU cores that occur
     core: Ids | None = None  # (K,) which of them each device has; None: all the first, where there is one
+    deadline_s: float | Reals | None = None  # until when an update must have arrived, (K,); None: the round's end
+    download_s: float | Reals = 0.0  # of receiving the model, before computing
+    download_j: float | Reals = 0.0
+    power_max_w: float | Reals = np.inf  # what a device can send with
 
     @cached_property
     def device_cycles(self) -> Reals:
@@ -50,6 +54,33 @@ class System:
     def device_priority(self) -> Reals:
         """(K,) priority of each device."""
         return np.broadcast_to(np.asarray(self.priority, float), self.devices)
+
+    @cached_property
+    def time_s(self) -> float | Reals:
+        """T_k, of the round: what computing and sending may take together; one for all, T_rd by default, or (K,)."""
+        return (self.round_s if self.deadline_s is None else self.deadline_s) - self.download_s
+
+    @cached_property
+    def away_s(self) -> float | Reals:
+        """T_rd − T_k: the rest of the round; 0 by default."""
+        return self.round_s - self.time_s
+
+    def time_of(self, ids: Ids) -> float | Reals:
+        """T_k of these devices."""
+        return _of(self.time_s, ids)
+
+    def download_of(self, ids: Ids) -> tuple[float | Reals, float | Reals]:
+        """Seconds and joules of receiving the model, of these devices."""
+        return _of(self.download_s, ids), _of(self.download_j, ids)
+
+    @cached_property
+    def downloads(self) -> bool:
+        """Whether receiving the model takes time."""
+        return bool(np.any(self.download_s))
+
+    @cached_property
+    def limits_power(self) -> bool:
+        return bool(np.any(np.isfinite(self.power_max_w)))
 
     @property
     def noise_w(self) -> float:
@@ -66,8 +97,8 @@ class System:
         return self.energy.energy_j(*self._asked(ids), f_hz)
 
     def most_compute_energy_j(self, f_hz: Reals) -> Reals:
-        """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_rd and above."""
-        return self.energy.most_j(*self._asked(None), self.device_cycles / self.round_s, f_hz)
+        """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_k and above."""
+        return self.energy.most_j(*self._asked(None), self.device_cycles / self.time_s, f_hz)
 
     def compute_pieces(self) -> Pieces | None:
         """The energy law piece by piece, (K, M), where it can be told so."""
@@ -82,3 +113,7 @@ class System:
         """T~(n): the planned transmission time when n devices share the band."""
         radio = self.received_power_w, self.bandwidth_hz, self.noise_w_per_hz
         return physics.surrogate_time_s(n, *radio, self.rate_discount, self.update_bits)
+
+
+def _of(values: float | Reals, ids: Ids) -> float | Reals:
+    return values[ids] if isinstance(values, np.ndarray) else values

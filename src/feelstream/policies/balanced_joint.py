@@ -94,6 +94,10 @@ class BalancedJoint(Policy):
     def fills_round(self) -> bool:
         return True
 
+    @property
+    def one_deadline(self) -> bool:
+        return True
+
     def init(self, system: System) -> State:
         joint.check_plannable(system, self.tag)
         classes = system.classes if self.knows == "labels" else 1
@@ -187,8 +191,8 @@ class BalancedJoint(Policy):
         limit_w = self.power_limit_w(observation.system, observation.beta)
         return joint.planned_devices(observation, n, np.ones(len(observation.beta)), limit_w, self.fade_reserve)
 
-    def power_limit_w(self, system: System, beta: Reals) -> float:
-        return joint.power_limit_w(system, beta) if self.power_max_w is None else self.power_max_w
+    def power_limit_w(self, system: System, beta: Reals) -> float | Reals:
+        return joint.power_limit_w(system, beta, self.power_max_w)
 
     def most_power_w(self, system: System, beta: Reals) -> Reals:
         return np.full(len(beta), self.power_limit_w(system, beta))

@@ -71,15 +71,19 @@ class Observation:
 
         feasible: (K,) whom a policy with a `transmit` of its own can bring in time by its own split of the band.
 
-        Π_f(n) = {k : available and c/f_k + T~(n) ≤ T_rd},   E~_k(n) = E_cmp,k + (P0/β_k) T~(n).
+        Π_f(n) = {k : available and c/f_k + T~(n) ≤ T_k},   E~_k(n) = E_cmp,k + (P0/β_k) T~(n) + E_down,k.
+
+        T_k is T_rd, less the download and what a deadline of its own cuts off.
         """
         system = self.system
         transmit_time_s = system.surrogate_time_s(max(n, 1))
         if feasible is None:
-            feasible = self.available & (self.compute_time_s + transmit_time_s <= system.round_s)
+            feasible = self.available & (self.compute_time_s + transmit_time_s <= system.time_s)
         energy_j = system.received_power_w / self.beta  # in place from here: many devices, few passes through memory
         energy_j *= transmit_time_s
         energy_j += self.compute_energy_j
+        if system.downloads:
+            energy_j += system.download_j
         amount = importance.amount(self.fresh, feasible)
         return RoundPlan(n, transmit_time_s, read_only(feasible), read_only(energy_j), read_only(amount))
 
@@ -219,6 +223,11 @@ class Policy(Plugin):
 
         In a deployment the frequencies that `transmit` receives are then c over the time that each device measured.
         """
+        return False
+
+    @property
+    def one_deadline(self) -> bool:
+        """Whether it plans with one deadline for all devices, and without the energy of receiving the model."""
         return False
 
     def init(self, system: System) -> State:

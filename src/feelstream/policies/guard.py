@@ -96,8 +96,8 @@ def _in_time(policy: Policy, observation: Observation, decision: Decision, chose
     if decision.f_hz is not None:
         needed_s = observation.system.device_cycles[chosen] / decision.f_hz
     if not policy.equal_shares:
-        return needed_s < observation.system.round_s
-    return needed_s + decision.plan.transmit_time_s <= observation.system.round_s
+        return needed_s < observation.system.time_of(chosen)
+    return needed_s + decision.plan.transmit_time_s <= observation.system.time_of(chosen)
 
 
 def _are_frequencies(f_hz: object, ceiling_hz: Reals) -> bool:

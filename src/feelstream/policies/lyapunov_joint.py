@@ -130,14 +130,18 @@ class LyapunovJoint(Policy):
         limit_w = self.power_limit_w(observation.system, observation.beta)
         return joint.planned_devices(observation, n, joint.weights(observation), limit_w, self.fade_reserve)
 
-    def power_limit_w(self, system: System, beta: Reals) -> float:
-        return joint.power_limit_w(system, beta) if self.power_max_w is None else self.power_max_w
+    def power_limit_w(self, system: System, beta: Reals) -> float | Reals:
+        return joint.power_limit_w(system, beta, self.power_max_w)
 
     def most_power_w(self, system: System, beta: Reals) -> Reals:
         return np.full(len(beta), self.power_limit_w(system, beta))
 
     @property
     def fills_round(self) -> bool:
+        return True
+
+    @property
+    def one_deadline(self) -> bool:
         return True
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:

@@ -69,7 +69,7 @@ class Oort(Policy):
 
     def speed(self, observation: Observation, plan: RoundPlan) -> Reals:
         """(T/τ_k)^α where τ_k > T, else 1; all 1 where nobody is feasible. At least e^−400, so that order survives."""
-        time_s = observation.compute_time_s + plan.transmit_time_s
+        time_s = observation.system.download_s + observation.compute_time_s + plan.transmit_time_s
         if not plan.feasible.any():
             return np.ones_like(time_s)
         ratio = np.minimum(np.quantile(time_s[plan.feasible], self.prefer) / time_s, 1.0)

@@ -12,7 +12,7 @@ import polars as pl
 
 WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
 TEXT = pl.String()
-BATTERIES, DEPLOYED = "with batteries", "in a deployment"
+BATTERIES, DEPLOYED, DOWNLOADS = "with batteries", "in a deployment", "with `costs.download_bits` above 0"
 BY_LABELS = "for policies that go by the labels of all that is held"
 
 
@@ -108,6 +108,8 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "e_tr_j": Column(REAL, "J", "transmission energy; 0 for those who did not send"),
     "queue_next_j": Column(REAL, "J", "Q_k after the round"),
     "stored_labels": Column(COUNTS, "", "label counts of S_k (list of m)", only=BY_LABELS),
+    "t_down_s": Column(REAL, "s", "time of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
+    "e_down_j": Column(REAL, "J", "energy of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
     "battery_j": Column(REAL, "J", "charge before the round", only=BATTERIES),
     "harvest_j": Column(REAL, "J", "what was harvested in the round", only=BATTERIES),
     "report_age": Column(WHOLE, "", "rounds since the last accepted report, −1 for never", only=DEPLOYED),

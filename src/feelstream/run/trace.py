@@ -192,7 +192,15 @@ def device_columns(record: RoundRecord) -> dict[str, NDArray]:
         "e_cmp_j": of_scheduled(spent.e_cmp_j),
         "e_tr_j": of_scheduled(spent.e_tr_j),
         "queue_next_j": record.queue_next_j,
+        **({} if not observation.system.downloads else _downloads(record)),
         # Only of policies that went by them: for others the label counts of fresh and used data tell enough.
         **({} if observation.stored_labels is None else {"stored_labels": observation.stored_labels.copy()}),
         **record.more,
     }
+
+
+def _downloads(record: RoundRecord) -> dict[str, NDArray]:
+    system, schedule = record.observation.system, record.decision.schedule
+    columns = {"t_down_s": np.zeros(system.devices), "e_down_j": np.zeros(system.devices)}
+    columns["t_down_s"][schedule], columns["e_down_j"][schedule] = system.download_of(schedule)
+    return columns

@@ -42,13 +42,15 @@ def nobody_on_time(scenario: Scenario) -> str | None:
     That the fastest of all at its highest frequency meets it was checked with the scenario.
     """
     system, population = scenario.known_system(classes=1), scenario.population
-    left_s = scenario.system.round_s - float(system.surrogate_time_s(scenario.policy.smallest_plan))
-    needed_hz, low, high = population.cycles / left_s, population.frequency_low_hz, population.frequency_high_hz
+    sending_s = float(system.surrogate_time_s(scenario.policy.smallest_plan))
+    left_s = system.time_s - sending_s
+    needed_hz = population.cycles / np.maximum(left_s, np.finfo(float).tiny)
+    low, high = population.frequency_low_hz, population.frequency_high_hz
     width = np.where(high > low, high - low, 1.0)
     share = np.where(high > low, np.clip((high - needed_hz) / width, 0.0, 1.0), high >= needed_hz)
     if share.sum() >= 1:
         return None
-    least_s = scenario.system.round_s - left_s + float(np.min(2 * population.cycles / (low + high)))
+    least_s = sending_s + float(np.min(system.away_s + 2 * population.cycles / (low + high)))
     return (
         f"cpu.cycles: auto found {population.cycles.max():.3g} cycles a round for the model, and of "
         f"{scenario.system.devices} devices only {share.sum():.2g} on average meet the deadline of "

@@ -51,6 +51,9 @@ class Population:
     gain_high_db: Reals
     arrivals: Reals  # share of the arriving samples that the device collects
     priority: Reals  # factor on the importance of its data
+    deadline_s: Reals
+    power_max_w: Reals  # infinite where nothing limits it
+    download_bit_per_s: Reals
 
 
 class DeviceClass(Settings):
@@ -72,6 +75,15 @@ class DeviceClass(Settings):
         default=1.0, description="share of the arriving samples that it collects; above 0, at most 1"
     )
     priority: Priority = Field(default=1.0, description="factor on the importance of its data; above 0, at most 1000")
+    deadline_s: Positive | None = Field(
+        default=None, description="when its update must have arrived, s; > 0, at most system.round_s, the default"
+    )
+    power_max_w: Positive | None = Field(
+        default=None, description="greatest transmit power, W; > 0; default: radio.power_max_w"
+    )
+    download_bit_per_s: Positive | None = Field(
+        default=None, description="rate at which it receives the model, bit/s; > 0; default: costs.download_bit_per_s"
+    )
 
 
 class DevicesSettings(Settings):
@@ -80,12 +92,14 @@ class DevicesSettings(Settings):
     classes: tuple[DeviceClass, ...] = Field(
         default=(),
         description="classes of devices, each a table with share and any of cycles, energy_budget_j, frequency_hz, "
-        "profile, gain_db, arrivals, priority; devices are numbered class by class",
+        "profile, gain_db, arrivals, priority, deadline_s, power_max_w, download_bit_per_s; devices are numbered class "
+        "by class",
     )
     table: str = Field(
         default="",
         description="a .csv or .parquet file with the column device and any of cycles, energy_budget_j, "
-        "frequency_low_hz, frequency_high_hz, gain_low_db, gain_high_db, arrivals, priority; applied after the classes",
+        "frequency_low_hz, frequency_high_hz, gain_low_db, gain_high_db, arrivals, priority, deadline_s, "
+        "power_max_w, download_bit_per_s; applied after the classes",
     )
 
     @model_validator(mode="after")
@@ -132,6 +146,9 @@ LIMITS: dict[str, tuple[float, float]] = {
     "gain_high_db": (-1000, 1000),
     "arrivals": (1e-9, 1.0),
     "priority": (1e-9, 1000.0),
+    "deadline_s": (1e-100, 1e100),
+    "power_max_w": (1e-100, 1e100),
+    "download_bit_per_s": (1e-100, 1e100),
 }
 
 

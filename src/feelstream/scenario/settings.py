@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
+from feelstream.arrays import Reals
 from feelstream.data.datasets import NAMES
 from feelstream.data.datasets.dataset import Normalise
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
@@ -56,6 +57,7 @@ from feelstream.plugins import (
     from_table,
 )
 from feelstream.policies import POLICIES, Lyapunov, Policy
+from feelstream.scenario.costs import check_costs
 from feelstream.scenario.magnitudes import check_magnitudes
 from feelstream.scenario.overrides import AnyOverride, from_keywords, overridden
 from feelstream.scenario.population import (
@@ -125,6 +127,11 @@ class RadioSettings(Settings):
         default=(-5.0, 3.0),
         description="range of the mean channel gain β of a device, dB; [lowest, highest], -1000 to 1000",
     )
+    power_max_w: Positive | None = Field(
+        default=None,
+        description="greatest transmit power of a device, W; > 0; a device that needs more for P0 is not available; "
+        "unset: no limit",
+    )
     fading: Literal["rayleigh", "none"] = Field(
         default="rayleigh", description="rayleigh: the gain of a round is β·Exp(1); none: it is β"
     )
@@ -140,8 +147,19 @@ class RadioSettings(Settings):
         description="paper: drop late devices one by one; largest: keep the largest set that is on time",
     )
     update_bits: FromModel = Field(
-        default=698880.0, description="S, size of a model update, bit; > 0, or auto: 32 per parameter of the model"
+        default=698880.0,
+        description="S, size of a model update, bit; > 0, or auto: what learning.server has devices send of the model",
     )
+
+
+class CostsSettings(Settings):
+    """[costs]"""
+
+    download_bits: NonNegative = Field(
+        default=0.0, description="bits of the model that a scheduled device receives before it computes; ≥ 0"
+    )
+    download_bit_per_s: Positive = Field(default=1e8, description="rate at which a device receives them, bit/s; > 0")
+    receive_power_w: NonNegative = Field(default=0.0, description="power of a device while it receives, W; ≥ 0")
 
 
 def _table(registry: PluginRegistry, default: type[Plugin]) -> BeforeValidator:
@@ -223,6 +241,7 @@ class Scenario(Settings):
     system: SystemSettings = Field(default_factory=SystemSettings)
     cpu: CpuSettings = Field(default_factory=CpuSettings)
     radio: RadioSettings = Field(default_factory=RadioSettings)
+    costs: CostsSettings = Field(default_factory=CostsSettings)
     data: DataSettings = Field(default_factory=DataSettings)
     devices: DevicesSettings = Field(default_factory=DevicesSettings)
     world: WorldSettings = Field(default_factory=WorldSettings)
@@ -243,11 +262,12 @@ class Scenario(Settings):
         if self.autos:  # checked with the numbers, when they are known
             return self
         self._check_world()
+        check_costs(self.known_system(classes=1), self.policy)
         ranges = [self.cpu.frequency_hz, *(each.frequency_hz for each in self.devices.classes)]
         check_profiles(self.profiles, self.cpu.energy, self.population, ranges)
         check_magnitudes(self)
         system, population, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
-        computing_s = physics.compute_time_s(population.cycles, population.frequency_high_hz)
+        computing_s = physics.compute_time_s(population.cycles, population.frequency_high_hz) + system.away_s
         quickest = int(np.argmin(computing_s))
         fastest = population.frequency_high_hz[quickest]
         needed = computing_s[quickest] + system.surrogate_time_s(n)
@@ -255,6 +275,7 @@ class Scenario(Settings):
             raise ScenarioError(
                 f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s, since computing at "
                 f"cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
+                f"{', with the download and the time after the deadline' if np.any(system.away_s) else ''}"
             )
         return self
 
@@ -351,6 +372,9 @@ class Scenario(Settings):
                 gain_high_db=everyone(self.radio.gain_db[1]),
                 arrivals=everyone(1.0),
                 priority=everyone(1.0),
+                deadline_s=everyone(self.system.round_s),
+                power_max_w=everyone(np.inf if self.radio.power_max_w is None else self.radio.power_max_w),
+                download_bit_per_s=everyone(self.costs.download_bit_per_s),
             )
         )
         check_ranges(population)
@@ -380,14 +404,14 @@ class Scenario(Settings):
     def known_system(self, classes: int) -> System:
         """The constants that a server knows, as plain numbers and arrays."""
         population = self.population
-        alike = (population.cycles == population.cycles[0]).all()
+        download_s = self.costs.download_bits / population.download_bit_per_s
         return System(
             devices=self.system.devices,
             rounds=self.system.rounds,
             classes=classes,
             round_s=self.system.round_s,
             energy_budget_j=population.energy_budget_j,
-            cycles=float(population.cycles[0]) if alike else population.cycles,
+            cycles=_one_if_alike(population.cycles),
             power_coefficient=self.cpu.power_coefficient,
             frequency_hz=(float(population.frequency_low_hz.min()), float(population.frequency_high_hz.max())),
             bandwidth_hz=self.radio.bandwidth_hz,
@@ -400,12 +424,14 @@ class Scenario(Settings):
             eligible=self.data.eligible,
             empty_used=self.data.empty_used,
             empty_fresh=self.data.empty_fresh,
-            priority=float(population.priority[0])
-            if (population.priority == population.priority[0]).all()
-            else population.priority,
+            priority=_one_if_alike(population.priority),
             energy=self.cpu.energy,
             cores=self.profiles.cores,
             core=self.profiles.which if self.profiles.cores else None,
+            deadline_s=_one_if_alike(population.deadline_s),
+            download_s=_one_if_alike(download_s),
+            download_j=_one_if_alike(self.costs.receive_power_w * download_s),
+            power_max_w=_one_if_alike(population.power_max_w),
         )
 
     def _repr_html_(self) -> str:
@@ -421,3 +447,8 @@ class Scenario(Settings):
     def as_dict(self) -> dict[str, Any]:
         """Plain tables, lists, strings and numbers: what a TOML file holds."""
         return self.model_dump(mode="python")
+
+
+def _one_if_alike(values: Reals) -> float | Reals:
+    """The number that all devices share, or (K,)."""
+    return float(values[0]) if (values == values[0]).all() else values

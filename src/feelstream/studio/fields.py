@@ -58,6 +58,7 @@ def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:
         "data": fields_of(data, "data"),
         "cpu": fields_of(scenario.cpu, "cpu"),
         "radio": fields_of(scenario.radio, "radio"),
+        "costs": fields_of(scenario.costs, "costs"),
         "learning": fields_of(scenario.learning, "learning"),
     }
     for name in ("arrivals", "partition", "buffer"):
@@ -68,7 +69,7 @@ def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:
     for name in ("local", "server"):
         plugin, path = getattr(scenario.learning, name), ("learning", name)
         forms["learning"] += [named_choice(path, plugin), *fields_of(plugin, f"learning.{name}")]
-    order = ("system", "arrivals", "partition", "data", "buffer", "learning", "cpu", "radio")
+    order = ("system", "arrivals", "partition", "data", "buffer", "learning", "cpu", "radio", "costs")
     return {section: forms[section] for section in order}
 
 

@@ -30,6 +30,7 @@ def check_admission(case: Case) -> None:
     # Impossible inputs are reported elsewhere; here they count as no gain and no time, so that this can run.
     ratio = np.maximum(np.nan_to_num(block["gain"] / block["beta"]), 0.0)
     computing = np.maximum(np.nan_to_num(computing_time_s(s, chosen_hz(s, block)), nan=np.inf), 0.0)
+    computing = computing + (s.round_s - s.time_s)  # the rest of the round is not theirs
     n = scheduled.sum(axis=1, keepdims=True)
     late, edge = lateness(s, np.maximum(n, 1), ratio, computing)
     doubtful = scheduled & (late | edge)

@@ -47,8 +47,8 @@ def check_energy(case: Case) -> None:
         check.compare(name, np.where(who, value, 0.0), rule, where=~own)
     check_measured(case)
     planned_s = np.where(scheduled, computing + surrogate_time_s(s, case.n), 0.0)
-    rule = "a scheduled device meets the deadline at the surrogate rate: T_cmp + T~ ≤ T_rd"
-    check.flag("t_cmp_s", ~(planned_s <= s.round_s * (1 + RELATIVE)), s.round_s, rule, stored=planned_s)
+    rule = "a scheduled device meets the deadline at the surrogate rate: T_cmp + T~ ≤ T_k"
+    check.flag("t_cmp_s", ~(planned_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=planned_s)
     # Where one device's share is wrong, that device is named instead.
     unfair = ~close(block["bandwidth_share"], np.where(sent, share, 0.0))
     share, wanted = block["bandwidth_share"].sum(axis=1), (n[:, 0] > 0).astype(float)
@@ -65,14 +65,26 @@ def check_measured(case: Case) -> None:
     check.flag("e_cmp_j", ~(block["e_cmp_j"] >= 0), 0.0, "the energy of computing is not negative")
     if s.link_margin >= 1:
         true_s = np.where(block["transmitted"], block["t_cmp_s"] + block["t_tr_s"], 0.0)
-        rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_rd"
-        check.flag("t_tr_s", ~(true_s <= s.round_s * (1 + RELATIVE)), s.round_s, rule, stored=true_s)
+        rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_k"
+        check.flag("t_tr_s", ~(true_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=true_s)
+
+
+def check_downloads(found: Findings, s: StoredSettings, block: Block) -> None:
+    """Receiving the model takes S_down/R_down seconds and the receiver's power for so long."""
+    if not s.costs.downloads:
+        return
+    check, scheduled = found.at(Stage.ENERGY, block), block["scheduled"]
+    for name, value, rule in (
+        ("t_down_s", s.costs.download_s, "T_down = bits/rate of the download for a scheduled device, else 0"),
+        ("e_down_j", s.costs.download_j, "E_down = P_receive·T_down for a scheduled device, else 0"),
+    ):
+        check.compare(name, np.where(scheduled, value, 0.0), rule)
 
 
 def check_queues(found: Findings, s: StoredSettings, block: Block) -> None:
     """Q(t+1) = max(Q + E − E^avg, 0), and L(t+1) − L(t) ≤ ½Σu² + ΣQu with u = E − E^avg, L = ½ΣQ²."""
     queue, after = block["queue_j"], block["queue_next_j"]
-    energy = block["e_cmp_j"] + block["e_tr_j"]
+    energy = block.energy_j
     change = energy - s.budget_j
     scale = queue + energy + s.budget_j
     stepped = np.maximum(queue + change, 0.0)

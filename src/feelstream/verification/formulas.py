@@ -32,8 +32,9 @@ def surrogate_time_s(s: StoredSettings, n: Array | float) -> Array:
 
 
 def surrogate_energy_j(s: StoredSettings, f_hz: Array, beta: Array, n: Array | float) -> Array:
-    """E~ = E_cmp + (P0/β) T~(n)."""
-    return computing_energy_j(s, f_hz) + s.received_power_w / beta * surrogate_time_s(s, n)
+    """E~ = E_cmp + (P0/β) T~(n) + E_down."""
+    sending = s.received_power_w / beta * surrogate_time_s(s, n)
+    return computing_energy_j(s, f_hz) + sending + s.costs.download_j
 
 
 def amounts(fresh: Array, feasible: Array) -> Array:

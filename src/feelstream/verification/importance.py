@@ -41,10 +41,10 @@ class Case:
 
 
 def feasible_at(s: StoredSettings, block: Block, n: Array | float) -> tuple[Array, Array]:
-    """Π_f(n) = {k : available and c/f + T~(n) ≤ T_rd}, and where rounding alone decides. Both [R, K]."""
+    """Π_f(n) = {k : available and c/f + T~(n) ≤ T_k}, and where rounding alone decides. Both [R, K]."""
     needed_s = computing_time_s(s, block["f_hz"]) + surrogate_time_s(s, n)
     available = block["available"]
-    return available & (needed_s <= s.round_s), available & close(needed_s, s.round_s)
+    return available & (needed_s <= s.time_s), available & close(needed_s, np.broadcast_to(s.time_s, needed_s.shape))
 
 
 def check_feasible(found: Findings, s: StoredSettings, block: Block, n: Array) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.verification.computing import most_j
-from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
+from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage, close
 from feelstream.verification.formulas import computing_time_s
 from feelstream.verification.reading import (
     COUNTS,
@@ -38,18 +38,18 @@ def _check_batteries(check: Checker, s: StoredSettings, block: Block, most_power
     """b(t+1) = min(b − E + H, C), E ≤ b, and nobody is available whose charge does not cover the round's worst case."""
     if s.around.capacity_j is None:
         return
-    spent = block["e_cmp_j"] + block["e_tr_j"]
+    spent = block.energy_j
     after = np.minimum(np.maximum(block["battery_j"] - spent, 0.0) + block["harvest_j"], s.around.capacity_j)
     before = np.concatenate([block.last["battery_next_j"][None], after[:-1]])
     block.values["battery_next_j"] = after
     rule = "a battery loses what was spent and gains what was harvested, up to its capacity"
     check.compare("battery_j", before, rule, scale=s.around.capacity_j)
     check.flag("harvest_j", block["harvest_j"] < 0, 0.0, "what is harvested is not negative")
-    left_s = np.maximum(s.round_s - computing_time_s(s, block["f_hz"]), 0.0)
+    left_s = np.maximum(s.time_s - computing_time_s(s, block["f_hz"]), 0.0)
     # By a law of the user's own it is not known, and no comparison holds.
-    worst = most_j(s.law, s.cycles, s.cycles / s.round_s, block["f_hz"]) + most_power_w * left_s
+    worst = most_j(s.law, s.cycles, s.cycles / s.time_s, block["f_hz"]) + most_power_w * left_s + s.costs.download_j
     bad = block["available"] & (worst > block["battery_j"] * (1 + RELATIVE))
-    rule = "a device is available only if its charge covers E_cmp + P_max(T_rd − c/f)"
+    rule = "a device is available only if its charge covers E_cmp + P_max(T_k − c/f) + E_down"
     check.flag("available", bad, worst, rule, stored=block["battery_j"])
     overdrawn = spent > block["battery_j"] * (1 + RELATIVE)
     check.flag("battery_j", overdrawn, spent, "no device spends more than its battery holds")
@@ -111,10 +111,12 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
     check.flag("used_labels", wrong, block.before("stored"), rule, stored=count)
 
     may = stored >= 1 if s.eligible == "with_data" else np.ones_like(stored, bool)
+    needed_w, limit_w = s.received_power_w / block["beta"], np.broadcast_to(s.costs.power_max_w, block["beta"].shape)
+    may &= np.where(close(needed_w, limit_w), block["available"], needed_w <= limit_w)
     # Real devices may be out of reach or not known; nobody else is kept out.
     inputs_decide = s.deployed or s.around.comes_and_goes or s.around.capacity_j is not None
     wrong = block["available"] & ~may if inputs_decide else block["available"] != may
-    check.flag("available", wrong, may, f"who may be scheduled with eligible = {s.eligible}")
+    check.flag("available", wrong, may, f"who may be scheduled with eligible = {s.eligible} and P0/β ≤ P_max")
     keeps = "keeps" in s.buffer and "empties_on_use" not in s.buffer
     if keeps and s.fresh == "since_use":
         grown = used_before + np.where(sent[..., None], block.before("fresh_labels"), 0)

@@ -28,9 +28,12 @@ def weights(s: StoredSettings, block: Block) -> Array:
 
 
 def limit_w(s: StoredSettings, block: Block) -> Array:
-    """The power that no device exceeds, W: power_max_w, or P0 over the least β of the round. [R, 1]"""
+    """The power that no device exceeds, W: power_max_w, or P0 over the least β of the round; or less,
+    where the device can do no more. [R, 1] or [R, K]
+    """
     least_beta = block["beta"].min(axis=1, keepdims=True)
-    return s.received_power_w / least_beta if s.power_max_w is None else np.full_like(least_beta, s.power_max_w)
+    limit = s.received_power_w / least_beta if s.power_max_w is None else np.full_like(least_beta, s.power_max_w)
+    return np.minimum(limit, s.costs.power_max_w)
 
 
 def airtime_s(s: StoredSettings) -> float:
@@ -43,7 +46,7 @@ def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | Non
     weight: [R, K], what a joule of each counts; by default by the queues.
     """
     kappa = s.bandwidth_hz * s.noise_w_per_hz / (s.rate_discount * block["beta"])
-    longest = s.round_s - s.cycles / block["f_hz"]
+    longest = s.time_s - s.cycles / block["f_hz"]
     top, a = limit_w(s, block), airtime_s(s)
     needed = kappa / n * np.expm1(a * n / np.where(longest > 0, longest, np.nan))
     cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
@@ -55,11 +58,11 @@ def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | Non
         """Every device on one stretch of the law; longest 0 where it cannot be there."""
         high, low = np.minimum(each.high_hz, ceiling), np.maximum(each.low_hz, floor)
         usable = only | ((each.low_hz < ceiling) & (high >= floor))
-        longest = np.where(usable, s.round_s - cycles / high, 0.0)
-        shortest = np.maximum(s.round_s - cycles / low, 0.0)
+        longest = np.where(usable, s.time_s - cycles / high, 0.0)
+        shortest = np.maximum(s.time_s - cycles / low, 0.0)
         curve = (np.broadcast_to(each.fixed, kappa.shape), np.broadcast_to(each.inverse, kappa.shape))
         work, leakage = np.broadcast_to(each.square, kappa.shape), np.broadcast_to(each.leakage, kappa.shape)
-        return Radio(weight, kappa, longest, cap, s.round_s, work, a, shortest, *curve, leakage)
+        return Radio(weight, kappa, longest, cap, float(s.time_s), work, a, shortest, *curve, leakage)
 
     parts = stretches(s.law, cycles)
     radio = Stretched(tuple(on(each, len(parts) == 1) for each in parts))
@@ -68,7 +71,7 @@ def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | Non
 
 def stored_stretch(s: StoredSettings, block: Block, radio: Stretched) -> Array:
     """On which stretch each device computed, by t_cmp_s: the one whose times are nearest. [R, K]"""
-    sending = s.round_s - block["t_cmp_s"]
+    sending = s.time_s - block["t_cmp_s"]
     off = [
         np.where(each.longest_s > 0, np.abs(np.clip(sending, each.shortest_s, each.longest_s) - sending), np.inf)
         for each in radio.each
@@ -111,14 +114,14 @@ def check_computing_times(
     log_price, tau, _ = settle(own.of(index[rows]), member[rows])
     computing = np.zeros_like(block["t_cmp_s"])
     some = np.zeros((rows.size, scheduled.shape[1]))
-    np.put_along_axis(some, index[rows], np.where(member[rows], s.round_s - tau, 0.0), axis=1)
+    np.put_along_axis(some, index[rows], np.where(member[rows], s.time_s - tau, 0.0), axis=1)
     computing[rows] = np.where(scheduled[rows] & candidates[rows], some, 0.0)
-    bad = scheduled & candidates & ~(np.abs(block["t_cmp_s"] - computing) <= OPTIMAL * s.round_s)
+    bad = scheduled & candidates & ~(np.abs(block["t_cmp_s"] - computing) <= OPTIMAL * s.time_s)
     bad &= ~block["t_cmp_s_measured"]
     # Where the energy hardly depends on the time, any time of the stretch that costs no more is as good.
-    sending = s.round_s - block["t_cmp_s"][rows]
+    sending = s.time_s - block["t_cmp_s"][rows]
     taken, least = np.clip(sending, own.shortest_s, own.longest_s), costs_at(Stretched((own,)), log_price)
-    off = (len(radio.each) > 1) & (np.abs(taken - sending) > OPTIMAL * s.round_s)
+    off = (len(radio.each) > 1) & (np.abs(taken - sending) > OPTIMAL * s.time_s)
     bad[rows] &= off | ~(cost_at_time(own, log_price, taken) - least <= OPTIMAL * least)
     rule = "a scheduled device computes for T_rd − τ, τ of least Σ(w·e) over times and shares of the band"
     check.flag("t_cmp_s", bad, computing, rule)
@@ -158,10 +161,10 @@ def check_time_by_witnesses(check: Checker, s: StoredSettings, block: Block) -> 
     """
     own = block["t_cmp_s_measured"] | block["e_cmp_j_measured"] | block["t_tr_s_measured"]
     sent, stored = block["transmitted"] & (block["e_cmp_j"] > 0) & ~own, block["t_cmp_s"]
-    by_sending = s.round_s - block["t_tr_s"]
+    by_sending = s.time_s - block["t_tr_s"]
     expected = computing_energy_j(s, s.cycles / np.where(sent, by_sending, 1.0))
     alike = np.abs(expected - block["e_cmp_j"]) <= RELATIVE * block["e_cmp_j"]
-    bad = sent & alike & ~(np.abs(stored - by_sending) <= RELATIVE * s.round_s)
+    bad = sent & alike & ~(np.abs(stored - by_sending) <= RELATIVE * s.time_s)
     rule = "computing takes the time that its energy at c/t_cmp and the time left for sending both tell"
     check.flag("t_cmp_s", bad, by_sending, rule)
 
@@ -195,7 +198,7 @@ def check_joint_decision(case: Case) -> None:
 
 def least_joint_energy_j(s: StoredSettings, beta: Array) -> Array:
     """Computing through the whole round or at the lowest frequency, sending free: no planned energy is less. [K]"""
-    slowest_hz = np.maximum(s.cycles / s.round_s, s.frequency_hz[0].min())
+    slowest_hz = np.maximum(s.cycles / s.time_s, s.frequency_hz[0].min())
     return np.broadcast_to(least_j(s.law, s.cycles, slowest_hz, s.frequency_hz[1]), beta.shape)
 
 

@@ -31,7 +31,7 @@ def sending_radio(s: StoredSettings, block: Block, margin: float) -> Radio:
     has more power than what its computing left of the allowance can pay, less a rounding.
     """
     gain = np.maximum(block["gain"], np.finfo(float).tiny) / margin
-    left = np.where(block["scheduled"], np.maximum(s.round_s - block["t_cmp_s"], 0.0), 0.0)
+    left = np.where(block["scheduled"], np.maximum(s.time_s - block["t_cmp_s"], 0.0), 0.0)
     limit = np.broadcast_to(limit_w(s, block), left.shape)
     kappa = s.bandwidth_hz * s.noise_w_per_hz / gain
     nothing = np.zeros_like(left)
@@ -39,7 +39,7 @@ def sending_radio(s: StoredSettings, block: Block, margin: float) -> Radio:
     if ALLOWANCE in block.values and margin == 1:
         rest = (block[ALLOWANCE] - block["e_cmp_j"]) / np.where(left > 0, left, np.inf)
         limit = np.clip(rest * (1 - 1e-9), np.finfo(float).tiny, limit)
-    return Radio(weight, kappa, left, limit, s.round_s, nothing, airtime_s(s), nothing)
+    return Radio(weight, kappa, left, limit, float(s.time_s), nothing, airtime_s(s), nothing)
 
 
 def check_joint_admission(case: Case) -> None:
@@ -86,7 +86,7 @@ def check_joint_energy(case: Case) -> None:
     check.flag("t_cmp_s", slow, s.cycles / lowest_hz, "no device computes more slowly than the lowest frequency")
     radio = sending_radio(s, block, 1.0)
     _check_shares(check, block, radio)  # before the powers, which follow from them
-    left = s.round_s - computing
+    left = s.time_s - computing
     power = power_w(radio.kappa_w, radio.airtime_s, np.where(sent, left, 1.0), np.where(sent, share, 1.0))
     expected = {
         "e_cmp_j": (
@@ -103,7 +103,7 @@ def check_joint_energy(case: Case) -> None:
         if name == "e_cmp_j":  # its frequency is then not stored: no more than the device's own is all there is to say
             own |= ~modelled | (scheduled & (not s.law.known))
         check.compare(name, np.where(who, value, 0.0), rule, where=~own)
-    most = most_j(s.law, s.cycles, s.cycles / s.round_s, block["f_hz"])
+    most = most_j(s.law, s.cycles, s.cycles / s.time_s, block["f_hz"])
     over = ~modelled & ~block["e_cmp_j_measured"] & (block["e_cmp_j"] > most * (1 + RELATIVE))
     check.flag("e_cmp_j", over, most, f"computing takes at most {s.law.formula} at the frequency that a device has")
     check_measured(case)

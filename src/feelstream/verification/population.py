@@ -22,6 +22,9 @@ COLUMNS: dict[str, tuple[str, int | None]] = {
     "gain_low_db": ("gain_db", 0),
     "gain_high_db": ("gain_db", 1),
     "priority": ("priority", None),
+    "deadline_s": ("deadline_s", None),
+    "power_max_w": ("power_max_w", None),
+    "download_bit_per_s": ("download_bit_per_s", None),
 }
 
 

@@ -103,7 +103,7 @@ def check_rationed_score(case: Case) -> None:
     left = budgets(s, block, known).left
     chosen = block["scheduled"] & case.importance.feasible & able
     tau, energy, _ = _allocated(radio, chosen, stored_stretch(s, block, radio))
-    computing = computing_energy_j(s, s.cycles / (s.round_s - tau))
+    computing = computing_energy_j(s, s.cycles / (s.time_s - tau))
     block.values[ALLOWANCE] = np.minimum(left, (computing + energy) * (1 + LEEWAY))
 
 
@@ -194,9 +194,9 @@ def _planned_sizes(
         turns = min(max(behind, 0.0) / turn[r][able[r]].mean(), s.K)
         most = min(max(fields(s).least, int(turns)), s.size or 0, int(able[r].sum()))
         times = np.sort(needed[r][able[r]])[:most] + surrogate_time_s(s, np.arange(1, most + 1))
-        sizes[r] = np.count_nonzero(times <= s.round_s)
+        sizes[r] = np.count_nonzero(times <= s.time_s)
         unsure[r] = abs(turns - round(turns)) <= NEAR * max(turns, 1.0)
-        unsure[r] |= bool((np.abs(times - s.round_s) <= RELATIVE * s.round_s).any())
+        unsure[r] |= bool((np.abs(times - s.time_s) <= RELATIVE * s.time_s).any())
     return sizes, unsure
 
 

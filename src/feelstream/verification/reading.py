@@ -33,6 +33,7 @@ MEASURED = ("t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
 DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name in MEASURED}}
 STORED_LABELS = "stored_labels"  # stored of policies that go by them
 PRIORITY = "priority"  # stored by a deployment, where devices may state one; elsewhere it is the scenario's
+DOWNLOAD_COLUMNS = {"t_down_s": REAL, "e_down_j": REAL}  # only where receiving the model takes time
 BATTERY_COLUMNS = {"battery_j": REAL, "harvest_j": REAL}  # only where devices harvest energy
 # Of rounds.parquet, by the evaluator that measures them.
 EVALUATOR_COLUMNS = {
@@ -68,6 +69,12 @@ class Block(Table):
 
     last: dict[str, Array]  # [K] or [K, classes]
 
+    @property
+    def energy_j(self) -> Array:
+        """What each spent in the round. [R, K]"""
+        spent = self["e_cmp_j"] + self["e_tr_j"]
+        return spent + self["e_down_j"] if "e_down_j" in self.values else spent
+
     def before(self, column: str) -> Array:
         """The column one round earlier; before the first round everything is zero (β: its first value)."""
         return np.concatenate([self.last[column][None], self.values[column][:-1]])
@@ -96,6 +103,7 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
     """devices.parquet in blocks of rounds, in order; a block ends where one of the phases begins."""
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
+    columns |= DOWNLOAD_COLUMNS if settings.costs.downloads else {}
     columns |= BATTERY_COLUMNS if settings.around.capacity_j is not None else {}
     by_labels = settings.rationed is not None and settings.rationed.knows == "labels"
     columns |= {STORED_LABELS: COUNTS} if by_labels or _has(path, STORED_LABELS) else {}

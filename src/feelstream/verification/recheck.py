@@ -9,7 +9,7 @@ import numpy as np
 
 from feelstream.verification.changes import phases, with_backlog
 from feelstream.verification.decisions import rules_for
-from feelstream.verification.energy import check_queues
+from feelstream.verification.energy import check_downloads, check_queues
 from feelstream.verification.evaluations import FILE as ARRAYS
 from feelstream.verification.evaluations import ArrayChecks, check_numbers, has_arrays
 from feelstream.verification.findings import Findings, Report, Stage
@@ -122,6 +122,7 @@ def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table
     case = Case(found, s, block, planned, importance)
     for rule in (rules.score, rules.decision, rules.admission, rules.energy):
         rule(case)
+    check_downloads(found, s, block)
     check_queues(found, s, block)
     check_totals(found, block, rounds)
 

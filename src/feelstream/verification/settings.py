@@ -25,6 +25,7 @@ from feelstream.verification.population import (
 from feelstream.verification.promises import Promises
 
 FORMAT = 2
+POWER = "receive_power_w"
 PLACES = 20.0  # energy of so many places that the fleet's queue starts at, under V = auto
 CONTROLLED_OCEAN = "ocean with power control"
 OUR_POLICIES = (
@@ -32,6 +33,7 @@ OUR_POLICIES = (
     "fedcs", "power_of_choice", "oort", "ocean", CONTROLLED_OCEAN, "myopic_energy", "importance_greedy", "select_all",
     "fedcgd", "fedteddi", "fedbacys", "representative", "balanced", "balanced_joint",
 )  # fmt: skip
+ONE_DEADLINE = ("lyapunov_joint", "balanced_joint", CONTROLLED_OCEAN)
 OUR_METRICS = ("combined", "amount", "dissimilarity")
 OUR_LOCAL_TRAININGS = ("sgd",)
 OUR_SERVER_UPDATES = (
@@ -62,12 +64,27 @@ class Rationed(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Costs:
+    """What single devices have or spend beside computing and sending; one number for all, or [K] each."""
+
+    deadline_s: float | Array
+    download_s: float | Array
+    download_j: float | Array
+    power_max_w: float | Array  # infinite: no limit
+
+    @property
+    def downloads(self) -> bool:
+        return bool(np.any(np.asarray(self.download_s) > 0))
+
+
+@dataclass(frozen=True)
 class StoredSettings:
     """A run's settings in SI units, under the model's symbols where it has them."""
 
     K: int
     T: int
     round_s: float
+    costs: Costs
     budget_j: Array  # [K]
     cycles: float | Array  # one for all, or [K]
     law: Law  # what computing costs
@@ -110,6 +127,11 @@ class StoredSettings:
     around: Around = PAPERS_WORLD
     changes: tuple[StoredChange, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
+
+    @property
+    def time_s(self) -> float | Array:
+        """T_k: what computing and sending may take together; one for all, or [K]."""
+        return self.costs.deadline_s - self.costs.download_s
 
 
 class _Section:
@@ -202,6 +224,8 @@ def read_settings(directory: Path) -> StoredSettings:
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
     settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"), root.plain("cores"))
+    if settings.policy in ONE_DEADLINE and isinstance(settings.time_s, np.ndarray):
+        raise RunError(f"run.json: {settings.policy} plans with one deadline, but the devices have several.")
     if settings.policy == "balanced_joint":
         settings = replace(settings, rationed=_rationed(root["scenario"]["policy"], root["seed"]))
     return replace(with_weight(settings), changes=_changes(root.get("changes"), settings, root["scenario"]))
@@ -231,6 +255,7 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         K=K,
         T=system["rounds"].whole(),
         round_s=system["round_s"].positive(),
+        costs=_costs_of(scenario, population),
         budget_j=population["energy_budget_j"],
         cycles=float(cycles[0]) if (cycles == cycles[0]).all() else cycles,
         law=read_law(cpu.tree, cores, profile, names, cpu["power_coefficient"].number()),
@@ -281,7 +306,7 @@ def _usual(scenario: _Section, of_profiles: tuple[Array, Array]) -> dict[str, Ar
     of_profiles: the ends of the range of frequencies where it is that of the profile.
     """
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
-    K = system["devices"].whole()
+    K, costs = system["devices"].whole(), _costs(scenario)
     own_range = cpu["frequency_hz"].tree == "profile"
     low_hz, high_hz = of_profiles if own_range else (item.positive() for item in cpu["frequency_hz"].items(2))
     low_db, high_db = (item.decibels() for item in radio["gain_db"].items(2))
@@ -293,6 +318,9 @@ def _usual(scenario: _Section, of_profiles: tuple[Array, Array]) -> dict[str, Ar
         "gain_low_db": np.full(K, low_db),
         "gain_high_db": np.full(K, high_db),
         "priority": np.ones(K),
+        "deadline_s": np.full(K, system["round_s"].positive()),
+        "power_max_w": np.full(K, limit.positive() if (limit := radio.get("power_max_w")) else np.inf),
+        "download_bit_per_s": np.full(K, rate.positive() if (rate := costs.get("download_bit_per_s")) else 1.0),
     }
 
 
@@ -304,6 +332,22 @@ def _server_update(server: _Section | None, policy: str) -> str:
     if name == "inverse_probability" and policy in OUR_POLICIES and policy not in KNOWS_PROBABILITY:
         raise RunError(f"run.json: {server.name}.kind is {name}, and {policy} knows no probabilities.")
     return name if name not in OUR_SERVER_UPDATES else _server_update(server.get("inner"), policy)
+
+
+def _costs(scenario: _Section) -> _Section:
+    """The table [costs]; runs from before there was one have none."""
+    return scenario.get("costs") or _Section({}, "costs")
+
+
+def _costs_of(scenario: _Section, population: dict[str, Array]) -> Costs:
+    """Of the population that classes and table leave."""
+    table = _costs(scenario)
+    bits, power_w = (field.number() if (field := table.get(name)) else 0.0 for name in ("download_bits", POWER))
+    if bits < 0 or power_w < 0:
+        raise RunError(f"run.json: costs.download_bits and costs.{POWER} must be at least 0.")
+    download_s = bits / population["download_bit_per_s"]
+    columns = (population["deadline_s"], download_s, power_w * download_s, population["power_max_w"])
+    return Costs(*(float(each[0]) if (each == each[0]).all() else each for each in columns))
 
 
 def _local_training(local: _Section | None) -> str:

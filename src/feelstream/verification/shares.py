@@ -37,7 +37,7 @@ def check_own_energy(case: Case) -> None:
 
 def check_own_feasible(found: Findings, s: StoredSettings, block: Block, n: Array) -> None:
     """A policy that splits the band itself says who can be in time; computing must leave some of the round."""
-    may = block["available"] & (computing_time_s(s, block["f_hz"]) < s.round_s * (1 + RELATIVE))
+    may = block["available"] & (computing_time_s(s, block["f_hz"]) < s.time_s * (1 + RELATIVE))
     rule = "feasible: available, and c/f within the round"
     found.at(Stage.FEASIBLE, block).flag("feasible", block["feasible"] & ~may, may, rule)
 
@@ -78,8 +78,10 @@ def _check_laws(case: Case) -> None:
     check.flag("t_tr_s", few, s.update_bits, "a transmitter sends the whole update: R·T_tr ≥ S_bits", stored=bits)
     if s.link_margin >= 1:
         taken = np.where(sent, block["t_cmp_s"] + block["t_tr_s"], 0.0)
-        rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_rd"
-        check.flag("t_tr_s", ~(taken <= s.round_s * (1 + LAW)), s.round_s, rule, stored=taken)
+        rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_k"
+        check.flag("t_tr_s", ~(taken <= s.time_s * (1 + LAW)), s.time_s, rule, stored=taken)
+    strong = sent & (block["power_w"] > s.costs.power_max_w * (1 + LAW))
+    check.flag("power_w", strong, s.costs.power_max_w, "no device sends with more than its power_max_w")
 
 
 def _near(left: Array, right: Array) -> Array:
@@ -116,7 +118,7 @@ def check_split(case: Case) -> None:
         return sending_time_s(s, 1.0 / b, ratio)
 
     price = weight * (time_s(share * (1 - STEP)) - time_s(share * (1 + STEP))) / (2 * STEP * share)
-    left_s = s.round_s - computing_time_s(s, block["f_hz"])
+    left_s = s.time_s - computing_time_s(s, block["f_hz"])
     needed_s = sending_time_s(s, 1.0 / share, ratio / s.link_margin)
     at_least = (share <= least * (1 + 1e-6)) | (needed_s >= left_s * (1 - 1e-6))
     free = sent & ~at_least

@@ -19,7 +19,7 @@ def check_totals(found: Findings, block: Block, rounds: Table) -> None:
         check.flag(name, rounds[name] != count, count, f"{name} counts the {name} devices")
     importance = np.where(block["scheduled"] & block["feasible"], block["importance"], 0.0).sum(axis=1)
     check.compare("importance_sum", importance, "importance_sum adds up the importance of the scheduled devices")
-    energy = (block["e_cmp_j"] + block["e_tr_j"]).mean(axis=1)
+    energy = block.energy_j.mean(axis=1)
     check.compare("energy_mean_j", energy, "energy_mean_j is the mean over devices of this round's energy")
     check.compare("queue_mean_j", queue.mean(axis=1), "queue_mean_j is the mean queue after the round")
     check.compare("queue_max_j", queue.max(axis=1), "queue_max_j is the longest queue after the round")

@@ -27,7 +27,7 @@ class RunningTotals:
         self.begun = False
 
     def add(self, block: Block) -> None:
-        energy, queue = block["e_cmp_j"] + block["e_tr_j"], block["queue_next_j"]
+        energy, queue = block.energy_j, block["queue_next_j"]
         self.energy_j += energy.sum(axis=0)
         self.last_j = float(energy[-1].sum())
         self.energy_max_j = np.maximum(self.energy_max_j, energy.max(axis=0))
@@ -76,10 +76,12 @@ def _check_fleet(found: Findings, s: StoredSettings, run: RunningTotals, growth_
 
 def least_planned_energy_j(s: StoredSettings, beta: Array) -> Array:
     """E~_min [K]: at the lowest frequency that is allowed and meets the deadline."""
-    left_s = s.round_s - float(surrogate_time_s(s, max(s.size or 0, 1)))
-    slowest_hz = np.maximum(s.frequency_hz[0], s.cycles / left_s) if left_s > 0 else np.full(s.K, math.inf)
+    left_s = np.broadcast_to(s.time_s - float(surrogate_time_s(s, max(s.size or 0, 1))), s.K)
+    needed_hz = np.where(left_s > 0, s.cycles / np.where(left_s > 0, left_s, 1.0), math.inf)
+    slowest_hz = np.maximum(s.frequency_hz[0], needed_hz)
     computing_j = least_j(s.law, s.cycles, slowest_hz, s.frequency_hz[1])
-    return computing_j + s.received_power_w / beta * surrogate_time_s(s, max(s.size or 0, 1))
+    sending_j = s.received_power_w / beta * surrogate_time_s(s, max(s.size or 0, 1))
+    return computing_j + sending_j + s.costs.download_j
 
 
 def _check_queue_bound(

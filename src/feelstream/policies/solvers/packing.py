@@ -11,12 +11,13 @@ from feelstream.policies.base import Observation
 def pack(observation: Observation, candidates: Flags, most: int) -> Ids:
     """The largest set of at most `most` candidates that meets the deadline when all of it shares the band.
 
-        n* = max {n ≤ most : n candidates have c/f_k + T~(n) ≤ T_rd},      the n* with the least c/f_k
+        n* = max {n ≤ most : n candidates have c/f_k + T~(n) ≤ T_k},      the n* with the least c/f_k − T_k
 
     As T~(n) grows with n, what holds for n holds for every smaller n, so n* is found by halving. Devices that
     are not available never count. Returns device numbers in ascending order; none where not even one fits.
     """
-    system, time_s = observation.system, observation.compute_time_s
+    system = observation.system
+    time_s = observation.compute_time_s + system.away_s
     ids = np.flatnonzero(candidates & observation.available)
     fastest = ids[np.argsort(time_s[ids], kind="stable")]
     fits, fails = 0, min(most, len(fastest)) + 1

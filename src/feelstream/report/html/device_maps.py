@@ -47,8 +47,8 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
     waiting = _waiting(run, grid)
     computing, sending = (grid(pl.col(column)).mean(axis=1) for column in ("e_cmp_j", "e_tr_j"))
     beta = grid(pl.col("beta"))[:, 0]
-    budget = run.scenario.known_system(1).energy_budget_j
-
+    system = run.scenario.known_system(1)
+    budget, sending = system.energy_budget_j, sending + grid(pl.col("scheduled")).mean(axis=1) * system.download_j
     energy, shown = QUANTITIES["e_cmp_j"], _sampled(beta, MOST_DEVICES)
     most_rounds = max(20, min(MOST_ROUNDS, max(FEWEST_CELLS, MOST_CELLS // max(1, arms)) // len(shown)))
     step = -(-rounds // most_rounds)

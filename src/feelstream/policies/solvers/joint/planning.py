@@ -31,14 +31,16 @@ def check_plannable(system: System, policy: str) -> None:
         )
 
 
-def planned_devices(observation: Observation, n: int, weight: Reals, limit_w: float, fade_reserve: float) -> Problem:
+def planned_devices(
+    observation: Observation, n: int, weight: Reals, limit_w: float | Reals, fade_reserve: float
+) -> Problem:
     """The problem of all devices as it is known when scheduling n of them: h_k = γ β_k.
 
     The planned power stays `fade_reserve`·link_margin times below limit_w, unless a device at full frequency needs
     more for an n-th of the band: then that, so that all of Π_f(n) can be planned.
     """
     system = observation.system
-    sending_s = system.round_s - observation.compute_time_s
+    sending_s = system.time_s - observation.compute_time_s
     kappa_w, airtime_s = system.noise_w / (system.rate_discount * observation.beta), system.airtime_s
     with np.errstate(over="ignore", divide="ignore"):
         equal_w = kappa_w / n * np.expm1(airtime_s * n / np.maximum(sending_s, 0.0))
@@ -58,10 +60,11 @@ def planned(system: System, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w:
     if pieces.falls.shape[1] > 1 or not pieces.falls.all():
         return _modes(system, pieces, f_hz, weight, kappa_w, power_w)
     cycles, lowest_hz = system.device_cycles, system.frequency_hz[0]
-    sending_s, shortest_s = system.round_s - cycles / f_hz, np.maximum(system.round_s - cycles / lowest_hz, 0.0)
+    time_s = float(system.time_s)
+    sending_s, shortest_s = time_s - cycles / f_hz, np.maximum(time_s - cycles / lowest_hz, 0.0)
     curve = (pieces.fixed_j[:, 0], pieces.inverse_j_s[:, 0], pieces.leakage_w[:, 0])
     work, airtime_s = pieces.square_j_s2[:, 0], system.airtime_s
-    return Devices.of(weight, kappa_w, sending_s, power_w, system.round_s, work, airtime_s, shortest_s, *curve)
+    return Devices.of(weight, kappa_w, sending_s, power_w, time_s, work, airtime_s, shortest_s, *curve)
 
 
 def _modes(system: System, pieces: Pieces, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w: Reals) -> Modes:
@@ -70,8 +73,8 @@ def _modes(system: System, pieces: Pieces, f_hz: Reals, weight: Reals, kappa_w: 
     high, low = np.minimum(pieces.high_hz, ceiling), np.maximum(pieces.low_hz, floor)
     usable = (pieces.low_hz < ceiling) & (high >= floor)
     falls = pieces.falls & usable & (low < high)
-    sending_s = system.round_s - cycles / high
-    slowest_s = np.where(falls, system.round_s - cycles / low, sending_s)
+    sending_s = system.time_s - cycles / high
+    slowest_s = np.where(falls, system.time_s - cycles / low, sending_s)
     at_point_j = np.stack([system.compute_energy_j(column) for column in high.T], axis=1)
 
     def where_falls(column: Reals) -> Reals:
@@ -82,7 +85,7 @@ def _modes(system: System, pieces: Pieces, f_hz: Reals, weight: Reals, kappa_w: 
         kappa_w[:, None],
         np.where(usable, sending_s, 0.0),
         power_w[:, None],
-        system.round_s,
+        float(system.time_s),
         where_falls(pieces.square_j_s2),
         system.airtime_s,
         np.maximum(slowest_s, 0.0),
@@ -99,7 +102,7 @@ def frequencies(observation: Observation, devices: Problem, schedule: Ids, alloc
     On a piece of a law that does not fall the best frequency is its highest, an operating point to the last bit.
     """
     system = observation.system
-    f_hz = np.maximum(system.device_cycles[schedule] / (system.round_s - allocation.sending_s), system.frequency_hz[0])
+    f_hz = np.maximum(system.device_cycles[schedule] / (system.time_s - allocation.sending_s), system.frequency_hz[0])
     if isinstance(devices, Modes) and allocation.mode is not None:
         f_hz = np.where(devices.in_mode(allocation.mode).falls, f_hz, np.inf)
         f_hz = np.minimum(f_hz, devices.highest_hz(allocation.mode))

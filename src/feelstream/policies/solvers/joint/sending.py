@@ -23,16 +23,20 @@ def weights(observation: Observation) -> Reals:
     return np.maximum(observation.queue_j, max(WEIGHT_FLOOR * largest, 1e-30))
 
 
-def power_limit_w(system: System, beta: Reals) -> float:
-    """P0/min β: no device ever uses more than equal powers at the receiver ask of the worst placed one."""
-    return system.received_power_w / float(beta.min())
+def power_limit_w(system: System, beta: Reals, most_w: float | None = None) -> float | Reals:
+    """The power that no device exceeds: most_w, by default P0/min β, or its own limit, (K,), where that is less.
+
+    P0/min β is what equal powers at the receiver ask of the worst placed device.
+    """
+    limit_w = system.received_power_w / float(beta.min()) if most_w is None else most_w
+    return np.minimum(limit_w, system.power_max_w) if system.limits_power else limit_w
 
 
 def send(
     observation: Observation,
     ids: Ids,
     f_hz: Reals,
-    limit_w: float,
+    limit_w: float | Reals,
     gain: Reals,
     weight: Reals | None = None,
     allowance_j: Reals | None = None,
@@ -50,14 +54,14 @@ def send(
     cycles = system.device_cycles[ids]
     t_cmp_s = physics.compute_time_s(cycles, f_hz)
     e_cmp_j = system.compute_energy_j(f_hz, ids)
-    left_s = system.round_s - t_cmp_s
+    left_s = system.time_s - t_cmp_s
     weight = weights(observation)[ids] if weight is None else weight
 
     def problem(gain: Reals, power_w: Reals) -> Devices:
         kappa_w = system.noise_w / np.maximum(gain, np.finfo(float).tiny)
-        return Devices.of(weight, kappa_w, left_s, power_w, system.round_s, 0.0, system.airtime_s)
+        return Devices.of(weight, kappa_w, left_s, power_w, float(system.time_s), 0.0, system.airtime_s)
 
-    full_w = np.full(len(ids), limit_w)
+    full_w = np.broadcast_to(limit_w, system.devices)[ids]
     tested, true = problem(gain / system.link_margin, full_w), problem(gain, full_w)
     share_min = tested.share_min
     if allowance_j is not None:

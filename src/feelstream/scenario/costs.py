@@ -1,0 +1,39 @@
+"""Costs of devices that do not go together with the rest of a scenario."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from feelstream.errors import ScenarioError
+from feelstream.model.system import System
+from feelstream.policies import Policy
+
+
+def check_costs(system: System, policy: Policy) -> None:
+    """Deadlines lie within the round and leave some of it after the download; the policy can plan with them."""
+    deadline_s = np.broadcast_to(system.round_s if system.deadline_s is None else system.deadline_s, system.devices)
+    late = np.flatnonzero(deadline_s > system.round_s)
+    if len(late):
+        raise ScenarioError(
+            f"devices.deadline_s: must be at most system.round_s = {system.round_s:g} s, not {deadline_s[late[0]]:g} s "
+            f"of device {late[0]}"
+        )
+    never = np.flatnonzero(deadline_s <= system.download_s)
+    if len(never):
+        k, takes_s = never[0], np.broadcast_to(system.download_s, system.devices)
+        raise ScenarioError(
+            f"costs.download_bits: receiving the model must take less than the {deadline_s[k]:g} s that device {k} "
+            f"has, not {takes_s[k]:.3g} s"
+        )
+    if not np.all(np.asarray(system.download_j) <= 1e100):
+        raise ScenarioError("costs.receive_power_w: receiving the model must take at most 1e100 J")
+    if policy.one_deadline and isinstance(system.time_s, np.ndarray):
+        raise ScenarioError(
+            "devices.deadline_s: must be the same for all devices, as must be costs.download_bit_per_s, for the "
+            f"policy {policy.plugin_name()}, which plans with one deadline"
+        )
+    if policy.one_deadline and np.any(system.download_j):
+        raise ScenarioError(
+            f"costs.receive_power_w: must be 0 for the policy {policy.plugin_name()}, which plans with the energy of "
+            "computing and sending alone"
+        )
