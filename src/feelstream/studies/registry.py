@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 OURS = {
     "hu2023": "feelstream.studies.hu2023:STUDY",
     "leaderboard": "feelstream.studies.leaderboard:STUDY",
+    "silicon": "feelstream.studies.silicon:STUDY",
 }
 log = logging.getLogger("feelstream")
 
