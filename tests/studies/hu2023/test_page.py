@@ -29,7 +29,7 @@ def test_the_paper_report_has_claims_settings_and_the_command(paper_output):
 
 
 def test_the_docs_page_is_dated_and_shows_what_it_wrote(paper_output):
-    text = (paper_output / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    text = (paper_output / "docs" / "reproduced.md").read_text(encoding="utf-8")
     assert re.search(r"Runs of \d{4}-\d\d-\d\d, 3 seeds", text)
     for picture in re.findall(r"\]\((figures/[^)]+)\)", text):
         assert (paper_output / "docs" / picture).stat().st_size < 200_000

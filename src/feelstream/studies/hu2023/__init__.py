@@ -17,6 +17,11 @@ STUDY = Study(
             "feelstream.studies.hu2023.commands.reproduce:app",
         ),
         Command(
+            "confirm",
+            "Judge the paper's claims on seeds that nothing was chosen with.",
+            "feelstream.studies.hu2023.commands.confirm:app",
+        ),
+        Command(
             "multiverse",
             "Judge the claims of the paper under other readings and settings of it.",
             "feelstream.studies.hu2023.commands.multiverse:app",

@@ -194,13 +194,14 @@ def chosen(name: str) -> tuple[PanelFigure, ...]:
     return (FIGURES[name],)
 
 
-def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan:
+def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = (), specification: Sequence[str] = ()) -> Plan:
     """Every run that the figures need, each once however many panels show it.
 
     Args:
         name: `fig1`, `fig2`, `fig3`, `fig1-with-data`, `fig1-widths` or `all`.
         seeds: seeds of each arm; arms share their worlds.
         overrides: `section.field=value` for all arms. A policy's field is set on the arms whose policy has it.
+        specification: more of them, set before where they fit, such as those of the literal presets.
     """
     changes = placed(overrides, Scenario().tables(), Scenario)
     _check_allowed(changes)
@@ -209,7 +210,7 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = ()) -> Plan
     arms = []
     for label in wanted:
         taken.update(fitting_overrides(label, changes))
-        arms.append(Arm(label, scenario(label, changes)))
+        arms.append(Arm(label, scenario(label, (*specification, *changes))))
     for change in changes:
         if change not in taken:
             preset("paper-iid", [change])  # a field that does not exist is named as such
@@ -281,6 +282,8 @@ def title(plan: Plan) -> str:
 def command(plan: Plan) -> str:
     """The command that makes a stored plan of the figures again."""
     words = ["feelstream", "reproduce", plan.name.removeprefix(PLAN_PREFIX), "--seeds", str(len(plan.seeds))]
+    if min(plan.seeds):
+        words += ["--seed-start", str(min(plan.seeds))]
     for change in changes(plan):
         words += ["--set", change]
     return shlex.join(words)

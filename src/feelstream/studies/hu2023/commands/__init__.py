@@ -1,1 +1,1 @@
-"""`feelstream reproduce` and `feelstream multiverse`."""
+"""`feelstream reproduce`, `feelstream confirm` and `feelstream multiverse`."""

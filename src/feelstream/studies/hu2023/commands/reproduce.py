@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,16 @@ import typer
 
 from feelstream.studies import printing
 from feelstream.studies.hu2023 import paper
+from feelstream.studies.hu2023.confirmation.candidates import LITERAL
 from feelstream.terminal.common import JsonOption, SetOption, next_command
-from feelstream.terminal.playing import DaskOption, WorkersOption, play, tell_failures
+from feelstream.terminal.playing import DaskOption, SeedStartOption, WorkersOption, play, tell_failures
 
 app = typer.Typer()
+
+
+class Presets(StrEnum):
+    PAPER = "paper"
+    LITERAL = "literal"
 
 
 @app.command()
@@ -26,17 +33,23 @@ def reproduce(
         ),
     ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds; intervals need two or more.")] = 10,
+    seed_start: SeedStartOption = 0,
+    presets: Annotated[
+        Presets,
+        typer.Option("--presets", help="Settings that the paper leaves open: those of paper-* or of literal-*."),
+    ] = Presets.PAPER,
     directory: Annotated[Path, typer.Option("--out", help="Directory of the results.")] = Path("results"),
     workers: WorkersOption = None,
     dask: DaskOption = None,
     overrides: SetOption = None,
     docs: Annotated[
-        Path | None, typer.Option("--docs", metavar="DIR", help="Also write reproduction.md and its figures there.")
+        Path | None, typer.Option("--docs", metavar="DIR", help="Also write reproduced.md and its figures there.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make the paper's figures again: runs, panels, curves, claims and a report."""
-    plan = paper.plan(figure, range(seeds), overrides or ())
+    specification = LITERAL if presets is Presets.LITERAL else ()
+    plan = paper.plan(figure, range(seed_start, seed_start + seeds), overrides or (), specification)
     results = play(plan, directory, workers, dask)
     if not results.finished:
         tell_failures(results)

@@ -21,21 +21,24 @@ from feelstream.studies.hu2023.page.words import FITTED
 
 DOCS_DPI = 110
 ABOUT = """\
-The paper can be read in several ways and leaves numbers open. A result that holds under one reading alone is a result
-about that reading. So the energy claims are judged under every combination of the settings
-below, and the others under a sample spread over them: their *multiverse* (Steegen,
+The paper can be read in several ways (32 combinations of five readings here) and leaves numbers open. A result that
+holds under one reading alone is a result about that reading. So the energy claims are judged under every
+combination of the settings below, and the others under a sample spread over them: their *multiverse* (Steegen,
 Tuerlinckx, Gelman and Vanpaemel, Perspectives on Psychological Science 11, 2016). Each figure below is a
 *specification curve* (Simonsohn, Simmons and Nelson, Nature Human Behaviour 4, 2020): all effects in order of size
 with their 95 % t intervals over seeds, and below them the settings that each was measured with. The percentage beside
 a value is the share of its specifications under which the claim is reproduced.
 """
 JUDGED = """\
-A claim *is reproduced* where the mean lead over seeds is above 0 (over each rival, where it names two), or where a
-published number lies in the 95 % prediction interval of one run (how much runs differ is pooled over all
-specifications with the same number of rounds); it is reproduced *clearly* where the 95 % interval of the mean is above
-0 as well. Nothing here is corrected for the number of specifications: the shares describe what a claim depends on, and
-are no tests. [The reproduction](reproduction.md) tests the claims under the presets, with more seeds. A setting is
-named under *needs* where the share moves by a quarter or more between two of its values.
+A claim *is reproduced* where the mean lead over seeds is above 0, or above minus the margin of a claim to be as good
+(over each rival, where it names two), or where the saving is above 0 beyond chance and a published number lies in the
+95 % prediction interval of one run (how much runs differ is pooled over all specifications with the same number of
+rounds); it is reproduced *clearly* where the 95 % interval of the mean is above 0, or minus the margin, as well.
+Nothing here is corrected for the number of specifications, and with a few seeds each, which are those that the presets
+were first judged with, the part with learning describes what a claim may depend on and is no evidence.
+[The reproduction](reproduction.md) tests the claims on other seeds. A setting is named under *needs* where the share
+moves by a quarter or more between two of its values; among so few specifications with learning that happens by chance
+alone to a third of the settings or more.
 """
 
 

@@ -36,7 +36,7 @@ rival is chosen after seeing the data.
 
 
 def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
-    """Write reproduction.md and the figures it shows, as PNG under figures/."""
+    """Write reproduced.md and the figures it shows, as PNG under figures/."""
     pictures = directory / "figures"
     try:
         pictures.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -
     shown = [figure for figure in figures if any(has_data(panel, table) for panel in figure.panels)]
     for figure in shown:
         save(composite(figure, table), pictures, figure.key, formats=("png",), dpi=DOCS_DPI)
-    path = directory / "reproduction.md"
+    path = directory / "reproduced.md"
     text = _text(results, shown, findings, (directory / "multiverse.md").is_file())
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
     return path
@@ -65,7 +65,7 @@ def _text(results: Results, shown: Sequence[PanelFigure], findings: Sequence[Fin
         f"    {command}\n",
         'The paper is C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming '
         'Data", ICASSP 2023, [arXiv:2305.01238](https://arxiv.org/abs/2305.01238).\n',
-        "Which settings each claim needs, over hundreds of readings of the paper: [the multiverse](multiverse.md).\n"
+        "What each claim depends on, over other readings and settings: [the multiverse](multiverse.md).\n"
         if has_multiverse
         else "",
         "## Figures\n",
@@ -79,7 +79,7 @@ def _text(results: Results, shown: Sequence[PanelFigure], findings: Sequence[Fin
     return "\n".join(part for part in parts if part)
 
 
-def _table(findings: Sequence[Finding]) -> str:
+def claims_table(findings: Sequence[Finding]) -> str:
     rows = [
         f"| {f.claim.panel} | {f.claim.statement} ({f.claim.measure}) | {f.claim.paper} | {ours(f)} | {one_run(f)} | "
         f"{chance(f.p_holm)} | {chance(f.p_flip)} | {verdict(f)} |"
@@ -102,7 +102,7 @@ def _claims(findings: Sequence[Finding]) -> str:
         names = ", ".join(finding.claim.key for finding in unsure)
         words.append(f"- the permutation test does not confirm the verdict of {names}")
     listed = "\n".join(words)
-    return f"## Claims\n\n{HOW_JUDGED}\n{_table(findings)}\n{listed}\n"
+    return f"## Claims\n\n{HOW_JUDGED}\n{claims_table(findings)}\n{listed}\n"
 
 
 def _remaining(left: Sequence[Finding]) -> str:
@@ -111,7 +111,7 @@ def _remaining(left: Sequence[Finding]) -> str:
     return (
         "## What remains when nobody schedules empty devices\n\n"
         "The same comparisons with `data.eligible = with_data`: neither policy may schedule a device that holds no "
-        "data yet. The paper does not claim these; Holm's correction is over this table.\n\n" + _table(left)
+        "data yet. The paper does not claim these; Holm's correction is over this table.\n\n" + claims_table(left)
     )
 
 
@@ -135,9 +135,9 @@ def _discussion(results: Results, findings: Sequence[Finding]) -> str:
         "are near the reported ones"
         + (f", so {panels} are fits and no evidence" if fitted else "")
         + "; the learning settings were chosen so that accuracy settles within the run. "
-        "Fresh data is read as what arrived since a device's last use, as the paper's motivation has it; its "
-        "definition of B_k(t) counts per round. That reading was taken after accuracy had been seen under both, so no "
-        "claim here is an untouched test. Fading is Rayleigh and the surrogate rate is not discounted. "
+        "The paper's definition of fresh data counts per round, its motivation since the last model pull; the presets "
+        "`paper-*` took the second after accuracy had been seen under both, so no claim with them is an untouched "
+        "test. Fading is Rayleigh and the surrogate rate is not discounted. "
         "[The model](model.md) gives the sentence of the paper behind each reading.\n"
     )
     parts.append(

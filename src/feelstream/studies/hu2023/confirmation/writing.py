@@ -1,0 +1,201 @@
+"""The page of the reproduction, from the table of all runs: in seconds, without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from feelstream.experiment.measures import with_interval
+from feelstream.experiment.panels import curves
+from feelstream.experiment.series import SPANS
+from feelstream.quantities import number
+from feelstream.report.drawing.figures import composite, has_data, save
+from feelstream.run.files import usable_directory, write_atomically
+from feelstream.studies.claims import EXPLAINED, Verdict
+from feelstream.studies.claims.words import DIGITS, verdict
+from feelstream.studies.hu2023 import paper
+from feelstream.studies.hu2023.claims import LATE, all_claims, claims_of_late
+from feelstream.studies.hu2023.confirmation import table as tables
+from feelstream.studies.hu2023.confirmation import words
+from feelstream.studies.hu2023.confirmation.candidates import CANDIDATES, SEEDS
+from feelstream.studies.hu2023.confirmation.evidence import Confirmed, confirmed, lead, panels, saving, shown
+from feelstream.studies.hu2023.page.docs import DOCS_DPI, HOW_JUDGED, claims_table
+from feelstream.studies.hu2023.page.words import FITTED
+
+PAGE = "reproduction.md"
+COMMAND = f"feelstream confirm --seeds {len(SEEDS)} --docs docs"
+UNDECIDED = (Verdict.OPEN, Verdict.NO_INTERVAL)
+
+
+def write(table: Path, docs: Path) -> Path:
+    """Write reproduction.md and the figures it shows, as PNG under figures/."""
+    found = confirmed(tables.read(table), CANDIDATES)
+    drawn = _draw(found[0], docs / "figures") if found else []
+    path = usable_directory(docs) / PAGE
+    text = page(found, drawn, table.name)
+    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+    return path
+
+
+def _draw(first: Confirmed, directory: Path) -> list[str]:
+    pictures = usable_directory(directory)
+    (pictures / ".lock").unlink(missing_ok=True)
+    for key in figures(first):
+        figure = paper.FIGURES[key]
+        drawn = composite(figure, curves([figure], first.rounds))
+        save(drawn, pictures, figure.key, formats=("png",), dpi=DOCS_DPI)
+    return figures(first)
+
+
+def figures(first: Confirmed) -> list[str]:
+    """Those of the paper's figures that its runs can show."""
+    known = set(first.rounds["arm"])
+    whole = curves(list(paper.FIGURES.values()), first.rounds)
+    return [
+        key
+        for key, figure in paper.FIGURES.items()
+        if all(curve.arm in known for panel in figure.panels for curve in panel.curves)
+        and all(has_data(panel, whole) for panel in figure.panels)
+    ]
+
+
+def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str) -> str:
+    parts = [
+        "# The paper, reproduced\n",
+        f"{finding(found)}\n",
+        at_a_glance(found),
+        words.EARLIER,
+        words.INTRODUCTION,
+        f"This page is written from `docs/results/{table}`, a row per run, by a command; do not edit it:\n",
+        f"    {COMMAND}\n",
+        "## Figures\n",
+        f"The {words.NAMES[found[0].candidate.settings]} specification, fresh data that "
+        f"{words.FRESH[found[0].candidate.fresh]}. Lines are means over seeds, shades are 95 % t intervals.\n"
+        if found
+        else "",
+    ]
+    for key in drawn:
+        figure = paper.FIGURES[key]
+        parts.append(f"![{figure.title}](figures/{key}.png)\n\n*{figure.title}.* {figure.caption}\n")
+    parts += [
+        "## How these settings were chosen\n",
+        words.HISTORY,
+        words.READINGS,
+        "Over other readings and settings: [the multiverse](multiverse.md).\n",
+        "## What the paper says, and how it is tested\n",
+        statements(),
+        "## When is late?\n",
+        late(found),
+        "## Claims, one by one\n",
+        HOW_JUDGED,
+        "\n".join(f"- **{each}**: {EXPLAINED[each]}" for each in Verdict if each is not Verdict.NO_INTERVAL) + "\n",
+        f"- †: {FITTED}\n",
+    ]
+    for each in found:
+        parts += [f"### {_name(each)}\n", claims_table(each.findings)]
+    left = [each for each in found if each.remaining]
+    if left:
+        parts.append(
+            "## What remains when nobody schedules empty devices\n\n"
+            "The comparisons of figure 1 with `data.eligible = with_data`: neither policy may schedule a device that "
+            "holds no data yet. The paper does not claim these.\n"
+        )
+        for each in left:
+            parts += [f"### {_name(each)}, only devices with data\n", claims_table(each.remaining)]
+    parts += ["## Notes\n", words.OPEN]
+    return "\n".join(part for part in parts if part)
+
+
+def _name(each: Confirmed) -> str:
+    candidate = each.candidate
+    return f"{candidate.settings.capitalize()}, fresh = {candidate.fresh}, {each.seeds} seeds"
+
+
+def finding(found: Sequence[Confirmed]) -> str:
+    """The findings in a paragraph, one sentence for each of the first specifications of both settings."""
+    sentences = []
+    for settings in ("literal", "fitted"):
+        own = next((each for each in found if each.candidate.settings == settings), None)
+        if own is None:
+            continue
+        held, failed = own.with_verdict(Verdict.REPRODUCED), own.with_verdict(Verdict.FAILED, Verdict.DIRECTION)
+        undecided = own.with_verdict(*UNDECIDED)
+        whole = len(held) + len(failed) + len(undecided)
+        title = "Read literally" if settings == "literal" else "Under the fitted presets"
+        text = (
+            f"{title} (fresh = {own.candidate.fresh}, {own.seeds} seeds), of {whole} claims of the paper besides the "
+        )
+        text += f"fitted energy savings {len(held)} reproduce{_in(held)}, {len(failed)} do not{_in(failed)} and "
+        text += f"{len(undecided)} are undecided."
+        sentences.append(text)
+        sentences.append(_empty(own))
+    return " ".join(each for each in sentences if each)
+
+
+def _in(findings: Sequence) -> str:
+    return f" ({panels(findings)})" if findings else ""
+
+
+def _empty(own: Confirmed) -> str:
+    """How many of random's slots are empty, and what becomes of the lead without them."""
+    random, mine = own.empty_share(paper.random), own.empty_share(paper.proposed)
+    before, after = lead(own.findings), lead(own.remaining)
+    if random is None or mine is None or before is None:
+        return ""
+    text = f"{number(100 * random, 0)} % of random's slots, and {number(100 * mine, 0)} % of the proposed policy's, go "
+    text += f"to devices without data; the lead in accuracy over the run is {number(before, 1, True)} percentage points"
+    if after is not None:
+        few = min(finding.ours.n for finding in own.remaining)
+        text += f", and {number(after, 1, True)} where neither may schedule such devices ({few} seeds)"
+    return text + "."
+
+
+def at_a_glance(found: Sequence[Confirmed]) -> str:
+    lines = [
+        "| specification | fresh data | seeds | reproduced | not | undecided | saved, n = 2 and 4 (paper: 16, 35 %) | "
+        "lead over random: run, end |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for each in found:
+        counts = (
+            len(each.with_verdict(*verdicts))
+            for verdicts in ((Verdict.REPRODUCED,), (Verdict.FAILED, Verdict.DIRECTION), UNDECIDED)
+        )
+        saved = " and ".join(shown(saving(each.findings, n), 0, "%") for n in paper.SIZES)
+        leads = ", ".join(shown(lead(each.findings, span), 1, "pp", signed=True) for span in ("mean", "end"))
+        candidate = each.candidate
+        lines.append(
+            f"| {words.NAMES[candidate.settings]} | {words.FRESH[candidate.fresh]} (`{candidate.fresh}`) | "
+            f"{each.seeds} | {' | '.join(str(count) for count in counts)} | {saved} | {leads} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def statements() -> str:
+    lines = ["| figure | claim | the paper's clause | test |", "|---|---|---|---|"]
+    lines += [
+        f"| {claim.panel} | {claim.statement} | “{_cell(claim.quote)}” | {claim.measure}: {claim.test} |"
+        for claim in all_claims()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def late(found: Sequence[Confirmed]) -> str:
+    """The claims on later iterations, where these are the last quarter, third or half."""
+    lines = [f"| specification | claim | {' | '.join(SPANS[span] for span in LATE)} |", "|---|---|---|---|---|"]
+    for each in found:
+        by_span = [each.judged(claims_of_late(span)) for span in LATE]
+        for row in zip(*by_span, strict=True):
+            cells = []
+            for one in row:
+                digits = DIGITS.get(one.claim.unit, 1)
+                cells.append(f"{with_interval(one.ours, digits, one.claim.unit, True)}, {verdict(one)}")
+            lines.append(f"| {each.candidate} | {row[0].claim.key} | {' | '.join(cells)} |")
+    return (
+        "“Later iterations” is no number. Each cell is the least lead and its verdict, corrected over the claims of "
+        "its column.\n\n" + "\n".join(lines) + "\n"
+    )

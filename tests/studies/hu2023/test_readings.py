@@ -1,0 +1,37 @@
+"""Readings that are no settings: what each does to the savings with the paper's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import feelstream as fs
+from feelstream import scheduling
+
+SEEDS = range(4)
+
+
+def saved(size: int, *changes: str) -> list[float]:
+    """Energy saved against random in each seed, %; in none of the rounds is anybody dropped."""
+    found = []
+    for seed in SEEDS:
+        spent = []
+        for policy in ("lyapunov", "random"):
+            own = (f"policy.name={policy}", f"policy.size={size}", "learning.engine=none", "trace.level=rounds")
+            rounds = fs.simulate(fs.preset("literal-iid", (*own, *changes)), seed).rounds
+            assert (rounds["scheduled"] == rounds["transmitted"]).all()  # so data counts as used when the model is sent
+            spent.append(rounds["energy_mean_cum_j"][-1])
+        found.append(100 * (1 - spent[0] / spent[1]))
+    return found
+
+
+def test_noise_as_total_power_changes_the_savings_far_less_than_seeds_do():
+    base, total = saved(4), saved(4, "radio.noise_w_per_hz=5e-21")  # 1e-13 W over 20 MHz
+    assert np.mean(total) == pytest.approx(np.mean(base), abs=0.25 * float(np.std(base, ddof=1)))
+
+
+def test_queues_without_max_save_less_with_two_devices_a_round(monkeypatch):
+    """With the max, a device that has spent nothing for long is no cheaper than one that spends its budget."""
+    base = saved(2)
+    monkeypatch.setattr(scheduling, "next_queue_j", lambda queue, spent, budget: queue + spent - budget)
+    assert np.mean(saved(2)) < np.mean(base) - 3
