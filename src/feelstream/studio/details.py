@@ -32,10 +32,7 @@ def facts(view: RoundView, at: int) -> dict[str, str]:
     status = "sent" if devices["transmitted"][at] else "dropped" if devices["scheduled"][at] else "idle"
     if status == "idle" and not devices["feasible"][at]:
         status = "too slow" if devices["available"][at] else "not available"
-    spent_j = float(devices["e_cmp_j"][at] + devices["e_tr_j"][at])
-    if devices["scheduled"][at]:
-        system = scenario_at(lane, view.round).known_system(1)
-        spent_j += float(np.broadcast_to(system.download_j, system.devices)[devices["device"][at]])
+    parts = [devices[name][at] for name in ("e_cmp_j", "e_tr_j", "e_down_j") if name in devices]
     return {
         "status": status,
         "stored, fresh": f"{devices['stored'][at]}, {devices['fresh'][at]}",
@@ -46,7 +43,7 @@ def facts(view: RoundView, at: int) -> dict[str, str]:
         **importance,
         "queue Q": shown("queue_j"),
         "score": shown("score"),
-        "energy spent": shown_as("e_tr_j", spent_j),
+        "energy spent": shown_as("e_tr_j", float(sum(parts))),
     }
 
 

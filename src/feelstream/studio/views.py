@@ -18,7 +18,7 @@ MOST_DEVICES = 400  # on a map; of more, an even sample is shown, with all that 
 KEPT = (
     "device", "f_hz", "beta", "gain", "stored", "fresh", "fresh_labels", "available", "feasible",
     "amount", "dissimilarity", "importance", "queue_j", "score", "scheduled", "transmitted",
-    "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "queue_next_j",
+    "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "e_down_j", "queue_next_j",
 )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def of_record(record: RoundRecord, policy: Policy, state: State, seed: int) -> R
     scheduled[record.decision.schedule] = True
     which = shown(scheduled)
     columns = trace.device_columns(record)
-    devices = {name: columns[name][which] for name in KEPT}  # an index array copies
+    devices = {name: columns[name][which] for name in KEPT if name in columns}  # an index array copies
     scene = _scene(record, policy, state, seed) if len(scheduled) <= MOST_DEVICES else None
     return RoundView(row, devices, np.array(record.observation.used_labels), len(scheduled), scene)
 
@@ -95,7 +95,7 @@ def of_tables(
     used = counts(devices["used_labels"]).sum(axis=0)
     some = devices[shown(devices["scheduled"].to_numpy())]
     columns: dict[str, NDArray] = {}
-    for name in KEPT:
+    for name in (name for name in KEPT if name in some.columns):
         series = some[name]
         if series.dtype == pl.Null:
             columns[name] = np.full(len(series), np.nan)

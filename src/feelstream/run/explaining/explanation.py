@@ -111,5 +111,6 @@ def _needed_hz(scene: Scene | None, device: int) -> float | None:
     if scene is None:
         return None
     system = scene.observation.system
-    left_s = system.round_s - scene.decision.plan.transmit_time_s
+    time_s = float(np.broadcast_to(system.time_s, system.devices)[device])
+    left_s = time_s - scene.decision.plan.transmit_time_s
     return float(system.device_cycles[device] / left_s) if left_s > 0 else None

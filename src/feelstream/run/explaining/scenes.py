@@ -110,7 +110,8 @@ class Scenes:
     def _outcome(self, round: int) -> Outcome:
         rows = self.rows(round)
         ids = np.flatnonzero(rows["scheduled"].to_numpy())
-        energy_j = (rows["e_cmp_j"] + rows["e_tr_j"]).to_numpy()
+        parts = [name for name in ("e_cmp_j", "e_tr_j", "e_down_j") if name in rows.columns]
+        energy_j = rows.select(pl.sum_horizontal(parts)).to_series().to_numpy()
         return Outcome(
             round, ids, rows["transmitted"].to_numpy()[ids], rows["gain"].to_numpy()[ids], energy_j[ids], None,
             self._observation(round),
