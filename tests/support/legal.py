@@ -85,7 +85,11 @@ def _radio() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _partition(devices: int) -> st.SearchStrategy[dict[str, Any]]:
-    kinds: list[dict[str, Any]] = [{"kind": "iid"}, {"kind": "digits", "per_device": 1}]
+    kinds: list[dict[str, Any]] = [
+        {"kind": "iid"},
+        {"kind": "digits", "per_device": 1},
+        {"kind": "digits", "sizes": "equal"},
+    ]
     kinds += [{"kind": "dirichlet", "alpha": alpha} for alpha in (0.01, 1.0)]
     if devices >= 2:
         kinds.append({"kind": "minority", "share": 0.5, "labels": [0, 7]})

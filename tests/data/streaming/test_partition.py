@@ -55,6 +55,36 @@ def test_digits_never_gives_a_device_more_labels(devices: int, per_device: int, 
     assert (owner >= 0).all() or present > shards
 
 
+@settings(max_examples=40, deadline=None)
+@given(devices=st.integers(1, 12), per_device=st.integers(1, 4), seed=st.integers(0, 2**32))
+def test_equal_sizes_move_samples_within_labels_only(devices: int, per_device: int, seed: int) -> None:
+    """No device gets another label or loses one, every sample keeps an owner, and sizes only come closer."""
+    labels = np.random.default_rng(seed).integers(0, 10, 40 * devices).astype(np.uint8)
+    before = split(Digits(per_device=per_device), labels, devices, seed=1)
+    after = split(Digits(per_device=per_device, sizes="equal"), labels, devices, seed=1)
+    assert ((before >= 0) == (after >= 0)).all()
+    kept = before >= 0
+    counts = [holdings(owner[kept], labels[kept], devices) for owner in (before, after)]
+    assert ((counts[0] > 0) == (counts[1] > 0)).all()
+    sizes = [each.sum(axis=1) for each in counts]
+    assert np.abs(sizes[1] - sizes[1].mean()).sum() <= np.abs(sizes[0] - sizes[0].mean()).sum() + devices
+    if per_device == 1:
+        return  # a device can only exchange samples with others of its one label
+    if devices * per_device >= 30:  # labels connect all devices by then
+        assert sizes[1].max() - sizes[1].min() <= 1
+
+
+@pytest.mark.parametrize("per_device", [2, 3])
+def test_equal_sizes_are_the_papers_1500_with_the_counts_of_mnist(per_device: int) -> None:
+    mnist = np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
+    labels = np.repeat(np.arange(10), mnist).astype(np.uint8)
+    for seed in range(3):
+        owner = split(Digits(per_device=per_device, sizes="equal"), labels, 40, seed=seed)
+        counts = holdings(owner, labels, 40)
+        assert set(counts.sum(axis=1)) == {1500}
+        assert ((counts > 0).sum(axis=1) <= per_device).all()
+
+
 def test_digits_sizes_differ_by_a_tenth_with_the_counts_of_mnist() -> None:
     # Of the 120 shards a label with 5,421 samples gets 11 of 493 and one with 6,742 gets 13 of 519.
     mnist = np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])

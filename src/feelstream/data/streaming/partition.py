@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from feelstream.data.recording import Recording
+from feelstream.data.streaming.equal_sizes import equalised
 from feelstream.errors import ScenarioError
 from feelstream.plugins import Count, Plugin
 
@@ -61,7 +62,8 @@ class Digits(Partition):
     """At most m labels on a device: every label is cut into shards, K·m in all, and each device gets m at random.
 
     A label gets shards in proportion to its samples (largest remainders, at least one), so shards of different labels
-    differ a little in size: with MNIST, K = 40 and m = 3, device sizes differ by up to a tenth.
+    differ a little in size: with MNIST, K = 40 and m = 3, device sizes differ by up to a tenth, unless they are made
+    equal (`equalised`).
     Edge rule: K devices hold at most K·m labels; where there are more, K·m drawn at random are kept.
     """
 
@@ -72,6 +74,13 @@ class Digits(Partition):
         Count,
         Field(description="m, most labels on a device, one for each of its shards; integer, at least 1"),
     ] = 3
+    sizes: Annotated[
+        Literal["shards", "equal"],
+        Field(
+            description="how many samples a device has: shards: its shards, large as they are; equal: as many as any other, "
+            "by moving samples between devices of the same label"
+        ),
+    ] = "shards"
 
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
         shards = devices * self.per_device
@@ -91,7 +100,19 @@ class Digits(Partition):
             members = rng.permutation(np.flatnonzero(labels == label))
             owner[members] = holder[first + _shares(len(members), parts)]
             first += parts
-        return owner
+        return owner if self.sizes == "shards" else _equal_sizes(owner, labels, devices, classes, rng)
+
+
+def _equal_sizes(owner: Owner, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
+    """The same labels on each device, and as many samples on each as on any other, as far as labels allow."""
+    given = owner >= 0
+    flat = owner[given].astype(np.int64) * classes + labels[given]
+    counts = equalised(np.bincount(flat, minlength=devices * classes).reshape(devices, classes))
+    again = owner.copy()
+    for label in np.flatnonzero(counts.sum(axis=0)):
+        members = rng.permutation(np.flatnonzero(given & (labels == label)))
+        again[members] = np.repeat(np.arange(devices, dtype=np.int32), counts[:, label])
+    return again
 
 
 def _parts_by_size(sizes: NDArray[np.int64], parts: int) -> list[int]:
