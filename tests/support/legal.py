@@ -88,7 +88,7 @@ def _partition(devices: int) -> st.SearchStrategy[dict[str, Any]]:
     kinds: list[dict[str, Any]] = [
         {"kind": "iid"},
         {"kind": "digits", "per_device": 1},
-        {"kind": "digits", "sizes": "equal"},
+        {"kind": "digits", "per_device": 1, "sizes": "equal"},
     ]
     kinds += [{"kind": "dirichlet", "alpha": alpha} for alpha in (0.01, 1.0)]
     if devices >= 2:

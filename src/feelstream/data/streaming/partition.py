@@ -77,7 +77,7 @@ class Digits(Partition):
     sizes: Annotated[
         Literal["shards", "equal"],
         Field(
-            description="how many samples a device has: shards: its shards, large as they are; equal: as many as any other, "
+            description="how many samples a device has: shards: its shards, large as they are; equal: as many as others, "
             "by moving samples between devices of the same label"
         ),
     ] = "shards"
