@@ -77,8 +77,8 @@ class Digits(Partition):
     sizes: Annotated[
         Literal["shards", "equal"],
         Field(
-            description="how many samples a device has: shards: its shards, large as they are; equal: as many as others, "
-            "by moving samples between devices of the same label"
+            description="samples of a device: shards: those of its shards, large as they are; equal: as many as others "
+            "have, by moving samples between devices of the same label"
         ),
     ] = "shards"
 
