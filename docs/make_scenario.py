@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
 from feelstream.model.energy import ENERGY_LAWS
@@ -55,6 +55,7 @@ TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
     "world.mobility": ("Where the mean channel gain comes from.", MOBILITIES),
     "world.availability": ("Which devices can be reached in a round.", AVAILABILITIES),
     "world.harvest": ("Energy that flows into batteries, without which nothing is scheduled.", HARVESTS),
+    "world.faults": ("Which updates never arrive, for a reason other than the channel.", FAULTS),
     "learning.local": ("What a scheduled device does with its data. docs/learning.md says more.", LOCAL_TRAININGS),
     "learning.server": (
         "How the server changes the model by the updates that arrive; docs/learning.md says more. `gaussian`, "

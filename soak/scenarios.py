@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 import feelstream as fs
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.model.importance import METRICS
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
@@ -42,6 +42,7 @@ KINDS = {
     ("world", "mobility"): MOBILITIES,
     ("world", "availability"): AVAILABILITIES,
     ("world", "harvest"): HARVESTS,
+    ("world", "faults"): FAULTS,
 }
 NEED_FILES = {"trace", "recorded", "natural"}  # see soak/files.py
 SAMPLES = 60  # of the synthetic data set

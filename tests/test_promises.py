@@ -18,7 +18,7 @@ from small_plans import in_process
 import feelstream as fs
 from feelstream.data.streaming import BUFFERS
 from feelstream.data.streaming.buffers import Buffer, Fifo, UseOnce
-from feelstream.environment import AVAILABILITIES, HARVESTS, MOBILITIES
+from feelstream.environment import AVAILABILITIES, FAULTS, HARVESTS, MOBILITIES
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
@@ -54,7 +54,9 @@ def test_verification_knows_exactly_our_policies_metrics_and_local_training() ->
     assert set(OUR_LOCAL_TRAININGS) == set(LOCAL_TRAININGS.ours), "OUR_LOCAL_TRAININGS in verification/settings.py"
 
 
-@pytest.mark.parametrize("registry", [BUFFERS, MOBILITIES, AVAILABILITIES, HARVESTS], ids=lambda each: each.group)
+@pytest.mark.parametrize(
+    "registry", [BUFFERS, MOBILITIES, AVAILABILITIES, HARVESTS, FAULTS], ids=lambda each: each.group
+)
 def test_verification_knows_what_our_plugins_promise(registry: PluginRegistry) -> None:
     """Its own table, which shares no code with the classes, says of each of ours what the class says."""
     known = OURS[registry.group]

@@ -29,6 +29,7 @@ class Purpose(IntEnum):
     COLLECTION = 13
     LOCAL_TRAINING = 14
     SERVER_UPDATE = 15
+    FAULTS = 16
 
 
 def generator(seed: int, purpose: Purpose, round: int = 0, device: int | None = None) -> np.random.Generator:

@@ -9,7 +9,7 @@ state, record = settle(policy, state, observation, decision, transmission, …)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from feelstream.evaluation import Measured
 from feelstream.learning.contract import Evaluation
 from feelstream.model.admission import Transmission
 from feelstream.model.queues import next_queue_j
+from feelstream.model.reliability import Reliability
 from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
@@ -34,20 +35,31 @@ class ServerState:
 
     queue_j: Reals  # (K,) Q_k
     policy: State
+    reliability: Reliability | None = None  # None: nothing is learned of it
 
     @staticmethod
-    def first(policy: Policy, system: System, seed: int) -> ServerState:
+    def first(policy: Policy, system: System, seed: int, learn_reliability: bool = False) -> ServerState:
         """Before the first round: empty queues, and the policy's own beginning."""
         begun = guard.start(policy, system, generator(seed, Purpose.POLICY, 0))
-        return ServerState(read_only(np.zeros(system.devices)), begun)
+        reliability = Reliability.first(system.devices) if learn_reliability else None
+        return ServerState(read_only(np.zeros(system.devices)), begun, reliability)
+
+    def aware(self, observation: Observation) -> Observation:
+        """What is observed, as a server sees it that knows who delivers: p_k, and nobody who rests."""
+        if self.reliability is None:
+            return observation
+        ready = self.reliability.ready(observation.available, observation.round)
+        return replace(observation, available=ready, reliability=self.reliability.expected)
 
     def snapshot(self) -> Nested:
         """For a checkpoint; `restored` gives the state back."""
-        return {"queue_j": self.queue_j, "policy": self.policy}
+        learned = {} if self.reliability is None else {"reliability": self.reliability.snapshot()}
+        return {"queue_j": self.queue_j, "policy": self.policy, **learned}
 
     @staticmethod
     def restored(saved: Nested) -> ServerState:
-        return ServerState(read_only(saved["queue_j"]), saved["policy"])
+        learned = Reliability(**saved["reliability"]) if "reliability" in saved else None
+        return ServerState(read_only(saved["queue_j"]), saved["policy"], learned)
 
 
 @dataclass(frozen=True)
@@ -99,11 +111,13 @@ def settle(
 ) -> tuple[ServerState, RoundRecord]:
     """Close the round: queues, the policy's memory, and the record of it all.
 
-    gain: (K,); used_labels: (K, m) before the round; losses and update_norm: of the scheduled, None without learning.
-    The policy sees those of the devices that got through.
+    gain: (K,), 0 for a scheduled device whose update did not arrive; used_labels: (K, m) before the round; losses and
+    update_norm: of the scheduled, None without learning. The policy sees those of the devices that got through.
     """
     system, schedule = observation.system, decision.schedule
-    spent_j = _spent_j(system, schedule, transmission)
+    spent_j, arrived = _spent_j(system, schedule, transmission), gain[schedule] > 0
+    if state.reliability is not None and (transmission.sent & ~arrived).any():
+        raise guard.broken(policy, "let a device transmit whose update did not arrive")
     outcome = Outcome(
         round=observation.round,
         schedule=schedule,
@@ -117,11 +131,15 @@ def settle(
     after = ServerState(
         queue_j=read_only(next_queue_j(state.queue_j, spent_j, system.energy_budget_j)),
         policy=guard.update(policy, state.policy, outcome),
+        reliability=state.reliability and state.reliability.after(observation.round, schedule, arrived),
     )
     importance = decision.importance
     if importance is None:  # the trace shows the paper's metric for policies that have none of their own
         importance = observation.importance("combined", decision.plan)
-    return after, RoundRecord(observation, used_labels, decision, importance, gain, transmission, after.queue_j)
+    record = RoundRecord(observation, used_labels, decision, importance, gain, transmission, after.queue_j)
+    if observation.reliability is None:
+        return after, record
+    return after, replace(record, more={"reliability": np.array(observation.reliability)})
 
 
 def _of_senders(values: NDArray[Real] | None, sent: Flags) -> NDArray[Real] | None:

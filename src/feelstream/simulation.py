@@ -45,7 +45,7 @@ class Simulation:
         self.policy, self.system = scenario.policy, scenario.known_system(classes)
         self._budgets = scenario.system
         self.world = World(scenario, seed, labels, classes, recording)
-        self.server = ServerState.first(self.policy, self.system, seed)
+        self.server = ServerState.first(self.policy, self.system, seed, scenario.learns_reliability)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
         self.test = test or TestRounds()
         self.evaluators = Evaluators(scenario.learning.evaluators, self.system.devices, self.system.classes)
@@ -61,7 +61,7 @@ class Simulation:
         self.world.advance(t)
         clock = self._lap("arrivals", clock)
 
-        observation = self._observe(t)
+        observation = self.server.aware(self._observe(t))
         decision = decide(policy, self.server, observation, self.seed)
         schedule = decision.schedule
         clock = self._lap("schedule", clock)
@@ -95,7 +95,7 @@ class Simulation:
             evaluation=evaluation,
             measured=measured,
             theta=read_only(self.theta) if self.learner else None,
-            more=self.world.spend(record.energy_j, policy),
+            more={**record.more, **self.world.spend(record.energy_j, policy)},
         )
         self._lap("evaluate", clock)
         return record

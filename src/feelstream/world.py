@@ -31,6 +31,7 @@ PROCESSES = {
     "channel": Purpose.SMALL_SCALE_FADING,
     "availability": Purpose.AVAILABILITY,
     "harvest": Purpose.HARVEST,
+    "faults": Purpose.FAULTS,
 }
 
 
@@ -121,8 +122,11 @@ class World:
         return read_only(self._values["mobility"] if self.round else self._step("mobility", 1)[0])
 
     def gain(self, round: int) -> Reals:
-        """|g_k(t)|²: β_k times the fading where the channel is Rayleigh, β_k where it does not fade."""
-        return self.beta if self.scenario.radio.fading == "none" else self.beta * self._value("channel", round)
+        """|g_k(t)|²: β_k times the fading where the channel is Rayleigh, β_k where it does not fade; 0 in a fault."""
+        gain = self.beta if self.scenario.radio.fading == "none" else self.beta * self._value("channel", round)
+        if self.scenario.world.faults.never_fails:
+            return gain
+        return np.where(self._value("faults", round), 0.0, gain)
 
     def available(self, system: System, policy: Policy) -> Flags:
         """(K,) who may be scheduled: in reach, with data where data.eligible asks for it, and with enough charge.

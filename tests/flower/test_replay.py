@@ -41,7 +41,7 @@ WORLDS |= {
     for fresh in ("since_use", "per_round")
 }
 # Nobody knows from afar who is awake or what a battery holds; real devices train and real servers average as they like.
-AT_HOME = ("world.availability", "world.harvest", "learning.local", "learning.server")
+AT_HOME = ("world.availability", "world.harvest", "world.faults", "learning.local", "learning.server")
 WORLDS["all odd but the batteries"] = [
     *(field for field in odd_plugins.ODD if not field.startswith(AT_HOME)), "policy.V=inf"
 ]  # fmt: skip

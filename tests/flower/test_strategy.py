@@ -68,7 +68,8 @@ def test_an_empty_round_changes_nothing_and_the_run_goes_on(answers: list[Answer
 
 def test_a_silent_trainer_is_charged_for_computing(tmp_path: Path) -> None:
     grid = grid_of(silent_in_training(client(growing)), client(growing))
-    strategy("radio.fading=none", out=tmp_path / "run").start(grid, model(), num_rounds=2)
+    settings = "radio.fading=none", "system.reliability=ignored"
+    strategy(*settings, out=tmp_path / "run").start(grid, model(), num_rounds=2)
     silent = rows(tmp_path / "run", 0)
     computing = 1e-27 * 419328000 * 1.2e9**2
     assert silent["scheduled"].all()

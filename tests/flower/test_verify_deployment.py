@@ -15,7 +15,7 @@ import feelstream as fs
 from feelstream.flower import ScheduledFedAvg
 from feelstream.report import results_in
 from feelstream.report.origin import origin
-from feelstream.run.columns import DEPLOYED, DEVICE_COLUMNS
+from feelstream.run.columns import DEPLOYED, DEVICE_COLUMNS, FALLIBLE
 
 METERED, SILENT, PLAIN, ABSENT = range(4)
 
@@ -42,7 +42,7 @@ def test_a_report_can_be_made_of_it(run: Path) -> None:
 
 
 def test_the_columns_are_those_of_a_deployment(run: Path) -> None:
-    wanted = {name: column.kind for name, column in DEVICE_COLUMNS.items() if column.only in ("", DEPLOYED)}
+    wanted = {name: column.kind for name, column in DEVICE_COLUMNS.items() if column.only in ("", DEPLOYED, FALLIBLE)}
     assert dict(pl.read_parquet(run / "devices.parquet").schema) == wanted, "src/feelstream/run/columns.py"
 
 
@@ -72,8 +72,8 @@ def change(run: Path, round: int, device: int, **values: Any) -> None:
         (2, METERED, {"e_cmp_j": -0.25}, "e_cmp_j"),
         (2, METERED, {"e_cmp_j": 0.5}, "queue_next_j"),
         (2, METERED, {"t_cmp_s": 4.5}, "t_tr_s"),
-        (2, SILENT, {"gain": 1.0}, "transmitted"),
-        (2, SILENT, {"transmitted": True}, "gain"),
+        (1, SILENT, {"gain": 1.0}, "transmitted"),
+        (1, SILENT, {"transmitted": True}, "gain"),
         (3, ABSENT, {"report_age": 0, "beta": 1.25, "gain": 1.25, "available": True, "stored": 1}, "stored"),
     ],
 )

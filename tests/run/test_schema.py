@@ -23,6 +23,7 @@ from feelstream.run.columns import (
     DEVICE_COLUMNS,
     DOWNLOADS,
     EVALUATION_COLUMNS,
+    FALLIBLE,
     ROUND_COLUMNS,
     WITH_EVALUATOR,
     Column,
@@ -54,6 +55,7 @@ READ = {
     ("devices.parquet", BATTERIES): reading.BATTERY_COLUMNS,
     ("devices.parquet", DOWNLOADS): reading.DOWNLOAD_COLUMNS,
     ("devices.parquet", BY_LABELS): {reading.STORED_LABELS: reading.COUNTS},
+    ("devices.parquet", FALLIBLE): {reading.RELIABILITY: reading.REAL},
     ("devices.parquet", DEPLOYED): reading.DEPLOYMENT_COLUMNS | {reading.PRIORITY: reading.REAL},
 }
 

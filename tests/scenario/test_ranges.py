@@ -12,7 +12,7 @@ from pages import DOCS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
 from feelstream.model.energy import ENERGY_LAWS
@@ -29,6 +29,7 @@ KINDS = {
     "world.mobility": MOBILITIES,
     "world.availability": AVAILABILITIES,
     "world.harvest": HARVESTS,
+    "world.faults": FAULTS,
     "learning.local": LOCAL_TRAININGS,
     "learning.server": SERVER_UPDATES,
     "policy": POLICIES,

@@ -18,6 +18,7 @@ from feelstream.data.streaming.order import Shards
 from feelstream.data.streaming.partition import Partition
 from feelstream.environment.availability import Availability
 from feelstream.environment.channel import Channel
+from feelstream.environment.faults import Faults
 from feelstream.environment.frequency import Frequency
 from feelstream.environment.harvest import Harvest
 from feelstream.environment.mobility import Mobility, Static
@@ -233,6 +234,13 @@ class Shifts(Availability):
         return np.arange(context.devices) % 2 == round % 2, state
 
 
+class Mondays(Faults):
+    """Every seventh round nothing works, and device 0 never does."""
+
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> tuple[Any, Nested]:
+        return (np.arange(context.devices) == 0) | (round % 7 == 0), state
+
+
 class Lamp(Harvest):
     """Half a joule in every round into batteries of two joules; its settings have no field for either."""
 
@@ -287,7 +295,7 @@ class Duel(ServerUpdate):
         return theta + updates[best], {"winner": np.array(context.ids[best])}
 
 
-OTHERS = (Lonely(), Echo(), Tiring(), Lift(), Pinned(), Shifts(), Lamp(), Sleepy(), Duel())
+OTHERS = (Lonely(), Echo(), Tiring(), Lift(), Pinned(), Shifts(), Mondays(), Lamp(), Sleepy(), Duel())
 
 ODD = [
     f"data.partition.kind={FILE}:Lonely",
@@ -298,6 +306,7 @@ ODD = [
     f"world.mobility.kind={FILE}:Lift",
     f"world.availability.kind={FILE}:Shifts",
     f"world.harvest.kind={FILE}:Lamp",
+    f"world.faults.kind={FILE}:Mondays",
     f"learning.local.kind={FILE}:Sleepy",
     f"learning.server.kind={FILE}:Duel",
 ]

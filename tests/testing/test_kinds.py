@@ -19,6 +19,7 @@ from feelstream.data.streaming.order import Shards
 from feelstream.data.streaming.partition import IID
 from feelstream.environment.availability import Always
 from feelstream.environment.channel import IndependentChannel
+from feelstream.environment.faults import NoFaults
 from feelstream.environment.frequency import UniformFrequency
 from feelstream.environment.harvest import NoHarvest, PacketHarvest
 from feelstream.environment.mobility import Static
@@ -319,6 +320,11 @@ class Numbers(Always):
         return np.ones(context.devices), state
 
 
+class Fails(NoFaults):
+    def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
+        return np.ones(context.devices, bool), state
+
+
 class Takes(NoHarvest):
     def step(self, round: int, state: Nested, context: Any, rng: np.random.Generator) -> Any:
         return np.full(context.devices, -1.0), state
@@ -370,6 +376,7 @@ BROKEN_PROCESSES = [
     (Outside(), "gains"),
     (Away(), "flags"),
     (Numbers(), "values"),
+    (Fails(), "flags"),
     (Takes(), "sign"),
     (Overfull(), "flags"),
     (Stateless(), "repeatable"),

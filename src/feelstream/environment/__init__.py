@@ -1,7 +1,8 @@
-"""What changes around the devices: CPU frequencies, channels, places, who is there, energy that is harvested."""
+"""What changes around the devices: CPU frequencies, channels, places, who is there, what fails, energy harvested."""
 
 from feelstream.environment.availability import Always, Availability, ComesAndGoes, Diurnal, RecordedAvailability
 from feelstream.environment.channel import AutoregressiveChannel, Channel, IndependentChannel, JakesChannel
+from feelstream.environment.faults import Breakdowns, Faults, NoFaults, RandomFaults
 from feelstream.environment.frequency import Frequency, FrequencyLevels, RecordedFrequency, UniformFrequency
 from feelstream.environment.harvest import Harvest, NoHarvest, PacketHarvest, SolarHarvest
 from feelstream.environment.mobility import Mobility, RandomDirection, Static
@@ -11,4 +12,5 @@ FREQUENCIES = PluginRegistry(Frequency, UniformFrequency, FrequencyLevels, Recor
 CHANNELS = PluginRegistry(Channel, IndependentChannel, AutoregressiveChannel, JakesChannel)
 MOBILITIES = PluginRegistry(Mobility, Static, RandomDirection)
 AVAILABILITIES = PluginRegistry(Availability, Always, ComesAndGoes, Diurnal, RecordedAvailability)
+FAULTS = PluginRegistry(Faults, NoFaults, RandomFaults, Breakdowns)
 HARVESTS = PluginRegistry(Harvest, NoHarvest, PacketHarvest, SolarHarvest)

@@ -64,7 +64,8 @@ class Scheduler:
             )
         self.round = 0
         devices = self.system.devices
-        self.server = ServerState.first(self.policy, self.system, seed)
+        learn_reliability = scenario.system.reliability == "learned"
+        self.server = ServerState.first(self.policy, self.system, seed, learn_reliability)
         self.used_round = np.zeros(devices, np.int64)  # t̂_k, 0: never used
         self.used_labels = np.zeros((devices, classes), np.int32)
         self.report_round = np.zeros(devices, np.int64)  # 0: has never reported
@@ -140,6 +141,7 @@ class Scheduler:
             available=available(self.system, stored) & connected & ~self.unknown & ~self._excluded,
             stored_labels=self.stored_labels.copy() if self.policy.needs_stored_labels else None,
         )
+        observation = self.server.aware(observation)
         decision = decide(self.policy, self.server, observation, self.seed)
         self._open = observation, decision, self.report_age
         return decision.schedule
@@ -201,7 +203,8 @@ class Scheduler:
             self.accept(device, report)
         self._use(schedule[transmission.sent])
         self._open = None
-        return replace(record, more={"report_age": report_age, "priority": np.array(observation.priority), **measured})
+        stated = {"report_age": report_age, "priority": np.array(observation.priority)}
+        return replace(record, more={**record.more, **stated, **measured})
 
     def _modelled(
         self,

@@ -57,6 +57,7 @@ class Observation:
     queue_j: Reals  # (K,) Q_k(t)
     available: Flags  # (K,) may be scheduled at all: holds data where data.eligible asks for it, can be reached
     stored_labels: LabelCounts | None = None  # (K, m) of S_k(t); only for policies with needs_stored_labels
+    reliability: Reals | None = None  # (K,) p_k, the probability to deliver that the server has learned; None: 1
     oracle_gain: Reals | None = None  # (K,) |g_k(t)|², which no server knows yet; only for policies with needs_gain
 
     def __post_init__(self) -> None:
@@ -71,7 +72,7 @@ class Observation:
 
         feasible: (K,) whom a policy with a `transmit` of its own can bring in time by its own split of the band.
 
-        Π_f(n) = {k : available and c/f_k + T~(n) ≤ T_k},   E~_k(n) = E_cmp,k + (P0/β_k) T~(n) + E_down,k.
+        Π_f(n) = {k : available and c/f_k + T~(n) ≤ T_k},   E~_k(n) = E_cmp,k + p_k (P0/β_k) T~(n) + E_down,k.
 
         T_k is T_rd, less the download and what a deadline of its own cuts off.
         """
@@ -81,6 +82,8 @@ class Observation:
             feasible = self.available & (self.compute_time_s + transmit_time_s <= system.time_s)
         energy_j = system.received_power_w / self.beta  # in place from here: many devices, few passes through memory
         energy_j *= transmit_time_s
+        if self.reliability is not None:
+            energy_j *= self.reliability
         energy_j += self.compute_energy_j
         if system.downloads:
             energy_j += system.download_j
@@ -96,13 +99,15 @@ class Observation:
         """(K,) each: what I_k adds up from, by name."""
         if metric != "combined":
             return {metric if metric in ("amount", "dissimilarity") else "importance": self.importance(metric, plan)}
-        return {"amount": self.priority * plan.amount, "dissimilarity": self.priority * self.dissimilarity}
+        factor = self.priority if self.reliability is None else self.priority * self.reliability
+        return {"amount": factor * plan.amount, "dissimilarity": factor * self.dissimilarity}
 
     def importance(self, metric: str, plan: RoundPlan) -> Reals:
-        """(K,) I_k by a metric's name, times the priority of the device."""
+        """(K,) I_k by a metric's name, times the priority of the device and its probability to deliver."""
         found = importance.importance_of(metric, self, plan)
         everyone_alike = isinstance(self.system.priority, float) and self.system.priority == 1.0
-        return found if everyone_alike else self.priority * found
+        found = found if everyone_alike else self.priority * found
+        return found if self.reliability is None else self.reliability * found
 
     @cached_property
     def compute_time_s(self) -> Reals:

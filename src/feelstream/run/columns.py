@@ -13,6 +13,7 @@ import polars as pl
 WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
 TEXT = pl.String()
 BATTERIES, DEPLOYED, DOWNLOADS = "with batteries", "in a deployment", "with `costs.download_bits` above 0"
+FALLIBLE = "in a deployment and with `world.faults`, unless `system.reliability` is ignored"
 BY_LABELS = "for policies that go by the labels of all that is held"
 
 
@@ -81,7 +82,7 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "device": Column(WHOLE, "", "k = 0, …, K−1"),
     "f_hz": Column(REAL, "Hz", "available CPU frequency"),
     "beta": Column(REAL, "", "β_k, mean channel power gain"),
-    "gain": Column(REAL, "", "this round's gain |g|²"),
+    "gain": Column(REAL, "", "this round's gain |g|²; 0 where an update could not arrive, whatever the channel"),
     "stored": Column(COUNT, "", "|S_k|"),
     "fresh": Column(COUNT, "", "|B_k|"),
     "fresh_labels": Column(COUNTS, "", "label counts of the fresh data (list of m)"),
@@ -112,6 +113,7 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "e_down_j": Column(REAL, "J", "energy of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
     "battery_j": Column(REAL, "J", "charge before the round", only=BATTERIES),
     "harvest_j": Column(REAL, "J", "what was harvested in the round", only=BATTERIES),
+    "reliability": Column(REAL, "", "p_k, the probability to deliver learned before the round", only=FALLIBLE),
     "report_age": Column(WHOLE, "", "rounds since the last accepted report, −1 for never", only=DEPLOYED),
     "priority": Column(REAL, "", "factor on the importance of its data", only=DEPLOYED),
     **{

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.errors import ScenarioError
 from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
@@ -35,6 +35,7 @@ NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
     ("world", "mobility"): ("kind", MOBILITIES),
     ("world", "availability"): ("kind", AVAILABILITIES),
     ("world", "harvest"): ("kind", HARVESTS),
+    ("world", "faults"): ("kind", FAULTS),
     ("learning", "local"): ("kind", LOCAL_TRAININGS),
     ("learning", "server"): ("kind", SERVER_UPDATES),
 }

@@ -24,16 +24,19 @@ from feelstream.data.streaming.partition import IID, Partition
 from feelstream.environment import (
     AVAILABILITIES,
     CHANNELS,
+    FAULTS,
     FREQUENCIES,
     HARVESTS,
     MOBILITIES,
     Always,
     Availability,
     Channel,
+    Faults,
     Frequency,
     Harvest,
     IndependentChannel,
     Mobility,
+    NoFaults,
     NoHarvest,
     Static,
     UniformFrequency,
@@ -81,6 +84,11 @@ class SystemSettings(Settings):
     round_s: Positive = Field(default=4.0, description="T_rd, length and deadline of a round, s; > 0")
     energy_budget_j: NonNegative | tuple[NonNegative, ...] = Field(
         default=5e-4, description="E_avg, energy budget per device and round, J; ≥ 0; one number, or one per device"
+    )
+
+    reliability: Literal["learned", "ignored"] = Field(
+        default="learned",
+        description="where updates may not arrive: learned: who delivers counts, and who fails rests; ignored: neither",
     )
 
     @model_validator(mode="after")
@@ -225,6 +233,7 @@ class WorldSettings(Settings):
         default_factory=Always
     )
     harvest: Annotated[SerializeAsAny[Harvest], _table(HARVESTS, NoHarvest)] = Field(default_factory=NoHarvest)
+    faults: Annotated[SerializeAsAny[Faults], _table(FAULTS, NoFaults)] = Field(default_factory=NoFaults)
 
 
 class TraceSettings(Settings):
@@ -400,6 +409,11 @@ class Scenario(Settings):
         return self.world.mobility.gain_range_db(
             float(population.gain_low_db.min()), float(population.gain_high_db.max())
         )
+
+    @property
+    def learns_reliability(self) -> bool:
+        """Whether a simulated server learns who delivers: only where an update may not arrive."""
+        return self.system.reliability == "learned" and not self.world.faults.never_fails
 
     def known_system(self, classes: int) -> System:
         """The constants that a server knows, as plain numbers and arrays."""

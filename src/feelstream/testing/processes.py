@@ -1,4 +1,4 @@
-"""The contracts of what changes around the devices: frequency, channel, mobility, availability, harvest."""
+"""The contracts of what changes around the devices: frequency, channel, mobility, availability, harvest, faults."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.environment import AVAILABILITIES, CHANNELS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.environment.availability import Availability
 from feelstream.environment.base import Process, ProcessContext, State
+from feelstream.environment.faults import Faults
 from feelstream.environment.harvest import Harvest
 from feelstream.environment.mobility import Mobility
 from feelstream.plugins import PluginRegistry
@@ -126,6 +127,11 @@ def _there(step: Stepped) -> str | None:
     return "`always_there`, and a device is away" if step.process.always_there and not step.values.all() else None
 
 
+def _fails(step: Stepped) -> str | None:
+    assert isinstance(step.process, Faults)
+    return "`never_fails`, and a device fails" if step.process.never_fails and step.values.any() else None
+
+
 def _battery(step: Stepped) -> str | None:
     assert isinstance(step.process, Harvest)
     battery_j, charge_j = step.process.battery_j, step.process.charge_j
@@ -174,4 +180,10 @@ HARVEST = _kind(
     Promise("sign", "no energy is negative", _not_negative),
     Promise("flags", "its battery, if there is one, has a capacity, and a charge within it", _battery),
 )
-PROCESSES: tuple[Kind[Stepped], ...] = (FREQUENCY, CHANNEL, MOBILITY, AVAILABILITY, HARVEST)
+FAULT = _kind(
+    "faults",
+    FAULTS,
+    Promise("values", "it gives one truth value per device", _flags),
+    Promise("flags", "it does what its flags promise to other code", _fails),
+)
+PROCESSES: tuple[Kind[Stepped], ...] = (FREQUENCY, CHANNEL, MOBILITY, AVAILABILITY, HARVEST, FAULT)

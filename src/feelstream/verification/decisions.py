@@ -186,7 +186,7 @@ def _check_channel_score(case: Case) -> None:
 
 _check_energy_score = _score(
     "score = E~(planned size)",
-    lambda case: surrogate_energy_j(case.s, case.block["f_hz"], case.block["beta"], case.n),
+    lambda case: surrogate_energy_j(case.s, case.block, case.n),
 )
 _check_importance_score = _score("score = −importance", lambda case: -case.importance.importance)
 _LEFT_OPEN = PolicyRules(_check_size_set, _check_no_score, check_subset, "feasibility and largest size only")

@@ -6,6 +6,7 @@ import numpy as np
 
 from feelstream.verification.computing import energy_j
 from feelstream.verification.findings import Array
+from feelstream.verification.reading import Block
 from feelstream.verification.settings import StoredSettings
 
 
@@ -31,10 +32,10 @@ def surrogate_time_s(s: StoredSettings, n: Array | float) -> Array:
     return sending_time_s(s, n, 1.0) / s.rate_discount
 
 
-def surrogate_energy_j(s: StoredSettings, f_hz: Array, beta: Array, n: Array | float) -> Array:
-    """E~ = E_cmp + (P0/β) T~(n) + E_down."""
-    sending = s.received_power_w / beta * surrogate_time_s(s, n)
-    return computing_energy_j(s, f_hz) + sending + s.costs.download_j
+def surrogate_energy_j(s: StoredSettings, block: Block, n: Array | float) -> Array:
+    """E~ = E_cmp + p (P0/β) T~(n) + E_down."""
+    sending = block["reliability"] * s.received_power_w / block["beta"] * surrogate_time_s(s, n)
+    return computing_energy_j(s, block["f_hz"]) + sending + s.costs.download_j
 
 
 def amounts(fresh: Array, feasible: Array) -> Array:

@@ -64,7 +64,7 @@ def check_importance(found: Findings, s: StoredSettings, block: Block) -> Import
     if s.metric == "own":
         given = np.where(feasible, block["importance"], 0.0)
         importance = Importance(feasible, given, np.abs(given))
-    by_metric = f"importance by the metric {s.metric}, times the device's priority"
+    by_metric = f"importance by the metric {s.metric}, times the device's priority and reliability"
     if s.metric == "own":
         by_metric = "importance is stored for every feasible device"
     check = found.at(Stage.IMPORTANCE, block)
@@ -88,7 +88,7 @@ def importance_at(
     by_kind = dissimilarity if s.metric in ("combined", "dissimilarity") else zero
     # Nearly equal label proportions cancel, so what no edge rule fixes is known only to a rounding error of 1.
     kind_scale = np.where(fixed, 0.0, 1.0) if s.metric in ("combined", "dissimilarity") else zero
-    priority = block["priority"]
+    priority = block["priority"] * block["reliability"]
     return Importance(feasible, priority * (by_amount + by_kind), priority * (by_amount + kind_scale))
 
 

@@ -85,8 +85,9 @@ def _check_radio_and_cpu(check: Checker, s: StoredSettings, block: Block) -> Non
     gain = block["gain"]
     check.flag("gain", ~(gain >= 0), 0.0, "a channel power gain is not negative")
     if s.fading == "none":
-        # A device that did not reply in time stands in the trace with a dead channel.
+        # A device whose update did not arrive in time stands in the trace with a dead channel.
         silent = block["scheduled"] & ~block["transmitted"] & (gain == 0) & s.deployed
+        silent |= (gain == 0) & s.around.fails
         check.compare("gain", block["beta"], "without fading the gain equals β", where=~silent)
 
 
@@ -114,7 +115,7 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
     needed_w, limit_w = s.received_power_w / block["beta"], np.broadcast_to(s.costs.power_max_w, block["beta"].shape)
     may &= np.where(close(needed_w, limit_w), block["available"], needed_w <= limit_w)
     # Real devices may be out of reach or not known; nobody else is kept out.
-    inputs_decide = s.deployed or s.around.comes_and_goes or s.around.capacity_j is not None
+    inputs_decide = s.deployed or s.learns_reliability or s.around.comes_and_goes or s.around.capacity_j is not None
     wrong = block["available"] & ~may if inputs_decide else block["available"] != may
     check.flag("available", wrong, may, f"who may be scheduled with eligible = {s.eligible} and P0/β ≤ P_max")
     keeps = "keeps" in s.buffer and "empties_on_use" not in s.buffer

@@ -85,7 +85,7 @@ def scores_at(s: StoredSettings, block: Block, n: Array | int, importance: Impor
     if math.isinf(V):
         return -importance.importance, importance.scale
     backlog = 0.0 if s.backlog_j is None else s.backlog_j[block.rounds - 1][:, None]
-    energy = (block["queue_j"] + backlog) * surrogate_energy_j(s, block["f_hz"], block["beta"], n)
+    energy = (block["queue_j"] + backlog) * surrogate_energy_j(s, block, n)
     return energy - V * importance.importance, energy + V * importance.scale
 
 

@@ -34,6 +34,7 @@ class Around:
 
     comes_and_goes: bool = False
     moves: bool = False
+    fails: bool = False  # updates may not arrive, whatever the channel
     capacity_j: float | None = None  # of a battery; None: there are none
     start_j: float = 0.0
 
@@ -51,6 +52,7 @@ def around(world: Any, promises: Any) -> Around:
     return Around(
         comes_and_goes="always_there" not in availability,
         moves="fixed" not in mobility,
+        fails="never_fails" not in Promises.of("faults", world.get("faults"), promises),
         capacity_j=harvest.number("battery_j"),
         start_j=harvest.number("charge_j") or 0.0,
     )

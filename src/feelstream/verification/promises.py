@@ -43,6 +43,7 @@ OURS: dict[str, dict[str, Callable[[Fields], Fields]]] = {
         "diurnal": _nothing,
         "trace": _nothing,
     },
+    "faults": {"none": lambda fields: {"never_fails": True}, "random": _nothing, "markov": _nothing},
     "harvests": {"none": _nothing, "packets": _battery, "solar": _battery},
 }
 

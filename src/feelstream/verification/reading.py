@@ -34,6 +34,8 @@ DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name
 STORED_LABELS = "stored_labels"  # stored of policies that go by them
 PRIORITY = "priority"  # stored by a deployment, where devices may state one; elsewhere it is the scenario's
 DOWNLOAD_COLUMNS = {"t_down_s": REAL, "e_down_j": REAL}  # only where receiving the model takes time
+RELIABILITY = "reliability"  # stored where updates may not arrive
+TURNS = ("turns_delivered", "turns_failed", "turns_in_a_row", "rests_until")  # replayed, from block to block
 BATTERY_COLUMNS = {"battery_j": REAL, "harvest_j": REAL}  # only where devices harvest energy
 # Of rounds.parquet, by the evaluator that measures them.
 EVALUATOR_COLUMNS = {
@@ -107,6 +109,7 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
     columns |= BATTERY_COLUMNS if settings.around.capacity_j is not None else {}
     by_labels = settings.rationed is not None and settings.rationed.knows == "labels"
     columns |= {STORED_LABELS: COUNTS} if by_labels or _has(path, STORED_LABELS) else {}
+    columns |= {RELIABILITY: REAL} if settings.learns_reliability else {}
     columns |= {PRIORITY: REAL} if settings.deployed and _has(path, PRIORITY) else {}
     _check_shape(path, columns, settings.T * K, f"{settings.T} rounds of {K} devices")
     step = max(1, BLOCK_ROWS // K)
@@ -120,10 +123,12 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
             values["report_age"] = np.zeros((R, K), int)
             values |= {f"{name}_measured": np.zeros((R, K), bool) for name in MEASURED}
         values.setdefault(PRIORITY, np.broadcast_to(settings.priority, (R, K)))
+        values.setdefault(RELIABILITY, np.broadcast_to(1.0, (R, K)))
         if last is None:
             last = {name: np.zeros_like(column[0]) for name, column in values.items()}
             last["beta"] = values["beta"][0]
             last["battery_next_j"] = np.full(K, settings.around.start_j)
+            last |= {name: np.zeros(K) for name in TURNS}
             last["report_age"] = np.full(K, -1 if settings.deployed else 0)
         lists = [name for name, kind in columns.items() if kind == COUNTS]
         if any(values[name].shape[2:] != last[name].shape[1:] for name in lists):

@@ -17,6 +17,7 @@ from feelstream.verification.importance import Case, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
 from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table, read_blocks, read_rounds
+from feelstream.verification.reliability import check_reliability
 from feelstream.verification.settings import (
     OUR_LOCAL_TRAININGS,
     OUR_POLICIES,
@@ -108,7 +109,9 @@ def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: 
             found.notes[Stage.WHOLE_RUN] = "not reached"
             return
         totals.add(block)
-    least_j = np.min([rules_for(s).least_energy(phase.settings, totals.beta) for phase in parts], axis=0)
+    # E_tr counts by the probability to deliver, as if the best channel had been that much better.
+    beta = totals.beta / totals.reliability_min
+    least_j = np.min([rules_for(s).least_energy(phase.settings, beta) for phase in parts], axis=0)
     check_whole_run(found, s, totals, least_j)
 
 
@@ -116,6 +119,7 @@ def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table
     """One block of rounds through the stages of a round, in order."""
     rules, planned = rules_for(s), np.clip(rounds["planned"], 0, s.K)
     check_inputs(found, s, block, rules.most_power(s, block))
+    check_reliability(found, s, block)
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))
     rules.feasible(found, s, block, np.maximum(planned, 1)[:, None])
     importance = check_importance(found, s, block)

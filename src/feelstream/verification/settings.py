@@ -125,6 +125,7 @@ class StoredSettings:
     priority: Array  # [K], factor on importance, as the scenario gives it
     rationed: Rationed | None = None  # where the policy is balanced_joint
     around: Around = PAPERS_WORLD
+    learns_reliability: bool = False  # who delivers is learned, and heeded
     changes: tuple[StoredChange, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
 
@@ -297,7 +298,14 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
         deployed=deployed,
         priority=population["priority"],
         around=around(world, promises),
+        learns_reliability=_learns_reliability(system, deployed or around(world, promises).fails),
     )
+
+
+def _learns_reliability(system: _Section, may_fail: bool) -> bool:
+    """Runs from before the setting learned nothing of it."""
+    setting = system.get("reliability")
+    return setting is not None and setting.one_of("learned", "ignored") == "learned" and may_fail
 
 
 def _usual(scenario: _Section, of_profiles: tuple[Array, Array]) -> dict[str, Array]:

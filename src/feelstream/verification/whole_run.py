@@ -24,6 +24,7 @@ class RunningTotals:
         self.last_j = 0.0  # of all devices in the last round
         self.beta = np.ones(K)  # the best mean gain so far
         self.priority_max = np.ones(K)  # the highest priority so far
+        self.reliability_min = np.ones(K)  # the least so far
         self.begun = False
 
     def add(self, block: Block) -> None:
@@ -38,6 +39,7 @@ class RunningTotals:
         best, highest = block["beta"].max(axis=0), block["priority"].max(axis=0)
         self.beta = np.maximum(self.beta, best) if self.begun else best
         self.priority_max = np.maximum(self.priority_max, highest) if self.begun else highest
+        self.reliability_min = np.minimum(self.reliability_min, block["reliability"].min(axis=0))
         self.queue_end_j, self.begun = queue[-1], True
 
 

@@ -104,6 +104,7 @@ class Scenes:
             queue_j=rows["queue_j"].to_numpy(),
             available=rows["available"].to_numpy(),
             stored_labels=counts(rows["stored_labels"]) if policy.needs_stored_labels else None,
+            reliability=rows["reliability"].to_numpy() if "reliability" in rows.columns else None,
             oracle_gain=rows["gain"].to_numpy() if policy.needs_gain else None,
         )
 

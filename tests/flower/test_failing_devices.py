@@ -1,0 +1,76 @@
+"""Devices that report and never deliver: they do not capture the schedule, and the others train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, silent_in_training
+from flwr.app import Context, Message
+
+import feelstream as fs
+from feelstream.flower import ScheduledFedAvg
+from feelstream.flower.local_grid import Answer, LocalGrid
+
+BAD = silent_in_training(client(growing))
+
+
+def scenario(policy: str, devices: int = 10, *overrides: str) -> fs.Scenario:
+    changes = [f"system.devices={devices}", f"policy.name={policy}", "policy.size=2", "system.energy_budget_j=0.3"]
+    return fs.preset("tiny", [FAST[0], *FAST[3:5], "radio.fading=none", *changes, *overrides])
+
+
+def started(grid: LocalGrid, chosen: fs.Scenario, rounds: int, **options: Any) -> Any:
+    strategy = ScheduledFedAvg(chosen, classes=CLASSES, wait_s=0.0, **options)
+    return strategy.start(grid, model(), num_rounds=rounds)
+
+
+# The joint one plans for a second, so it has fewer seeds here.
+@pytest.mark.parametrize(("policy", "seeds"), [("lyapunov", 5), ("importance_greedy", 5), ("lyapunov_joint", 1)])
+def test_two_bad_devices_of_ten_end_nothing(policy: str, seeds: int) -> None:
+    for seed in range(seeds):
+        answers = [client(growing)] * 10
+        answers[seed], answers[seed + 4] = BAD, BAD
+        result = started(grid_of(*answers), scenario(policy), 10, seed=seed, give_up_after=2)
+        assert len(result.train_metrics_clientapp) > 5  # rounds in which anyone trained
+
+
+def test_without_what_is_learned_they_would(tmp_path: Path) -> None:
+    """The reason for it all: what is never used stays fresh, so both of them are chosen again and again."""
+    chosen = scenario("importance_greedy", 10, "system.reliability=ignored")
+    started(grid_of(BAD, BAD, *[client(growing)] * 8), chosen, 15, out=tmp_path / "run", give_up_after=None)
+    assert fs.read(tmp_path / "run").rounds["transmitted"].sum() <= 15
+
+
+def test_a_device_that_is_repaired_is_found_by_a_probe(tmp_path: Path) -> None:
+    def repaired(context: Context, message: Message) -> Message | None:
+        round = message.content.metric_records["feelstream.server"]["round"]
+        assert isinstance(round, int)
+        return (BAD if round <= 10 else client(growing))(context, message)
+
+    chosen = scenario("importance_greedy", 4)
+    started(grid_of(repaired, *[client(growing)] * 3), chosen, 30, out=tmp_path / "run")
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    mine = devices.filter(pl.col("device") == 0)
+    assert not mine["transmitted"][:10].any()
+    assert mine["transmitted"][-10:].any()
+    learned = mine["reliability"].to_list()
+    assert min(learned) < 0.5 < learned[-1]
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_many_random_failures_end_nothing_and_leave_little_behind() -> None:
+    draw = np.random.default_rng(5)
+
+    def unsteady(answer: Answer) -> Answer:
+        return lambda context, message: (BAD if draw.random() < 0.3 else answer)(context, message)
+
+    strategy = ScheduledFedAvg(scenario("importance_greedy", 4), classes=CLASSES, wait_s=0.0, give_up_after=5)
+    grid = grid_of(*[unsteady(client(growing))] * 4)
+    strategy.start(grid, model(), num_rounds=100)
+    assert len(strategy.deployment.patience.failed) <= 4
+    assert strategy.deployment.patience.trained
