@@ -157,6 +157,8 @@ class Scenarios(Attack):
                 "download_bit_per_s": 10 ** draw.uniform(5, 8),
             }
             tables["costs"]["receive_power_w"] = draw.choice([0.0, 10 ** draw.uniform(-3, 0)])
+        if draw.random() < 0.05:
+            tables["costs"]["cycles_per_sample"] = 10 ** draw.uniform(4, 9)
         if draw.random() < 0.1:
             tables["radio"]["power_max_w"] = 10 ** draw.uniform(-1, 1)
         if draw.random() < 0.1:

@@ -108,8 +108,9 @@ class Simulation:
 
     def _observe(self, t: int) -> Observation:
         stream = self.world.stream
+        system = self.system.of_round(stream.stored)
         return Observation(
-            system=self.system,
+            system=system,
             round=t,
             f_hz=self.world.frequency_hz(t),
             beta=self.world.beta,
@@ -118,7 +119,7 @@ class Simulation:
             fresh_labels=stream.fresh_labels,
             used_labels=stream.used_total.copy(),
             queue_j=self.server.queue_j,
-            available=self.world.available(self.system, self.policy),
+            available=self.world.available(system, self.policy),
             stored_labels=stream.stored_labels if self.policy.needs_stored_labels else None,
             oracle_gain=self.world.gain(t) if self.policy.needs_gain else None,
         )

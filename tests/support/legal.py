@@ -31,7 +31,14 @@ def _scenario(devices: int, trace_file: str) -> st.SearchStrategy[dict[str, Any]
             ),
             "cpu": st.fixed_dictionaries({"frequency_hz": st.sampled_from([[2e7, 1.52e9], [1.3e9, 1.3e9]])}),
             "radio": _radio(),
-            "costs": st.sampled_from([{}, {"download_bits": 1e6, "download_bit_per_s": 5e6, "receive_power_w": 0.1}]),
+            "costs": st.sampled_from(
+                [
+                    {},
+                    {},
+                    {"cycles_per_sample": 3e6},
+                    {"download_bits": 1e6, "download_bit_per_s": 5e6, "receive_power_w": 0.1},
+                ]
+            ),
             "data": _drawn(devices, trace_file) | _recorded(devices, trace_file),
             "policy": _lyapunov(sizes) | st.fixed_dictionaries({"name": st.just("random"), "size": sizes}),
             "learning": st.fixed_dictionaries({"engine": st.just("none"), "eval_every": st.integers(1, 5)}),

@@ -19,6 +19,7 @@ from feelstream.policies.solvers.packing import pack
 
 DOWNLOAD = {"costs.download_bits": 2e6, "costs.download_bit_per_s": 4e6}  # half a second
 HALVES = ({"share": 0.5, "deadline_s": 1.2, "download_bit_per_s": 2e6, "power_max_w": 0.7}, {"share": 0.5})
+PER_SAMPLE = {"costs.cycles_per_sample": 2e7, "data.eligible": "with_data"}
 BY_CLASS = DOWNLOAD | {"costs.receive_power_w": 0.2, "devices.classes": HALVES, "data.eligible": "with_data"}
 ONE_FOR_ALL = DOWNLOAD | {"radio.power_max_w": 0.9}
 JOINT = ("lyapunov_joint", "balanced_joint", "ocean")
@@ -64,6 +65,31 @@ def test_a_download_takes_its_time_and_energy_and_is_counted_once() -> None:
     queues = table.filter("scheduled", pl.col("queue_next_j") > 0)
     grown = queues["queue_j"] + pl.Series(queues["e_cmp_j"] + queues["e_tr_j"]) + 0.1 - 0.2
     assert queues["queue_next_j"].to_numpy() == pytest.approx(grown.to_numpy())
+
+
+@pytest.mark.parametrize("policy", ["lyapunov", "fedcs", "greedy_energy"])
+def test_cycles_follow_what_a_device_holds(policy: str, tmp_path: Path) -> None:
+    """T_cmp = c_1·|S_k|/f and E_cmp = λ c_1·|S_k| f², of which the re-check knows too."""
+    run = run_of(policy, PER_SAMPLE | {"policy.cardinality": "cap"} if policy == "lyapunov" else PER_SAMPLE)
+    table = run.devices
+    assert table is not None
+    trained = table.filter("scheduled")
+    assert trained["stored"].n_unique() > 3
+    cycles = 2e7 * trained["stored"].to_numpy()
+    assert trained["t_cmp_s"].to_numpy() == pytest.approx(cycles / trained["f_hz"].to_numpy())
+    assert trained["e_cmp_j"].to_numpy() == pytest.approx(1e-27 * cycles * trained["f_hz"].to_numpy() ** 2)
+    where = run.save(tmp_path / "run")
+    report = fs.verify(where)
+    assert report.ok, str(report)
+    table.with_columns(pl.col("t_cmp_s") * 1.1).write_parquet(where / "devices.parquet")
+    report = fs.verify(seal(where))
+    assert report.disagreement is not None
+    assert report.disagreement.field == "t_cmp_s"
+
+
+def test_a_device_without_data_has_the_work_of_one_sample() -> None:
+    of = small("costs.cycles_per_sample=5e6").known_system(10)
+    assert of.of_round(np.array([0, 1, 7, 0, 2, 3])).device_cycles.tolist() == [5e6, 5e6, 35e6, 5e6, 10e6, 15e6]
 
 
 def test_packing_counts_what_each_device_has_left() -> None:
@@ -115,6 +141,11 @@ def test_an_own_allocation_is_held_to_power_limits_and_deadlines() -> None:
         ({"costs.download_bits": 1e9}, "costs.download_bits: receiving the model must take less than the 4 s"),
         ({"policy": "lyapunov_joint", "devices.classes": HALVES}, "must be the same for all devices"),
         ({"policy": "ocean", "costs.receive_power_w": 1.0} | DOWNLOAD, "costs.receive_power_w: must be 0 for the pol"),
+        ({"policy": "balanced_joint"} | PER_SAMPLE, "costs.cycles_per_sample: must be 0 for the policy balanced_joint"),
+        (
+            PER_SAMPLE | {"devices.classes": ({"share": 0.5, "cycles": 1e6}, {"share": 0.5})},
+            "costs.cycles_per_sample: takes the place of all cycles",
+        ),
         ({"costs.download_bits": 3.9e8}, "with the download and the time after the deadline"),
     ],
 )

@@ -108,6 +108,8 @@ def _instance(run: Run) -> Instance:
         )
     if scenario.world.harvest.battery_j is not None:
         raise RunError("a bound needs a world without batteries: what they hold depends on the schedule")
+    if scenario.costs.cycles_per_sample:
+        raise RunError("a bound needs costs.cycles_per_sample = 0: what devices hold may depend on the schedule")
     if scenario.data.eligible == "with_data" and scenario.data.buffer.empties_on_use:
         raise RunError("a bound needs data.eligible = any, or a buffer that use does not empty")
     K, T = scenario.system.devices, scenario.system.rounds

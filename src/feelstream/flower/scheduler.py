@@ -57,10 +57,11 @@ class Scheduler:
         self.policy = scenario.policy
         if self.policy.needs_gain:
             raise ScenarioError(f"policy.gain: '{self.policy.plugin_name()}' asks for gains that no server can know")
-        if self.system.downloads or self.system.limits_power or np.any(self.system.away_s):
+        of = self.system
+        if of.downloads or of.limits_power or np.any(of.away_s) or of.cycles_per_sample:
             raise ScenarioError(
-                "costs.download_bits: deadlines, power limits and downloads of single devices are for simulations; in "
-                "a deployment leave devices.deadline_s, radio.power_max_w and costs.download_bits unset"
+                "costs: deadlines, power limits, downloads and cycles per sample are for simulations; in a deployment "
+                "leave devices.deadline_s, radio.power_max_w and the table costs unset"
             )
         self.round = 0
         devices = self.system.devices

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from feelstream.arrays import Ids, Reals
+from feelstream.arrays import Ids, Ints, Reals
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
 
@@ -44,6 +44,13 @@ class System:
     download_s: float | Reals = 0.0  # of receiving the model, before computing
     download_j: float | Reals = 0.0
     power_max_w: float | Reals = np.inf  # what a device can send with
+    cycles_per_sample: float = 0.0  # above 0: c = this times |S_k|, at least 1, and `cycles` is that of one sample
+
+    def of_round(self, stored: Ints) -> System:
+        """As it is in a round in which devices hold so many samples, (K,): c may follow them."""
+        if self.cycles_per_sample == 0:
+            return self
+        return replace(self, cycles=self.cycles_per_sample * np.maximum(stored, 1))
 
     @cached_property
     def device_cycles(self) -> Reals:

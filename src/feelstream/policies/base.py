@@ -232,7 +232,7 @@ class Policy(Plugin):
 
     @property
     def one_deadline(self) -> bool:
-        """Whether it plans with one deadline for all devices, and without the energy of receiving the model."""
+        """Whether it plans with one deadline for all, fixed cycles, and without the energy of receiving the model."""
         return False
 
     def init(self, system: System) -> State:

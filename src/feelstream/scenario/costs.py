@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from feelstream.arrays import Reals
 from feelstream.errors import ScenarioError
 from feelstream.model.system import System
 from feelstream.policies import Policy
 
 
-def check_costs(system: System, policy: Policy) -> None:
-    """Deadlines lie within the round and leave some of it after the download; the policy can plan with them."""
+def check_costs(system: System, policy: Policy, cycles: Reals) -> None:
+    """Deadlines lie within the round and leave some of it after the download; the policy can plan with them.
+
+    cycles: (K,), as classes and tables of devices give them.
+    """
     deadline_s = np.broadcast_to(system.round_s if system.deadline_s is None else system.deadline_s, system.devices)
     late = np.flatnonzero(deadline_s > system.round_s)
     if len(late):
@@ -25,6 +29,10 @@ def check_costs(system: System, policy: Policy) -> None:
             f"costs.download_bits: receiving the model must take less than the {deadline_s[k]:g} s that device {k} "
             f"has, not {takes_s[k]:.3g} s"
         )
+    if system.cycles_per_sample and np.ptp(cycles):
+        raise ScenarioError(
+            "costs.cycles_per_sample: takes the place of all cycles, so no class or table of devices may give others"
+        )
     if not np.all(np.asarray(system.download_j) <= 1e100):
         raise ScenarioError("costs.receive_power_w: receiving the model must take at most 1e100 J")
     if policy.one_deadline and isinstance(system.time_s, np.ndarray):
@@ -36,4 +44,8 @@ def check_costs(system: System, policy: Policy) -> None:
         raise ScenarioError(
             f"costs.receive_power_w: must be 0 for the policy {policy.plugin_name()}, which plans with the energy of "
             "computing and sending alone"
+        )
+    if policy.one_deadline and system.cycles_per_sample:
+        raise ScenarioError(
+            f"costs.cycles_per_sample: must be 0 for the policy {policy.plugin_name()}, which plans with fixed cycles"
         )

@@ -31,7 +31,7 @@ def resolved(scenario: Scenario, cost: Cost) -> Scenario:
             "the number of cycles"
         )
     found = scenario.overridden([Override(field, numbers[field]) for field in scenario.autos])
-    if "cpu.cycles" in scenario.autos and (sentence := nobody_on_time(found)):
+    if "cpu.cycles" in scenario.autos and not scenario.costs.cycles_per_sample and (sentence := nobody_on_time(found)):
         _warn_once(sentence)
     return found
 
@@ -71,7 +71,8 @@ def contradiction(scenario: Scenario, parameters: int) -> str | None:
     wrong = []
     if given != bits and (given == PAPER_BITS or float(given) > bits):
         wrong.append(f"radio.update_bits = {given:,.0f}")
-    if parameters != PAPER_PARAMETERS and (scenario.population.cycles == PAPER_CYCLES).any():
+    follows_data = scenario.costs.cycles_per_sample > 0
+    if parameters != PAPER_PARAMETERS and not follows_data and (scenario.population.cycles == PAPER_CYCLES).any():
         wrong.append(f"cpu.cycles = {PAPER_CYCLES:,.0f}")
     if not wrong or _numbers(scenario) in _numbers_of_presets():
         return None

@@ -168,6 +168,10 @@ class CostsSettings(Settings):
     )
     download_bit_per_s: Positive = Field(default=1e8, description="rate at which a device receives them, bit/s; > 0")
     receive_power_w: NonNegative = Field(default=0.0, description="power of a device while it receives, W; ≥ 0")
+    cycles_per_sample: NonNegative = Field(
+        default=0.0,
+        description="CPU cycles of a round for each sample that a device holds, in place of cpu.cycles; ≥ 0; 0: not so",
+    )
 
 
 def _table(registry: PluginRegistry, default: type[Plugin]) -> BeforeValidator:
@@ -271,12 +275,12 @@ class Scenario(Settings):
         if self.autos:  # checked with the numbers, when they are known
             return self
         self._check_world()
-        check_costs(self.known_system(classes=1), self.policy)
+        check_costs(self.known_system(classes=1), self.policy, self.population.cycles)
         ranges = [self.cpu.frequency_hz, *(each.frequency_hz for each in self.devices.classes)]
         check_profiles(self.profiles, self.cpu.energy, self.population, ranges)
         check_magnitudes(self)
         system, population, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
-        computing_s = physics.compute_time_s(population.cycles, population.frequency_high_hz) + system.away_s
+        computing_s = physics.compute_time_s(system.device_cycles, population.frequency_high_hz) + system.away_s
         quickest = int(np.argmin(computing_s))
         fastest = population.frequency_high_hz[quickest]
         needed = computing_s[quickest] + system.surrogate_time_s(n)
@@ -425,7 +429,7 @@ class Scenario(Settings):
             classes=classes,
             round_s=self.system.round_s,
             energy_budget_j=population.energy_budget_j,
-            cycles=_one_if_alike(population.cycles),
+            cycles=self.costs.cycles_per_sample or _one_if_alike(population.cycles),
             power_coefficient=self.cpu.power_coefficient,
             frequency_hz=(float(population.frequency_low_hz.min()), float(population.frequency_high_hz.max())),
             bandwidth_hz=self.radio.bandwidth_hz,
@@ -446,6 +450,7 @@ class Scenario(Settings):
             download_s=_one_if_alike(download_s),
             download_j=_one_if_alike(self.costs.receive_power_w * download_s),
             power_max_w=_one_if_alike(population.power_max_w),
+            cycles_per_sample=self.costs.cycles_per_sample,
         )
 
     def _repr_html_(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -118,6 +119,8 @@ def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: 
 def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table) -> None:
     """One block of rounds through the stages of a round, in order."""
     rules, planned = rules_for(s), np.clip(rounds["planned"], 0, s.K)
+    if s.costs.cycles_per_sample:  # c = c_1·|S_k|, at least that of one sample; [R, K]
+        s = replace(s, cycles=s.costs.cycles_per_sample * np.maximum(block["stored"], 1))
     check_inputs(found, s, block, rules.most_power(s, block))
     check_reliability(found, s, block)
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))

@@ -71,6 +71,7 @@ class Costs:
     download_s: float | Array
     download_j: float | Array
     power_max_w: float | Array  # infinite: no limit
+    cycles_per_sample: float = 0.0  # above 0: c follows what a device holds
 
     @property
     def downloads(self) -> bool:
@@ -225,8 +226,9 @@ def read_settings(directory: Path) -> StoredSettings:
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
     settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"), root.plain("cores"))
-    if settings.policy in ONE_DEADLINE and isinstance(settings.time_s, np.ndarray):
-        raise RunError(f"run.json: {settings.policy} plans with one deadline, but the devices have several.")
+    several = isinstance(settings.time_s, np.ndarray) or settings.costs.cycles_per_sample > 0
+    if settings.policy in ONE_DEADLINE and several:
+        raise RunError(f"run.json: {settings.policy} plans with one deadline and fixed cycles, but these differ.")
     if settings.policy == "balanced_joint":
         settings = replace(settings, rationed=_rationed(root["scenario"]["policy"], root["seed"]))
     return replace(with_weight(settings), changes=_changes(root.get("changes"), settings, root["scenario"]))
@@ -246,6 +248,8 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
     mobility = world.get("mobility") if isinstance(world, dict) else None
     gain_low_db, gain_high_db = gain_range_db(mobility, promises, population["gain_low_db"], population["gain_high_db"])
     cycles = population["cycles"]
+    if (of_a_sample := _cycles_per_sample(scenario)) > 0:  # no device has less to do than this
+        cycles = np.full(K, of_a_sample)
     classes = data.get("classes") if data else None
     metric = policy.get("metric")
     drift_plus_penalty = name in ("lyapunov", "lyapunov_joint")
@@ -355,7 +359,13 @@ def _costs_of(scenario: _Section, population: dict[str, Array]) -> Costs:
         raise RunError(f"run.json: costs.download_bits and costs.{POWER} must be at least 0.")
     download_s = bits / population["download_bit_per_s"]
     columns = (population["deadline_s"], download_s, power_w * download_s, population["power_max_w"])
-    return Costs(*(float(each[0]) if (each == each[0]).all() else each for each in columns))
+    alike = (float(each[0]) if (each == each[0]).all() else each for each in columns)
+    return Costs(*alike, cycles_per_sample=max(_cycles_per_sample(scenario), 0.0))
+
+
+def _cycles_per_sample(scenario: _Section) -> float:
+    given = _costs(scenario).get("cycles_per_sample")
+    return given.number() if given else 0.0
 
 
 def _local_training(local: _Section | None) -> str:

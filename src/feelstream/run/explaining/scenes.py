@@ -88,7 +88,7 @@ class Scenes:
     def _observation(self, round: int) -> Observation:
         rows, scenario = self.rows(round), self._at(round)
         labels = counts(rows["fresh_labels"])
-        system = scenario.known_system(labels.shape[1])
+        system = scenario.known_system(labels.shape[1]).of_round(rows["stored"].to_numpy())
         if "priority" in rows.columns:  # a deployment's devices may state one
             system = replace(system, priority=rows["priority"].to_numpy())
         policy = scenario.policy
