@@ -228,6 +228,10 @@ register(
         meaning="share of devices that spent more than their budget over the run",
     ),
     Quantity(
+        "worst_device", "worst device / budget", "", 1.0, 2, "runs", "resources", "lower",
+        meaning="mean energy over budget of the device for which it is greatest",
+    ),
+    Quantity(
         "data_used", "data used", "%", 100.0, 1, "runs", "resources", "higher", most=100.0,
         meaning="share of all samples that arrived which a device held at least once when its update was aggregated",
     ),

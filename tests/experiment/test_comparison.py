@@ -108,7 +108,15 @@ def play(plan: Plan, out: Path, **_: Any) -> Any:
 def test_summary_against_scipy(tmp_path: Path) -> None:
     plan = Plan("x", comparison.arms("tiny", ["lyapunov", "random"], NONE), (0, 1, 2, 3, 4))
     summary = comparison.summarise(play(plan, tmp_path))
-    resources = ["energy_j", "energy_over_budget", "devices_over_budget", "data_used", "fairness", "drops"]
+    resources = [
+        "energy_j",
+        "energy_over_budget",
+        "devices_over_budget",
+        "worst_device",
+        "data_used",
+        "fairness",
+        "drops",
+    ]
     assert summary["quantity"].to_list() == resources * 2  # nothing about accuracy
     energy = np.array(
         [[fs.simulate(arm.scenario, seed).rounds["energy_mean_j"].mean() for seed in plan.seeds] for arm in plan.arms]

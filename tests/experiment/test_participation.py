@@ -16,8 +16,8 @@ from feelstream.simulation import Simulation
 def test_a_table_made_by_hand() -> None:
     """Two devices, three rounds. Device 0 holds 4, 4, 10 and sends in round 2; 1 holds 0, 6, 6 and trains in vain.
 
-    Budgets 1 and 2: device 0 spends (3 + 3)/3 = 2, device 1 spends 3/3 = 1; ratio (2/1 + 1/2)/2, one of two is over.
-    4 of 16 samples were used. Scheduled 2 and 1 times: (2 + 1)²/(2·(4 + 1)) = 0.9.
+    Budgets 1 and 2: device 0 spends (3 + 3)/3 = 2, device 1 spends 3/3 = 1; ratio (2/1 + 1/2)/2, the worst 2/1, one of
+    two is over. 4 of 16 samples were used. Scheduled 2 and 1 times: (2 + 1)²/(2·(4 + 1)) = 0.9.
     """
     table = pl.DataFrame(
         {
@@ -32,6 +32,7 @@ def test_a_table_made_by_hand() -> None:
     assert participation(table, scenario) == {
         "energy_over_budget": 1.25,
         "devices_over_budget": 0.5,
+        "worst_device": 2.0,
         "data_used": 0.25,
         "fairness": pytest.approx(0.9),
     }
@@ -43,7 +44,7 @@ def test_what_cannot_be_said_is_not_said() -> None:
     nobody = {"stored": [0, 0], "scheduled": [False] * 2, "transmitted": [False] * 2}
     table = pl.DataFrame(nobody | {"e_cmp_j": [0.0, 0.0], "e_tr_j": [0.0, 0.0]})
     found = participation(table, scenario)
-    assert found == {"energy_over_budget": None, "devices_over_budget": 0.0, "data_used": None, "fairness": None}
+    assert found == dict.fromkeys(SHARES) | {"devices_over_budget": 0.0}
     assert budget_ratio(np.array([3.0, 1.0]), np.array([1.0, 2.0])) == 1.75
     stored, sent = np.ones((2, 1), int), np.zeros((2, 1), bool)
     assert data_used(stored, sent, Fifo(capacity=1)) is data_used(stored, sent, Reservoir(capacity=1)) is None

@@ -11,14 +11,15 @@ from feelstream.experiment.statistics import jain_index
 from feelstream.scenario import Scenario
 
 COLUMNS = ("stored", "scheduled", "transmitted", "e_cmp_j", "e_tr_j")
-SHARES = ("energy_over_budget", "devices_over_budget", "data_used", "fairness")
+SHARES = ("energy_over_budget", "devices_over_budget", "worst_device", "data_used", "fairness")
 
 
 def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str, float | None]:
-    """The four `SHARES` of a run from the `COLUMNS` of its device table; all None where no such table was kept.
+    """The `SHARES` of a run from the `COLUMNS` of its device table; all None where no such table was kept.
 
-    energy_over_budget: `budget_ratio`. devices_over_budget: share of devices with (1/T) Σ E_k > E_k^avg.
-    data_used: `data_used`. fairness: Jain's index of how often each device was scheduled, None if nobody ever was.
+    energy_over_budget: `budget_ratio`. devices_over_budget: share of devices with (1/T) Σ E_k > E_k^avg. worst_device:
+    the greatest Ē_k / E_k^avg. data_used: `data_used`. fairness: Jain's index of how often each device was scheduled,
+    None if nobody ever was.
     """
     if devices is None or devices.is_empty():
         return dict.fromkeys(SHARES)
@@ -30,6 +31,7 @@ def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str,
     return {
         "energy_over_budget": budget_ratio(energy_j, budget_j),
         "devices_over_budget": float((energy_j > budget_j).mean()),
+        "worst_device": float((energy_j / budget_j).max()) if (budget_j > 0).all() else None,
         "data_used": data_used(stored, sent, scenario.data.buffer),
         "fairness": jain_index(scheduled.sum(axis=0)) if scheduled.any() else None,
     }

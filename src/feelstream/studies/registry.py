@@ -18,6 +18,7 @@ OURS = {
     "hu2023": "feelstream.studies.hu2023:STUDY",
     "leaderboard": "feelstream.studies.leaderboard:STUDY",
     "silicon": "feelstream.studies.silicon:STUDY",
+    "within-budget": "feelstream.studies.within_budget:STUDY",
 }
 log = logging.getLogger("feelstream")
 

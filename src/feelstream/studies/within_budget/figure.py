@@ -1,0 +1,51 @@
+"""The figure: accuracy against energy over budget, a panel for each scenario."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import polars as pl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from feelstream.report.drawing.figures import styled
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
+from feelstream.studies.within_budget.configurations import POLICIES
+
+ACROSS = 3
+
+
+def figure_of(table: pl.DataFrame) -> Figure:
+    """A point for each policy with 95 % intervals; left of the dashed line, devices keep the budget on average."""
+    scenarios = table["scenario"].unique(maintain_order=True).to_list()
+    down = ceil(len(scenarios) / ACROSS)
+    with styled():
+        size = (2 * COLUMN_WIDTH_IN, 0.85 * down * PANEL_HEIGHT_IN + 0.5)
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        grid = figure.subplots(down, ACROSS, squeeze=False, sharex=True).ravel()
+        for axes, scenario in zip(grid, scenarios, strict=False):
+            for number, policy in enumerate(POLICIES):
+                rows = table.filter(scenario=scenario, policy=policy).drop_nulls("energy_over_budget")
+                style = line_style(number)
+                for row in rows.iter_rows(named=True):
+                    axes.errorbar(
+                        row["energy_over_budget"], 100 * row["late_accuracy"], yerr=_half(row, "late_accuracy", 100.0),
+                        xerr=_half(row, "energy_over_budget", 1.0), color=style.light, marker=style.marker,
+                        linestyle="none", markersize=4.5, elinewidth=0.6, label=policy,
+                    )  # fmt: skip
+            axes.axvline(1.0, color="#B0413E", linewidth=0.8, linestyle="--")
+            axes.set_xscale("log")
+            axes.set_title(scenario, loc="left", pad=4)
+        for axes in grid[len(scenarios) :]:
+            axes.set_visible(False)
+        figure.supxlabel("mean energy of a device over its budget", fontsize="medium")
+        figure.supylabel("accuracy, last fifth, %", fontsize="medium")
+        handles, labels = grid[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _half(row: dict[str, float], name: str, scale: float) -> float:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return 0.0 if low is None or high is None else scale * (high - low) / 2

@@ -1,0 +1,135 @@
+"""What the report and docs/within-budget-results.md say: accuracy, energy and margins, scenario by scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from feelstream.errors import RunError
+from feelstream.experiment import Results
+from feelstream.report import Section
+from feelstream.report.drawing.figures import save
+from feelstream.report.origin import origin
+from feelstream.run.files import write_atomically
+from feelstream.studies.claims import Finding
+from feelstream.studies.page import Page
+from feelstream.studies.within_budget.configurations import OURS, REFERENCE
+from feelstream.studies.within_budget.figure import figure_of
+from feelstream.studies.within_budget.findings import MARGINS, held, per_run, table_of
+from feelstream.studies.within_budget.words import HOW, OPENING, SETTING
+
+DOCS_DPI = 120  # a picture that is kept in the repository stays small
+TITLE = "Everyone's accuracy within the budget"
+MEASURED = {"late_accuracy": "accuracy of the last fifth", "accuracy_area": "mean accuracy over the run"}
+
+
+def page(results: Results) -> Page:
+    table = table_of(per_run(results))
+    html = "".join(
+        f"<h3>{escape(scenario)}</h3><pre>{escape(_table(table, scenario))}</pre>" for scenario in _scenarios(table)
+    )
+    return Page(title=TITLE, comparison=False, sections=[Section("budget", "Budgets", html)], docs=write_docs)
+
+
+def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
+    """Write within-budget-results.md, within-budget.csv and figures/within-budget.png."""
+    pictures = directory / "figures"
+    try:
+        pictures.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise RunError(f"cannot use the directory {pictures}: {problem.strerror}") from problem
+    table = table_of(per_run(results))
+    save(figure_of(table), pictures, "within-budget", formats=("png",), dpi=DOCS_DPI)
+    numbers = table.with_columns(pl.selectors.float().round_sig_figs(4))
+    write_atomically(directory / "within-budget.csv", lambda file: numbers.write_csv(file))
+    path, text = directory / "within-budget-results.md", _text(results, table)
+    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+    return path
+
+
+def _scenarios(table: pl.DataFrame) -> list[str]:
+    return table["scenario"].unique(maintain_order=True).to_list()
+
+
+def _text(results: Results, table: pl.DataFrame) -> str:
+    made = origin(results)
+    parts = [
+        f"# {TITLE}\n",
+        OPENING,
+        summary(table) + "\n",
+        "![Accuracy against energy over budget, by scenario](figures/within-budget.png)\n",
+        SETTING,
+    ]
+    for scenario in _scenarios(table):
+        parts += [f"## {scenario}\n", _table(table, scenario)]
+    parts += [
+        HOW,
+        "## Origin\n",
+        f"Runs of {made.finished.partition(' ')[0]}, seeds {made.facts['Seeds']}. This page is written by a command; "
+        f"do not edit it:\n\n    {made.command} --docs docs\n",
+        "; ".join(f"{name}: {fact}" for name, fact in made.facts.items()) + "\n",
+    ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def summary(table: pl.DataFrame) -> str:
+    """What `balanced_joint` reaches and what it spends, in sentences."""
+    own, everyone = (table.filter(policy=policy) for policy in (OURS, REFERENCE))
+    both = own.join(everyone.select("scenario", everyone="energy_over_budget"), on="scenario")
+    gaps, worst, over = (both[name].to_numpy() for name in ("late_accuracy_gap", "worst_device", "devices_over_budget"))
+    times = (both["everyone"] / both["energy_over_budget"]).drop_nulls().to_numpy()
+    none_over = f"Up to {100 * over.max():.1f} % of devices exceeded" if over.any() else "No device exceeded"
+    said = [
+        f"In {len(both)} scenarios, `balanced_joint` ends {_points(100 * gaps.min())} to {_points(100 * gaps.max())} "
+        f"points from training everyone, at 1/{times.min():.0f} to 1/{times.max():.0f} of the energy.",
+        f"{none_over} its budget; the worst spent {worst.max():.2f} of it.",
+    ]
+    for name, margin in MARGINS.items():
+        holds, not_shown = held(table, OURS, name)
+        rest = f"; not shown in {', '.join(f'`{each}`' for each in not_shown)}" if not_shown else ""
+        where = ", ".join(f"`{each}`" for each in holds) or "no scenario"
+        said.append(f"A loss of at most {100 * margin:.0f} in {MEASURED[name]} holds in {where}{rest}.")
+    return " ".join(said)
+
+
+def _points(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def _table(table: pl.DataFrame, scenario: str) -> str:
+    rows = [
+        "| policy | accuracy, last fifth, % | gap | accuracy, whole run, % | gap "
+        "| energy, mJ | energy / budget | worst | over |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in table.filter(scenario=scenario).iter_rows(named=True):
+        cells = [f"`{row['policy']}`"]
+        for name in MARGINS:
+            cells += [_value(row, name, 100.0, 1), _gap(row, name)]
+        cells += [_value(row, "energy_j", 1e3, 3), _value(row, "energy_over_budget", 1.0, 2)]
+        cells += [
+            _value(row, "worst_device", 1.0, 2, alone=True),
+            _value(row, "devices_over_budget", 100.0, 0, alone=True),
+        ]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _value(row: dict[str, Any], name: str, scale: float, digits: int, alone: bool = False) -> str:
+    if row[name] is None:
+        return "–"
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    half = "" if alone or low is None else f" ± {scale * (high - low) / 2:.{digits}f}"
+    return f"{scale * row[name]:.{digits}f}{half}" + (" %" if name == "devices_over_budget" else "")
+
+
+def _gap(row: dict[str, Any], name: str) -> str:
+    if row["policy"] == REFERENCE or row[f"{name}_gap"] is None:
+        return ""
+    holds = row[f"{name}_holds"]
+    verdict = "" if holds is None else f", within {100 * MARGINS[name]:.0f}" if holds else ", not shown"
+    return f"{_points(100 * row[f'{name}_gap'])}{verdict}"

@@ -1,0 +1,100 @@
+"""The study of budgets: what it runs, what it finds in made-up runs, and that its page says what is committed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from feelstream.experiment import execute
+from feelstream.studies.registry import study_named
+from feelstream.studies.within_budget.configurations import OURS, POLICIES, REFERENCE, SCENARIOS, Key, plan
+from feelstream.studies.within_budget.findings import MEASURES, held, table_of
+from feelstream.studies.within_budget.page import page, summary
+
+ROOT = Path(__file__).parents[3]
+SMALL = ("data.dataset=synthetic", "system.rounds=4", "system.devices=5", "learning.engine=none")
+
+
+def test_every_policy_is_run_in_every_scenario_and_labels_are_read_back() -> None:
+    found = plan((1, 2))
+    keys = [Key.of(arm.label) for arm in found.arms]
+    assert [key.label for key in keys] == [arm.label for arm in found.arms]
+    assert {key.scenario for key in keys} == set(SCENARIOS)
+    for key, arm in zip(keys, found.arms, strict=True):
+        if "size=K" in key.policy:
+            assert getattr(arm.scenario.policy, "size", None) == arm.scenario.system.devices
+    missing = {(scenario, policy) for scenario in SCENARIOS for policy in POLICIES} - {
+        (key.scenario, key.policy) for key in keys
+    }
+    assert missing == {("stress", "lyapunov_joint(size=K)")}  # 40 on a band of 1 MHz never fit a round
+
+
+def made_up(gaps: dict[str, np.ndarray]) -> pl.DataFrame:
+    """Runs in which our policy loses so much in each scenario, seed by seed, in both measures of accuracy."""
+    rows = []
+    for scenario, gap in gaps.items():
+        for seed, lost in enumerate(gap):
+            shared = {"scenario": scenario, "seed": seed, "devices_over_budget": 0.0}
+            everyone = {"late_accuracy": 0.9, "accuracy_area": 0.7, "energy_j": 0.4, "energy_over_budget": 800.0}
+            rows.append(shared | everyone | {"policy": REFERENCE, "worst_device": 900.0})
+            ours = {"late_accuracy": 0.9 - lost, "accuracy_area": 0.7 - lost, "energy_j": 4e-4}
+            rows.append(shared | ours | {"policy": OURS, "energy_over_budget": 0.8, "worst_device": 0.95})
+    return pl.DataFrame(rows).select("scenario", "policy", "seed", *MEASURES)
+
+
+def test_margins_are_judged_by_a_one_sided_paired_test_with_holms_correction() -> None:
+    """a loses 0.2 ± 0.1 points, b 1.5: of its two margins b has only that of 2 points over the run."""
+    rng = np.random.default_rng(5)
+    gaps = {"a": 0.002 + 0.001 * rng.standard_normal(10), "b": 0.015 + 0.001 * rng.standard_normal(10)}
+    table = table_of(made_up(gaps))
+    assert held(table, OURS, "late_accuracy") == (["a"], ["b"])
+    assert held(table, OURS, "accuracy_area") == (["a", "b"], [])
+    row = table.filter(scenario="b", policy=OURS).row(0, named=True)
+    test: Any = stats.ttest_1samp
+    p_of = {
+        (name, margin): float(test(margin - gap, 0.0, alternative="greater").pvalue)
+        for name, gap in gaps.items()
+        for margin in (0.01, 0.02)
+    }
+    p = sorted(p_of.values())
+    place = p.index(p_of["b", 0.02])
+    assert row["accuracy_area_p"] == pytest.approx(max((4 - i) * p[i] for i in range(place + 1)), rel=1e-6)
+    assert row["late_accuracy_gap"] == pytest.approx(-gaps["b"].mean())
+    said = summary(table)
+    assert "at 1/1000 to 1/1000 of the energy" in said
+    assert "No device exceeded its budget; the worst spent 0.95 of it." in said
+    assert "at most 1 in accuracy of the last fifth holds in `a`; not shown in `b`" in said
+
+
+def test_few_seeds_are_no_evidence() -> None:
+    table = table_of(made_up({"a": np.array([0.001, 0.002, 0.0015])}))
+    assert table.filter(policy=OURS)["late_accuracy_holds"].to_list() == [None]
+    assert held(table, OURS, "late_accuracy") == ([], ["a"])
+
+
+def test_its_report_and_page_are_written_from_runs(tmp_path: Path) -> None:
+    """Two scenarios without learning: no accuracy, and so no margin, but every energy."""
+    study = study_named("within-budget")
+    small = study.plan_of((0, 1), SMALL)
+    some = replace(
+        small, arms=tuple(arm for arm in small.arms if Key.of(arm.label).scenario in ("stress", "paper-iid"))
+    )
+    with ThreadPoolExecutor(1) as executor:
+        results = execute(some, tmp_path / "runs", executor=executor)
+    found = page(results)
+    assert "paper-iid" in found.sections[0].html
+    assert "± " in found.sections[0].html
+
+
+@pytest.mark.skipif(not (ROOT / "docs/within-budget.csv").exists(), reason="the study has not been run yet")
+def test_the_readme_and_the_page_say_what_the_table_says() -> None:
+    table = pl.read_csv(ROOT / "docs/within-budget.csv", infer_schema_length=None)
+    written = (ROOT / "docs/within-budget-results.md").read_text(encoding="utf-8")
+    assert summary(table) in written
