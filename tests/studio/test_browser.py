@@ -123,7 +123,7 @@ def tab(browser, address: str) -> Iterator[Tab]:
 def drawn(tab: Tab) -> list[bool]:
     """Whether each chart's canvas holds anything but blank pixels."""
     return tab.page.evaluate(
-        """() => [...document.querySelectorAll('.chart canvas')].map((canvas) => {
+        """() => [...document.querySelectorAll('.chart canvas')].filter((each) => each.offsetParent).map((canvas) => {
             const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
             return pixels.some((value, at) => at % 4 === 3 && value > 0);
         })"""
@@ -137,7 +137,8 @@ def test_the_first_race_moves_by_itself(tab: Tab) -> None:
     tab.sees("Q·E − V·I")
     tab.shows(r"round [2-9]\d* of 40|round 1\d of 40")
     charts = drawn(tab)
-    assert len(charts) == 9  # three curves, map and timeline of two lanes, data by label, the device's labels
+    # Three curves, map and timeline of two lanes, the scores of one, labels and history of a device, data by label.
+    assert len(charts) == 13
     assert all(charts)
 
 
@@ -167,8 +168,16 @@ def test_keys_pause_step_and_jump(tab: Tab) -> None:
     tab.shows("round 2 of 10")
     tab.page.keyboard.press("ArrowLeft")
     tab.shows("round 1 of 10")
-    tab.page.keyboard.press("Space")
+    tab.press("On one round")
+    tab.shows("round 2 of 10")
+    tab.page.keyboard.press("Space")  # plays, although the button was clicked before
     tab.shows("round 10 of 10")
+    tab.page.keyboard.press("Home")
+    tab.page.keyboard.press("End")
+    tab.shows("round 10 of 10")
+    assert tab.page.evaluate("scrollY") == 0
+    tab.page.get_by_label("Number of the device").fill("99")
+    tab.sees("There is no device 99; they are 0 to 9.")
 
 
 @needs_browser

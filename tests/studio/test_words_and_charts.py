@@ -13,7 +13,7 @@ from feelstream.policies import POLICIES, Lyapunov
 from feelstream.run import Change
 from feelstream.run.explaining.wording import number
 from feelstream.scenario.files import preset
-from feelstream.studio import charts
+from feelstream.studio import bars, charts, maps
 from feelstream.studio.details import facts
 from feelstream.studio.lanes import LiveLane, scenario_at
 from feelstream.studio.views import RoundView
@@ -127,7 +127,7 @@ def test_the_map_shows_channel_queue_data_and_rings() -> None:
     lane = played()
     view = lane.view(6)
     devices = devices_of(view)
-    options = charts.device_map(view, 1.0, float(devices["stored"].max()), 4, False)
+    options = maps.device_map(view, 1.0, float(devices["stored"].max()), 4, False)
     plain(options)
     stored, fresh, sent, dropped, selected = options["series"]
     assert [point["name"] for point in stored["data"]] == [f"device {k}" for k in range(6)]
@@ -144,19 +144,19 @@ def test_the_map_shows_channel_queue_data_and_rings() -> None:
 
 def test_the_timeline_holds_who_was_scheduled_up_to_the_round_shown() -> None:
     lane = played()
-    options = charts.timeline(lane, 0, 3, 2, True)
+    options = maps.timeline(lane, 0, 3, 2, True)
     plain(options)
-    marks = {(round, device) for series in options["series"] for round, device in series["data"]}
+    marks = {tuple(mark["value"]) for series in options["series"] for mark in series["data"]}
     views = [(t, lane.view(t)) for t in (1, 2, 3)]
     assert marks == {(t, int(k)) for t, view in views for k in devices_of(view)["device"][view.chosen]}
-    assert options["series"][0]["markLine"]["data"] == [{"yAxis": 2}]
+    assert [line["yAxis"] for line in options["series"][0]["markLine"]["data"]] == [2]
 
 
 def test_bars_by_label_and_pictures_that_stand_by_themselves() -> None:
     lane = played()
     used = lane.view(6).used_labels
     assert used is not None
-    options = charts.by_label([("a", used), ("b", np.arange(10))], False)
+    options = bars.by_label([("a", used), ("b", np.arange(10))], False)
     assert options["series"][0]["data"] == used.tolist()
     picture = charts.for_export(options, "Used", dark=True)
     plain(picture)

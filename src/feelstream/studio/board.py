@@ -9,14 +9,15 @@ from nicegui import ui
 
 from feelstream.quantities import QUANTITIES, measures
 from feelstream.run.explaining.wording import shown_as
-from feelstream.studio import charts
+from feelstream.studio import bars, charts, maps
 from feelstream.studio.details import DeviceDetails
 from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
-from feelstream.studio.words import why
+from feelstream.studio.words import place, ranked, why
 
+ABOUT_MAP = "Distance: channel loss. Discs: stored, fresh data. Ring: sent; dashed: dropped. Square: the chosen device."
 CURVES = ("accuracy", "loss", "energy_mean_cum_j")
 
 
@@ -31,18 +32,18 @@ class Board:
         self._fit_curves([])
         self.lanes_box = ui.element("div").classes("lanes")
         self.lanes: list[LanePanel] = []
-        with ui.element("div").classes("grid2"):
-            self.used = self._chart("Data used so far", "samples by label", "used")
-            self.details = DeviceDetails(session)
+        self.details = DeviceDetails(session)
+        self.used = self._chart("Data used so far", "samples by label", "used", ("label", "samples"))
 
-    def _chart(self, title: str, unit: str, classes: str = "") -> Chart:
+    def _chart(self, title: str, unit: str, classes: str = "", axes: tuple[str, str] | None = None) -> Chart:
         with panel():
             with ui.element("div").classes("head"):
                 heading(title)
                 ui.label(unit).classes("unit")
                 ui.space()
                 menu = ui.element("div")
-            chart = Chart(self.session, lambda: f"{title}, {self.session.title}", classes)
+            named = axes or ("round", f"{title}, {unit.partition(';')[0]}".rstrip(", "))
+            chart = Chart(self.session, lambda: f"{title}, {self.session.title}", classes, named)
         with menu:
             chart.menu()
         return chart
@@ -74,7 +75,7 @@ class Board:
             for lane, view in zip(lanes, views, strict=True)
             if view is not None and view.used_labels is not None
         ]
-        self.used.show(charts.by_label(used, dark))
+        self.used.show(bars.by_label(used, dark))
         self.details.show(list(zip(lanes, views, strict=True)), shown)
 
     def _fit_curves(self, lanes: list[Lane]) -> None:
@@ -103,35 +104,40 @@ class LanePanel:
                 self.swatch = ui.element("div").classes("swatch")
                 heading(lane.label)
                 ui.space()
-                maps = ui.element("div")
+                corner = ui.element("div")
                 if index:
                     remove = ui.button(icon="close", on_click=lambda: session.race.remove(index))
                     remove.props('flat dense round size=sm aria-label="Remove this lane"')
             self.figures = ui.html("", sanitize=False).classes("unit")
             self.why = ui.label().classes("why").props('aria-live="polite"')
-            with ui.element("div").classes("lane-body"):
+            with ui.element("div").classes("lane-box"), ui.element("div").classes("lane-body"):
                 with ui.element("div"):
                     self.map = Chart(session, lambda: f"Devices, {lane.label}", "map")
-                    ui.label("Distance: channel loss. Discs: stored, fresh data. Ring: sent.").classes("caption")
+                    ui.label(ABOUT_MAP).classes("caption")
                 with ui.element("div"):
-                    with ui.element("div").classes("head"):
-                        ui.label("Who was scheduled when").classes("unit")
-                        ui.space()
-                        times = ui.element("div")
-                    self.times = Chart(session, lambda: f"Who was scheduled when, {lane.label}", "when")
-                    ui.label("Device by round; hollow: dropped.").classes("caption")
-            self.map.element.on_point_click(self._choose)
-            self.times.element.on_point_click(self._choose)
-        with maps:
+                    self.scores = self._titled("The best candidates", "scores", ("sum of the terms", ""))
+                    self.place = ui.label().classes("caption")
+                    self.unranked = ui.label("This policy ranks devices by no score.").classes("caption unranked")
+                    self.times = self._titled("Who was scheduled when", "when", ("round", "device"))
+            for chart in (self.map, self.times, self.scores):
+                chart.element.on_point_click(self._choose)
+        with corner:
             self.map.menu()
-        with times:
-            self.times.menu()
+
+    def _titled(self, title: str, classes: str, axes: tuple[str, str]) -> Chart:
+        with ui.element("div").classes("head"):
+            ui.label(title).classes("unit")
+            ui.space()
+            menu = ui.element("div")
+        chart = Chart(self.session, lambda: f"{title}, {self.lane.label}", classes, axes)
+        with menu:
+            chart.menu()
+        return chart
 
     def _choose(self, event) -> None:
-        if event.series_name in ("sent", "dropped") and event.name == "" and isinstance(event.value, list):
-            self.session.selected = int(event.value[1])
-        elif str(event.name).startswith("device "):
-            self.session.selected = int(str(event.name).split()[1])
+        name = str(event.name or (event.value[1] if isinstance(event.value, list) else ""))
+        if name.startswith("device "):
+            self.session.selected = int(name.split()[1])
 
     def show(self, view: RoundView | None, shown: int, most_queue_j: float, most_stored: float) -> None:
         dark, selected = self.session.dark, self.session.selected
@@ -141,9 +147,15 @@ class LanePanel:
             return
         self.why.set_text(why(view, scenario_at(self.lane, view.round)))
         self.figures.set_content(_figures(view))
-        self.times.show(charts.timeline(self.lane, self.index, shown, selected, dark))
+        self.times.show(maps.timeline(self.lane, self.index, shown, selected, dark))
+        ranking = ranked(view)
+        self.scores.element.set_visibility(ranking is not None)
+        self.unranked.set_visibility(ranking is None)
+        if ranking is not None and view.scene is not None:
+            self.place.set_text(place(ranking, view.scene.decision.schedule))
+            self.scores.show(bars.scores(ranking, view.scene.decision.schedule, dark))
         if view.devices is not None:
-            self.map.show(charts.device_map(view, most_queue_j, most_stored, selected, dark))
+            self.map.show(maps.device_map(view, most_queue_j, most_stored, selected, dark))
 
 
 def _unit(name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from nicegui import ui
 
 from feelstream.errors import FeelstreamError
+from feelstream.studio.charts import shown_setting
 from feelstream.studio.draft import value_in
 from feelstream.studio.lanes import scenario_at
 from feelstream.studio.panels import heading, icon_button, panel
@@ -28,6 +29,8 @@ class Transport:
         self.seek = ui.slider(min=0, max=1, value=0).classes("seek").props('aria-label="Round to show" label')
         self.seek.on("update:model-value", self._seek, throttle=0.1)
         self.round = ui.label("preparing").classes("round")
+        self.seed = ui.select({}, on_change=lambda e: e.value is not None and session.choose_seed(e.value))
+        self.seed.props('dense outlined options-dense prefix="seed" aria-label="Seed of the runs shown"')
         names = {speed: name for name, speed in SPEEDS.items()}
         self.speed = ui.select(names, value=session.race.speed, on_change=lambda e: session.race.set_speed(e.value))
         self.speed.props('dense outlined options-dense aria-label="Rounds per second"')
@@ -55,7 +58,10 @@ class Transport:
             moves[name]()
 
     def refresh(self) -> None:
-        race = self.session.race
+        race, seeds = self.session.race, list(self.session.seeds)
+        self.seed.set_visibility(len(seeds) > 1)
+        if self.seed.options != seeds or self.seed.value != self.session.seed:
+            self.seed.set_options(seeds, value=self.session.seed)
         self.play.props(f"icon={'pause' if race.playing else 'play_arrow'}")
         self.seek.props(f"max={max(race.rounds, 1)}")
         self.seek._props["model-value"] = race.shown
@@ -72,7 +78,7 @@ class Knobs:
         with panel() as self.panel:
             with ui.element("div").classes("head"):
                 heading("Turn while it runs")
-                ui.label("takes effect in the next round and is noted in the trace").classes("unit")
+                self.where = ui.label().classes("unit")
                 ui.space()
                 ui.button("What if …", icon="call_split", on_click=what_if).props("outline dense")
             self.box = ui.element("div").classes("knobs")
@@ -80,6 +86,11 @@ class Knobs:
     def refresh(self) -> None:
         """Rebuilt for a new race; otherwise only updated with what is in force."""
         race = self.session.race
+        self.where.set_text(
+            f"takes effect in round {race.head + 1}, the next to be simulated; marked on the charts, noted in the trace"
+            if race.head < race.rounds
+            else "the race is over: fork from an earlier round"
+        )
         if race.ready and self._race is not race:
             self._race = race
             self.box.clear()
@@ -87,7 +98,7 @@ class Knobs:
             self.panel.set_visibility(bool(live))
             with self.box:
                 for field, name, unit in (
-                    ("policy.V", "V", "J²"), ("policy.size", "size", ""), ("system.energy_budget_j", "budget", "J"),
+                    ("policy.V", "V", "J²"), ("policy.size", "size", ""), ("system.energy_budget_j", "budget", ""),
                 ):  # fmt: skip
                     having = next((lane for lane in live if has_field(lane, field)), None)
                     if having is not None:
@@ -104,8 +115,8 @@ class Knobs:
         with ui.element("label").classes("knob"):
             ui.label(name)
             slider = ui.slider(min=0, max=len(values) - 1, value=at).props(f'snap aria-label="{name}"')
-            label = ui.label(f"{present} {unit}").classes("value")
-        slider.on_value_change(lambda event: label.set_text(f"{values[int(event.value or 0)]} {unit}"))
+            label = ui.label(_value(field, present, unit)).classes("value")
+        slider.on_value_change(lambda event: label.set_text(_value(field, values[int(event.value or 0)], unit)))
 
         def apply(event) -> None:
             value = values[int(event.args)]
@@ -115,3 +126,8 @@ class Knobs:
                 ui.notify(str(problem), type="negative", multi_line=True)
 
         slider.on("change", apply)
+
+
+def _value(field: str, value: str, unit: str) -> str:
+    """With its unit; budgets in mJ, as on the charts."""
+    return f"{shown_setting(field, value).partition(' = ')[2] or 'by device'} {unit}".rstrip()

@@ -8,13 +8,19 @@ from collections.abc import Sequence
 from nicegui import ui
 
 from feelstream.run.explaining.wording import number, shown_as
-from feelstream.studio import charts
+from feelstream.studio import bars
 from feelstream.studio.lanes import Lane
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
 from feelstream.studio.words import explained
 
+# Of one device by round: attributes of lanes.History, titles and units.
+PAST = {
+    "queue_j": ("Queue, dots: turns", "mJ"),
+    "spent_j": ("Energy spent, dashed: granted", "mJ"),
+    "stored": ("Data stored", "samples"),
+}
 Shown = Sequence[tuple[Lane, RoundView | None]]
 
 
@@ -59,14 +65,26 @@ class DeviceDetails:
                     'dense outlined style="width: 6.5em" aria-label="Number of the device" placeholder="number"'
                 )
                 self.hint = ui.label("Click a device on a map, or type its number.").classes("caption")
+            self.why = ui.html("", sanitize=False).classes("explained").props('aria-live="polite"')
+            with ui.element("div").classes("details"):
+                self.table = ui.html("", sanitize=False).classes("wide")
+                with ui.element("div").classes("past"):
+                    self.mix = self._chart("Fresh data by label", "", ("label", "fresh samples"))
+                    self.past = {
+                        what: self._chart(title, unit, ("round", f"{title}, {unit}"))
+                        for what, (title, unit) in PAST.items()
+                    }
+
+    def _chart(self, title: str, unit: str, axes: tuple[str, str]) -> Chart:
+        with ui.element("div"):
+            with ui.element("div").classes("head"):
+                ui.label(f"{title}, {unit}" if unit else title).classes("unit")
                 ui.space()
                 menu = ui.element("div")
-            with ui.element("div").classes("lane-body details"):
-                self.table = ui.html("", sanitize=False).classes("wide")
-                self.mix = Chart(session, lambda: f"Fresh data of device {session.selected}, by label", "used")
-            self.why = ui.html("", sanitize=False).classes("explained").props('aria-live="polite"')
+            chart = Chart(self.session, lambda: f"{title} of device {self.session.selected}", "small", axes)
         with menu:
-            self.mix.menu()
+            chart.menu()
+        return chart
 
     def _typed(self, event) -> None:
         self.session.selected = None if event.value is None else int(event.value)
@@ -80,16 +98,25 @@ class DeviceDetails:
             for lane, view in lanes
             if view is not None and device is not None and (at := view.where(device)) is not None
         ]
-        missing = device is not None and not found
-        asks = "Click a device on a map, or type its number."
-        self.hint.set_text(
-            "This device is not among those shown." if missing else f"in round {shown}" if found else asks
-        )
+        most = max((lane.scenario.system.devices for lane, _ in lanes), default=1) - 1
+        self.number.props(f"max={most}")
+        if device is not None and not 0 <= device <= most:
+            hint = f"There is no device {device}; they are 0 to {most}."
+        elif device is not None and not found:
+            hint = "This device is not among those shown."
+        else:
+            hint = f"in round {shown}" if found else "Click a device on a map, or type its number."
+        self.hint.set_text(hint)
         self.table.set_content(_table([(lane.label, facts(view, at)) for lane, view, at in found]))
         paused = not self.session.race.playing
         self.why.set_content("".join(_sentence(lane.label, view, at, paused) for lane, view, at in found))
         mixes = [(lane.label, view.devices["fresh_labels"][at]) for lane, view, at in found if view.devices]
-        self.mix.show(charts.by_label(mixes, self.session.dark, "fresh samples"))
+        self.mix.show(bars.by_label(mixes, self.session.dark))
+        names = [lane for lane, _ in lanes]
+        past = [(names.index(lane), lane.label, lane.history(device)) for lane, _, _ in found if device is not None]
+        rounds = min((lane.scenario.system.rounds for lane in names), default=1)
+        for what, chart in self.past.items():
+            chart.show(bars.history(past, what, rounds, shown, self.session.dark))
 
 
 def _sentence(label: str, view: RoundView, at: int, paused: bool) -> str:

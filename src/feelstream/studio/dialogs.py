@@ -11,7 +11,7 @@ from feelstream.errors import FeelstreamError
 from feelstream.run.changes import CHANGEABLE
 from feelstream.studio import saving
 from feelstream.studio.draft import value_in
-from feelstream.studio.lanes import MOST_LANES, Lane, open_runs, scenario_at, stored_runs
+from feelstream.studio.lanes import MOST_LANES, Lane, open_runs, runs_by_seed, scenario_at, stored_runs
 from feelstream.studio.panels import heading
 from feelstream.studio.race import has_field
 from feelstream.studio.session import Session
@@ -127,6 +127,7 @@ def open_dialog(session: Session) -> None:
         chosen = ui.select({}, label="runs", multiple=True).props("outlined dense use-chips").style("width: 100%")
         chosen.set_visibility(False)
         found: dict[str, Path] = {}
+        seeds: dict[int, dict[str, Path]] = {}
 
         async def look() -> None:
             path.error = None
@@ -137,7 +138,11 @@ def open_dialog(session: Session) -> None:
                 return
             found.clear()
             found.update(runs or {})
-            chosen.set_options(list(found), value=list(found)[: min(4, MOST_LANES)])
+            seeds.clear()
+            seeds.update(await run.io_bound(runs_by_seed, Path((path.value or "").strip())) or {})
+            first = set(next(iter(seeds.values()), {}).values())
+            picked = [label for label, path in found.items() if not first or path in first]
+            chosen.set_options(list(found), value=picked[: MOST_LANES if first else 4])
             chosen.set_visibility(True)
 
         async def replay() -> None:
@@ -147,7 +152,11 @@ def open_dialog(session: Session) -> None:
                 path.error = f"choose from 1 to {MOST_LANES} runs, not {len(chosen.value)}"
             elif found:
                 runs = {label: found[label] for label in chosen.value}
-                session.replay(lambda: open_runs(runs), (path.value or "").strip())
+                title = (path.value or "").strip()
+                if same := _of_one_seed(seeds, list(runs.values())):
+                    session.compare(*same, title)
+                else:
+                    session.replay(lambda: open_runs(runs), title)
                 dialog.close()
 
         path.on("keydown.enter", look)
@@ -156,3 +165,13 @@ def open_dialog(session: Session) -> None:
             ui.space()
             ui.button("Cancel", on_click=dialog.close).props("flat")
             ui.button("Replay", icon="play_arrow", on_click=replay)
+
+
+def _of_one_seed(seeds: dict[int, dict[str, Path]], runs: list[Path]) -> tuple[dict[int, dict[str, Path]], int] | None:
+    """The chosen policies of a comparison with all seeds that have them, and the seed that was chosen, if it is one."""
+    for seed, of_seed in seeds.items():
+        arms = [arm for arm, path in of_seed.items() if path in runs]
+        if len(arms) == len(runs):
+            kept = {each: {arm: runs[arm] for arm in arms} for each, runs in seeds.items() if set(arms) <= set(runs)}
+            return kept, seed
+    return None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
+
+import numpy as np
 
 from feelstream.arrays import Nested, flatten
 from feelstream.errors import RunError
@@ -20,8 +23,22 @@ from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_table
 
 HISTORY_BYTES = 48 * 2**20  # of views, per lane
 SNAPSHOT_BYTES = 48 * 2**20  # of states to go on from, per lane
+HISTORY = ("queue_next_j", "stored", "scheduled")  # columns of a device's history, and its energies:
+ENERGIES = ("e_cmp_j", "e_tr_j", "e_down_j")  # the last only where the model is downloaded
 MOST_LANES = 6  # four policies and their forks
 LOADING = Lock()  # a data set is read once, whoever asks first
+
+
+@dataclass(frozen=True)
+class History:
+    """One device of a lane by round, as far as the rounds are kept; energies since the first of them."""
+
+    rounds: list[int]
+    queue_j: list[float]  # after the round
+    spent_j: list[float]  # so far
+    granted_j: list[float]  # by its budget so far
+    stored: list[int]
+    turns: list[bool]  # whether it was scheduled
 
 
 class Lane(Protocol):
@@ -46,6 +63,8 @@ class Lane(Protocol):
         ...
 
     def view(self, round: int) -> RoundView: ...
+
+    def history(self, device: int) -> History: ...
 
     def step(self) -> None: ...
 
@@ -82,6 +101,15 @@ class LiveLane:
 
     def view(self, round: int) -> RoundView:
         return self._views[round]
+
+    def history(self, device: int) -> History:
+        rows = []
+        for view in list(self._views.values()):
+            if view.devices is not None and (at := view.where(device)) is not None:
+                rows.append(
+                    (view.round, {name: column[at].item() for name, column in view.devices.items() if column.ndim == 1})
+                )
+        return _history(self, device, rows)
 
     def step(self) -> None:
         """Play the next round and keep what a page may show of it."""
@@ -138,6 +166,17 @@ def _scheduled(view: RoundView) -> list[tuple[int, int, bool]]:
     return [(view.round, device, went) for device, went in zip(ids, sent, strict=True)]
 
 
+def _history(lane: Lane, device: int, rows: list[tuple[int, dict[str, Any]]]) -> History:
+    """rows: the rounds, and what the table of devices says of the device in each."""
+    rounds = [round for round, _ in rows]
+    queues, stored, turns = ([row[name] for _, row in rows] for name in HISTORY)
+    starts = {1, *(change.round for change in lane.changes)}
+    budgets = {t: float(scenario_at(lane, t).population.energy_budget_j[device]) for t in starts}
+    granted = [budgets[max(start for start in starts if start <= t)] for t in rounds]
+    spent = [sum(row[name] for name in ENERGIES if name in row) for _, row in rows]
+    return History(rounds, queues, np.cumsum(spent).tolist(), np.cumsum(granted).tolist(), stored, turns)
+
+
 class StoredLane:
     """A finished run from its directory, a deployment's too."""
 
@@ -151,6 +190,7 @@ class StoredLane:
         self.schedule = [] if chosen is None else chosen.select("round", "device", "transmitted").rows()
         self._scenes = None if run.devices is None else Scenes(run.scenario, run.seed, self.changes, run.devices)
         self._last: RoundView | None = None
+        self._past: tuple[int, History] | None = None  # of the device that was last asked for
 
     @property
     def head(self) -> int:
@@ -167,6 +207,14 @@ class StoredLane:
             scene = scenes.scene(round) if scenes and count <= MOST_DEVICES else None
             self._last = of_tables(row, devices, count, scene)
         return self._last
+
+    def history(self, device: int) -> History:
+        if self._scenes is None:
+            return _history(self, device, [])
+        if self._past is None or self._past[0] != device:
+            rows = [(t, self._scenes.rows(t).row(device, named=True)) for t in range(1, self.head + 1)]
+            self._past = device, _history(self, device, rows)
+        return self._past[1]
 
     def step(self) -> None:
         raise RunError(f"{self.label} is a stored run and has ended")
@@ -185,6 +233,16 @@ def stored_runs(path: Path) -> dict[str, Path]:
     if not inside:
         raise RunError(f"{path} holds neither a run (run.json) nor results (plan.json)")
     return {each.name: each for each in inside}
+
+
+def runs_by_seed(path: Path) -> dict[int, dict[str, Path]]:
+    """The finished runs of a comparison: for each seed the run of each policy that has one; empty for anything else."""
+    if not (path / "plan.json").is_file():
+        return {}
+    results, found = load_results(path), {}
+    for arm, seed in results.finished:
+        found.setdefault(seed, {})[arm] = results.directories[arm, seed]
+    return found
 
 
 def open_runs(runs: dict[str, Path]) -> list[StoredLane]:

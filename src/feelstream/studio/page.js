@@ -8,4 +8,11 @@ addEventListener('keydown', (event) => {
     event.preventDefault();
   }
 });
+// Whoever clicks a button or drags the slider goes on with the keys of the race; with the tab key the focus stays.
+addEventListener('click', (event) => {
+  if (event.detail && event.target.closest('.q-header button')) document.activeElement.blur();
+});
+addEventListener('pointerup', () => setTimeout(() => {
+  if (document.activeElement.closest('.q-slider')) document.activeElement.blur();
+}));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('scheme', event.matches));

@@ -33,8 +33,11 @@ def heading(text: str, level: str = "h2") -> ui.element:
 class Chart:
     """An ECharts panel part with a menu to save it; `show` sends options only if they changed."""
 
-    def __init__(self, session: Session, title: Callable[[], str], classes: str = "") -> None:
-        self.session, self.title = session, title
+    def __init__(
+        self, session: Session, title: Callable[[], str], classes: str = "", axes: tuple[str, str] = ("round", "")
+    ) -> None:
+        """axes: their names, for pictures that stand by themselves."""
+        self.session, self.title, self.axes = session, title, axes
         self._options: Options = {"series": []}
         self.element = ui.echart({"series": []}).classes(f"chart {classes}").props('role="img"')
 
@@ -52,7 +55,7 @@ class Chart:
             ui.menu_item("Save as SVG", lambda: self.save("svg"))
 
     def save(self, kind: str) -> None:
-        options = for_export(self._options, self.title(), self.session.dark)
+        options = for_export(self._options, self.title(), self.session.dark, self.axes)
         size = (640, 640) if "polar" in options else (900, 420)
         arguments = json.dumps([options, kind, *size, file_name(self.title())], allow_nan=False)
         ui.run_javascript(EXPORT.replace("ARGUMENTS", arguments))

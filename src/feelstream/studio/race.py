@@ -13,6 +13,8 @@ from time import monotonic
 
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.run.changes import CHANGEABLE
+from feelstream.run.explaining.wording import listed
+from feelstream.studio.charts import shown_setting
 from feelstream.studio.lanes import MOST_LANES, Lane, LiveLane
 
 SPEEDS = {"1/s": 1.0, "2/s": 2.0, "5/s": 5.0, "10/s": 10.0, "fastest": float("inf")}
@@ -23,7 +25,11 @@ TURN = Lock()  # one round at a time on this machine: many sessions share the co
 class Race:
     """Lanes under way. Every method may be called from any thread and returns at once."""
 
-    def __init__(self, make: Callable[[], Sequence[Lane]], *, speed: float = 5.0, playing: bool = True) -> None:
+    def __init__(
+        self, make: Callable[[], Sequence[Lane]], *, speed: float = 5.0, playing: bool = True, at: int = 0
+    ) -> None:
+        """at: the round to begin with, where the lanes have it already."""
+        self._begin = at
         self._make, self.speed, self.playing = make, speed, playing
         self.lanes: list[Lane] = []
         self.shown = 0
@@ -156,6 +162,7 @@ class Race:
             lanes = list(self._make())
             with self._changed:
                 self.lanes, self.ready = lanes, True
+                self.shown = min(self._begin, self.head)
                 self._tell()
             while self._turn():
                 pass
@@ -228,8 +235,9 @@ class Race:
         """Between two rounds, so that all lanes change in the same one."""
         if self.head < self.rounds:
             rounds = {lane.change(field, value).round for lane in lanes}
-            note = f"{field.split('.')[-1]} = {value} from round {min(rounds)}"
-            self.notes.append(f"{note} in {' and '.join(lane.label for lane in lanes)}")
+            note = f"{shown_setting(field, value)} from round {min(rounds)} in {listed([each.label for each in lanes])}"
+            elsewhere = self.shown < min(rounds) - 1
+            self.notes.append(f"{note}; round {self.shown} is shown" if elsewhere else note)
 
     def _fork(self, original: LiveLane, label: str, after: int, field: str, value: str) -> None:
         """Let a new lane catch up with the others, round by round, then show it."""

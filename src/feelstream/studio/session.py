@@ -7,7 +7,7 @@ from pathlib import Path
 
 from feelstream.data.datasets.catalogue import COLLECTIONS
 from feelstream.studio.draft import Draft
-from feelstream.studio.lanes import StoredLane, open_runs, stored_runs
+from feelstream.studio.lanes import MOST_LANES, StoredLane, open_runs, runs_by_seed, stored_runs
 from feelstream.studio.race import Race
 
 SESSIONS: dict[str, Session] = {}  # by the tab's client id
@@ -21,17 +21,43 @@ class Session:
         self.selected: int | None = None
         self.dark = False
         self.title = ""
+        self.seeds: dict[int, dict[str, Path]] = {}  # of a comparison: the runs of each seed, by policy
+        self.seed: int | None = None  # the one that is shown
         self.race: Race
         if start is None:
             self.begin()
         else:
-            self.replay(lambda: open_runs(dict(list(stored_runs(start).items())[:4])), str(start))
+            self.open(start)
 
     def begin(self, *, speed: float | None = None, playing: bool = True) -> None:
         """Start the race that is drafted, in place of the present one."""
         lanes = self.draft.lanes
         self._replace(Race(lanes, speed=speed or self._speed(), playing=playing))
         self.title = f"{self.draft.preset}, seed {self.draft.seed_number()}"
+
+    def open(self, start: Path) -> None:
+        """A comparison with a lane for each policy, of its first seed; of other runs the first few."""
+        if seeds := runs_by_seed(start):
+            self.compare(seeds, next(iter(seeds)), str(start))
+        else:
+            self.replay(lambda: open_runs(dict(list(stored_runs(start).items())[:4])), str(start))
+
+    def compare(self, seeds: dict[int, dict[str, Path]], seed: int, title: str) -> None:
+        """The runs of one seed side by side; the others can be chosen."""
+        runs = seeds[seed]
+        self.replay(lambda: open_runs(dict(list(runs.items())[:MOST_LANES])), title)
+        self.seeds, self.seed = seeds, seed
+        if len(runs) > MOST_LANES:
+            self.note = f"The first {MOST_LANES} of {len(runs)} policies are shown; open stored runs to choose others."
+
+    def choose_seed(self, seed: int) -> None:
+        """The same policies with another seed, in the same round."""
+        if seed == self.seed or seed not in self.seeds:
+            return
+        seeds, title, race, note, device = self.seeds, self.title, self.race, self.note, self.selected
+        runs = dict(list(seeds[seed].items())[:MOST_LANES])
+        self._replace(Race(lambda: open_runs(runs), speed=race.speed, playing=race.playing, at=race.shown))
+        self.seeds, self.seed, self.title, self.note, self.selected = seeds, seed, title, note, device
 
     def replay(self, lanes: Callable[[], Sequence[StoredLane]], title: str) -> None:
         """Show stored runs in place of the present race; the worker reads them."""
@@ -44,7 +70,7 @@ class Session:
 
     def _replace(self, race: Race) -> None:
         self.close()
-        self.race, self.selected = race, None
+        self.race, self.selected, self.seeds, self.seed = race, None, {}, None
 
     def close(self) -> None:
         """End the worker; nothing of the session goes on after that."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Ids
+from feelstream.policies import guard
+from feelstream.policies.base import Ranking, Term
 from feelstream.run.explaining import Explanation, explain_scene
 from feelstream.run.explaining.wording import listed, number
 from feelstream.scenario import Scenario
@@ -69,6 +72,26 @@ def explained(view: RoundView, at: int, *, with_thresholds: bool = False) -> Exp
     return explain_scene(view.scene, figures, int(view.devices["device"][at]), with_thresholds=with_thresholds)
 
 
+def ranked(view: RoundView) -> Ranking | None:
+    """What the candidates of the round were ranked by; where the rule judges sets, for the place of a member."""
+    if view.scene is None:
+        return None
+    scene = view.scene
+    schedule = scene.decision.schedule
+    device = int(schedule[0]) if len(schedule) else int(np.argmax(scene.decision.plan.feasible))
+    found = guard.ranking(scene.policy, scene.state, scene.observation, scene.decision, device)
+    score, feasible = scene.decision.score, scene.decision.plan.feasible
+    if found is None and score is not None:
+        found = Ranking((Term("score", np.where(feasible, score, np.nan)),))
+    return found
+
+
+def place(ranking: Ranking, schedule: Ids) -> str:
+    """Which place the candidates compete for, where the rule judges sets; nothing where each is ranked by itself."""
+    rest = [int(device) for device in schedule if not np.isfinite(ranking.total[device])]
+    return f"For a place beside {_who(np.array(rest)).lower()}." if rest else ""
+
+
 def _decided(view: RoundView, chosen: np.ndarray) -> str:
     """What put the scheduled before the others: of each, or of the closest to the cut where they are many."""
     contests = [
@@ -98,7 +121,7 @@ def _at_random(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
 def _by_score_or_rule(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
     devices = view.devices
     assert devices is not None
-    rule = (type(scenario.policy).__doc__ or "").strip().splitlines()
+    rule = (type(scenario.policy).__doc__ or "").replace("`", "").strip().splitlines()
     text = f"{'was' if len(chosen) == 1 else 'were'} chosen from {view.row['feasible']} feasible devices"
     scores = devices["score"][chosen]
     if np.isfinite(scores).any():

@@ -49,7 +49,7 @@ def rule(policy: str) -> str:
     """What a policy's own description says, without the full stop."""
     if policy not in POLICIES.ours:
         return "that of the policy's own code"
-    return (POLICIES.ours[policy].__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    return (POLICIES.ours[policy].__doc__ or "").strip().partition("\n")[0].rstrip(".").replace("`", "")
 
 
 def _ruled_out(figures: Mapping[str, Any], ranked: bool, refusal: str | None, needed_hz: float | None) -> str | None:
@@ -91,7 +91,7 @@ def _terms(against: Contest, scheduled: bool) -> str:
 
     others = [compared(name) for name in against.terms if name != against.decisive]
     if against.decisive is None:
-        return f"{listed(others)}.".capitalize() if others else ""
+        return f"Its terms: {listed(others)}." if others else ""
     rest = f"; {listed(others)}" if others else ""
     decided = "What decided" if against.margin > 0 else "What speaks most for it"
     return f"{decided}: {compared(against.decisive)}{rest}."

@@ -1,0 +1,141 @@
+"""Options of the charts that show single devices: the map around the server, and who was scheduled when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from feelstream.quantities import QUANTITIES, short
+from feelstream.run.explaining.wording import number, shown_as
+from feelstream.studio.charts import Options, axis, base, changes, colour, ink, tooltip
+from feelstream.studio.lanes import Lane
+from feelstream.studio.views import RoundView
+
+GOLDEN_ANGLE = 137.50776
+QUEUE_COLOURS = {
+    False: ["#9CC9E3", "#F0D58C", "#E08A3C", "#B2341F"],
+    True: ["#3E7FA6", "#D9B84F", "#E8873A", "#FF5A47"],
+}
+SENT, DROPPED = {False: "#00855F", True: "#35CFA0"}, {False: "#C8102E", True: "#FF6B6B"}
+
+
+def device_map(view: RoundView, most_queue_j: float, most_stored: float, selected: int | None, dark: bool) -> Options:
+    """The devices around the server, the farther the weaker their mean channel.
+
+    Colour: queue; large disc: stored data; small disc: fresh data; ring: scheduled, and sent or dropped.
+    """
+    devices, queue = view.devices, QUANTITIES["queue_j"]
+    assert devices is not None
+    loss_db = -10 * np.log10(devices["beta"])
+    angle = devices["device"] * GOLDEN_ANGLE % 360
+
+    def size(count: float) -> float:
+        return round(5 + 27 * float(np.sqrt(max(count, 0) / max(most_stored, 1))), 1)
+
+    def point(i: int, diameter: float, **more: Any) -> Options:
+        backlog = short(float(devices["queue_j"][i]) * queue.scale, 4)
+        value = [round(float(loss_db[i]), 2), round(float(angle[i]), 1), backlog]
+        name = f"device {devices['device'][i]}"
+        return {"name": name, "value": value, "symbolSize": diameter, "tooltip": {"formatter": about(i)}, **more}
+
+    def about(i: int) -> str:
+        held = f"{devices['stored'][i]} stored, {devices['fresh'][i]} fresh samples"
+        loss = f"mean channel loss {number(float(loss_db[i]))} dB"
+        waiting = f"queue {shown_as('queue_j', float(devices['queue_j'][i]))}"
+        return f"<b>device {devices['device'][i]}</b>{status(i)}<br>{waiting}<br>{held}<br>{loss}"
+
+    def status(i: int) -> str:
+        if devices["scheduled"][i]:
+            return ", sent" if devices["transmitted"][i] else ", dropped"
+        return "" if devices["feasible"][i] else ", too slow" if devices["available"][i] else ", not available"
+
+    everyone = range(len(angle))
+    stored = [
+        point(i, size(devices["stored"][i]), itemStyle={"opacity": 0.45 if devices["feasible"][i] else 0.15})
+        for i in everyone
+    ]
+    fresh = [point(i, size(devices["fresh"][i]) * 0.6) for i in everyone if devices["fresh"][i]]
+    sent = [i for i in view.chosen if devices["transmitted"][i]]
+    dropped = [i for i in view.chosen if not devices["transmitted"][i]]
+    where = view.where(selected) if selected is not None else None
+
+    def rings(name: str, members: Sequence[int], edge: str, line: str = "solid") -> Options:
+        style = {"color": "transparent", "borderColor": edge, "borderWidth": 3, "borderType": line}
+        number = {"show": True, "position": "right", "color": ink(dark), "fontSize": 11}
+        data = [
+            point(i, size(devices["stored"][i]) + 7, label={**number, "formatter": str(devices["device"][i])})
+            for i in members
+        ]
+        return {"name": name, "type": "scatter", "coordinateSystem": "polar", "data": data, "itemStyle": style, "z": 5}
+
+    def frame(i: int) -> Options:
+        """The selected device has a square around it, which no ring is mistaken for."""
+        style = {"color": "transparent", "borderColor": ink(dark), "borderWidth": 1.5}
+        return point(i, size(devices["stored"][i]) + 16, symbol="rect", itemStyle=style)
+
+    most = max(short(most_queue_j * queue.scale, 3), 1.0)
+    low, high = float(np.floor(loss_db.min())), float(np.ceil(loss_db.max()))
+    cloud: Options = {"type": "scatter", "coordinateSystem": "polar"}
+    return {
+        **base(dark),
+        "polar": {"radius": "90%", "center": ["50%", "46%"]},
+        "angleAxis": {"type": "value", "min": 0, "max": 360, "show": False},
+        "radiusAxis": axis(
+            dark, type="value", min=low - 1.5, max=high + 0.5, interval=2, axisLine={"show": False},
+            axisLabel={
+                "color": ink(dark), "fontSize": 9, "opacity": 0.6, "formatter": "{value} dB", "showMinLabel": False,
+            },
+        ),
+        "visualMap": {
+            "type": "continuous", "seriesIndex": [0, 1], "dimension": 2,
+            "min": 0, "max": most,
+            "inRange": {"color": QUEUE_COLOURS[dark]}, "orient": "horizontal", "left": "center", "bottom": 0,
+            "itemWidth": 10, "itemHeight": 120, "text": [f"{most:g} {queue.unit}", f"{queue.heading} 0"],
+            "textStyle": {"color": ink(dark), "fontSize": 11},
+            "calculable": False,
+        },
+        "tooltip": tooltip(dark, "item"),
+        "series": [
+            {**cloud, "name": "stored", "data": stored, "z": 2},
+            {**cloud, "name": "fresh", "data": fresh, "z": 3, "silent": True},
+            rings("sent", sent, SENT[dark]),
+            rings("dropped", dropped, DROPPED[dark], "dashed"),
+            {**cloud, "name": "selected", "data": [] if where is None else [frame(where)], "z": 6, "silent": True},
+        ],
+    }  # fmt: skip
+
+
+def timeline(lane: Lane, index: int, shown: int, selected: int | None, dark: bool) -> Options:
+    """Who was scheduled when: a mark per round and device, hollow where the device was dropped."""
+    rounds, devices = lane.scenario.system.rounds, lane.scenario.system.devices
+    recent = [entry for entry in lane.schedule if entry[0] <= shown][-1500:]
+    width = max(2.0, min(9.0, 420 / rounds))
+    mark = {"type": "scatter", "symbol": "rect", "symbolSize": [width, max(3.0, min(7.0, 240 / devices))]}
+    line: Options = {"silent": True, "symbol": "none", "animation": False, "label": {"show": False}}
+    line["data"] = changes([lane], dark)
+    if selected is not None:
+        style = {"color": ink(dark), "type": "dotted", "width": 1}
+        line["data"] = [{"yAxis": selected, "lineStyle": style}, *line["data"]]
+
+    def mark_of(round: int, device: int) -> Options:
+        return {"name": f"device {device} in round {round}", "value": [round, device]}
+
+    return {
+        **base(dark),
+        "grid": {"left": 8, "right": 14, "top": 8, "bottom": 4, "containLabel": True},
+        "tooltip": {**tooltip(dark, "item"), "formatter": "{b}"},
+        "xAxis": axis(dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False}),
+        "yAxis": axis(dark, type="value", min=0, max=max(devices - 1, 1), minInterval=1, splitNumber=4, inverse=True),
+        "series": [
+            {
+                **mark, "name": "sent", "data": [mark_of(t, device) for t, device, went in recent if went],
+                "itemStyle": {"color": colour(index, dark)}, "markLine": line,
+            },
+            {
+                **mark, "name": "dropped", "data": [mark_of(t, device) for t, device, went in recent if not went],
+                "itemStyle": {"color": "transparent", "borderColor": DROPPED[dark], "borderWidth": 1.5},
+            },
+        ],
+    }  # fmt: skip

@@ -1,0 +1,132 @@
+"""Beside the curves: scores with the cut-off, a device's history, marks of changes, pictures, comparisons."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import small
+from small_plans import in_process, two_arms
+
+from feelstream.policies import POLICIES
+from feelstream.run import Change, simulate
+from feelstream.studio import bars, charts, maps
+from feelstream.studio.lanes import LiveLane, StoredLane, runs_by_seed
+from feelstream.studio.session import Session
+from feelstream.studio.words import ranked
+
+
+def played(*overrides: str, rounds: int = 6, changes=()) -> LiveLane:
+    lane = LiveLane("lane", small(*overrides), 3, changes)
+    for _ in range(rounds):
+        lane.step()
+    return lane
+
+
+def test_the_scheduled_stand_on_their_side_of_the_cut_off_and_bars_add_up_to_the_score() -> None:
+    lane = played("system.energy_budget_j=0.02", "policy.V=0.01")
+    for round in range(1, 7):
+        view = lane.view(round)
+        ranking = ranked(view)
+        assert ranking is not None
+        assert view.devices is not None
+        assert view.scene is not None
+        options = bars.scores(ranking, view.scene.decision.schedule, False)
+        json.dumps(options, allow_nan=False)
+        *terms, sums = options["series"]
+        cut = sums["markLine"]["data"][0]["xAxis"]
+        for at, (total, name) in enumerate(sums["data"]):
+            device = int(name.split()[1])
+            assert total == pytest.approx(view.devices["score"][device], rel=1e-3, abs=1e-12)
+            assert sum(term["data"][at] for term in terms) == pytest.approx(total, rel=1e-2, abs=1e-6)
+            assert total <= cut if view.devices["scheduled"][device] else total >= cut - 1e-3 * abs(cut)
+        assert [total for total, _ in sums["data"]] == sorted(total for total, _ in sums["data"])
+
+
+@pytest.mark.parametrize("name", POLICIES.names())
+def test_every_policy_has_a_panel_of_scores_or_none(name: str) -> None:
+    view = played(f"policy.name={name}", rounds=3).view(3)
+    ranking = ranked(view)
+    if ranking is not None:
+        assert view.scene is not None
+        json.dumps(bars.scores(ranking, view.scene.decision.schedule, True), allow_nan=False)
+
+
+def test_the_history_of_a_device_is_that_of_the_trace_live_and_stored() -> None:
+    changes = [Change(4, "system.energy_budget_j", "0.02")]
+    run, live = simulate(small(), 3, changes=changes), played(rounds=8, changes=changes)
+    assert run.devices is not None
+    for device in (0, 5):
+        rows = run.devices.filter(run.devices["device"] == device)
+        past = live.history(device)
+        assert past == StoredLane("stored", run).history(device)
+        assert past.rounds == list(range(1, 9))
+        assert past.queue_j == rows["queue_next_j"].to_list()
+        assert past.spent_j == pytest.approx(np.cumsum((rows["e_cmp_j"] + rows["e_tr_j"]).to_numpy()))
+        assert past.granted_j == pytest.approx(np.cumsum([5e-4] * 3 + [0.02] * 5))
+        assert past.turns == rows["scheduled"].to_list()
+        for what in ("queue_j", "spent_j", "stored"):
+            options = bars.history([(0, "lane", past)], what, 8, 5, False)
+            json.dumps(options, allow_nan=False)
+            assert [round for round, _ in options["series"][0]["data"]] == [1, 2, 3, 4, 5]
+
+
+def test_a_change_is_marked_on_every_chart_by_round_with_budgets_in_mj() -> None:
+    lane = played(changes=[Change(3, "policy.V", "0.5"), Change(5, "system.energy_budget_j", "0.02")])
+    curve = charts.curves([lane, lane], "queue_mean_j", 2, False)
+    for options in (curve, maps.timeline(lane, 0, 2, None, False)):
+        marked = [line for line in options["series"][0]["markLine"]["data"] if "label" in line]
+        assert [(line["xAxis"], line["label"]["formatter"]) for line in marked] == [
+            (3, "V = 0.5"),
+            (5, "budget = 20 mJ"),
+        ]
+
+
+def test_the_map_says_in_words_what_a_device_has_and_where_its_colours_end() -> None:
+    lane = played()
+    view = lane.view(6)
+    options = maps.device_map(view, 0.7339, 50.0, 2, False)
+    assert options["visualMap"]["text"] == ["734 mJ", "queue 0"]
+    assert options["visualMap"]["max"] == 734
+    for point in options["series"][0]["data"]:
+        words = point["tooltip"]["formatter"]
+        assert f"<b>{point['name']}</b>" in words
+        assert "mJ" in words
+        assert "stored" in words
+        assert "dB" in words
+    numbered = [point["label"]["formatter"] for ring in options["series"][2:4] for point in ring["data"]]
+    assert view.devices is not None
+    assert sorted(map(int, numbered)) == view.devices["device"][view.chosen].tolist()
+    assert options["series"][4]["data"][0]["symbol"] == "rect"  # no ring, which those who were dropped have
+
+
+def test_a_picture_names_its_axes_and_explains_every_curve_and_nothing_else() -> None:
+    lane = played()
+    picture = charts.for_export(charts.curves([lane], "energy_mean_cum_j", 6, False), "t", False, ("round", "mJ"))
+    assert (picture["xAxis"]["name"], picture["yAxis"]["name"]) == ("round", "mJ")
+    assert picture["legend"]["data"] == ["lane", "budget"]
+    empty = charts.for_export(charts.curves([lane], "accuracy", 6, False), "t", False, ("round", "%"))
+    assert "legend" not in empty  # engine none: there is no curve to explain
+    marks = charts.for_export(maps.timeline(lane, 0, 6, None, False), "t", False, ("round", "device"))
+    assert marks["legend"]["data"] == ["sent"]
+
+
+def test_a_comparison_opens_with_a_lane_for_each_policy_and_a_choice_of_seeds(tmp_path: Path) -> None:
+    in_process(two_arms((3, 4), "system.rounds=5"), tmp_path)
+    assert {seed: list(runs) for seed, runs in runs_by_seed(tmp_path).items()} == {
+        3: ["ours", "random"],
+        4: ["ours", "random"],
+    }
+    session = Session(tmp_path)
+    assert session.race.wait(lambda race: race.ready)
+    assert [(lane.label, lane.seed) for lane in session.race.lanes] == [("ours", 3), ("random", 3)]
+    session.race.jump(2)
+    session.selected = 1
+    session.choose_seed(4)
+    assert session.race.wait(lambda race: race.ready)
+    assert [(lane.label, lane.seed) for lane in session.race.lanes] == [("ours", 4), ("random", 4)]
+    assert (session.seed, session.selected, session.race.shown) == (4, 1, 2)
+    session.close()
+    assert runs_by_seed(next(iter(runs_by_seed(tmp_path)[3].values()))) == {}
