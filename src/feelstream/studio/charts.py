@@ -165,6 +165,7 @@ def for_export(options: Options, title: str, dark: bool, axes: tuple[str, str] =
     ]
     exported = {
         **options,
+        "series": [_as_in_legend(series) for series in options["series"]],
         "animation": False,
         "backgroundColor": "#14181D" if dark else "#FFFFFF",
         "title": {"text": title, "left": 10, "top": 6, "textStyle": {"color": ink(dark), "fontSize": 14}},
@@ -178,6 +179,12 @@ def for_export(options: Options, title: str, dark: bool, axes: tuple[str, str] =
         for axis, name, gap in (("xAxis", axes[0], 28), ("yAxis", axes[1], 44)):
             exported[axis] = {**options[axis], "name": name, "nameLocation": "middle", "nameGap": gap}
     return exported
+
+
+def _as_in_legend(series: Options) -> Options:
+    """A line without points has none in the legend either."""
+    plain = series["type"] == "line" and not series.get("showSymbol")
+    return {**series, "symbol": "none"} if plain else series
 
 
 def _legend(options: Options) -> list[str]:
