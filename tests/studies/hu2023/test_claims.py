@@ -12,6 +12,7 @@ from scipy import stats
 from feelstream.experiment.significance import holm
 from feelstream.run.trace import ROUNDS
 from feelstream.studies.claims import Finding, Verdict, judged, p_values
+from feelstream.studies.claims.words import cited
 from feelstream.studies.hu2023 import paper as reproduce
 from feelstream.studies.hu2023.claims import LATE, all_claims, claims_of_late, remaining_claims
 
@@ -222,7 +223,7 @@ def test_the_gap_is_that_of_the_averaged_curves_and_more_clear_is_a_difference_o
 def test_every_claim_quotes_the_clause_that_says_it():
     for claim in all_claims():
         assert 20 < len(claim.quote) < 220
-        assert claim.quote.endswith((" (5.1)", " (5.2)", " (abstract)"))
+        assert cited(claim.quote).endswith(("” (5.1)", "” (5.2)", "” (abstract)"))
 
 
 def test_pairs_are_matched_by_seed_not_by_position():

@@ -75,7 +75,7 @@ class Claim:
     arms: tuple[str, ...]
     effects: Callable[[Measured], Effects | None]
     fitted: bool = False  # used to choose settings, therefore no evidence
-    quote: str = ""  # the clause that says so, in the paper's words
+    quote: str = ""  # the clause that says so, in the paper's words, and its place: "… (5.1)"
 
 
 def lead(ahead: str, rivals: dict[str, str], column: str, span: Span) -> Callable[[Measured], Effects | None]:

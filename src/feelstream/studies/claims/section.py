@@ -9,7 +9,7 @@ from feelstream.report import Section
 from feelstream.report.html.templates import render
 from feelstream.studies.claims.judging import Finding
 from feelstream.studies.claims.verdicts import EXPLAINED, Verdict
-from feelstream.studies.claims.words import Wording, chance, one_run, ours, reason
+from feelstream.studies.claims.words import Wording, chance, cited, one_run, ours, reason
 
 _CHIP = {
     Verdict.REPRODUCED: "good",
@@ -34,6 +34,7 @@ def claims_section(findings: Sequence[Finding], wording: Wording) -> Section:
         ours=ours,
         one_run=one_run,
         chance=chance,
+        cited=cited,
         reason=reason,
     )
     return Section("claims", "Claims", html, heading=wording.heading)

@@ -64,6 +64,16 @@ def verdict(finding: Finding) -> str:
     return f"{finding.verdict}{also}{' †' if finding.claim.fitted else ''}"
 
 
+def cited(quote: str) -> str:
+    """A clause in quotation marks, and where it stands outside of them.
+
+    >>> cited("it saves energy (5.1)")
+    '“it saves energy” (5.1)'
+    """
+    clause, _, place = quote.rpartition(" (")
+    return f"“{clause}” ({place}"
+
+
 def reason(finding: Finding, wording: Wording) -> str:
     """What to make of a verdict that is not plainly for the claim; empty where there is nothing to add."""
     parts = []

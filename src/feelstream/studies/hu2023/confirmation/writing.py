@@ -12,7 +12,7 @@ from feelstream.quantities import number
 from feelstream.report.drawing.figures import composite, has_data, save
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.studies.claims import EXPLAINED, Verdict
-from feelstream.studies.claims.words import DIGITS, verdict
+from feelstream.studies.claims.words import DIGITS, cited, verdict
 from feelstream.studies.hu2023 import paper
 from feelstream.studies.hu2023.claims import LATE, all_claims, claims_of_late
 from feelstream.studies.hu2023.confirmation import table as tables
@@ -174,7 +174,7 @@ def at_a_glance(found: Sequence[Confirmed]) -> str:
 def statements() -> str:
     lines = ["| figure | claim | the paper's clause | test |", "|---|---|---|---|"]
     lines += [
-        f"| {claim.panel} | {claim.statement} | “{_cell(claim.quote)}” | {claim.measure}: {claim.test} |"
+        f"| {claim.panel} | {claim.statement} | {_cell(cited(claim.quote))} | {claim.measure}: {claim.test} |"
         for claim in all_claims()
     ]
     return "\n".join(lines) + "\n"
