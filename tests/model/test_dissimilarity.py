@@ -41,3 +41,28 @@ def test_agrees_with_the_definition(fresh: list[list[int]], used: list[int], fac
 def test_opposite_labels_are_2_apart() -> None:
     """With two classes, x = (1, −1) and y = (−1, 1): ‖x − y‖² = 8 over 4."""
     assert importance.dissimilarity(np.array([[0, 7], [7, 0]], np.int32), np.array([3, 0])).tolist() == [2.0, 0.0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.lists(st.integers(-3, 3), min_size=4, max_size=4))
+def test_nearly_even_counts_do_not_cancel(fresh: list[int], used: list[int]) -> None:
+    """A million samples of each label and a few more or less: the terms agree in all but their last digits."""
+    fresh, used = [10**6 + c for c in fresh], [5 * 10**7 + c for c in used]
+    found = importance.dissimilarity(np.array([fresh], np.int32), np.array(used))[0]
+    assert found == pytest.approx(float(by_definition(fresh, used)), abs=1e-13)
+
+
+@given(st.lists(counts, min_size=1, max_size=9), counts, st.integers(1, 10**6))
+def test_the_path_for_huge_counts_gives_the_same_digits(fresh: list[list[int]], used: list[int], factor: int) -> None:
+    """Both paths are exact up to the same few last operations, so no order of additions shows."""
+    given = np.array(fresh, np.int32), np.array([c * factor for c in used])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importance, "EXACT", 0.0)
+        slow = importance.dissimilarity(*given)
+    assert slow.tolist() == importance.dissimilarity(*given).tolist()
+
+
+def test_counts_of_any_size_are_exact() -> None:
+    fresh, used = [2**31 - 1, 2**31 - 5, 2**31 - 1], [10**15, 10**15 + 3, 10**15]
+    found = importance.dissimilarity(np.array([fresh], np.int32), np.array(used))[0]
+    assert found == pytest.approx(float(by_definition(fresh, used)), abs=1e-13)

@@ -23,6 +23,7 @@ from feelstream.plugins import MOST, NamesCode, Registry, in_a_sentence
 EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Any, Any], Reals]  # of amount and dissimilarity, or of an observation and a plan
 
+EXACT = 2.0**53  # up to here every whole number is a float
 BLOCK = 4096  # devices whose label counts fit the cache
 
 
@@ -51,18 +52,27 @@ def dissimilarity(
     >>> dissimilarity(np.array([[2, 0], [0, 2], [1, 1], [0, 0]]), np.array([3, 1])).round(9).tolist()
     [0.2, 1.8, 1.0, 0.0]
 
-    As ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y, two sums over a device's counts c_i suffice, with n = Σ c_i:
-    ‖y‖² = m (m Σ c_i² − n²) / n², whose bracket is a whole number and 0 exactly where y is, and x·y = m Σ x_i c_i / n.
-    The rows are taken in blocks that stay in the cache, so no (K, m) array of floats ever exists. Σ c_i and Σ c_i² are
-    whole numbers below 2⁵³, exact however they are added, so a product with ones may add them.
+    As ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y, whole numbers suffice: with a device's counts c_i, n = Σ c_i, and the used counts
+    C_i, N = Σ C_i, of which r_i = C_i − ⌊N/m⌋ and s = Σ r_i is what is left,
+
+        ‖x‖² N²/m = m Σ r_i² − s²,   ‖y‖² n²/m = m Σ c_i² − n²,   x·y nN/m = m Σ r_i c_i − s n.
+
+    Sums of whole numbers below 2⁵³ are exact in whatever order a library adds them, so no kernel and no number of
+    threads decides a digit; Python's own integers take over where the counts are larger. The rows are taken in blocks
+    that stay in the cache, so no (K, m) array of floats ever exists.
     """
     devices, m = fresh_labels.shape
     result = np.zeros(devices)
     nothing_used = not used_labels.any()
     if first_round or (nothing_used and empty_used == "zero"):
         return result
-    x = np.zeros(m) if nothing_used else used_labels / used_labels.mean() - 1
-    x_norm = x @ x
+    used = used_labels.tolist()
+    N = sum(used)
+    rest = [count - N // m for count in used]
+    s = N % m
+    x_norm = float(m * sum(r * r for r in rest) - s * s) / float(max(N, 1)) ** 2  # ‖x‖²/m
+    largest = max(map(abs, rest))
+    weights = np.array(rest, float)
     ones = np.ones(m)
     size = min(devices, BLOCK)
     block = np.empty((m, size))  # classes first, so that every step runs along the devices
@@ -75,20 +85,34 @@ def dissimilarity(
             )
         block[:] = labels.T
         np.matmul(ones, block, out=total)
-        np.matmul(x, block, out=along)
-        np.matmul(ones, np.square(block, out=block), out=scale)
-        scale *= m
-        scale -= np.multiply(total, total, out=work)
-        scale *= m  # ‖y‖² n²
+        most = float(total.max())
+        if m * most * (most + largest + 1) < EXACT:
+            np.matmul(weights, block, out=along)
+            np.matmul(ones, np.square(block, out=block), out=scale)
+            scale *= m
+            scale -= np.multiply(total, total, out=work)  # ‖y‖² n²/m
+            along *= m
+            along -= np.multiply(total, s, out=work)  # x·y nN/m
+        else:
+            scale[:], along[:] = _in_integers(labels, rest, s)
         np.multiply(total, x_norm, out=work)
-        scale += np.multiply(work, total, out=work)  # (‖x‖² + ‖y‖²) n²
-        along *= 2 * m
+        scale += np.multiply(work, total, out=work)  # (‖x‖² + ‖y‖²) n²/m
+        along *= 2 / max(N, 1)
         along *= total
-        gap = np.subtract(scale, along, out=along)  # ‖x − y‖² n²
+        gap = np.subtract(scale, along, out=along)  # ‖x − y‖² n²/m
         np.divide(gap, scale, out=result[start : start + BLOCK], where=scale != 0)  # else x = y = 0, so 0
     if empty_fresh == "vector" and x_norm > 0:
         result[~fresh_labels.any(axis=1)] = 1.0
     return np.clip(result, 0.0, 2.0, out=result)
+
+
+def _in_integers(labels: LabelCounts, rest: list[int], s: int) -> tuple[Reals, Reals]:
+    """‖y‖² n²/m and x·y nN/m of each row, from integers of any size."""
+    counts = labels.astype(object)
+    total, m = counts.sum(axis=1), counts.shape[1]
+    y_norm = m * (counts * counts).sum(axis=1) - total * total
+    along = m * (counts * np.array(rest, object)).sum(axis=1) - s * total
+    return y_norm.astype(float), along.astype(float)
 
 
 def combined(amount: Reals, dissimilarity: Reals) -> Reals:

@@ -67,6 +67,8 @@ def dissimilarities(s: StoredSettings, rounds: Array, used_labels: Array, fresh_
 
 
 def _centred(labels: Array) -> tuple[Array, Array, Array]:
+    labels = labels.astype(np.int64, copy=False)
     m, total = labels.shape[-1], labels.sum(axis=-1)
     even = (labels * m == total[..., None]).all(axis=-1)
-    return labels / np.maximum(total, 1)[..., None] - 1.0 / m, total == 0, even
+    # The numerator is a whole number: proportions that are nearly even must not cancel.
+    return (labels * m - total[..., None]) / (np.maximum(total, 1) * m)[..., None], total == 0, even
