@@ -24,7 +24,7 @@ import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
 from feelstream.run import simulate_in, trace
 from feelstream.run.files import sole_writer, write_atomically
-from feelstream.run.manifest import FORMAT
+from feelstream.run.manifest import FORMAT, Manifest
 from feelstream.scenario.files import from_dict
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -147,6 +147,32 @@ def test_another_run_is_refused_and_left_alone(
     with pytest.raises(RunError, match=told):
         simulate_in(tmp_path, small(*overrides), seed)
     assert (tmp_path / "run.json").read_bytes() == before
+    assert simulate_in(tmp_path, small()).rounds["round"][-1] == 8
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"numpy": "1.0"}, r"other versions \(numpy 1.0 there, .* here\)"),
+        ({"python": "3.2.9"}, r"other versions \(python 3.2 there"),
+        ({"polars": "0.1"}, None),  # it stores numbers and computes none
+    ],
+)
+def test_a_run_is_not_continued_under_other_versions(changed: dict[str, str], told: str | None, tmp_path: Path) -> None:
+    interrupted(tmp_path, small())
+    stored = Manifest.read(tmp_path)
+    stored.model_copy(update={"versions": stored.versions | changed}).write(tmp_path)
+    if told is None:
+        assert simulate_in(tmp_path, small()).rounds["round"][-1] == 8
+    else:
+        with pytest.raises(RunError, match=told):
+            simulate_in(tmp_path, small())
+
+
+def test_a_finished_run_is_read_whatever_made_it(tmp_path: Path) -> None:
+    simulate_in(tmp_path, small())
+    stored = Manifest.read(tmp_path)
+    stored.model_copy(update={"versions": {"python": "3.2.9", "numpy": "1.0"}}).write(tmp_path)
     assert simulate_in(tmp_path, small()).rounds["round"][-1] == 8
 
 

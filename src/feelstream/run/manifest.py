@@ -22,7 +22,7 @@ from feelstream.version import __version__
 
 FORMAT = 2  # 2: devices.parquet has the column `available`; the files of a run are known by their SHA-256
 # In the order in which a user sees to them.
-DECIDES = ("format", "seed", "scenario", "changes", "files", "data", "engine", "feelstream")
+DECIDES = ("format", "seed", "scenario", "changes", "files", "data", "engine", "feelstream", "versions")
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -116,7 +116,7 @@ class Manifest(BaseModel):
     def identity(self) -> str:
         """SHA-256 of all that decides the outcome."""
         fields = self.as_dict()
-        decides = _plain({name: fields.get(name) for name in DECIDES})
+        decides = {name: _deciding(name, fields.get(name)) for name in DECIDES}
         return sha256(dumps(decides, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -131,13 +131,22 @@ def check_same_run(directory: Path, stored: Manifest, wanted: dict[str, Any]) ->
     for what in DECIDES:
         if what not in wanted and not (what == "changes" and what in there):
             continue
-        old, new = _plain(there.get(what)), _plain(wanted.get(what))
+        old, new = _deciding(what, there.get(what)), _deciding(what, wanted.get(what))
         if old != new:
-            another = "other" if what in ("changes", "files") else "another"
+            another = "other" if what in ("changes", "files", "versions") else "another"
             raise RunError(
                 f"{directory} holds a run with {another} {what}{_difference(old, new)}; "
                 "choose another directory or remove it"
             )
+
+
+def _deciding(what: str, value: Any) -> Any:
+    """What of a field decides the outcome: of versions, those of libraries that compute, and of Python its minor."""
+    if what == "versions" and isinstance(value, dict):
+        value = {name: version for name, version in value.items() if name != "polars"}
+        if isinstance(python := value.get("python"), str):
+            value["python"] = ".".join(python.split(".")[:2])
+    return _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -94,6 +94,4 @@ def _other_conditions(path: Path, stored: Manifest, again: Manifest) -> str:
         check_same_run(path, stored, again.as_dict())
     except RunError as problem:
         return f" (but {str(problem).partition(';')[0]})"
-    if stored.versions != again.versions:
-        return f" (but the versions are others: {stored.versions} there, {again.versions} here)"
     return ""
