@@ -7,6 +7,7 @@ import pytest
 from feelstream.errors import ScenarioError
 from feelstream.policies import Lyapunov
 from feelstream.studies.hu2023 import paper as reproduce
+from feelstream.studies.hu2023.confirmation.candidates import LITERAL
 
 
 def test_the_plan_is_the_papers_table():
@@ -104,3 +105,13 @@ def test_a_plan_of_something_else_has_no_figures():
     assert [figure.key for figure in reproduce.figures_of(plan)] == ["fig1"]
     other = type(plan)("compare paper-iid", plan.arms, plan.seeds)
     assert reproduce.figures_of(other) == ()
+
+
+def test_the_literal_specification_is_told_as_changes_that_make_the_same_plan_again():
+    plan = reproduce.plan("all", range(2000, 2002), ["policy.V=0.1"], LITERAL)
+    told = reproduce.command(plan)
+    assert told.startswith("feelstream reproduce all --seeds 2 --seed-start 2000 --set system.rounds=25 ")
+    again = reproduce.plan("all", range(2000, 2002), reproduce.changes(plan))
+    assert again == plan
+    widths = reproduce.plan("fig1-widths", [0], specification=LITERAL)  # whose σ are its own
+    assert {arm.scenario.data.fresh for arm in widths.arms} == {"per_round"}
