@@ -32,6 +32,9 @@ REAL: dict[tuple[str, str], tuple[float, float]] = {
     ("radio", "update_bits"): (2, 8),
     ("radio", "rate_discount"): (-1, 0.3),
     ("policy", "V"): (-4, 3),
+    ("reports", "slot_s"): (-3, 1),
+    ("reports", "cycles"): (0, 9),
+    ("reports", "bits"): (0, 6),
 }
 KINDS = {
     ("data", "partition"): PARTITIONS,
@@ -129,6 +132,7 @@ class Scenarios(Attack):
             "world": {},
             "policy": {"name": draw.choice(list(POLICIES.ours)), "size": draw.randint(1, devices)},
             "learning": {"engine": "native" if learns else "none", "model": "softmax", "steps": 1},
+            "reports": {},
             "trace": {"level": "rounds" if draw.random() < 0.05 else "full"},
         }
         for name in ("eligible", "fresh", "empty_used", "empty_fresh"):
@@ -138,6 +142,8 @@ class Scenarios(Attack):
             tables[section][name] = {"kind": draw.choice(kinds) if draw.random() < 0.3 else kinds[0]}
         if tables["radio"]["fading"] == "none" and draw.random() < 0.9:
             tables["world"]["channel"] = {"kind": "independent"}  # no other goes with it
+        if self._policy(tables).needs and draw.random() < 0.95:  # type: ignore[attr-defined]
+            tables["learning"]["engine"] = "native"
         known = self._policy(tables).model_fields
         if "metric" in known:
             tables["policy"]["metric"] = draw.choice(list(METRICS.ours))
@@ -187,7 +193,7 @@ class Scenarios(Attack):
     def _extreme(self, tables: Tables) -> None:
         """One field somewhere in all of its range."""
         draw = self.draw
-        section = draw.choice(["system", "cpu", "radio", "data", "world", "policy", "learning"])
+        section = draw.choice(["system", "cpu", "radio", "data", "world", "policy", "learning", "reports"])
         place, model = tables[section], self._policy(tables) if section == "policy" else _section(section)
         if section in ("data", "world") and draw.random() < 0.9:
             name = draw.choice([name for where, name in KINDS if where == section])

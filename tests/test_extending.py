@@ -51,6 +51,17 @@ def test_own_policy_and_arrivals_run_and_verify(tmp_path: Path) -> None:
         assert turns.diff().drop_nulls().min() is None or turns.diff().min() > 3  # type: ignore[operator]
 
 
+def test_own_probe_runs_and_verifies(tmp_path: Path) -> None:
+    name = ROOT / "examples" / "my_probe.py:Uneven"
+    path = simulate(preset("tiny", [f"policy.name={name}", "system.rounds=3"])).save(tmp_path / "run")
+    run = read(path)  # which runs no code, and knows by the promises that the policy asked
+    assert run.scenario.known_system(10).round_s == run.scenario.system.round_s - run.scenario.reports.slot_s
+    assert run.devices is not None
+    assert (run.devices["e_report_j"] > 0).any()
+    report = verify(path)
+    assert report.ok, str(report)
+
+
 def test_a_killed_run_of_an_own_policy_goes_on(tmp_path: Path) -> None:
     scenario = preset("tiny", OWN)
     whole = simulate_in(tmp_path / "whole", scenario)

@@ -38,7 +38,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "models": ("learning", "model"),
     "evaluators": ("learning", "evaluators"),
 }
-NOT_IN_SCENARIOS = {"studies", "callbacks"}  # a report asks installed studies only; callbacks are given to a call
+# A report asks installed studies only; callbacks are given to a call; probes are named by the code of a policy.
+NOT_IN_SCENARIOS = {"studies", "callbacks", "probes"}
 REGISTRIES = (Registry, PluginRegistry)
 CHANGES = [
     {"round": 2, "field": "policy.V", "value": 0.3},

@@ -187,6 +187,7 @@ register(
     Quantity("queue_j", "queue", "mJ", 1e3, table="devices"),
     Quantity("e_cmp_j", "energy of computing", "mJ", 1e3, 3, table="devices"),
     Quantity("e_tr_j", "energy of sending", "mJ", 1e3, 3, table="devices"),
+    Quantity("e_report_j", "energy of the report", "mJ", 1e3, 3, table="devices"),
 )  # fmt: skip
 
 _UNTIL = (

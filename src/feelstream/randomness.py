@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     LOCAL_TRAINING = 14
     SERVER_UPDATE = 15
     FAULTS = 16
+    REPORTS = 17
 
 
 def generator(seed: int, purpose: Purpose, round: int = 0, device: int | None = None) -> np.random.Generator:

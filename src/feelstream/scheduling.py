@@ -1,5 +1,6 @@
 """The server's core: a round decided and settled, the same for simulated and for real devices.
 
+asked         = ask(policy, state, observation, seed)      only where the policy needs reports
 decision      = decide(policy, state, observation, seed)
 …             the scheduled devices train, and only then is the channel known
 transmission  = guard.transmit(policy, observation, decision, gain)
@@ -21,6 +22,7 @@ from feelstream.learning.contract import Evaluation
 from feelstream.model.admission import Transmission
 from feelstream.model.queues import next_queue_j
 from feelstream.model.reliability import Reliability
+from feelstream.model.reporting import Reporting
 from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
@@ -80,16 +82,22 @@ class RoundRecord:
     measured: Measured = field(default_factory=Measured)  # by the other evaluators
     theta: NDArray[np.float32] | None = None  # the model after the round, read-only, where there is one here
     more: Mapping[str, NDArray] = field(default_factory=dict)  # (K,) further columns of the devices' table
+    e_report_j: Reals | None = None  # (K,) of reports, where the policy asked for them
 
     @property
     def energy_j(self) -> Reals:
         """(K,) E_k of this round."""
-        return _spent_j(self.observation.system, self.decision.schedule, self.transmission)
+        return _spent_j(self.observation.system, self.decision.schedule, self.transmission, self.e_report_j)
 
 
 def available(system: System, stored: Ints) -> Flags:
     """(K,) who may be scheduled: everyone, as in the paper, or those that hold data (data.eligible)."""
     return stored >= 1 if system.eligible == "with_data" else np.ones(system.devices, bool)
+
+
+def ask(policy: Policy, state: ServerState, observation: Observation, seed: int) -> Flags:
+    """(K,) whom the policy asks for reports, with random numbers of their own."""
+    return guard.asks(policy, state.policy, observation, generator(seed, Purpose.REPORTS, observation.round))
 
 
 def decide(policy: Policy, state: ServerState, observation: Observation, seed: int) -> Decision:
@@ -108,14 +116,17 @@ def settle(
     used_labels: LabelCounts,
     losses: NDArray[np.float32] | None,
     update_norm: Reals | None = None,
+    reporting: Reporting | None = None,
 ) -> tuple[ServerState, RoundRecord]:
     """Close the round: queues, the policy's memory, and the record of it all.
 
     gain: (K,), 0 for a scheduled device whose update did not arrive; used_labels: (K, m) before the round; losses and
     update_norm: of the scheduled, None without learning. The policy sees those of the devices that got through.
+    reporting: who answered before, where the policy asked.
     """
     system, schedule = observation.system, decision.schedule
-    spent_j, arrived = _spent_j(system, schedule, transmission), gain[schedule] > 0
+    e_report_j = None if reporting is None else read_only(reporting.energy_j(schedule))
+    spent_j, arrived = _spent_j(system, schedule, transmission, e_report_j), gain[schedule] > 0
     if state.reliability is not None and (transmission.sent & ~arrived).any():
         raise guard.broken(policy, "let a device transmit whose update did not arrive")
     outcome = Outcome(
@@ -137,9 +148,8 @@ def settle(
     if importance is None:  # the trace shows the paper's metric for policies that have none of their own
         importance = observation.importance("combined", decision.plan)
     record = RoundRecord(observation, used_labels, decision, importance, gain, transmission, after.queue_j)
-    if observation.reliability is None:
-        return after, record
-    return after, replace(record, more={"reliability": np.array(observation.reliability)})
+    more = {} if observation.reliability is None else {"reliability": np.array(observation.reliability)}
+    return after, replace(record, more=more, e_report_j=e_report_j)
 
 
 def _of_senders(values: NDArray[Real] | None, sent: Flags) -> NDArray[Real] | None:
@@ -149,7 +159,7 @@ def _of_senders(values: NDArray[Real] | None, sent: Flags) -> NDArray[Real] | No
     return np.where(sent.reshape(-1, *[1] * (values.ndim - 1)), values, np.array(np.nan, values.dtype))
 
 
-def _spent_j(system: System, schedule: Ids, transmission: Transmission) -> Reals:
+def _spent_j(system: System, schedule: Ids, transmission: Transmission, e_report_j: Reals | None) -> Reals:
     energy_j = np.zeros(system.devices)
     energy_j[schedule] = transmission.e_cmp_j + transmission.e_tr_j + system.download_of(schedule)[1]
-    return energy_j
+    return energy_j if e_report_j is None else energy_j + e_report_j

@@ -19,11 +19,12 @@ from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured,
 from feelstream.learning import guard as guard_learning
 from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.server import UpdateContext
+from feelstream.model.reporting import Reporting, reporting
 from feelstream.policies import guard
 from feelstream.policies.base import Observation
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord, ServerState, decide, settle
+from feelstream.scheduling import RoundRecord, ServerState, ask, decide, settle
 from feelstream.world import Theta, World
 
 
@@ -61,7 +62,7 @@ class Simulation:
         self.world.advance(t)
         clock = self._lap("arrivals", clock)
 
-        observation = self.server.aware(self._observe(t))
+        observation, reported = self._reported(self.server.aware(self._observe(t)))
         decision = decide(policy, self.server, observation, self.seed)
         schedule = decision.schedule
         clock = self._lap("schedule", clock)
@@ -81,6 +82,7 @@ class Simulation:
             used_labels=stream.used_labels,
             losses=training.losses if training else None,
             update_norm=_norms(training.updates) if training else None,
+            reporting=reported,
         )
         self.senders = schedule[transmission.sent]
         if training:
@@ -123,6 +125,17 @@ class Simulation:
             stored_labels=stream.stored_labels if self.policy.needs_stored_labels else None,
             oracle_gain=self.world.gain(t) if self.policy.needs_gain else None,
         )
+
+    def _reported(self, observation: Observation) -> tuple[Observation, Reporting | None]:
+        """The same with the reports of the devices that answered, where the policy needs any."""
+        slot, t = self.system.reports, observation.round
+        if slot is None:
+            return observation, None
+        asked = ask(self.policy, self.server, observation, self.seed) & (observation.stored > 0)
+        gain = self.world.gain(t)
+        found = reporting(slot, observation.system, observation.f_hz, observation.beta, gain, asked)
+        reports = self.world.reports(t, sorted(self.policy.needs), found.answered, self.learner, self.theta)
+        return replace(observation, reports=reports), found
 
     def _aggregate(self, updates: NDArray[np.float32], gain: Reals, probability: Reals | None) -> None:
         """θ(t+1), by the server's update from those of the senders that hold data; unchanged where none does."""

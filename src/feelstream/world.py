@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,8 @@ from feelstream.learning import guard as guard_learning
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort
 from feelstream.learning.local.batches import mini_batches
-from feelstream.model import physics
+from feelstream.learning.probes import Asked
+from feelstream.model import physics, reporting
 from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Policy
@@ -139,14 +142,17 @@ class World:
         return able if self.battery_j is None else able & (self.worst_case_j(system, policy) <= self.battery_j)
 
     def worst_case_j(self, system: System, policy: Policy) -> Reals:
-        """(K,) E_cmp + P_max,k (T_k − c/f) + E_down,k: no device that is on time spends more in this round.
+        """(K,) E_cmp + P_max,k (T_k − c/f) + E_down,k, and of a report: nobody who is on time spends more in a round.
 
         Nor does one that computes more slowly: the time left rises with f, and E_cmp is the most of any frequency.
         """
         cycles, f_hz = system.device_cycles, self._values["frequency"]
         left_s = np.maximum(system.time_s - physics.compute_time_s(cycles, f_hz), 0.0)
         power_w = guard.most_power_w(policy, system, self.beta)
-        return system.most_compute_energy_j(f_hz) + power_w * left_s + system.download_j
+        worst_j = system.most_compute_energy_j(f_hz) + power_w * left_s + system.download_j
+        if system.reports is None:
+            return worst_j
+        return worst_j + reporting.worst_case_j(system.reports, system, f_hz, self.beta)
 
     def spend(self, energy_j: Reals, policy: Policy) -> dict[str, NDArray]:
         """Take what this round cost from the batteries and add what was harvested; columns for the trace.
@@ -207,6 +213,22 @@ class World:
             local = self.scenario.learning.local
             self._kept = guard_learning.update(local, self._kept, after, cohort, sent[holds])
             self._trained = None
+
+    def reports(
+        self, round: int, names: Sequence[str], answered: Flags, learner: Learner | None, theta: Theta
+    ) -> dict[str, Reals]:
+        """(K, …) by name, of the devices that answer, all of which hold data; NaN for the others."""
+        ids = np.flatnonzero(answered)
+        asked = Asked(
+            learner=learner,
+            theta=theta,
+            local=self.scenario.learning.local,
+            cohort=self._cohort(round, ids),
+            kept=self._kept,
+            most=self.scenario.reports.samples,
+            gain=self.gain(round)[ids],
+        )
+        return {name: guard_learning.report(name, asked) for name in names}
 
     def _cohort(self, round: int, devices: Ids) -> Cohort:
         rounds, stream = self.scenario.system.rounds, self.stream

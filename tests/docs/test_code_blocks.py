@@ -37,8 +37,9 @@ def of_extending(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     from feelstream.plugins import import_object
 
     study = import_object(f"{ROOT / 'examples' / 'own-study' / 'own_study.py'}:__dict__")
+    here = {"__file__": str(ROOT / "examples" / "my_probe.py")}
     names = {"np": np, "Field": Field, "Policy": fs.Policy, "Decision": fs.Decision, "EndlessArrivals": EndlessArrivals}
-    return names | {name: study[name] for name in STUDY_NAMES}
+    return names | here | {name: study[name] for name in STUDY_NAMES}
 
 
 def of_deployment(patch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -78,8 +79,9 @@ def named(page: Path) -> Any:
 @pytest.mark.parametrize("page", [named(page) for page in WITH_CODE])
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = str(page.relative_to(ROOT))
-    if "from torch" in page.read_text(encoding="utf-8"):
-        pytest.importorskip("torch")
+    for package in ("torch", "optuna", "distributed"):
+        if re.search(rf"^(from|import) {package}\b", page.read_text(encoding="utf-8"), re.MULTILINE):
+            pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"} | BEFORE.get(name, lambda patch: {})(monkeypatch)
     for block in blocks(page):

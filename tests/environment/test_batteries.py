@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
-from builders import small
+from builders import small, to_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ WORLDS = st.fixed_dictionaries(
 
 def play(policy: str, world: dict[str, Any], mixed: bool, seed: int) -> fs.Run:
     name, *own = policy.split()
-    overrides = [f"policy.name={name}", *own, *(f"{field}={value}" for field, value in world.items())]
+    overrides = [*to_run(name), f"policy.name={name}", *own, *(f"{field}={value}" for field, value in world.items())]
     return fs.simulate(small(*overrides, *([CLASSES] if mixed else []), "data.arrivals.kind=poisson"), seed)
 
 
@@ -55,7 +56,8 @@ def play(policy: str, world: dict[str, Any], mixed: bool, seed: int) -> fs.Run:
 def test_no_battery_is_overdrawn(policy: str, world: dict[str, Any], mixed: bool, seed: int) -> None:
     run = play(policy, world, mixed, seed)
     assert run.devices is not None
-    spent = (run.devices["e_cmp_j"] + run.devices["e_tr_j"]).to_numpy()
+    parts = [name for name in ("e_cmp_j", "e_tr_j", "e_report_j") if name in run.devices.columns]
+    spent = run.devices.select(pl.sum_horizontal(parts)).to_series().to_numpy()
     charge = run.devices["battery_j"].to_numpy()
     assert (charge >= 0).all()
     assert (spent <= charge * (1 + 1e-12)).all()

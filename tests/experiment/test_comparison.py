@@ -58,6 +58,8 @@ def test_without_a_policy_it_is_the_scenarios_own() -> None:
 
 def test_all_policies_and_policies_with_fields() -> None:
     assert labels("tiny", ["all"]) == POLICIES.names()
+    without_model = labels("tiny", ["all"], NONE)
+    assert set(POLICIES.names()) - set(without_model) == {"update_norm", "gradient_norm"}
     arms = comparison.arms("tiny", ["lyapunov(V=inf, metric=amount)", "lyapunov"])
     assert [arm.label for arm in arms] == ["lyapunov(V=inf,metric=amount)", "lyapunov"]
     assert arms[0].scenario == fs.preset("tiny", ["policy.V=inf", "policy.metric=amount"])

@@ -14,7 +14,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, 
 from flwr.serverapp import Grid
 
 import feelstream as fs
-from feelstream.errors import FeelstreamError, RunError
+from feelstream.errors import FeelstreamError, RunError, ScenarioError
 from feelstream.flower import ScheduledFedAvg
 from feelstream.flower.local_grid import Answer, LocalGrid
 from feelstream.flower.report import QUERY, REPORT
@@ -79,7 +79,15 @@ def test_a_silent_trainer_is_charged_for_computing(tmp_path: Path) -> None:
     assert fs.verify(tmp_path / "run").ok
 
 
-@pytest.mark.parametrize("policy", POLICIES.names())
+DEPLOYABLE = [name for name in POLICIES.names() if not POLICIES.lookup(name)().asks_reports]  # type: ignore[attr-defined]
+
+
+def test_a_policy_that_asks_for_reports_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"policy\.name: 'gradient_norm' asks devices for gain, gradient_norm"):
+        ScheduledFedAvg(fs.preset("tiny", ["policy.name=gradient_norm"]), **OPTIONS)
+
+
+@pytest.mark.parametrize("policy", DEPLOYABLE)
 def test_no_policy_minds_silence_and_absence(policy: str, tmp_path: Path) -> None:
     grid = grid_of(silent_in_training(client(growing)), client(growing))  # and two that never come
     changes = [f"policy.name={policy}", "policy.size=2", "system.energy_budget_j=1.0"]

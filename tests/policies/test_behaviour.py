@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import to_run
 from scipy.optimize import minimize
 from scipy.stats import chisquare
 
@@ -30,7 +31,7 @@ ALWAYS = [
 
 
 def play(name: str, *overrides: str, seed: int = 0, scenario: str = "tiny") -> Run:
-    return simulate(preset(scenario, ["learning.engine=none", f"policy.name={name}", *overrides]), seed)
+    return simulate(preset(scenario, ["learning.engine=none", *to_run(name), f"policy.name={name}", *overrides]), seed)
 
 
 def turns(run: Run) -> np.ndarray:
@@ -167,5 +168,6 @@ def test_presets_verify(name: str, scenario: str, tmp_path: Any) -> None:
     ids=["one device", "all devices", "nearly nobody feasible"],
 )
 def test_edges_verify(name: str, edge: list[str], tmp_path: Any) -> None:
-    report = verify(play(name, *edge).save(tmp_path / "run"))
+    longer = ["system.round_s=8.0", "reports.slot_s=4.1"] if to_run(name) else []  # room to train for a report
+    report = verify(play(name, *edge, *longer).save(tmp_path / "run"))
     assert report.ok, str(report)

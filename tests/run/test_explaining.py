@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import small
+from builders import small, to_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -108,7 +108,7 @@ def test_every_threshold_of_every_policy_with_terms_is_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", POLICIES.names())
 def test_every_policy_is_explained_in_sentences(name: str) -> None:
-    run = simulate(small(*BUSY, f"policy.name={name}", "system.rounds=4"), 1)
+    run = simulate(small(*BUSY, *to_run(name), f"policy.name={name}", "system.rounds=4"), 1)
     for device in range(1 if run.scenario.policy.fills_round else 3):
         explained = run.explain(4, device)
         expected = "scheduled" if is_scheduled(run, 4, device) else "not scheduled"

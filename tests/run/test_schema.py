@@ -17,6 +17,7 @@ import polars as pl
 import feelstream as fs
 from feelstream.run import columns, manifest, trace
 from feelstream.run.columns import (
+    ASKED,
     BATTERIES,
     BY_LABELS,
     DEPLOYED,
@@ -52,6 +53,7 @@ READ = {
         for name, measured in reading.EVALUATOR_COLUMNS.items()
     },
     ("devices.parquet", ""): reading.DEVICE_COLUMNS,
+    ("devices.parquet", ASKED): reading.REPORT_COLUMNS,
     ("devices.parquet", BATTERIES): reading.BATTERY_COLUMNS,
     ("devices.parquet", DOWNLOADS): reading.DOWNLOAD_COLUMNS,
     ("devices.parquet", BY_LABELS): {reading.STORED_LABELS: reading.COUNTS},

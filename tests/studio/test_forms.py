@@ -36,7 +36,7 @@ def test_every_policy_has_a_form_and_every_field_a_description(name: str) -> Non
 
 def test_all_of_a_scenario_is_in_some_form() -> None:
     known = {field.path for section in world_forms(Scenario()).values() for field in section}
-    for section in ("system", "cpu", "radio", "learning"):
+    for section in ("system", "cpu", "radio", "learning", "reports"):
         settings = getattr(Scenario(), section)
         plain = {name for name in type(settings).model_fields if not isinstance(getattr(settings, name), Plugin)}
         assert {f"{section}.{name}" for name in plain if getattr(settings, name) is not None} <= known

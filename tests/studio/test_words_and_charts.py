@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from builders import small
+from builders import small, to_run
 from numpy.typing import NDArray
 
 from feelstream.policies import POLICIES, Lyapunov
@@ -55,7 +55,7 @@ def test_whoever_is_merely_cheap_is_not_said_to_have_much_data() -> None:
 
 @pytest.mark.parametrize("name", POLICIES.names())
 def test_every_policy_says_why(name: str) -> None:
-    lane = played(f"policy.name={name}")
+    lane = played(*to_run(name), f"policy.name={name}")
     for round in range(1, 7):
         sentence = why(lane.view(round), lane.scenario)
         assert sentence.endswith(".")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from feelstream.model.system import System
+from feelstream.policies import POLICIES
 from feelstream.policies.base import Observation
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
@@ -35,6 +36,12 @@ def observation(of: System, **changes: Any) -> Observation:
         "available": np.ones(devices, bool),
     }
     return Observation(**(fields | changes))
+
+
+def to_run(policy: str) -> list[str]:
+    """What a scenario without learning must change for this policy."""
+    asks = POLICIES.lookup(policy)().asks_reports  # type: ignore[attr-defined]
+    return ["learning.engine=native", "learning.model=softmax", "learning.local.steps=1"] if asks else []
 
 
 def small(*overrides: str) -> Scenario:

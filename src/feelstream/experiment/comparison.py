@@ -14,7 +14,7 @@ import polars as pl
 
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results, statistics
-from feelstream.experiment.participation import COLUMNS, SHARES, participation
+from feelstream.experiment.participation import SHARES, columns_of, participation
 from feelstream.experiment.ranking import verdicts
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
@@ -42,8 +42,8 @@ def arms(
     or the field alone. vary: `section.field=value,value,…`, for a grid. A field of a policy is passed over for policies
     that do not have it, if at least one of them does.
     """
-    wanted = _by_label(policies) or {"": ()}
     bare = parsed(overrides)
+    wanted = _by_label(policies, _learns(source, bare)) or {"": ()}
     fields = {label: _fields_of(own, source, bare) for label, own in wanted.items()}
     changes = [_placed(override, source, bare, fields) for override in bare]
     axes = [[_placed(override, source, bare, fields) for override in _axis(entry)] for entry in vary]
@@ -71,13 +71,13 @@ def arms(
     return tuple(found.values())
 
 
-def _by_label(policies: Iterable[str | Policy | type[Policy]]) -> dict[str, tuple[Override, ...]]:
+def _by_label(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> dict[str, tuple[Override, ...]]:
     """Each policy that was asked for as the overrides that set it, the first of which is its name or itself.
 
     `name`, `name(field=value,…)` or an object; the label of an object has the fields that were set.
     """
     found: dict[str, tuple[Override, ...]] = {}
-    for entry in _expanded(policies):
+    for entry in _expanded(policies, learns):
         if isinstance(entry, Policy):
             own = ",".join(f"{field}={getattr(entry, field)}" for field in sorted(entry.model_fields_set))
             name = entry.plugin_name().rpartition(":")[2]
@@ -110,11 +110,18 @@ def base_of(source: str | Path | Scenario, overrides: Iterable[AnyOverride]) -> 
     return source.overridden(overrides) if isinstance(source, Scenario) else load(source, overrides)
 
 
-def _expanded(policies: Iterable[str | Policy | type[Policy]]) -> Iterable[str | Policy]:
+def _learns(source: str | Path | Scenario, overrides: Iterable[Override]) -> bool:
+    engines = [str(each.value) for each in overrides if each.field in ("learning.engine", "engine")]
+    return (engines or [base_of(source, ()).learning.engine])[-1] != "none"
+
+
+def _expanded(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> Iterable[str | Policy]:
+    """all: but those that ask devices for reports of a model, where there is none."""
     for entry in policies:
         if isinstance(entry, str):
             for name in _split(entry):
-                yield from POLICIES.names() if name == "all" else [name]
+                every = (each for each in POLICIES.names() if learns or not POLICIES.lookup(each)().asks_reports)  # type: ignore[attr-defined]
+                yield from every if name == "all" else [name]
         elif isinstance(entry, type):
             yield plugin_object(("policy",), entry)
         else:
@@ -164,8 +171,9 @@ def _split(text: str) -> list[str]:
 def per_run(results: Results) -> pl.DataFrame:
     """`statistics.per_run` of every finished run, with the measures that need its device table."""
     rows = [
-        {"arm": arm, "seed": seed} | participation(results.devices(arm, seed, COLUMNS), results.plan.arm(arm).scenario)
+        {"arm": arm, "seed": seed} | participation(results.devices(arm, seed, columns_of(scenario)), scenario)
         for arm, seed in results.finished
+        for scenario in [results.plan.arm(arm).scenario]
     ]
     schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(SHARES, pl.Float64)
     found = pl.DataFrame(rows, schema=schema)

@@ -12,6 +12,12 @@ from feelstream.scenario import Scenario
 
 COLUMNS = ("stored", "scheduled", "transmitted", "e_cmp_j", "e_tr_j")
 SHARES = ("energy_over_budget", "devices_over_budget", "worst_device", "data_used", "fairness")
+REPORTS = "e_report_j"  # where the policy asks for reports
+
+
+def columns_of(scenario: Scenario) -> tuple[str, ...]:
+    """The columns of the device table that `participation` reads."""
+    return (*COLUMNS, REPORTS) if scenario.policy.asks_reports else COLUMNS
 
 
 def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str, float | None]:
@@ -27,6 +33,8 @@ def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str,
     # (T, K) each: rows are sorted by round, then device.
     stored, scheduled, sent, computing, sending = (devices[column].to_numpy().reshape(shape) for column in COLUMNS)
     energy_j = (computing + sending + scheduled * scenario.known_system(1).download_j).mean(axis=0)
+    if REPORTS in devices.columns:
+        energy_j = energy_j + devices[REPORTS].to_numpy().reshape(shape).mean(axis=0)
     budget_j = np.broadcast_to(np.asarray(scenario.system.energy_budget_j, float), shape[1])
     return {
         "energy_over_budget": budget_ratio(energy_j, budget_j),

@@ -63,6 +63,11 @@ class Scheduler:
                 "costs: deadlines, power limits, downloads and cycles per sample are for simulations; in a deployment "
                 "leave devices.deadline_s, radio.power_max_w and the table costs unset"
             )
+        if self.policy.asks_reports:
+            raise ScenarioError(
+                f"policy.name: '{self.policy.plugin_name()}' asks devices for {', '.join(sorted(self.policy.needs))} "
+                "before it schedules, which a deployment cannot; it runs in simulations only"
+            )
         self.round = 0
         devices = self.system.devices
         learn_reliability = scenario.system.reliability == "learned"

@@ -186,6 +186,14 @@ class Learner(Protocol):
         """Loss and class of each of these samples (m,) of the training or the test set; None: of all."""
         ...
 
+    def log_probabilities(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
+        """(m, classes) ln p_c of these samples (m,) of the training set."""
+        ...
+
+    def embeddings(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
+        """(n, features) what the last layer is given, mean over each device's samples; `samples` as in `gradients`."""
+        ...
+
     def gradients(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> Gradients:
         """At θ, for each device by itself; `samples` is (n, samples) numbers of the training set, padded or not."""
         ...

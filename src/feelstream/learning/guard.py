@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Nested, read_only
+from feelstream.arrays import Flags, Nested, Reals, read_only
 from feelstream.errors import FeelstreamError
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local.base import Cohort, LocalTraining
+from feelstream.learning.probes import Asked, instance
 from feelstream.learning.server.base import ServerUpdate, UpdateContext
 from feelstream.plugins import Plugin, in_a_sentence
 
 
 class LearningError(FeelstreamError):
-    """Local training or a server update broke its contract."""
+    """Local training, a server update or a probe broke its contract."""
 
 
 def train(
@@ -46,6 +47,24 @@ def update(local: LocalTraining, state: Nested, after: Nested, cohort: Cohort, s
     if not _is_state(kept):
         raise _broken("learning.local", local, "must return a dictionary of plain arrays from update", cohort.round)
     return kept
+
+
+def report(name: str, asked: Asked) -> Reals:
+    """(K, …) what the devices report, NaN for those that do not answer."""
+    cohort = asked.cohort
+    if not len(cohort.ids):
+        return np.full(cohort.devices, np.nan)  # of no known shape, and of nobody
+    try:
+        values = np.asarray(instance(name).measure(asked))
+    except (FeelstreamError, KeyboardInterrupt):
+        raise
+    except BaseException as problem:  # a user's own function may raise anything
+        raise LearningError(f"probe '{name}' failed in round {cohort.round}: {in_a_sentence(problem)}") from problem
+    if values.dtype.kind not in "fiub" or len(values) != len(cohort.ids) or not np.isfinite(values).all():
+        raise LearningError(f"probe '{name}' must give finite numbers of every device in round {cohort.round}")
+    found = np.full((cohort.devices, *values.shape[1:]), np.nan)
+    found[cohort.ids] = values
+    return found
 
 
 def start(server: ServerUpdate, parameters: int) -> Nested:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from feelstream import _native
 from feelstream.data.datasets.dataset import Features, Pixels
 from feelstream.errors import EngineError
-from feelstream.learning import cores
+from feelstream.learning import cores, native_outputs
 from feelstream.learning.contract import Evaluation, Gradients, LocalSGD, Part, Predictions, Training
 from feelstream.learning.models import Conv, Dense, Layer, MaxPool, Model, ReLU
 from feelstream.learning.sample_numbers import ABSENT, chosen, padded
@@ -154,6 +154,14 @@ class NativeLearner:
         if not (np.isfinite(values).all() and _finite_where(losses, batches)):
             raise EngineError("a gradient is no finite number: the weights have grown too large")
         return Gradients(values, losses[:, 0])
+
+    def log_probabilities(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
+        """(samples, classes): see Learner.log_probabilities."""
+        return native_outputs.log_probabilities(self, theta, samples)
+
+    def embeddings(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
+        """(devices, features): see Learner.embeddings."""
+        return native_outputs.embeddings(self, theta, samples)
 
     def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
         """Mean cross-entropy and accuracy of θ on the whole test set; EngineError if the loss is not finite."""

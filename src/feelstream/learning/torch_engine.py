@@ -31,6 +31,7 @@ try:
     from torch.nn.functional import cross_entropy
     from torch.utils.flop_counter import FlopCounterMode
 
+    from feelstream.learning import torch_outputs
     from feelstream.learning.torch_checks import check_answers, check_state, hardest, usable
     from feelstream.learning.torch_modules import (
         batch_norms,
@@ -223,6 +224,19 @@ class TorchLearner:
         if not (np.isfinite(values).all() and (np.isfinite(losses) | (samples == ABSENT)).all()):
             raise EngineError(DIVERGED)
         return Gradients(values, losses)
+
+    def log_probabilities(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
+        """See Learner.log_probabilities."""
+        module, parts = self._with(theta).eval(), range(0, len(samples), EVALUATION_CHUNK)
+        with _one_thread():
+            found = [self._images[samples[first : first + EVALUATION_CHUNK]] for first in parts]
+            return np.concatenate([torch_outputs.log_probabilities(module, self._normalised(each)) for each in found])
+
+    def embeddings(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
+        """See Learner.embeddings."""
+        with _one_thread():
+            module = self._with(theta).eval()
+            return torch_outputs.embeddings(module, lambda own: self._normalised(self._images[own]), samples)
 
     def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
         chunks = self._chunks(theta, self._test_images, self._test_labels)

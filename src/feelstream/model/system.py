@@ -11,6 +11,7 @@ import numpy as np
 from feelstream.arrays import Ids, Ints, Reals
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
+from feelstream.model.reporting import Slot
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class System:
     devices: int
     rounds: int
     classes: int
-    round_s: float
+    round_s: float  # for training and sending: what reports leave of the round, where the policy asks for them
     energy_budget_j: Reals  # (K,) per round, E_k^avg
     cycles: float | Reals  # c, one for all or (K,)
     power_coefficient: float  # λ of the cubic law, E = λ c f²
@@ -45,6 +46,7 @@ class System:
     download_j: float | Reals = 0.0
     power_max_w: float | Reals = np.inf  # what a device can send with
     cycles_per_sample: float = 0.0  # above 0: c = this times |S_k|, at least 1, and `cycles` is that of one sample
+    reports: Slot | None = None  # the slot for reports, where the policy asks for them
 
     def of_round(self, stored: Ints) -> System:
         """As it is in a round in which devices hold so many samples, (K,): c may follow them."""
@@ -99,9 +101,22 @@ class System:
         """a = S_bits ln 2 / B: sending takes a / (ρ ln(1 + SNR)) on the share ρ of the band."""
         return self.update_bits * np.log(2) / self.bandwidth_hz
 
-    def compute_energy_j(self, f_hz: Reals, ids: Ids | None = None) -> Reals:
-        """E_cmp of one round of local training by the energy law, at these frequencies: of all devices, or of `ids`."""
-        return self.energy.energy_j(*self._asked(ids), f_hz)
+    @property
+    def period_s(self) -> float:
+        """From the beginning of one round to that of the next."""
+        return self.round_s if self.reports is None else self.round_s + self.reports.slot_s
+
+    def compute_energy_j(self, f_hz: Reals, ids: Ids | None = None, cycles: float | None = None) -> Reals:
+        """E_cmp by the energy law, at these frequencies: of all devices, or of `ids`.
+
+        cycles: of what is computed, above 0 or nothing; None: of one round of local training.
+        """
+        cpus, training = self._asked(ids)
+        if cycles is None:
+            return self.energy.energy_j(cpus, training, f_hz)
+        if cycles == 0:
+            return np.zeros(len(training))
+        return self.energy.energy_j(cpus, np.full(len(training), cycles), f_hz)
 
     def most_compute_energy_j(self, f_hz: Reals) -> Reals:
         """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_k and above."""

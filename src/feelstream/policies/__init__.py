@@ -10,6 +10,7 @@ from feelstream.policies.fedbacys import FedBacys
 from feelstream.policies.fedcgd import FedCGD
 from feelstream.policies.fedcs import FedCS
 from feelstream.policies.fedteddi import FedTeddi
+from feelstream.policies.gradient_norm import GradientNorm
 from feelstream.policies.greedy_energy import GreedyEnergy
 from feelstream.policies.importance_greedy import ImportanceGreedy
 from feelstream.policies.lyapunov import Lyapunov
@@ -23,6 +24,7 @@ from feelstream.policies.random import Random
 from feelstream.policies.representative import Representative
 from feelstream.policies.round_robin import RoundRobin
 from feelstream.policies.select_all import SelectAll
+from feelstream.policies.update_norm import UpdateNorm
 
 POLICIES = PluginRegistry(
     Policy,
@@ -45,6 +47,8 @@ POLICIES = PluginRegistry(
     FedTeddi,
     FedBacys,
     Representative,
+    UpdateNorm,
+    GradientNorm,
     ImportanceGreedy,
     SelectAll,
 )

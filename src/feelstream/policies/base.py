@@ -4,17 +4,20 @@ A policy is a frozen settings object. All that it remembers between rounds is it
 that the simulation keeps, stores in checkpoints and hands back:
 
     state            = policy.init(system)
+    asked            = policy.asks(state, observation, rng)       each round, where it needs reports
     decision         = policy.select(state, observation, rng)     each round
     state            = policy.update(state, outcome)              each round
 
 A policy sees what a server could know when it schedules: never this round's channel gains, unless it says that it is
-an oracle (`needs_gain`), which exists in simulations only.
+an oracle (`needs_gain`), which exists in simulations only. It may ask devices for reports of the model and the data
+they hold (`needs`), which takes time and energy: docs/reports.md.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -29,6 +32,7 @@ from feelstream.model.system import System
 from feelstream.plugins import Count, Plugin
 
 State = dict[str, NDArray]
+TRAINING = "update_norm"  # the report for which a device trains
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Observation:
     stored_labels: LabelCounts | None = None  # (K, m) of S_k(t); only for policies with needs_stored_labels
     reliability: Reals | None = None  # (K,) p_k, the probability to deliver that the server has learned; None: 1
     oracle_gain: Reals | None = None  # (K,) |g_k(t)|², which no server knows yet; only for policies with needs_gain
+    reports: Mapping[str, Reals] = field(default_factory=dict)  # (K, …) by name in `needs`, NaN where none arrived
 
     def __post_init__(self) -> None:
         """Whatever a policy does with it, an observation stays what the server knows."""
@@ -66,6 +71,7 @@ class Observation:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 object.__setattr__(self, name, read_only(value))
+        object.__setattr__(self, "reports", {name: read_only(values) for name, values in self.reports.items()})
 
     def plan(self, n: int, feasible: Flags | None = None) -> RoundPlan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
@@ -189,8 +195,9 @@ class Policy(Plugin):
     """Base of all policies: give it a `select`, and `init` and `update` if it must remember something."""
 
     plugin_group: ClassVar[str] = "policies"
-    plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares",)
+    plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "asks_reports", "trains_first")
     tag_field: ClassVar[str] = "name"
+    needs: ClassVar[frozenset[str]] = frozenset()  # reports that it asks devices for (Observation.reports)
 
     size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so); ≥ 1")
 
@@ -213,6 +220,16 @@ class Policy(Plugin):
     def needs_stored_labels(self) -> bool:
         """Whether it asks for the label counts of all that a device holds (Observation.stored_labels)."""
         return False
+
+    @property
+    def asks_reports(self) -> bool:
+        """Whether rounds begin with a slot for reports."""
+        return bool(self.needs)
+
+    @property
+    def trains_first(self) -> bool:
+        """Whether a device must train to give its report."""
+        return TRAINING in self.needs
 
     @property
     def equal_shares(self) -> bool:
@@ -241,6 +258,10 @@ class Policy(Plugin):
     def start(self, system: System, rng: np.random.Generator) -> State:
         """The state before the first round, for a policy that draws lots once and for all; otherwise `init`."""
         return self.init(system)
+
+    def asks(self, state: State, observation: Observation, rng: np.random.Generator) -> Flags:
+        """(K,) whom it asks for reports; all that are available, unless it says otherwise."""
+        return observation.available
 
     @abstractmethod
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision: ...

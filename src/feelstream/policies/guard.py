@@ -32,6 +32,16 @@ def start(policy: Policy, system: System, rng: np.random.Generator) -> State:
     return _checked_state(policy, state, "init")
 
 
+def asks(policy: Policy, state: State, observation: Observation, rng: np.random.Generator) -> Flags:
+    """(K,) whom the policy asks for reports, of those that are available."""
+    when = f"in round {observation.round}"
+    with _policy_errors(policy, when):
+        asked = policy.asks(state, observation, rng)
+    if not isinstance(asked, np.ndarray) or asked.shape != observation.available.shape or asked.dtype != bool:
+        raise broken(policy, f"must say of each of {observation.system.devices} devices whether it asks it, {when}")
+    return asked & observation.available
+
+
 def select(policy: Policy, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
     """The policy's decision; its schedule as int64."""
     system, when = observation.system, f"in round {observation.round}"

@@ -14,6 +14,7 @@ WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boo
 TEXT = pl.String()
 BATTERIES, DEPLOYED, DOWNLOADS = "with batteries", "in a deployment", "with `costs.download_bits` above 0"
 FALLIBLE = "in a deployment and with `world.faults`, unless `system.reliability` is ignored"
+ASKED = "for policies that ask for reports"
 BY_LABELS = "for policies that go by the labels of all that is held"
 
 
@@ -111,6 +112,7 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "stored_labels": Column(COUNTS, "", "label counts of S_k (list of m)", only=BY_LABELS),
     "t_down_s": Column(REAL, "s", "time of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
     "e_down_j": Column(REAL, "J", "energy of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
+    "e_report_j": Column(REAL, "J", "energy of the device's report; 0 for those who did not answer", only=ASKED),
     "battery_j": Column(REAL, "J", "charge before the round", only=BATTERIES),
     "harvest_j": Column(REAL, "J", "what was harvested in the round", only=BATTERIES),
     "reliability": Column(REAL, "", "p_k, the probability to deliver learned before the round", only=FALLIBLE),

@@ -107,7 +107,7 @@ def round_values(record: RoundRecord) -> RoundValues:
     observation, decision, evaluation = record.observation, record.decision, record.evaluation
     return {
         "round": observation.round,
-        "sim_time_s": observation.round * observation.system.round_s,
+        "sim_time_s": observation.round * observation.system.period_s,
         "planned": decision.plan.n,
         "feasible": int(np.count_nonzero(decision.plan.feasible)),
         "scheduled": len(decision.schedule),
@@ -195,6 +195,7 @@ def device_columns(record: RoundRecord) -> dict[str, NDArray]:
         **({} if not observation.system.downloads else _downloads(record)),
         # Only of policies that went by them: for others the label counts of fresh and used data tell enough.
         **({} if observation.stored_labels is None else {"stored_labels": observation.stored_labels.copy()}),
+        **({} if record.e_report_j is None else {"e_report_j": record.e_report_j}),
         **record.more,
     }
 

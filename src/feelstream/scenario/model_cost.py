@@ -50,7 +50,8 @@ def nobody_on_time(scenario: Scenario) -> str | None:
     share = np.where(high > low, np.clip((high - needed_hz) / width, 0.0, 1.0), high >= needed_hz)
     if share.sum() >= 1:
         return None
-    least_s = sending_s + float(np.min(system.away_s + 2 * population.cycles / (low + high)))
+    slot_s = system.reports.slot_s if system.reports else 0.0
+    least_s = slot_s + sending_s + float(np.min(system.away_s + 2 * population.cycles / (low + high)))
     return (
         f"cpu.cycles: auto found {population.cycles.max():.3g} cycles a round for the model, and of "
         f"{scenario.system.devices} devices only {share.sum():.2g} on average meet the deadline of "

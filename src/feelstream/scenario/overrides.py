@@ -39,6 +39,7 @@ NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
     ("learning", "local"): ("kind", LOCAL_TRAININGS),
     ("learning", "server"): ("kind", SERVER_UPDATES),
 }
+ASIDE = ("reports",)  # sections whose fields say what those of others say of training: cycles, samples
 MOVED: dict[tuple[str, ...], tuple[str, ...]] = {  # former name → present name
     ("learning", field): ("learning", "local", field) for field in LOCAL_FIELDS
 }
@@ -192,12 +193,13 @@ def from_keywords(keywords: Mapping[str, Any], table: Mapping[str, Any], model: 
 
 
 def _fields(table: Mapping[str, Any], model: type[BaseModel]) -> dict[str, list[str]]:
-    """Bare name → the fields it may mean; a field of [data.partition] and the like only where no section has it."""
+    """Bare name → the fields it may mean; one of [data.partition], [reports], … only where no main section has it."""
     found: dict[str, list[str]] = {}
     inner: dict[str, list[str]] = {}
     for section in model.model_fields:
+        known = inner if section in ASIDE else found
         for field in _model_of((section,), table.get(section, {}), model).model_fields:
-            found.setdefault(field, []).append(f"{section}.{field}")
+            known.setdefault(field, []).append(f"{section}.{field}")
     for section in NAMED_TABLES:
         if len(section) == 2:
             own = table.get(section[0], {}).get(section[1], {})

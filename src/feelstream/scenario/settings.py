@@ -74,6 +74,7 @@ from feelstream.scenario.population import (
 )  # fmt: skip
 from feelstream.scenario.problems import explain
 from feelstream.scenario.profiles import Profiles, check_profiles, check_ranges, range_hz, with_numbers
+from feelstream.scenario.reports import ReportsSettings, check_deadlines, check_needs, check_slot
 
 
 class SystemSettings(Settings):
@@ -260,6 +261,7 @@ class Scenario(Settings):
     world: WorldSettings = Field(default_factory=WorldSettings)
     policy: Annotated[SerializeAsAny[Policy], _table(POLICIES, Lyapunov)] = Field(default_factory=Lyapunov)
     learning: LearningSettings = Field(default_factory=LearningSettings)
+    reports: ReportsSettings = Field(default_factory=ReportsSettings)
     trace: TraceSettings = Field(default_factory=TraceSettings)
 
     @model_validator(mode="after")
@@ -272,9 +274,11 @@ class Scenario(Settings):
                 f"policy.size: must be at most system.devices = {self.system.devices}, not {self.policy.size}"
             )
         self._check_learning()
+        check_needs(self)
         if self.autos:  # checked with the numbers, when they are known
             return self
         self._check_world()
+        check_deadlines(self)
         check_costs(self.known_system(classes=1), self.policy, self.population.cycles)
         ranges = [self.cpu.frequency_hz, *(each.frequency_hz for each in self.devices.classes)]
         check_profiles(self.profiles, self.cpu.energy, self.population, ranges)
@@ -284,12 +288,14 @@ class Scenario(Settings):
         quickest = int(np.argmin(computing_s))
         fastest = population.frequency_high_hz[quickest]
         needed = computing_s[quickest] + system.surrogate_time_s(n)
-        if not needed <= self.system.round_s:
+        if not needed <= system.round_s:
+            left = "" if system.reports is None else f" of which reports leave {system.round_s:g} s,"
             raise ScenarioError(
-                f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s, since computing at "
-                f"cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
+                f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s,{left} since computing "
+                f"at cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
                 f"{', with the download and the time after the deadline' if np.any(system.away_s) else ''}"
             )
+        check_slot(self)
         return self
 
     @classmethod
@@ -421,13 +427,14 @@ class Scenario(Settings):
 
     def known_system(self, classes: int) -> System:
         """The constants that a server knows, as plain numbers and arrays."""
-        population = self.population
+        population, slot = self.population, self.reports.slot(self.policy)
+        before_s = slot.slot_s if slot else 0.0
         download_s = self.costs.download_bits / population.download_bit_per_s
         return System(
             devices=self.system.devices,
             rounds=self.system.rounds,
             classes=classes,
-            round_s=self.system.round_s,
+            round_s=self.system.round_s - before_s,
             energy_budget_j=population.energy_budget_j,
             cycles=self.costs.cycles_per_sample or _one_if_alike(population.cycles),
             power_coefficient=self.cpu.power_coefficient,
@@ -446,11 +453,12 @@ class Scenario(Settings):
             energy=self.cpu.energy,
             cores=self.profiles.cores,
             core=self.profiles.which if self.profiles.cores else None,
-            deadline_s=_one_if_alike(population.deadline_s),
+            deadline_s=_one_if_alike(population.deadline_s - before_s),
             download_s=_one_if_alike(download_s),
             download_j=_one_if_alike(self.costs.receive_power_w * download_s),
             power_max_w=_one_if_alike(population.power_max_w),
             cycles_per_sample=self.costs.cycles_per_sample,
+            reports=slot,
         )
 
     def _repr_html_(self) -> str:

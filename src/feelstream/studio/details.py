@@ -38,7 +38,7 @@ def facts(view: RoundView, at: int) -> dict[str, str]:
     status = "sent" if devices["transmitted"][at] else "dropped" if devices["scheduled"][at] else "idle"
     if status == "idle" and not devices["feasible"][at]:
         status = "too slow" if devices["available"][at] else "not available"
-    parts = [devices[name][at] for name in ("e_cmp_j", "e_tr_j", "e_down_j") if name in devices]
+    parts = [devices[name][at] for name in ("e_cmp_j", "e_tr_j", "e_down_j", "e_report_j") if name in devices]
     return {
         "status": status,
         "stored, fresh": f"{devices['stored'][at]}, {devices['fresh'][at]}",

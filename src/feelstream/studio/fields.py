@@ -60,6 +60,7 @@ def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:
         "radio": fields_of(scenario.radio, "radio"),
         "costs": fields_of(scenario.costs, "costs"),
         "learning": fields_of(scenario.learning, "learning"),
+        "reports": fields_of(scenario.reports, "reports"),
     }
     for name in ("arrivals", "partition", "buffer"):
         plugin, path = getattr(data, name), ("data", name)
@@ -69,7 +70,7 @@ def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:
     for name in ("local", "server"):
         plugin, path = getattr(scenario.learning, name), ("learning", name)
         forms["learning"] += [named_choice(path, plugin), *fields_of(plugin, f"learning.{name}")]
-    order = ("system", "arrivals", "partition", "data", "buffer", "learning", "cpu", "radio", "costs")
+    order = ("system", "arrivals", "partition", "data", "buffer", "learning", "cpu", "radio", "costs", "reports")
     return {section: forms[section] for section in order}
 
 

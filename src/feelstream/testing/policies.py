@@ -37,6 +37,7 @@ def _play(policy: Policy, case: Case) -> Iterator[tuple[str, Scheduled]]:
     for observation, gain, losses in case.rounds():
         when = f"round {observation.round}"
         stored = stored_and_read(state, nested=False)
+        observation = _reported(policy, read_only(state), observation, gain)
         decision, again, from_store = (_select(policy, read_only(each), observation) for each in (state, state, stored))
         played = Scheduled(policy, observation, gain, decision, again, from_store)
         yield when, played
@@ -45,6 +46,22 @@ def _play(policy: Policy, case: Case) -> Iterator[tuple[str, Scheduled]]:
         outcome = _outcome(observation, played.decision, spent, gain, losses)
         state, restored = policy.update(read_only(state), outcome), policy.update(read_only(stored), outcome)
         yield when, replace(played, spent=spent, state=state, state_from_store=restored)
+
+
+def _reported(policy: Policy, state: State, observation: Observation, gain: Reals) -> Observation:
+    """The same with what the policy needs, of four in five of those that it asks and that hold data."""
+    if not policy.needs:
+        return observation
+    drawn = np.random.default_rng([9, observation.round])
+    asked = policy.asks(state, observation, drawn)
+    if not isinstance(asked, np.ndarray) or asked.shape != gain.shape or asked.dtype != bool:
+        raise TypeError(f"asks must return one truth value for each of {len(gain)} devices")
+    silent = ~(asked & observation.available & (observation.stored > 0) & (drawn.random(len(gain)) < 0.8))
+    usual = {"gain": gain, "embedding": drawn.normal(size=(len(gain), 4))}
+    reports = {need: np.array(usual.get(need, drawn.exponential(size=len(gain)))) for need in sorted(policy.needs)}
+    for values in reports.values():
+        values[silent] = np.nan
+    return replace(observation, reports=reports)
 
 
 def _select(policy: Policy, state: State, observation: Observation) -> Decision:

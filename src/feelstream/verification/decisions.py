@@ -28,6 +28,7 @@ from feelstream.verification.rationed import (
     check_rationed_subset,
 )
 from feelstream.verification.reading import Block, Table
+from feelstream.verification.reports import answered, check_answered, check_largest_norms
 from feelstream.verification.settings import CONTROLLED_OCEAN, StoredSettings
 from feelstream.verification.shares import (
     check_own_energy,
@@ -184,6 +185,18 @@ def _check_channel_score(case: Case) -> None:
     CHANNEL_SCORES.get((case.s.policy, case.s.gain_known), _check_any_score)(case)
 
 
+def _check_norms(case: Case) -> None:
+    check_subset(case)
+    check_largest_norms(case)
+    _check_count(case, case.importance.feasible & answered(case.block), "feasible ones that reported")
+
+
+def _check_drawn_by_reports(case: Case) -> None:
+    """How many are drawn depends on how many gradients are above 0, which is not stored."""
+    check_subset(case)
+    check_answered(case)
+
+
 _check_energy_score = _score(
     "score = E~(planned size)",
     lambda case: surrogate_energy_j(case.s, case.block, case.n),
@@ -240,6 +253,12 @@ POLICY_RULES = {
     "proportional_fair": _BY_CHANNEL,
     "best_channel": _BY_CHANNEL,
     "round_robin": _AS_MANY,
+    "update_norm": PolicyRules(
+        _check_size_set, _check_any_score, _check_norms, "the largest of the norms stored as scores"
+    ),
+    "gradient_norm": replace(
+        _LEFT_OPEN, decision=_check_drawn_by_reports, note=f"gradient_norm: {_DRAWN}; only devices that reported"
+    ),
     "power_of_choice": _AS_MANY,
     "oort": _AS_MANY,
     CONTROLLED_OCEAN: replace(

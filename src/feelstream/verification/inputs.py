@@ -12,11 +12,13 @@ from feelstream.verification.reading import (
     DEVICE_COLUMNS,
     MAY_BE_MISSING,
     REAL,
+    REPORT_COLUMNS,
     ROUND_COLUMNS,
     STORED_LABELS,
     Block,
     Table,
 )
+from feelstream.verification.reports import worst_report_j
 from feelstream.verification.settings import StoredSettings
 
 
@@ -26,7 +28,7 @@ def check_inputs(found: Findings, s: StoredSettings, block: Block, most_power_w:
     rule = "rows are sorted by round and device, each device once a round"
     for name, expected in (("round", block.rounds[:, None]), ("device", np.arange(s.K)[None, :])):
         check.flag(name, block[name] != expected, expected, rule)
-    _check_present(check, DEVICE_COLUMNS)
+    _check_present(check, DEVICE_COLUMNS | (REPORT_COLUMNS if s.reports else {}))
     _check_radio_and_cpu(check, s, block)
     _check_data(check, s, block)
     _check_batteries(check, s, block, most_power_w)
@@ -48,8 +50,9 @@ def _check_batteries(check: Checker, s: StoredSettings, block: Block, most_power
     left_s = np.maximum(s.time_s - computing_time_s(s, block["f_hz"]), 0.0)
     # By a law of the user's own it is not known, and no comparison holds.
     worst = most_j(s.law, s.cycles, s.cycles / s.time_s, block["f_hz"]) + most_power_w * left_s + s.costs.download_j
+    worst = worst + worst_report_j(s, block)
     bad = block["available"] & (worst > block["battery_j"] * (1 + RELATIVE))
-    rule = "a device is available only if its charge covers E_cmp + P_max(T_k − c/f) + E_down"
+    rule = "a device is available only if its charge covers E_cmp + P_max(T_k − c/f) + E_down, and its report, if any"
     check.flag("available", bad, worst, rule, stored=block["battery_j"])
     overdrawn = spent > block["battery_j"] * (1 + RELATIVE)
     check.flag("battery_j", overdrawn, spent, "no device spends more than its battery holds")

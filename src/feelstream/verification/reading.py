@@ -36,6 +36,7 @@ PRIORITY = "priority"  # stored by a deployment, where devices may state one; el
 DOWNLOAD_COLUMNS = {"t_down_s": REAL, "e_down_j": REAL}  # only where receiving the model takes time
 RELIABILITY = "reliability"  # stored where updates may not arrive
 TURNS = ("turns_delivered", "turns_failed", "turns_in_a_row", "rests_until")  # replayed, from block to block
+REPORT_COLUMNS = {"e_report_j": REAL}  # only where the policy asks for reports
 BATTERY_COLUMNS = {"battery_j": REAL, "harvest_j": REAL}  # only where devices harvest energy
 # Of rounds.parquet, by the evaluator that measures them.
 EVALUATOR_COLUMNS = {
@@ -73,8 +74,8 @@ class Block(Table):
 
     @property
     def energy_j(self) -> Array:
-        """What each spent in the round. [R, K]"""
-        spent = self["e_cmp_j"] + self["e_tr_j"]
+        """What each device spent in the round. [R, K]"""
+        spent = self["e_cmp_j"] + self["e_tr_j"] + self["e_report_j"]
         return spent + self["e_down_j"] if "e_down_j" in self.values else spent
 
     def before(self, column: str) -> Array:
@@ -106,6 +107,7 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
     columns |= DOWNLOAD_COLUMNS if settings.costs.downloads else {}
+    columns |= REPORT_COLUMNS if settings.reports else {}
     columns |= BATTERY_COLUMNS if settings.around.capacity_j is not None else {}
     by_labels = settings.rationed is not None and settings.rationed.knows == "labels"
     columns |= {STORED_LABELS: COUNTS} if by_labels or _has(path, STORED_LABELS) else {}
@@ -122,6 +124,7 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
         if not settings.deployed:
             values["report_age"] = np.zeros((R, K), int)
             values |= {f"{name}_measured": np.zeros((R, K), bool) for name in MEASURED}
+        values.setdefault("e_report_j", np.zeros((R, K)))
         values.setdefault(PRIORITY, np.broadcast_to(settings.priority, (R, K)))
         values.setdefault(RELIABILITY, np.broadcast_to(1.0, (R, K)))
         if last is None:

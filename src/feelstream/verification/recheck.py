@@ -19,6 +19,7 @@ from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
 from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table, read_blocks, read_rounds
 from feelstream.verification.reliability import check_reliability
+from feelstream.verification.reports import check_reports
 from feelstream.verification.settings import (
     OUR_LOCAL_TRAININGS,
     OUR_POLICIES,
@@ -81,6 +82,7 @@ def _not_checked(s: StoredSettings) -> list[str]:
         ),
         *([] if s.law.known else ["the energy of computing by a user's own law, and choices that go by it"]),
         *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
+        *(["what devices reported to the policy, beyond what that cost them"] if s.reports else []),
         *(["what the user's own local training does"] if s.learns and own_training else []),
         *(["what the user's own server update does"] if s.learns and own_update else []),
         "that run.json was not rewritten together with the tables",
@@ -130,6 +132,7 @@ def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table
     for rule in (rules.score, rules.decision, rules.admission, rules.energy):
         rule(case)
     check_downloads(found, s, block)
+    check_reports(case)
     check_queues(found, s, block)
     check_totals(found, block, rounds)
 

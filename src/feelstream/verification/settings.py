@@ -31,7 +31,7 @@ CONTROLLED_OCEAN = "ocean with power control"
 OUR_POLICIES = (
     "lyapunov", "lyapunov_joint", "random", "round_robin", "proportional_fair", "best_channel", "greedy_energy", "age",
     "fedcs", "power_of_choice", "oort", "ocean", CONTROLLED_OCEAN, "myopic_energy", "importance_greedy", "select_all",
-    "fedcgd", "fedteddi", "fedbacys", "representative", "balanced", "balanced_joint",
+    "fedcgd", "fedteddi", "fedbacys", "representative", "balanced", "balanced_joint", "update_norm", "gradient_norm",
 )  # fmt: skip
 ONE_DEADLINE = ("lyapunov_joint", "balanced_joint", CONTROLLED_OCEAN)
 OUR_METRICS = ("combined", "amount", "dissimilarity")
@@ -40,7 +40,9 @@ OUR_SERVER_UPDATES = (
     "fedavg", "equal", "inverse_probability", "fedavgm", "fedadam", "fedyogi", "fedadagrad", "trimmed_mean", "median",
     "gaussian", "quantise", "top_k",
 )  # fmt: skip
-KNOWS_PROBABILITY = ("random", "select_all")
+KNOWS_PROBABILITY = ("random", "select_all", "gradient_norm")
+ASKS_EVERYONE = ("gradient_norm",)  # for a report
+TRAINS_FIRST = ("update_norm",)  # for which devices train
 
 
 class StoredChange(NamedTuple):
@@ -49,6 +51,15 @@ class StoredChange(NamedTuple):
     round: int
     setting: str
     value: Any
+
+
+class Reports(NamedTuple):
+    """What reports take, where the policy asks for them."""
+
+    slot_s: float
+    cycles: float
+    bits: float
+    trains: bool  # devices train for them
 
 
 class Rationed(NamedTuple):
@@ -84,7 +95,7 @@ class StoredSettings:
 
     K: int
     T: int
-    round_s: float
+    round_s: float  # less the slot for reports
     costs: Costs
     budget_j: Array  # [K]
     cycles: float | Array  # one for all, or [K]
@@ -124,6 +135,7 @@ class StoredSettings:
     trace_level: str
     deployed: bool  # real devices: what is not heard of them is not known
     priority: Array  # [K], factor on importance, as the scenario gives it
+    reports: Reports | None = None
     rationed: Rationed | None = None  # where the policy is balanced_joint
     around: Around = PAPERS_WORLD
     learns_reliability: bool = False  # who delivers is learned, and heeded
@@ -134,6 +146,11 @@ class StoredSettings:
     def time_s(self) -> float | Array:
         """T_k: what computing and sending may take together; one for all, or [K]."""
         return self.costs.deadline_s - self.costs.download_s
+
+    @property
+    def period_s(self) -> float:
+        """From the beginning of one round to that of the next."""
+        return self.round_s + (self.reports.slot_s if self.reports else 0.0)
 
 
 class _Section:
@@ -256,11 +273,13 @@ def _settings(scenario: _Section, data: _Section | None, deployed: bool, promise
     chooses_power = drift_plus_penalty or name == "balanced_joint"
     limit, reserve = policy.get("power_max_w"), policy.get("fade_reserve")
     V = policy["V"].weight() if drift_plus_penalty else None
+    reports = _reports(scenario, name, Promises.of("policies", policy.tree, promises))
     return StoredSettings(
         K=K,
         T=system["rounds"].whole(),
-        round_s=system["round_s"].positive(),
-        costs=_costs_of(scenario, population),
+        round_s=system["round_s"].positive() - (reports.slot_s if reports else 0.0),
+        costs=_costs_of(scenario, population, reports.slot_s if reports else 0.0),
+        reports=reports,
         budget_j=population["energy_budget_j"],
         cycles=float(cycles[0]) if (cycles == cycles[0]).all() else cycles,
         law=read_law(cpu.tree, cores, profile, names, cpu["power_coefficient"].number()),
@@ -336,6 +355,21 @@ def _usual(scenario: _Section, of_profiles: tuple[Array, Array]) -> dict[str, Ar
     }
 
 
+def _reports(scenario: _Section, policy: str, promised: Promises) -> Reports | None:
+    """What reports take, where a policy of ours asks for them, or a user's own by its promise."""
+    trains = policy in TRAINS_FIRST
+    if policy not in OUR_POLICIES:
+        trains = "trains_first" in promised
+    asks = trains or policy in ASKS_EVERYONE or (policy not in OUR_POLICIES and "asks_reports" in promised)
+    if not asks:
+        return None
+    table, round_s = scenario["reports"], scenario["system"]["round_s"].positive()
+    slot_s, cycles = table["slot_s"].positive(), table["cycles"].number()
+    if not slot_s < round_s or cycles < 0:
+        raise RunError("run.json: reports.slot_s must be below system.round_s, and reports.cycles at least 0.")
+    return Reports(slot_s, cycles, table["bits"].positive(), trains)
+
+
 def _server_update(server: _Section | None, policy: str) -> str:
     """Its name; weights by inverse probability need a policy of ours that knows it. Runs from before are of fedavg."""
     if server is None:
@@ -351,14 +385,14 @@ def _costs(scenario: _Section) -> _Section:
     return scenario.get("costs") or _Section({}, "costs")
 
 
-def _costs_of(scenario: _Section, population: dict[str, Array]) -> Costs:
-    """Of the population that classes and table leave."""
+def _costs_of(scenario: _Section, population: dict[str, Array], slot_s: float) -> Costs:
+    """Of the population that classes and table leave; deadlines count from the end of the slot for reports."""
     table = _costs(scenario)
     bits, power_w = (field.number() if (field := table.get(name)) else 0.0 for name in ("download_bits", POWER))
     if bits < 0 or power_w < 0:
         raise RunError(f"run.json: costs.download_bits and costs.{POWER} must be at least 0.")
     download_s = bits / population["download_bit_per_s"]
-    columns = (population["deadline_s"], download_s, power_w * download_s, population["power_max_w"])
+    columns = (population["deadline_s"] - slot_s, download_s, power_w * download_s, population["power_max_w"])
     alike = (float(each[0]) if (each == each[0]).all() else each for each in columns)
     return Costs(*alike, cycles_per_sample=max(_cycles_per_sample(scenario), 0.0))
 

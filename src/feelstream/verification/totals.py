@@ -28,7 +28,7 @@ def check_totals(found: Findings, block: Block, rounds: Table) -> None:
 def check_rounds(found: Findings, s: StoredSettings, rounds: Table) -> None:
     """What rounds.parquet must obey by itself: the clock, the running mean, when the model was evaluated."""
     t, check = rounds.rounds, found.at(Stage.ROUND, rounds)
-    check.compare("sim_time_s", t * s.round_s, "sim_time_s = round · round_s")
+    check.compare("sim_time_s", t * s.period_s, "sim_time_s = round · round_s")
     mean = np.cumsum(rounds["energy_mean_j"]) / t
     check.compare("energy_mean_cum_j", mean, "energy_mean_cum_j is the mean of energy_mean_j over the rounds so far")
     tested = evaluated(s, t) & ("test" in s.evaluators)
@@ -58,7 +58,7 @@ def check_counts(found: Findings, s: StoredSettings, rounds: Table) -> None:
         check.flag("scheduled", scheduled != exactly, exactly, rule)
     for name in ("feasible", "scheduled", "transmitted", "energy_mean_j", "queue_mean_j", "importance_sum"):
         check.within(name, 0.0, np.inf, f"{name} is not negative")
-    for name in ("importance_sum", "energy_mean_j"):
+    for name in ("importance_sum", *(() if s.reports else ("energy_mean_j",))):
         check.flag(name, (scheduled == 0) & (rounds[name] != 0), 0.0, f"{name} is 0 if nobody is scheduled")
     check.within("queue_max_j", queue, np.inf, "the longest queue is at least the mean queue")
     check.within("queue_max_j", -np.inf, s.K * queue, "the longest queue is at most all queues together")

@@ -46,6 +46,8 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
     stored = grid(pl.col("stored"))
     waiting = _waiting(run, grid)
     computing, sending = (grid(pl.col(column)).mean(axis=1) for column in ("e_cmp_j", "e_tr_j"))
+    if "e_report_j" in table.columns:  # nearly all of it is computing
+        computing = computing + grid(pl.col("e_report_j")).mean(axis=1)
     beta = grid(pl.col("beta"))[:, 0]
     system = run.scenario.known_system(1)
     budget, sending = system.energy_budget_j, sending + grid(pl.col("scheduled")).mean(axis=1) * system.download_j

@@ -19,6 +19,7 @@ from feelstream.run.explaining.thresholds import Threshold, thresholds
 QUANTITY = {
     "age": ("rounds since its last turn", True),
     "best_channel": ("channel gain", True),
+    "update_norm": ("norm of the update", True),
     "proportional_fair": ("gain over mean service", True),
 }
 

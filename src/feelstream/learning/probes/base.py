@@ -1,0 +1,96 @@
+"""The contract of a probe: what a device computes of θ and of samples that it holds, for the server to schedule by.
+
+    values = probe.measure(asked)           (n, …), a row for each of the n devices that answer
+
+A function of one's own is asked device by device, with the model's word on samples and the numbers of those samples.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Ids, Nested, Reals
+from feelstream.evaluation.samples import Predict
+from feelstream.learning.contract import Learner
+from feelstream.learning.local.base import Cohort, LocalTraining
+from feelstream.learning.sample_numbers import ABSENT
+from feelstream.randomness import Purpose
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The n devices that answer in a round, all of which hold data, and the model that they were sent."""
+
+    learner: Learner | None
+    theta: NDArray[np.float32]
+    local: LocalTraining
+    cohort: Cohort
+    kept: Nested  # by the devices, of their local training
+    most: int  # samples that a report is made of
+    gain: Reals  # (n,) |g_k|², which the server measures as a report arrives
+
+    @cached_property
+    def samples(self) -> Ids:
+        """(n, s) numbers of at most `most` samples of each device, drawn without replacement; ABSENT behind them."""
+        drawn = [self._drawn(int(k)) for k in self.cohort.ids]
+        found = np.full((len(drawn), max(map(len, drawn), default=0)), ABSENT, np.int64)
+        for row, own in zip(found, drawn, strict=True):
+            row[: len(own)] = own
+        return found
+
+    def _drawn(self, device: int) -> Ids:
+        held = self.cohort.held(device)
+        if len(held) <= self.most:
+            return np.asarray(held, np.int64)
+        return self.cohort.rng(device, Purpose.REPORTS).choice(held, self.most, replace=False).astype(np.int64)
+
+    @property
+    def engine(self) -> Learner:
+        assert self.learner is not None  # a scenario without one refuses a probe that needs it
+        return self.learner
+
+    @cached_property
+    def predict(self) -> Predict:
+        learner, theta = self.engine, self.theta
+
+        def whole_test() -> tuple[float, float]:
+            found = learner.evaluate(theta)
+            return found.loss, found.accuracy
+
+        return Predict(theta, lambda of, samples: learner.predict(theta, of, samples), whole_test)
+
+
+class Probe(ABC):
+    """Base of the probes."""
+
+    needs_learner: ClassVar[bool] = True
+
+    @abstractmethod
+    def measure(self, asked: Asked) -> NDArray[Any]:
+        """(n, …) finite numbers, of each device."""
+
+
+Function = Callable[[Predict, Ids], Any]
+
+
+class FunctionProbe(Probe):
+    """A user's function of (predict, samples): what one device reports, a number or an array of numbers.
+
+    predict(“train”, samples) gives loss and class of samples, predict.theta the parameters; samples: (s,) numbers.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def measure(self, asked: Asked) -> NDArray[Any]:
+        found = [np.asarray(self.function(asked.predict, row[row != ABSENT]), float) for row in asked.samples]
+        if any(each.shape != found[0].shape for each in found):
+            raise ValueError("it must give as many numbers of one device as of another")
+        return np.stack(found)

@@ -1,0 +1,83 @@
+"""The reporting slot: who answers the server's question before a round is scheduled, and what that costs.
+
+The slot is the first slot_s of the round, and each of the K devices has the K-th part of the band in it. A device that
+is asked computes at the frequency of this round, then sends with P_k = P0/β_k:
+
+    T_report = c_r/f + b/R(K, |g|²),   E_report = E_cmp(c_r, f) + P_k · b/R(K, |g|²)
+
+It answers where T_report ≤ slot_s. A device knows its own link, so one that would be late does not begin and pays
+nothing. Where the report is the norm of an update, the device trains for it: that takes c more cycles, which are
+charged with the report unless the device is scheduled, since then they are charged as its training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from feelstream.arrays import Flags, Ids, Reals
+from feelstream.model import physics
+
+if TYPE_CHECKING:
+    from feelstream.model.system import System
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What the scenario says of reports."""
+
+    slot_s: float
+    cycles: float  # c_r
+    bits: float  # b
+    trains: bool = False  # a report takes a whole local training
+
+
+@dataclass(frozen=True, eq=False)
+class Reporting:
+    """Who answered in a round, and at which cost; (K,) each, 0 for those who did not answer."""
+
+    answered: Flags
+    own_j: Reals  # of the report itself
+    training_j: Reals  # of training for it
+
+    def energy_j(self, schedule: Ids) -> Reals:
+        """(K,) E_report; a scheduled device has trained once, and pays for that as for any training."""
+        training_j = self.training_j.copy()
+        training_j[schedule] = 0.0
+        return self.own_j + training_j
+
+
+def needed_s(slot: Slot, system: System, f_hz: Reals, ratio: Reals) -> Reals:
+    """(K,) T_report. ratio: |g_k|²/β_k, by which the received power is above its mean."""
+    cycles = slot.cycles + system.device_cycles if slot.trains else slot.cycles
+    with np.errstate(divide="ignore"):  # a dead channel: for ever
+        return cycles / f_hz + slot.bits / _rate(system, ratio)
+
+
+def reporting(slot: Slot, system: System, f_hz: Reals, beta: Reals, gain: Reals, asked: Flags) -> Reporting:
+    """Of the devices that were asked, who answers, and at which cost."""
+    ratio = gain / beta
+    answered = asked & (needed_s(slot, system, f_hz, ratio) <= slot.slot_s)
+    ids = np.flatnonzero(answered)
+    own_j, training_j = np.zeros(system.devices), np.zeros(system.devices)
+    sending_s = slot.bits / np.asarray(_rate(system, ratio[ids]))
+    own_j[ids] = system.compute_energy_j(f_hz[ids], ids, slot.cycles) + system.received_power_w / beta[ids] * sending_s
+    if slot.trains:
+        training_j[ids] = system.compute_energy_j(f_hz[ids], ids)
+    return Reporting(answered, own_j, training_j)
+
+
+def worst_case_j(slot: Slot, system: System, f_hz: Reals, beta: Reals) -> Reals:
+    """(K,) what no report exceeds: E_cmp(c_r, f) + P_k slot_s, and E_cmp of training where it takes that.
+
+    Of a device that is scheduled, training is in its own worst case already; so this is more than enough.
+    """
+    own_j = system.compute_energy_j(f_hz, None, slot.cycles) + system.received_power_w / beta * slot.slot_s
+    return own_j + system.compute_energy_j(f_hz) if slot.trains else own_j
+
+
+def _rate(system: System, ratio: Reals) -> Reals:
+    received_w = system.received_power_w * ratio
+    return physics.rate_bit_per_s(system.devices, received_w, system.bandwidth_hz, system.noise_w_per_hz)

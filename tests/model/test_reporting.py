@@ -1,0 +1,62 @@
+"""The slot for reports, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builders import system
+
+from feelstream.model.reporting import Slot, reporting, worst_case_j
+
+# B = K bit/s·Hz at an SNR of 1: each of 4 devices has 1 Hz, and K P0 g/β / (B N0) = 1 gives log2(2) = 1 bit a second.
+SYSTEM = system(
+    4, bandwidth_hz=4.0, noise_w_per_hz=0.5, received_power_w=0.5, cycles=100.0, power_coefficient=1e-3, round_s=5.0
+)
+F_HZ, BETA = np.array([10.0, 20.0, 2.0, 10.0]), np.array([1.0, 2.0, 1.0, 4.0])
+EVERYONE = np.ones(4, bool)
+
+
+def test_a_report_takes_and_costs_what_the_formulas_say() -> None:
+    slot = Slot(slot_s=3.0, cycles=10.0, bits=2.0)
+    found = reporting(slot, SYSTEM, F_HZ, BETA, BETA, EVERYONE)
+    assert found.answered.tolist() == [True, True, False, True]  # device 2: 10/2 s of computing
+    sending_j = 0.5 / BETA * 2.0  # P0/β for 2 s
+    computing_j = 1e-3 * 10.0 * F_HZ**2
+    np.testing.assert_allclose(found.own_j, np.where(found.answered, computing_j + sending_j, 0.0))
+    assert not found.training_j.any()
+    np.testing.assert_array_equal(found.energy_j(np.array([0, 1])), found.own_j)
+
+
+def test_who_is_not_asked_or_has_a_dead_channel_pays_nothing() -> None:
+    gain = np.array([1.0, 0.0, 1.0, 4.0])
+    asked = np.array([True, True, True, False])
+    found = reporting(Slot(3.0, 10.0, 2.0), SYSTEM, F_HZ, BETA, gain, asked)
+    assert found.answered.tolist() == [True, False, False, False]
+    assert (found.own_j > 0).tolist() == [True, False, False, False]
+
+
+def test_the_gain_of_the_round_decides_about_time() -> None:
+    """3 times the gain: log2(1 + 3) = 2 bits a second, so 1 s in place of 2 s."""
+    slot = Slot(slot_s=2.5, cycles=10.0, bits=2.0)
+    assert not reporting(slot, SYSTEM, F_HZ, BETA, BETA, EVERYONE).answered[0]
+    found = reporting(slot, SYSTEM, F_HZ, BETA, 3 * BETA, EVERYONE)
+    assert found.answered[0]
+    assert found.own_j[0] == pytest.approx(1e-3 * 10 * 100 + 0.5 * 1.0)
+
+
+def test_training_is_charged_once() -> None:
+    slot = Slot(slot_s=20.0, cycles=0.0, bits=2.0, trains=True)
+    found = reporting(slot, SYSTEM, F_HZ, BETA, BETA, EVERYONE)
+    assert found.answered.tolist() == [True, True, False, True]  # device 2: 100/2 s
+    trained_j = np.where(found.answered, 1e-3 * 100.0 * F_HZ**2, 0.0)
+    np.testing.assert_allclose(found.energy_j(np.zeros(0, np.int64)), found.own_j + trained_j)
+    trained_j[0] = 0.0  # scheduled: its training is in e_cmp_j
+    np.testing.assert_allclose(found.energy_j(np.array([0])), found.own_j + trained_j)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_no_report_exceeds_the_worst_case(trains: bool) -> None:
+    slot = Slot(slot_s=20.0, cycles=10.0, bits=2.0, trains=trains)
+    for gain in (BETA, 0.3 * BETA, 5 * BETA):
+        found = reporting(slot, SYSTEM, F_HZ, BETA, gain, EVERYONE)
+        assert (found.energy_j(np.zeros(0, np.int64)) <= worst_case_j(slot, SYSTEM, F_HZ, BETA)).all()
