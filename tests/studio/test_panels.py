@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import small
+from builders import small, to_run
 from small_plans import in_process, two_arms
 
 from feelstream.policies import POLICIES
@@ -47,7 +47,7 @@ def test_the_scheduled_stand_on_their_side_of_the_cut_off_and_bars_add_up_to_the
 
 @pytest.mark.parametrize("name", POLICIES.names())
 def test_every_policy_has_a_panel_of_scores_or_none(name: str) -> None:
-    view = played(f"policy.name={name}", rounds=3).view(3)
+    view = played(*to_run(name), f"policy.name={name}", rounds=3).view(3)
     ranking = ranked(view)
     if ranking is not None:
         assert view.scene is not None
