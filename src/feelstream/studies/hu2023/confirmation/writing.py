@@ -12,6 +12,7 @@ from feelstream.quantities import number
 from feelstream.report.drawing.figures import composite, has_data, save
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.studies.claims import EXPLAINED, Verdict
+from feelstream.studies.claims.verdicts import margin_of
 from feelstream.studies.claims.words import DIGITS, cited, verdict
 from feelstream.studies.hu2023 import paper
 from feelstream.studies.hu2023.claims import LATE, all_claims, claims_of_late
@@ -80,6 +81,7 @@ def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str) -> str:
     parts += [
         "## How these settings were chosen\n",
         words.HISTORY,
+        decision(found),
         words.READINGS,
         "Over other readings and settings: [the multiverse](multiverse.md).\n",
         "## What the paper says, and how it is tested\n",
@@ -150,17 +152,36 @@ def _empty(own: Confirmed) -> str:
     return text + "."
 
 
+def decision(found: Sequence[Confirmed]) -> str:
+    """Which settings the presets of the paper have, and why."""
+    held = {
+        settings: [len(each.with_verdict(Verdict.REPRODUCED)) for each in found if each.candidate.settings == settings]
+        for settings in words.NAMES
+    }
+    if not held["literal"] or not held["fitted"]:
+        return ""
+    literal, fitted = held["literal"][0], held["fitted"][0]
+    if literal > fitted:
+        return f"The literal specification has more of the claims so far, {literal} against {fitted}.\n"
+    return (
+        f"The literal specification has no more of the claims so far than the fitted one, {literal} against {fitted}, "
+        "so `paper-*` keep their settings and `literal-*` stand beside them.\n"
+    )
+
+
 def at_a_glance(found: Sequence[Confirmed]) -> str:
     lines = [
-        "| specification | fresh data | seeds | reproduced | not | undecided | saved, n = 2 and 4 (paper: 16, 35 %) | "
-        "lead over random: run, end |",
-        "|---|---|---|---|---|---|---|---|",
+        "| specification | fresh data | seeds | reproduced | not | undecided | of these, with the claimed sign | "
+        "saved, n = 2 and 4 (paper: 16, 35 %) | lead over random: run, end |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for each in found:
-        counts = (
+        counts = [
             len(each.with_verdict(*verdicts))
             for verdicts in ((Verdict.REPRODUCED,), (Verdict.FAILED, Verdict.DIRECTION), UNDECIDED)
-        )
+        ]
+        undecided = each.with_verdict(*UNDECIDED)
+        counts.append(sum(one.ours.mean > -margin_of(one.claim.test) for one in undecided))
         saved = " and ".join(shown(saving(each.findings, n), 0, "%") for n in paper.SIZES)
         leads = ", ".join(shown(lead(each.findings, span), 1, "pp", signed=True) for span in ("mean", "end"))
         candidate = each.candidate
