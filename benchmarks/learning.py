@@ -1,4 +1,4 @@
-"""What local training and server updates cost: whole `paper-iid` runs with each, against plain, one core.
+"""What local training, server updates and evaluators cost: whole `paper-iid` runs with each, against plain, one core.
 
 All play the same schedule in turns, and the best time of each counts; the numbers are times of a run over those of the
 plain one.
@@ -13,6 +13,7 @@ import argparse
 
 import feelstream as fs
 
+EVALUATORS = 'learning.evaluators=["test", "stream", "devices", "classes"]'
 WAYS = {
     "plain": [],
     "momentum 0.5": ["learning.local.momentum=0.5"],
@@ -25,7 +26,11 @@ WAYS = {
         "learning.local.momentum=0.5", "learning.local.weight_decay=0.001", "learning.server.kind=fedadam",
         "learning.server.eta=0.01",
     ],
-    "all evaluators": ['learning.evaluators=["test", "stream", "devices", "classes"]'],
+    "all evaluators": [EVALUATORS],
+    "these four together": [
+        "learning.local.momentum=0.5", "learning.local.weight_decay=0.001", "learning.server.kind=fedadam",
+        "learning.server.eta=0.01", EVALUATORS,
+    ],
 }  # fmt: skip
 
 

@@ -157,7 +157,7 @@ class Scenarios(Attack):
         if draw.random() < 0.4:
             fastest = 10 ** draw.uniform(7, 10)
             tables["cpu"]["frequency_hz"] = [fastest * draw.uniform(0.01, 1), fastest]
-        if draw.random() < 0.15:
+        if draw.random() < (0.01 if tables["learning"]["engine"] == "native" else 0.15):  # with reports it is refused
             tables["costs"] = {
                 "download_bits": 10 ** draw.uniform(3, 7),
                 "download_bit_per_s": 10 ** draw.uniform(5, 8),
@@ -184,8 +184,11 @@ class Scenarios(Attack):
             try:
                 return from_dict(tables)
             except fs.FeelstreamError as problem:
-                if "can ever fit" not in str(problem):
+                longer = "fit a slot" in str(problem)
+                if not longer and "can ever fit" not in str(problem) and "slot_s: must be below" not in str(problem):
                     raise
+            if longer:
+                tables["reports"]["slot_s"] = tables["reports"].get("slot_s", 0.5) * draw.uniform(2, 10)
             tables["system"]["round_s"] = tables["system"].get("round_s", 4.0) * draw.uniform(2, 10)
             self._note(tables)
         return from_dict(tables)

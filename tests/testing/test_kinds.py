@@ -435,6 +435,8 @@ def test_kinds_are_found_by_class_and_by_name() -> None:
     assert named("uniform", "frequency")[0] == UniformFrequency()
     with pytest.raises(ScenarioError, match="'uniform' is several: say which by --kind arrivals or --kind frequency"):
         named("uniform")
+    with pytest.raises(ScenarioError, match=r"'margin' is a probe, of \(predict, samples\); run the policy"):
+        named(str(Path(__file__).parents[2] / "examples" / "my_probe.py:margin"))
     with pytest.raises(ScenarioError, match="'resevoir' is not known; did you mean 'reservoir'"):
         named("resevoir")
     with pytest.raises(ScenarioError, match="is no plug-in: it must be a class derived from one of Policy, Partition"):

@@ -139,3 +139,14 @@ def test_a_bare_name_means_the_field_that_it_always_meant() -> None:
     changed = small().with_(cycles=1e8, samples=100, slot_s=0.25, bits=64.0)
     assert (changed.cpu.cycles, changed.data.samples) == (1e8, 100)
     assert (changed.reports.slot_s, changed.reports.bits) == (0.25, 64.0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_reports_go_with_cycles_by_data_and_with_faults(policy: str, tmp_path: Path) -> None:
+    more = ("costs.cycles_per_sample=4e6", "world.faults.kind=random", "reports.slot_s=1.0", "system.rounds=8")
+    run = fs.simulate(small(*LEARNING, f"policy.name={policy}", *more))
+    assert run.devices is not None
+    assert run.devices.filter(run.devices["gain"] == 0)["e_report_j"].sum() == 0  # in a fault nobody is heard
+    assert run.devices["e_report_j"].sum() > 0
+    report = verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)

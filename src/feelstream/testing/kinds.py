@@ -42,6 +42,10 @@ def check(plugin: Any, kind: str | None = None) -> list[Result]:
 def kind_of(found: Any) -> Kind[Any]:
     """The kind of a class, or of a function: an evaluator has four arguments, local training more, a metric fewer."""
     if isinstance(found, Evaluator) or (callable(found) and not isinstance(found, type)):
+        if _parameters(found)[:1] == ["predict"] and _arguments(found) < EVALUATOR_ARGUMENTS:
+            raise ScenarioError(
+                f"'{getattr(found, '__name__', found)}' is a probe, of (predict, samples); run the policy that needs it"
+            )
         if isinstance(found, Evaluator) or _arguments(found) == EVALUATOR_ARGUMENTS:
             return EVALUATOR
         return LOCAL_TRAINING if _arguments(found) > EVALUATOR_ARGUMENTS else METRIC
@@ -54,10 +58,14 @@ def kind_of(found: Any) -> Kind[Any]:
 
 
 def _arguments(function: Any) -> int:
+    return len(_parameters(function))
+
+
+def _parameters(function: Any) -> list[str]:
     try:
-        return len(signature(function).parameters)
+        return list(signature(function).parameters)
     except (TypeError, ValueError):  # a function whose signature is not known
-        return 0
+        return []
 
 
 def named(name: str, kind: str | None = None) -> tuple[Any, Kind[Any]]:
