@@ -55,7 +55,7 @@ class Deployment:
         self.scenario, self.settings, self.weight_key = scenario, settings, weight_key
         devices = scenario.system.devices
         self.scheduler = Scheduler(
-            scenario, settings.classes, settings.seed, settings.max_report_age, settings.measured
+            scenario, settings.classes, settings.seed, settings.max_report_age, settings.measured, settings.passes
         )
         self.directory = Directory(NameRules(settings.names, devices), settings.bind_names)
         self.reporting = Reporting(self.scheduler, self.directory, settings)
@@ -236,4 +236,5 @@ class Deployment:
             "deadline_s": settings.deadline_s,
             "max_report_age": settings.max_report_age,
             "measured": list(settings.measured),
+            "passes": self.scheduler.passes,
         }

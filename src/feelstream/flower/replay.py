@@ -124,7 +124,7 @@ def strategy_for(scenario: Scenario, dataset: Dataset, seed: int, **options: obj
     """The strategy under which a federation repeats the simulator: everyone is asked in every round."""
     about = {"data": {"name": dataset.name, "digest": dataset.digest, "classes": dataset.classes}}
     # Everyone is asked and waited for, and the scenario's clock counts: messages take the time that they take.
-    exact = {"max_report_age": 0, "enough_reports": 1.0, "clock": "model", "max_examples": None}
+    exact = {"max_report_age": 0, "enough_reports": 1.0, "clock": "model", "max_examples": None, "passes": False}
     settings = {"classes": dataset.classes, "seed": seed, "about": about, **exact} | options
     return ScheduledFedAvg(scenario, **settings)  # type: ignore[arg-type]
 

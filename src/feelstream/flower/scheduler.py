@@ -45,13 +45,17 @@ class Scheduler:
         seed: int = 0,
         max_report_age: int = 5,
         measured: Iterable[str] = MEASURED,
+        passes: bool = True,
     ) -> None:
         """max_report_age: rounds for which a report is good enough to schedule by; 0: only this round's.
 
+        passes: where no device has ever received more data, all of it counts as fresh again once it was all used.
         measured: which of a device's own measurements count; the rest is taken from the scenario's model.
         """
         self.scenario, self.seed, self.max_report_age = scenario, seed, max_report_age
         self.measured = tuple(measured)
+        # The server must know by itself what is fresh.
+        self.passes = passes and scenario.data.fresh == "since_use" and Bounds.of(scenario, classes).never_deletes
         self.system = scenario.known_system(classes)
         self.bounds = Bounds.of(scenario, classes)
         self.policy = scenario.policy
@@ -77,6 +81,7 @@ class Scheduler:
         self.report_round = np.zeros(devices, np.int64)  # 0: has never reported
         self.stored_labels = np.zeros((devices, classes), np.int32)
         self.fresh_labels = np.zeros((devices, classes), np.int32)
+        self.first_labels = np.zeros((devices, classes), np.int32)  # what each stored when it first reported
         # Until a device has reported it is never scheduled; these only have to be possible values.
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
@@ -121,6 +126,8 @@ class Scheduler:
         """Store a report that has passed Bounds.read, unless it contradicts what is known (ReportError)."""
         report = self.check(device, report)
         assert report.fresh_labels is not None
+        if not self.report_round[device]:
+            self.first_labels[device] = report.stored_labels
         self.report_round[device] = self.round
         self.stored_labels[device], self.fresh_labels[device] = report.stored_labels, report.fresh_labels
         self.f_hz[device], self.beta[device] = report.f_hz, report.beta
@@ -133,6 +140,12 @@ class Scheduler:
 
     def schedule(self, connected: NDArray[np.bool_]) -> Ids:
         """Whom to train this round; connected: (K,) who can be reached."""
+        if self.passes and self._all_is_used(connected):
+            log.info(
+                "round %d: all data was used and no device has received more: a new pass over it begins", self.round
+            )
+            self.used_labels[:] = 0
+            self.fresh_labels = self.stored_labels.copy()
         stored = self.stored_labels.sum(axis=1, dtype=np.int64)
         observation = Observation(
             system=self._system_now(),
@@ -151,6 +164,16 @@ class Scheduler:
         decision = decide(self.policy, self.server, observation, self.seed)
         self._open = observation, decision, self.report_age
         return decision.schedule
+
+    def _all_is_used(self, connected: NDArray[np.bool_]) -> bool:
+        """Whether data is static, and none that could be scheduled now is fresh, which would leave no importance."""
+        if not self.used_labels.any() or (self.stored_labels != self.first_labels).any():
+            return False
+        stored = self.stored_labels.sum(axis=1, dtype=np.int64)
+        able = available(self.system, stored) & connected & ~self.unknown & ~self._excluded
+        able &= self.system.device_cycles / self.f_hz < self.system.round_s  # the others never get a turn
+        ready = able if self.server.reliability is None else self.server.reliability.ready(able, self.round)
+        return bool(ready.any()) and not self.fresh_labels[ready].any()
 
     def _system_now(self) -> System:
         if (self.stated_priority == 1.0).all():
@@ -310,7 +333,7 @@ class Scheduler:
 
     _SAVED = (
         "round", "used_round", "used_labels", "report_round", "stored_labels", "fresh_labels", "f_hz", "beta",
-        "stated_priority",
+        "stated_priority", "first_labels",
     )  # fmt: skip
 
     def snapshot(self) -> Nested:

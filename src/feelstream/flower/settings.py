@@ -25,4 +25,5 @@ class DeploymentSettings:
     give_up_after: int | None = 5
     max_examples: float | Literal["auto"] | None = "auto"
     max_priority: float = 1.0
+    passes: bool = True
     measured: tuple[str, ...] = MEASURED

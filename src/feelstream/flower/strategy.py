@@ -60,6 +60,7 @@ class Scheduled(Strategy):
         bind_names: bool | None = None,
         max_examples: float | Literal["auto"] | None = "auto",
         max_priority: float = 1.0,
+        passes: bool = True,
         give_up_after: int | None = 5,
         min_available_nodes: int = 1,
         wait_s: float = 120.0,
@@ -87,6 +88,8 @@ class Scheduled(Strategy):
         max_examples: the most samples any device may claim for its weight; None: what it stores; "auto": ten times
             what it would store if it received as much as the median device.
         max_priority: the most that a node may state as its own priority; by default it can only lower it.
+        passes: where data is static, count all of it as fresh again once it was all used (a pass over it); otherwise
+            every device has importance 0 from then on.
         give_up_after: rounds in a row without any training after which the run ends with an error, once every device
             that can be scheduled has failed; a run that has trained nobody by its last round is one too. None: never.
         min_available_nodes, wait_s: begin when so many nodes are connected, or after so many seconds; the very first
@@ -110,6 +113,7 @@ class Scheduled(Strategy):
             give_up_after=give_up_after,
             max_examples=max_examples,
             max_priority=max_priority,
+            passes=passes,
             measured=tuple(
                 name for name in MEASURED if {"t": clock, "e": energy}[name[0]] == "measured"
             ),

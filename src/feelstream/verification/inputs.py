@@ -106,12 +106,14 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
         _check_stored_labels(check, s, block)
     sent, used_before = block.before("transmitted"), block.before("used_labels")
     rule = "used labels start at 0 and change only when a device transmits"
-    check.flag("used_labels", _differ(used, used_before) & ~sent, used_before, rule)
+    # A deployment on static data may begin a new pass over it: then nothing counts as used, of any device.
+    again = (used == 0).all(axis=(1, 2))[:, None] & s.passes
+    check.flag("used_labels", _differ(used, used_before) & ~sent & ~again, used_before, rule)
     count = used.sum(axis=-1)
     rule = "a device that transmits has used all that it stored"
     # A device scheduled by an old report has more to use than was known of it.
     up_to_date = block.before("report_age") == 0
-    wrong = sent & up_to_date & (count != block.before("stored"))
+    wrong = sent & up_to_date & ~again & (count != block.before("stored"))
     check.flag("used_labels", wrong, block.before("stored"), rule, stored=count)
 
     may = stored >= 1 if s.eligible == "with_data" else np.ones_like(stored, bool)
@@ -125,7 +127,7 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
     if keeps and s.fresh == "since_use":
         grown = used_before + np.where(sent[..., None], block.before("fresh_labels"), 0)
         rule = "where nothing is deleted, a transmitter's fresh labels join its used ones"
-        check.flag("used_labels", _differ(used, grown) & (up_to_date | ~sent), grown, rule)
+        check.flag("used_labels", _differ(used, grown) & (up_to_date | ~sent) & ~again, grown, rule)
         rule = "where nothing is deleted, stored = used + fresh"
         check.flag("stored", stored != count + fresh, count + fresh, rule)
     if keeps and s.fresh == "per_round":

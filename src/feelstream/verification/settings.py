@@ -139,6 +139,7 @@ class StoredSettings:
     rationed: Rationed | None = None  # where the policy is balanced_joint
     around: Around = PAPERS_WORLD
     learns_reliability: bool = False  # who delivers is learned, and heeded
+    passes: bool = False  # a deployment that may count static data as fresh again
     changes: tuple[StoredChange, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
 
@@ -243,6 +244,9 @@ def read_settings(directory: Path) -> StoredSettings:
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
     settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"), root.plain("cores"))
+    about = root.get("deployment")
+    passes = deployed and about is not None and isinstance(about.tree, dict) and about.tree.get("passes") is True
+    settings = replace(settings, passes=passes)
     several = isinstance(settings.time_s, np.ndarray) or settings.costs.cycles_per_sample > 0
     if settings.policy in ONE_DEADLINE and several:
         raise RunError(f"run.json: {settings.policy} plans with one deadline and fixed cycles, but these differ.")

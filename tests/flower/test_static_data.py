@@ -1,0 +1,58 @@
+"""Data that never changes, as most Flower apps have it: passes over it, in which every device has a turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from deployed_clients import CLASSES, FAST, client, grid_of, model, silent_in_training
+
+import feelstream as fs
+from feelstream.flower import ScheduledFedAvg
+from feelstream.flower.local_grid import Answer
+
+HELD = ([30, 0, 0], [0, 20, 0], [0, 0, 10], [5, 5, 5])
+STATIC = [client(lambda t, held=held: list(held)) for held in HELD]
+FIELDS = [*FAST[:2], *FAST[3:5], "radio.fading=none", "policy.size=1", "system.energy_budget_j=0.3"]
+
+
+def turns(answers: list[Answer], out: Path, *overrides: str, rounds: int = 12, passes: bool = True) -> list[list[int]]:
+    """Who trained, by round."""
+    scenario = fs.preset("tiny", [*FIELDS, *overrides])
+    strategy = ScheduledFedAvg(scenario, classes=CLASSES, wait_s=0.0, out=out, passes=passes)
+    strategy.start(grid_of(*answers), model(), num_rounds=rounds)
+    assert fs.verify(out).ok
+    devices = fs.read(out).devices
+    assert devices is not None
+    sent = devices.filter("transmitted")
+    return [sent.filter(pl.col("round") == t)["device"].to_list() for t in range(1, rounds + 1)]
+
+
+@pytest.mark.parametrize("policy", ["importance_greedy", "lyapunov"])
+def test_every_device_has_a_turn_in_every_pass(policy: str, tmp_path: Path) -> None:
+    found = turns(STATIC, tmp_path / "run", f"policy.name={policy}")
+    for begin in (0, 4, 8):
+        assert sorted(device for each in found[begin : begin + 4] for device in each) == [0, 1, 2, 3]
+    assert found[0] == found[4] == [0]  # the most data first
+
+
+def test_without_passes_cap_would_rest_for_ever(tmp_path: Path) -> None:
+    cap = ("policy.cardinality=cap", "policy.V=10.0")
+    assert all(turns(STATIC, tmp_path / "on", *cap)[8:])
+    assert not any(turns(STATIC, tmp_path / "off", *cap, passes=False)[4:])
+
+
+def test_who_never_delivers_does_not_hold_a_pass_up(tmp_path: Path) -> None:
+    answers = [silent_in_training(STATIC[0]), *STATIC[1:]]
+    by_round = turns(answers, tmp_path / "run", "policy.name=importance_greedy", rounds=20)
+    found = [device for each in by_round for device in each]
+    assert all(found.count(device) >= 3 for device in (1, 2, 3))
+
+
+def test_streaming_data_is_never_taken_for_static(tmp_path: Path) -> None:
+    grown_once = client(lambda t: [3, 0, 0] if t < 2 else [4, 0, 0])
+    turns([grown_once, grown_once], tmp_path / "run", rounds=6)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    assert devices.filter(pl.col("round") == 6, pl.col("device") < 2)["fresh"].sum() == 0
