@@ -49,7 +49,7 @@ class TimedGrid(LocalGrid):
         held = [int(sent["round"]) * (1 + (device + label) % 3) for label in range(CLASSES)]  # type: ignore[arg-type]
         report = {"name": str(device), "stored-labels": held, "f-hz": 2e9, "beta": 1.0}
         content = RecordDict({REPORT: ConfigRecord(report)})
-        if message.content.array_records:
+        if "arrays" in message.content.array_records:
             content["arrays"], content["metrics"] = MODEL, MetricRecord({"num-examples": 1})
         else:
             self.asked += 1

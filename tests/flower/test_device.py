@@ -106,11 +106,19 @@ def test_without_a_meter_the_energy_is_left_to_the_model() -> None:
     assert device.report().e_cmp_j is None
 
 
+def test_under_any_other_strategy_it_is_harmless() -> None:
+    node = context()
+    device = Device(node, Message(RecordDict(), 7, "train"), HELD, meter=lambda: 1 / 0)
+    with device.training():
+        pass
+    reply = device.reply(RecordDict({"metrics": MetricRecord({"loss": 1.0})}))
+    assert list(reply.content) == ["metrics"]
+    assert not node.state
+
+
 def test_what_the_app_must_give_is_said() -> None:
     with pytest.raises(DeviceError, match="must give `fresh`"):
         Device(context(), message(deletes=True), HELD)
-    with pytest.raises(DeviceError, match="not from a feelstream strategy"):
-        Device(context(), Message(RecordDict(), 7, "train"), HELD)
     nameless = context()
     nameless.node_config.clear()
     with pytest.raises(DeviceError, match="has no name"):

@@ -22,8 +22,10 @@ DEVICES = 10
 
 
 def shown_diff() -> str:
-    (found,) = re.findall(r"```diff\n(.*?)```", (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8"), re.S)
-    return found
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"```diff\n(.*?)```", page, re.S)
+    (scenario,) = re.findall(r"or a table as `({.*?})`:", page)
+    return found.replace("SCENARIO", scenario)
 
 
 def apply(diff: str, directory: Path) -> None:
@@ -65,7 +67,7 @@ class LoopGrid(LocalGrid):
 
 def run(app: Path) -> Any:
     server, client, grid = load(app, "server_app"), load(app, "client_app"), LoopGrid()
-    config: dict[str, Any] = {"num-server-rounds": 3, "local-epochs": 2, "result": []}
+    config: dict[str, Any] = {"num-server-rounds": 3, "fraction-evaluate": 1.0, "local-epochs": 2, "result": []}
 
     def answer(context: Context, message: Message) -> Message:
         context.run_config = config
@@ -80,6 +82,14 @@ def run(app: Path) -> Any:
 def test_the_diff_is_short() -> None:
     changed = [line for line in shown_diff().splitlines() if re.match(r"[+-](?![+-]{2} )", line)]
     assert len(changed) <= 10
+
+
+def test_the_clients_half_alone_changes_nothing_under_flowers_own_strategy(app: Path) -> None:
+    before, _ = run(app)
+    apply(shown_diff().split("--- a/server_app.py")[0], app)
+    after, _ = run(app)
+    for t, metrics in before.train_metrics_clientapp.items():  # Flower averages in a random order, so to a rounding
+        assert after.train_metrics_clientapp[t]["train_loss"] == pytest.approx(metrics["train_loss"], rel=1e-5)
 
 
 def test_it_runs_before_and_after(app: Path) -> None:

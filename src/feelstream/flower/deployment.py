@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
@@ -26,7 +26,8 @@ from feelstream.flower.directory import Directory
 from feelstream.flower.metrics import Values, alike, checked_metrics
 from feelstream.flower.names import NameRules
 from feelstream.flower.patience import Patience, shortened
-from feelstream.flower.report import SERVER, DeviceReport, ReportError
+from feelstream.flower.records import Record, alike_records, others, the_one
+from feelstream.flower.report import REPORT, SERVER, DeviceReport, ReportError
 from feelstream.flower.reporting import Reporting, content_of
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import DeploymentSettings
@@ -46,13 +47,22 @@ class Update:
     report: DeviceReport
     arrays: dict[str, NDArray]
     metrics: Values
+    keys: tuple[str, str] = ("arrays", "metrics")  # under which the reply had them
+    others: dict[str, Record] = field(default_factory=dict)
 
 
 class Deployment:
     """Scheduler, directory and messages of one run."""
 
-    def __init__(self, scenario: Scenario, settings: DeploymentSettings, weight_key: str = "num-examples") -> None:
-        self.scenario, self.settings, self.weight_key = scenario, settings, weight_key
+    def __init__(
+        self,
+        scenario: Scenario,
+        settings: DeploymentSettings,
+        weight_key: str = "num-examples",
+        one_of_each: bool = True,
+    ) -> None:
+        """weight_key: the metric that weighs an update; one_of_each: the strategy takes one set of arrays a reply."""
+        self.scenario, self.settings, self.weight_key, self.one_of_each = scenario, settings, weight_key, one_of_each
         devices = scenario.system.devices
         self.scheduler = Scheduler(
             scenario, settings.classes, settings.seed, settings.max_report_age, settings.measured, settings.passes
@@ -103,6 +113,8 @@ class Deployment:
         """
         updates, failures = self._checked(t, replies)
         metrics, refused = alike({device: update.metrics for device, update in updates.items()})
+        kept, lacking = alike_records({device: u.others for device, u in updates.items() if device not in refused})
+        refused |= lacking
         for device, reason in refused.items():
             failures[device] = self._drop(t, device, reason)
             del updates[device]
@@ -111,9 +123,15 @@ class Deployment:
         self.patience.judge(record, failures, self._why_nobody)
         counted = []
         for device in map(int, senders):
-            if metrics[device][self.weight_key]:  # an update that weighs nothing would still sway a median
-                update = updates[device]
-                update.message.content = RecordDict({"metrics": metrics[device], "arrays": write_model(update.arrays)})
+            update = updates[device]
+            if not self.settings.check_updates:
+                update.message.content.pop(REPORT, None)
+                counted.append(update.message)
+            elif metrics[device][self.weight_key]:  # an update that weighs nothing would still sway a median
+                arrays, found = update.keys
+                update.message.content = RecordDict(
+                    {found: metrics[device], arrays: write_model(update.arrays), **kept[device]}
+                )
                 counted.append(update.message)
         return record, counted
 
@@ -139,8 +157,15 @@ class Deployment:
         content, report = self.reporting.read(reply, device)
         report = self.scheduler.check(device, report)
         stored = int(report.stored_labels.sum(dtype=np.int64))
-        metrics = checked_metrics(content, self.weight_key, self._counted(device, stored), self._most_examples)
-        return Update(reply, report, checked_update(content, self._model), metrics)
+        if not self.settings.check_updates:
+            return Update(reply, report, {}, {})
+        arrays = the_one(content.array_records, "arrays", "arrays", self.one_of_each)
+        found = the_one(content.metric_records, "metrics", "metrics", self.one_of_each)
+        record = content.metric_records[found] if found is not None else None
+        metrics = checked_metrics(record, self.weight_key, self._counted(device, stored), self._most_examples)
+        model = checked_update(content.array_records[arrays] if arrays is not None else None, self._model)
+        keys = arrays or "arrays", found or "metrics"
+        return Update(reply, report, model, metrics, keys, others(content, {arrays, found}))
 
     @property
     def _most_examples(self) -> float | None:
@@ -178,7 +203,9 @@ class Deployment:
                 if not own:
                     raise ReportError(f"metric '{self.weight_key}' is missing")
                 # Clients evaluate on data of their own, of any amount: only the option limits what it may weigh.
-                found[node] = reply, checked_metrics(content, self.weight_key, 2**53, self._most_examples)
+                key = the_one(content.metric_records, "metrics", "metrics", single=True)
+                record = content.metric_records[key] if key is not None else None
+                found[node] = reply, checked_metrics(record, self.weight_key, 2**53, self._most_examples)
             except ReportError as problem:
                 self._drop(t, device, str(problem))
         metrics, refused = alike({node: values for node, (_, values) in found.items()})

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from feelstream.errors import FeelstreamError
 from feelstream.flower import meters
 from feelstream.flower.noise import NoisyCounts
-from feelstream.flower.report import MOST_LETTERS, REPORT, SERVER, DeviceReport
+from feelstream.flower.report import MODS, MOST_LETTERS, REPORT, SERVER, DeviceReport
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 STATE = "feelstream"
@@ -73,10 +73,15 @@ class Device:
         priority: factor on the importance of its data; else node-config `priority`. The server may limit it.
         """
         server = message.content.metric_records.get(SERVER) if message.has_content() else None
-        if server is None:
-            raise DeviceError("this message is not from a feelstream strategy: use Scheduled(...) on the server")
-        self._server: dict[str, Any] = dict(server)
         self._context, self._message = context, message
+        self.scheduled = server is not None  # under any other strategy it only passes replies on
+        self.chosen_f_hz: float | None = None
+        self.meter, self._meter = "the model", None
+        self._t_cmp_s: float | None = None
+        self._e_cmp_j: float | None = None
+        if server is None:
+            return
+        self._server: dict[str, Any] = dict(server)
         held = _counts(held, labels, int(self._server["classes"]))
         self.round = int(self._server["round"])
         self.name = name or _configured_name(context)
@@ -105,13 +110,14 @@ class Device:
         chosen = self._server.get("chosen-f-hz")
         self.chosen_f_hz = None if chosen is None else float(chosen)
         self._set_f_hz = meters.at_frequency if set_f_hz == "auto" else set_f_hz
-        self._t_cmp_s: float | None = None
-        self._e_cmp_j: float | None = None
         self._save()
 
     @contextmanager
     def training(self) -> Iterator[None]:
         """Measure what happens inside: seconds always, joules where there is a meter; at the policy's frequency."""
+        if not self.scheduled:
+            yield
+            return
         wanted = self._set_f_hz if self.chosen_f_hz is not None else None
         with wanted(self.chosen_f_hz) if wanted and self.chosen_f_hz is not None else nullcontext():
             before_j, start = self._read_meter(), perf_counter()
@@ -153,13 +159,22 @@ class Device:
         self, arrays: ArrayRecord | None = None, metrics: MetricRecord | None = None, **after_training: Any
     ) -> Message:
         """The reply to the message, with the report on board; arrays and metrics as in any Flower app."""
-        content = RecordDict({REPORT: self.report(**after_training).to_record(self.name)})
+        content = RecordDict()
         if arrays is not None:
             content["arrays"] = arrays
         if metrics is not None:
             content["metrics"] = metrics
+        return self.reply(content, **after_training)
+
+    def reply(self, content: RecordDict, **after_training: Any) -> Message:
+        """The same with whatever records the app would send: all of them reach the strategy on the server."""
+        if not self.scheduled:
+            return Message(content=content, reply_to=self._message)
+        sent = RecordDict({REPORT: self.report(**after_training).to_record(self.name), **content})
+        if MODS in self._message.content.array_records:  # what modifiers of the whole app want in a reply
+            sent[MODS], sent[f"{MODS}.metrics"] = ArrayRecord([np.ones(1, np.float32)]), MetricRecord()
         self._save()
-        return Message(content=content, reply_to=self._message)
+        return Message(content=sent, reply_to=self._message)
 
     def _noisy(self, counts: NDArray, epsilon: float) -> NDArray:
         if self._server["deletes"]:

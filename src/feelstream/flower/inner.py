@@ -19,6 +19,7 @@ from flwr.serverapp.strategy import Strategy
 
 from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
+from feelstream.flower.records import OWN_MODELS, wants_one_of_each
 from feelstream.flower.report import ReportError
 from feelstream.flower.updates import Model, as_floats, as_model, needs_floats, read_model, write_model
 
@@ -28,12 +29,20 @@ log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 class Inner:
     """A Flower strategy, possibly with others inside (as Flower's wrappers for differential privacy have)."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: Strategy, check_updates: bool | None = None) -> None:
+        """check_updates: whether updates must look like the model; None: unless trees are what is learned."""
         self.strategy = strategy
+        own_models = any(isinstance(each, OWN_MODELS) for each in self._chain())
+        self.check_updates = not own_models if check_updates is None else check_updates
         if self._largest("fraction_train", 1.0) == 0:
             raise FeelstreamError("the inner strategy has fraction_train=0, so it would train nobody")
         self.settings = [{"name": type(s).__name__, **_settings(s)} for s in self._chain()]  # as they were at first
         self._asked: tuple[int, Model] = (0, {})  # the last round for which it was asked for messages, and its model
+
+    @property
+    def one_of_each(self) -> bool:
+        """Whether it takes exactly one set of arrays and one of metrics in a reply."""
+        return all(wants_one_of_each(each) for each in self._chain())
 
     @property
     def weight_key(self) -> str:
@@ -47,7 +56,7 @@ class Inner:
             return []
         model = read_model(arrays)
         self._asked = t, model
-        shown = write_model(as_floats(model)) if needs_floats(model) else arrays
+        shown = write_model(as_floats(model)) if self._converts(model) else arrays
         # It may insist on more nodes than were chosen; the same ones again satisfy it.
         at_least = int(max(self._largest("min_available_nodes", 1), self._largest("min_train_nodes", 1), len(nodes)))
         view = GridView(grid, list(islice(cycle(nodes), at_least)))
@@ -67,18 +76,22 @@ class Inner:
         if asked != t:  # nobody was scheduled, so it has not heard of this round
             return None, None
         updates = list(replies)
-        if needs_floats(model):
+        if self._converts(model):
             for update in updates:
-                update.content["arrays"] = write_model(as_floats(read_model(update.content.array_records["arrays"])))
+                key = next(key for key, found in update.content.array_records.items() if found.keys() == model.keys())
+                update.content[key] = write_model(as_floats(read_model(update.content.array_records[key])))
         # What it raises ends the run with its own traceback: every reply was checked, so the mistake is not theirs.
         found, metrics = self.strategy.aggregate_train(t, updates)
-        if found is None:
-            return None, metrics
+        if found is None or not self.check_updates:
+            return found, metrics
         try:
             return write_model(as_model(found, model)), metrics
         except ReportError as problem:
             log.error("round %d: the model stays as it was: %s", t, problem)
             return None, metrics
+
+    def _converts(self, model: Model) -> bool:
+        return self.check_updates and needs_floats(model)
 
     def evaluation(
         self, t: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid, nodes: list[int]

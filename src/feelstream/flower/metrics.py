@@ -6,22 +6,19 @@ from collections import Counter
 from collections.abc import Mapping
 from math import isfinite
 
-from flwr.app import MetricRecord, RecordDict
+from flwr.app import MetricRecord
 
 from feelstream.flower.report import ReportError
 
 Values = dict[str, int | float | list[int] | list[float]]
 
 
-def checked_metrics(content: RecordDict, weight_key: str, stored: int, most: float | None) -> Values:
+def checked_metrics(record: MetricRecord | None, weight_key: str, stored: int, most: float | None) -> Values:
     """A reply's metrics: finite numbers or lists of them, and the weight, which is at most what the device stores.
 
     A reply without the weight gets the reported number of stored samples. most: a limit on any weight.
     """
-    records = list(content.metric_records.values())
-    if len(records) > 1:
-        raise ReportError(f"it carries {len(records)} sets of metrics, not one")
-    values: Values = dict(records[0]) if records else {}  # pyright: ignore[reportAssignmentType]
+    values: Values = {} if record is None else dict(record)  # pyright: ignore[reportAssignmentType]
     for name, value in values.items():
         numbers = value if isinstance(value, list) else [value]
         if not all(type(number) in (int, float) and _is_finite(number) for number in numbers):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord
+from flwr.app import Array, ArrayRecord, Context, Message, MessageType, MetricRecord
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ class ReplayedDevice:
             beta=world.beta[k],
             meter=None,
         )
-        if not message.content.array_records:
+        if message.metadata.message_type != MessageType.TRAIN:
             return device.answer()
         theta = from_record(message.content.array_records["arrays"])
         gain, losses = float(world.gain(t)[k]), None

@@ -22,6 +22,7 @@ from feelstream.model.physics import ratio
 from feelstream.scenario import Scenario
 
 REPORT, SERVER = "feelstream", "feelstream.server"
+MODS = "feelstream.mods"  # records that are there only for modifiers of a whole ClientApp, which want one of each kind
 QUERY = "query.feelstream"  # the message type; a ClientApp answers it with @app.query("feelstream")
 MOST_SAMPLES = 2**31 - 1  # label counts are kept in 32 bits
 MOST_JOULES = 1e6  # no device spends a megajoule on one round

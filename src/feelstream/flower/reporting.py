@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic, sleep
 
-from flwr.app import Message, MetricRecord, RecordDict
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
+from flwr.supercore.differential_privacy import KEY_CLIPPING_NORM
 
 from feelstream.flower.asking import Asking
 from feelstream.flower.authentication import authenticated
 from feelstream.flower.directory import Directory, UnknownNameError
 from feelstream.flower.exchange import exchange
 from feelstream.flower.patience import DeploymentError, shortened
-from feelstream.flower.report import QUERY, SERVER, DeviceReport, ReportError, device_name
+from feelstream.flower.report import MODS, QUERY, SERVER, DeviceReport, ReportError, device_name
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import DeploymentSettings
 
@@ -129,7 +131,7 @@ class Reporting:
             device = self.directory.device(node)
             used_round = 0 if device is None else int(self.scheduler.used_round[device])
             if used_round not in contents:
-                contents[used_round] = RecordDict({SERVER: self.server_record(device)})
+                contents[used_round] = _question(self.server_record(device))
             messages.append(Message(contents[used_round], node, QUERY, ttl=timeout_s))
         answers = exchange(grid, messages, timeout_s, settings.enough_reports)
         errors = {node: str(a.error.reason)[:200] for node, a in answers.items() if a.has_error()}
@@ -186,6 +188,12 @@ class Reporting:
                 "gain-range": list(scheduler.bounds.gain),
             }
         )
+
+
+def _question(server: MetricRecord) -> RecordDict:
+    """What is asked; with a model of one number and a clipping norm, without which Flower's modifiers refuse it."""
+    clipping = ConfigRecord({KEY_CLIPPING_NORM: 1.0})
+    return RecordDict({SERVER: server, MODS: ArrayRecord([np.zeros(1, np.float32)]), f"{MODS}.config": clipping})
 
 
 def content_of(message: Message) -> RecordDict:

@@ -26,4 +26,5 @@ class DeploymentSettings:
     max_examples: float | Literal["auto"] | None = "auto"
     max_priority: float = 1.0
     passes: bool = True
+    check_updates: bool = True  # that they look like the model
     measured: tuple[str, ...] = MEASURED

@@ -60,6 +60,7 @@ class Scheduled(Strategy):
         bind_names: bool | None = None,
         max_examples: float | Literal["auto"] | None = "auto",
         max_priority: float = 1.0,
+        check_updates: bool | None = None,
         passes: bool = True,
         give_up_after: int | None = 5,
         min_available_nodes: int = 1,
@@ -88,6 +89,8 @@ class Scheduled(Strategy):
         max_examples: the most samples any device may claim for its weight; None: what it stores; "auto": ten times
             what it would store if it received as much as the median device.
         max_priority: the most that a node may state as its own priority; by default it can only lower it.
+        check_updates: refuse updates that do not look like the model, or are not finite; off for FedXgbBagging and
+            FedXgbCyclic, and to be turned off for strategies whose model grows or whose updates are parts of it.
         passes: where data is static, count all of it as fresh again once it was all used (a pass over it); otherwise
             every device has importance 0 from then on.
         give_up_after: rounds in a row without any training after which the run ends with an error, once every device
@@ -96,7 +99,7 @@ class Scheduled(Strategy):
             reports may take as long, since clients may have to start first.
         about: more to note in run.json.
         """
-        self.inner = Inner(inner)
+        self.inner = Inner(inner, check_updates)
         self.scenario = _resolve(scenario, policy)
         self.out = run_directory(out) if out is not None else None
         self.min_available_nodes, self.wait_s, self.about = min_available_nodes, wait_s, dict(about or {})
@@ -114,6 +117,7 @@ class Scheduled(Strategy):
             max_examples=max_examples,
             max_priority=max_priority,
             passes=passes,
+            check_updates=self.inner.check_updates,
             measured=tuple(
                 name for name in MEASURED if {"t": clock, "e": energy}[name[0]] == "measured"
             ),
@@ -123,7 +127,7 @@ class Scheduled(Strategy):
 
     def _begin(self, scenario: Scenario) -> None:
         """Forget everything: no queues and no reports."""
-        self.deployment = Deployment(scenario, self.settings, self.inner.weight_key)
+        self.deployment = Deployment(scenario, self.settings, self.inner.weight_key, self.inner.one_of_each)
 
     def summary(self) -> None:
         """Log the settings, ours and the inner strategy's."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from io import BytesIO
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, RecordDict
+from flwr.app import Array, ArrayRecord
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -28,15 +28,13 @@ def write_model(arrays: Model) -> ArrayRecord:
     return ArrayRecord({name: Array(np.asarray(values)) for name, values in arrays.items()})
 
 
-def checked_update(content: RecordDict, model: Model) -> dict[str, NDArray]:
+def checked_update(found: ArrayRecord | None, model: Model) -> dict[str, NDArray]:
     """The model in a reply: the names and shapes of ours, our types after casting, finite; else ReportError.
 
     Only what the bytes decode to counts: the type and shape that a reply claims beside them may be anything.
     """
-    records = list(content.array_records.values())
-    if len(records) != 1:
-        raise ReportError(f"it carries {len(records)} sets of arrays, not one")
-    found = records[0]
+    if found is None:
+        raise ReportError("it carries no arrays")
     if found.keys() != model.keys():
         raise ReportError("its arrays have other names than the model's")
     return {name: _decoded(name, found[name], wanted) for name, wanted in model.items()}

@@ -14,13 +14,14 @@ def main(grid: Grid, context: Context) -> None:
     """Main entry point for the ServerApp."""
 
     # Read run config
+    fraction_evaluate: float = context.run_config["fraction-evaluate"]
     num_rounds: int = context.run_config["num-server-rounds"]
 
     # Load global model
     arrays = ArrayRecord([np.zeros((16, 10), np.float32)])
 
     # Initialize FedAvg strategy
-    strategy = FedAvg(fraction_evaluate=1.0)
+    strategy = FedAvg(fraction_evaluate=fraction_evaluate)
 
     # Start strategy, run FedAvg for `num_rounds`
     result = strategy.start(grid=grid, initial_arrays=arrays, num_rounds=num_rounds)
