@@ -166,6 +166,8 @@ class Scenarios(Attack):
         if draw.random() < 0.05:
             tables["costs"]["cycles_per_sample"] = 10 ** draw.uniform(4, 9)
         if draw.random() < 0.1:
+            tables["radio"] |= {"block_bits": 10 ** draw.uniform(1, 7), "code_overhead": 10 ** draw.uniform(-3, 0)}
+        if draw.random() < 0.1:
             tables["radio"]["power_max_w"] = 10 ** draw.uniform(-1, 1)
         if draw.random() < 0.1:
             share = draw.uniform(0.1, 0.9)

@@ -31,6 +31,7 @@ class Purpose(IntEnum):
     SERVER_UPDATE = 15
     FAULTS = 16
     REPORTS = 17
+    PACKET_ERRORS = 18
 
 
 def generator(seed: int, purpose: Purpose, round: int = 0, device: int | None = None) -> np.random.Generator:

@@ -132,12 +132,12 @@ def settle(
     outcome = Outcome(
         round=observation.round,
         schedule=schedule,
-        transmitted=transmission.sent,
+        transmitted=transmission.arrived,
         gain=gain[schedule],
         energy_j=spent_j[schedule],
-        losses=_of_senders(losses, transmission.sent),
+        losses=_of_senders(losses, transmission.arrived),
         observation=observation,
-        update_norm=_of_senders(update_norm, transmission.sent),
+        update_norm=_of_senders(update_norm, transmission.arrived),
     )
     after = ServerState(
         queue_j=read_only(next_queue_j(state.queue_j, spent_j, system.energy_budget_j)),

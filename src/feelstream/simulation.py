@@ -19,6 +19,7 @@ from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured,
 from feelstream.learning import guard as guard_learning
 from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.server import UpdateContext
+from feelstream.model.blocks import sent_in_blocks
 from feelstream.model.reporting import Reporting, reporting
 from feelstream.policies import guard
 from feelstream.policies.base import Observation
@@ -72,6 +73,9 @@ class Simulation:
 
         gain = self.world.gain(t)  # known only now
         transmission = guard.transmit(policy, observation, decision, gain[schedule])
+        if self.system.block_bits:
+            lot = generator(self.seed, Purpose.PACKET_ERRORS, t).random(self.system.devices)
+            transmission = sent_in_blocks(observation.system, schedule, gain[schedule], transmission, lot[schedule])
         self.server, record = settle(
             policy,
             self.server,
@@ -84,10 +88,10 @@ class Simulation:
             update_norm=_norms(training.updates) if training else None,
             reporting=reported,
         )
-        self.senders = schedule[transmission.sent]
+        self.senders = schedule[transmission.arrived]
         if training:
-            self.world.keep(transmission.sent)
-            self._aggregate(training.updates[transmission.sent], gain, decision.probability)
+            self.world.keep(transmission.arrived)
+            self._aggregate(training.updates[transmission.arrived], gain, decision.probability)
         clock = self._lap("transmit", clock)
 
         self.round = t

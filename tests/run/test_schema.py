@@ -25,6 +25,7 @@ from feelstream.run.columns import (
     DOWNLOADS,
     EVALUATION_COLUMNS,
     FALLIBLE,
+    PACKET_ERRORS,
     ROUND_COLUMNS,
     WITH_EVALUATOR,
     Column,
@@ -55,6 +56,7 @@ READ = {
     ("devices.parquet", ""): reading.DEVICE_COLUMNS,
     ("devices.parquet", ASKED): reading.REPORT_COLUMNS,
     ("devices.parquet", BATTERIES): reading.BATTERY_COLUMNS,
+    ("devices.parquet", PACKET_ERRORS): {reading.LOST: reading.TRUTH},
     ("devices.parquet", DOWNLOADS): reading.DOWNLOAD_COLUMNS,
     ("devices.parquet", BY_LABELS): {reading.STORED_LABELS: reading.COUNTS},
     ("devices.parquet", FALLIBLE): {reading.RELIABILITY: reading.REAL},
@@ -154,13 +156,15 @@ def against_the_page() -> list[str]:
 
 
 def against_what_is_written() -> list[str]:
-    """A run with batteries, downloads and all evaluators has all columns that a simulation can have; a deployment is in
-    test_verify_deployment.py.
+    """A run with batteries, downloads, packet errors and all evaluators has all columns that a simulation can have; a
+    deployment is in test_verify_deployment.py.
     """
     from builders import small  # not where this file is run by itself
 
     learning = ("learning.engine=native", 'learning.evaluators=["test", "stream", "devices", "classes"]')
-    run = fs.simulate(small("world.harvest.kind=packets", "costs.download_bits=1e6", *learning), 1)
+    run = fs.simulate(
+        small("world.harvest.kind=packets", "costs.download_bits=1e6", "radio.block_bits=1e4", *learning), 1
+    )
     assert run.devices is not None
     assert run.evaluations is not None
     wrong = []
@@ -170,7 +174,7 @@ def against_what_is_written() -> list[str]:
         (
             "devices.parquet",
             run.devices,
-            {n: c.kind for n, c in DEVICE_COLUMNS.items() if c.only in ("", DOWNLOADS, BATTERIES)},
+            {n: c.kind for n, c in DEVICE_COLUMNS.items() if c.only in ("", DOWNLOADS, PACKET_ERRORS, BATTERIES)},
         ),
     ):
         wrong += [f"{table}: {problem}" for problem in unlike(found, of)]

@@ -82,7 +82,8 @@ def check_energy_and_queues(run: fs.Run) -> None:
 
     spent = column("e_cmp_j") + column("e_tr_j") + (column("e_down_j") if "e_down_j" in devices.columns else 0.0)
     assert (spent[~column("scheduled")] == 0).all()
-    assert (column("e_tr_j")[~column("transmitted")] == 0).all()
+    sent = column("transmitted") | (column("lost") if "lost" in devices.columns else False)
+    assert (column("e_tr_j")[~sent] == 0).all()
     per_sample = s.costs.cycles_per_sample * np.maximum(column("stored"), 1)
     cycles = per_sample if s.costs.cycles_per_sample else known_number("cpu.cycles", s.cpu.cycles)
     computing = s.cpu.power_coefficient * cycles * column("f_hz") ** 2

@@ -86,6 +86,7 @@ def _radio() -> st.SearchStrategy[dict[str, Any]]:
             "rate_discount": st.sampled_from([0.2, 1.0, 5.0]),
             "gain_db": st.sampled_from([[-5.0, 3.0], [0.0, 0.0], [-900.0, 900.0]]),
             "power_max_w": st.sampled_from([None, 0.7]),
+            "block_bits": st.sampled_from([0.0, 0.0, 5e3]),
         }
     )
     return st.tuples(st.sampled_from(bands), rest).map(lambda both: both[0] | both[1])

@@ -53,6 +53,12 @@ def test_a_device_that_needs_more_power_than_it_has_is_not_available() -> None:
     assert 0 < table["available"].mean() < 1  # type: ignore[operator]
 
 
+def test_power_limits_and_devices_that_fail_are_checked_together(tmp_path: Path) -> None:
+    run = run_of("random", {"radio.power_max_w": 0.7, "world.faults.kind": "random"})
+    report = fs.verify(run.save(tmp_path / "run"))
+    assert report.ok, str(report)
+
+
 def test_a_download_takes_its_time_and_energy_and_is_counted_once() -> None:
     without, with_it = run_of("random", {}), run_of("random", DOWNLOAD | {"costs.receive_power_w": 0.2})
     table = with_it.devices

@@ -62,10 +62,10 @@ class Scheduler:
         if self.policy.needs_gain:
             raise ScenarioError(f"policy.gain: '{self.policy.plugin_name()}' asks for gains that no server can know")
         of = self.system
-        if of.downloads or of.limits_power or np.any(of.away_s) or of.cycles_per_sample:
+        if of.downloads or of.limits_power or np.any(of.away_s) or of.cycles_per_sample or of.block_bits:
             raise ScenarioError(
-                "costs: deadlines, power limits, downloads and cycles per sample are for simulations; in a deployment "
-                "leave devices.deadline_s, radio.power_max_w and the table costs unset"
+                "costs: deadlines, power limits, downloads, cycles per sample and packet errors are for simulations; "
+                "in a deployment leave devices.deadline_s, radio.power_max_w, radio.block_bits and the costs unset"
             )
         if self.policy.asks_reports:
             raise ScenarioError(

@@ -72,6 +72,12 @@ class Transmission:
     t_tr_s: Reals
     e_cmp_j: Reals
     e_tr_j: Reals
+    lost: Flags | None = None  # of those that sent, whose update could not be decoded; None: nobody's
+
+    @property
+    def arrived(self) -> Flags:
+        """Who sent, and was not lost."""
+        return self.sent if self.lost is None else self.sent & ~self.lost
 
 
 def transmit(system: System, ids: Ids, f_hz: Reals, beta: Reals, gain: Reals) -> Transmission:

@@ -45,6 +45,8 @@ class System:
     download_s: float | Reals = 0.0  # of receiving the model, before computing
     download_j: float | Reals = 0.0
     power_max_w: float | Reals = np.inf  # what a device can send with
+    block_bits: float = 0.0  # information in a block of an update; 0: no update is lost by packet errors
+    code_overhead: float = 0.0  # update_bits are this share more than the information in them
     cycles_per_sample: float = 0.0  # above 0: c = this times |S_k|, at least 1, and `cycles` is that of one sample
     reports: Slot | None = None  # the slot for reports, where the policy asks for them
 

@@ -13,6 +13,7 @@ import polars as pl
 WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
 TEXT = pl.String()
 BATTERIES, DEPLOYED, DOWNLOADS = "with batteries", "in a deployment", "with `costs.download_bits` above 0"
+PACKET_ERRORS = "with `radio.block_bits` above 0"
 FALLIBLE = "in a deployment and with `world.faults`, unless `system.reliability` is ignored"
 ASKED = "for policies that ask for reports"
 BY_LABELS = "for policies that go by the labels of all that is held"
@@ -110,6 +111,7 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "e_tr_j": Column(REAL, "J", "transmission energy; 0 for those who did not send"),
     "queue_next_j": Column(REAL, "J", "Q_k after the round"),
     "stored_labels": Column(COUNTS, "", "label counts of S_k (list of m)", only=BY_LABELS),
+    "lost": Column(TRUTH, "", "sent, with share, power, time and energy, and could not be decoded", only=PACKET_ERRORS),
     "t_down_s": Column(REAL, "s", "time of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
     "e_down_j": Column(REAL, "J", "energy of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
     "e_report_j": Column(REAL, "J", "energy of the device's report; 0 for those who did not answer", only=ASKED),

@@ -9,6 +9,8 @@ from feelstream.errors import ScenarioError
 from feelstream.model.system import System
 from feelstream.policies import Policy
 
+MOST_BLOCKS = 1_000_000
+
 
 def check_costs(system: System, policy: Policy, cycles: Reals) -> None:
     """Deadlines lie within the round and leave some of it after the download; the policy can plan with them.
@@ -35,6 +37,11 @@ def check_costs(system: System, policy: Policy, cycles: Reals) -> None:
         )
     if not np.all(np.asarray(system.download_j) <= 1e100):
         raise ScenarioError("costs.receive_power_w: receiving the model must take at most 1e100 J")
+    if system.block_bits and not system.update_bits / system.block_bits <= MOST_BLOCKS:
+        raise ScenarioError(
+            f"radio.block_bits: an update may have at most {MOST_BLOCKS:,} blocks, so at least "
+            f"{system.update_bits / MOST_BLOCKS:.3g}, or 0"
+        )
     if policy.one_deadline and isinstance(system.time_s, np.ndarray):
         raise ScenarioError(
             "devices.deadline_s: must be the same for all devices, as must be costs.download_bit_per_s, for the "

@@ -151,6 +151,14 @@ class RadioSettings(Settings):
         default=3.0,
         description="admission tests the deadline at this fraction of the SNR: 3 in the paper, 1 is exact; ≥ 1",
     )
+    block_bits: NonNegative = Field(
+        default=0.0,
+        description="bits of information in a block of an update, which may fail and is sent again while there is time "
+        "(finite blocklength, docs/worlds.md); ≥ 0; 0: nothing fails",
+    )
+    code_overhead: NonNegative = Field(
+        default=0.05, description="by which share update_bits are more than the information in them; ≥ 0"
+    )
     admission: Literal["paper", "largest"] = Field(
         default="paper",
         description="paper: drop late devices one by one; largest: keep the largest set that is on time",
@@ -459,6 +467,8 @@ class Scenario(Settings):
             power_max_w=_one_if_alike(population.power_max_w),
             cycles_per_sample=self.costs.cycles_per_sample,
             reports=slot,
+            block_bits=self.radio.block_bits,
+            code_overhead=self.radio.code_overhead,
         )
 
     def _repr_html_(self) -> str:

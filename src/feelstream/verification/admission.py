@@ -26,7 +26,7 @@ def check_admission(case: Case) -> None:
     Where rounding alone decides whether a device is late, or which of two is worse, the stored choice stands.
     """
     s, block = case.s, case.block
-    scheduled, sent = block["scheduled"], block["transmitted"]
+    scheduled, sent = block["scheduled"], block.sent
     # Impossible inputs are reported elsewhere; here they count as no gain and no time, so that this can run.
     ratio = np.maximum(np.nan_to_num(block["gain"] / block["beta"]), 0.0)
     computing = np.maximum(np.nan_to_num(computing_time_s(s, chosen_hz(s, block)), nan=np.inf), 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.verification.findings import ABSOLUTE, RELATIVE, Findings, Stage, close
+from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage, close
 from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
 from feelstream.verification.importance import Case
 from feelstream.verification.reading import MEASURED, Block
@@ -15,7 +15,7 @@ from feelstream.verification.shares import OWN_SHARES, check_frequency, check_sp
 def check_energy(case: Case) -> None:
     """Every time and energy follows from f, β, |g|² and who computed and sent; deadlines are met."""
     s, block, check = case.s, case.block, case.at(Stage.ENERGY)
-    scheduled, sent = block["scheduled"], block["transmitted"]
+    scheduled, sent = block["scheduled"], block.sent
     n = sent.sum(axis=1, keepdims=True)
     power = s.received_power_w / block["beta"]
     share = 1.0 / np.maximum(n, 1)
@@ -27,6 +27,8 @@ def check_energy(case: Case) -> None:
     check_frequency(case)
     f_hz = chosen_hz(s, block)
     computing = computing_time_s(s, f_hz)
+    if s.costs.block_bits:
+        sending = sending + check_repeats(case, computing, sending)
     expected = {
         "t_cmp_s": (scheduled, computing, "T_cmp = c/f for a scheduled device, else 0"),
         "e_cmp_j": (
@@ -56,6 +58,28 @@ def check_energy(case: Case) -> None:
     check.compare("bandwidth_share", wanted, rule, where=unfair.sum(axis=1) == 0, stored=share)
 
 
+def check_repeats(case: Case, computing: Array, once: Array) -> Array:
+    """What sending blocks again took of those that sent: a whole number of blocks, all that fit where it was lost.
+
+    once: T_tr without any repeat. [R, K] each
+    """
+    s, block = case.s, case.block
+    information = s.update_bits / (1 + s.costs.code_overhead)
+    each = once / max(np.ceil(information / s.costs.block_bits * (1 - 1e-9)), 1)
+    spare = np.maximum(np.floor((s.time_s - computing - once) / each + 1e-9), 0.0)
+    repeats = np.clip(np.rint((block["t_tr_s"] - once) / each), 0.0, spare)
+    early = block["lost"] & (repeats < spare)
+    rule = "an update is lost only after its blocks were sent again for as long as they fitted the deadline"
+    case.at(Stage.ENERGY).flag("lost", early, spare, rule, stored=repeats)
+    return np.where(block.sent, repeats * each, 0.0)
+
+
+def check_lost(found: Findings, block: Block) -> None:
+    check, lost = found.at(Stage.ADMISSION, block), block["lost"]
+    check.flag("lost", lost & block["transmitted"], ~block["transmitted"], "an update that was lost did not arrive")
+    check.flag("lost", lost & ~block["scheduled"], block["scheduled"], "only scheduled devices send, and are lost")
+
+
 def check_measured(case: Case) -> None:
     """What a device measured is no formula's to say, but nothing is less than nothing, and the deadline holds."""
     s, block, check = case.s, case.block, case.at(Stage.ENERGY)
@@ -64,7 +88,7 @@ def check_measured(case: Case) -> None:
         check.flag(name, negative, 0.0, f"a measured {name} is not negative")
     check.flag("e_cmp_j", ~(block["e_cmp_j"] >= 0), 0.0, "the energy of computing is not negative")
     if s.link_margin >= 1:
-        true_s = np.where(block["transmitted"], block["t_cmp_s"] + block["t_tr_s"], 0.0)
+        true_s = np.where(block.sent, block["t_cmp_s"] + block["t_tr_s"], 0.0)
         rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_k"
         check.flag("t_tr_s", ~(true_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=true_s)
 

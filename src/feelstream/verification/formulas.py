@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.verification.computing import energy_j
-from feelstream.verification.findings import Array
+from feelstream.verification.findings import Array, close
 from feelstream.verification.reading import Block
 from feelstream.verification.settings import StoredSettings
 
@@ -36,6 +36,13 @@ def surrogate_energy_j(s: StoredSettings, block: Block, n: Array | float) -> Arr
     """E~ = E_cmp + p (P0/β) T~(n) + E_down."""
     sending = block["reliability"] * s.received_power_w / block["beta"] * surrogate_time_s(s, n)
     return computing_energy_j(s, block["f_hz"]) + sending + s.costs.download_j
+
+
+def allowed(s: StoredSettings, block: Block) -> Array:
+    """Who may be scheduled by what it holds and by P0/β ≤ P_max, but for rounding. [R, K]"""
+    holds = block["stored"] >= 1 if s.eligible == "with_data" else np.ones_like(block["available"])
+    needed_w, limit_w = s.received_power_w / block["beta"], np.broadcast_to(s.costs.power_max_w, block["beta"].shape)
+    return holds & np.where(close(needed_w, limit_w), block["available"], needed_w <= limit_w)
 
 
 def amounts(fresh: Array, feasible: Array) -> Array:

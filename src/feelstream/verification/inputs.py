@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.verification.computing import most_j
-from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage, close
-from feelstream.verification.formulas import computing_time_s
+from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
+from feelstream.verification.formulas import allowed, computing_time_s
 from feelstream.verification.reading import (
     COUNTS,
     DEVICE_COLUMNS,
@@ -116,9 +116,7 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
     wrong = sent & up_to_date & ~again & (count != block.before("stored"))
     check.flag("used_labels", wrong, block.before("stored"), rule, stored=count)
 
-    may = stored >= 1 if s.eligible == "with_data" else np.ones_like(stored, bool)
-    needed_w, limit_w = s.received_power_w / block["beta"], np.broadcast_to(s.costs.power_max_w, block["beta"].shape)
-    may &= np.where(close(needed_w, limit_w), block["available"], needed_w <= limit_w)
+    may = allowed(s, block)
     # Real devices may be out of reach or not known; nobody else is kept out.
     inputs_decide = s.deployed or s.learns_reliability or s.around.comes_and_goes or s.around.capacity_j is not None
     wrong = block["available"] & ~may if inputs_decide else block["available"] != may

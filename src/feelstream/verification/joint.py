@@ -160,7 +160,7 @@ def check_time_by_witnesses(check: Checker, s: StoredSettings, block: Block) -> 
     What follows from t_cmp_s, such as the shares of the band, is checked later, and would be blamed for it.
     """
     own = block["t_cmp_s_measured"] | block["e_cmp_j_measured"] | block["t_tr_s_measured"]
-    sent, stored = block["transmitted"] & (block["e_cmp_j"] > 0) & ~own, block["t_cmp_s"]
+    sent, stored = block.sent & (block["e_cmp_j"] > 0) & ~own, block["t_cmp_s"]
     by_sending = s.time_s - block["t_tr_s"]
     expected = computing_energy_j(s, s.cycles / np.where(sent, by_sending, 1.0))
     alike = np.abs(expected - block["e_cmp_j"]) <= RELATIVE * block["e_cmp_j"]

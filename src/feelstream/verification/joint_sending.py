@@ -45,7 +45,7 @@ def sending_radio(s: StoredSettings, block: Block, margin: float) -> Radio:
 def check_joint_admission(case: Case) -> None:
     """Repeat the rule; where rounding alone decides whether a set fits, the stored choice stands."""
     s, block = case.s, case.block
-    scheduled, sent = block["scheduled"], block["transmitted"]
+    scheduled, sent = block["scheduled"], block.sent
     least = least_share(sending_radio(s, block, s.link_margin))
     if ALLOWANCE in block.values:
         least = np.maximum(least, least_share(sending_radio(s, block, 1.0)))
@@ -74,7 +74,7 @@ def _fits(share: float, stored: bool) -> bool:
 def check_joint_energy(case: Case) -> None:
     """Times, powers and energies follow from t_cmp_s and the shares; the shares are those of least Σ w·E_tr."""
     s, block, check = case.s, case.block, case.at(Stage.ENERGY)
-    scheduled, sent = block["scheduled"], block["transmitted"]
+    scheduled, sent = block["scheduled"], block.sent
     computing, share = block["t_cmp_s"], block["bandwidth_share"]
     check.flag("t_cmp_s", (computing != 0) & ~scheduled, 0.0, "an unscheduled device does not compute")
     frequency = s.cycles / np.where(scheduled, computing, np.inf)
@@ -112,7 +112,7 @@ def check_joint_energy(case: Case) -> None:
 
 
 def _check_shares(check: Checker, block: Block, radio: Radio) -> None:
-    sent, share = block["transmitted"], block["bandwidth_share"]
+    sent, share = block.sent, block["bandwidth_share"]
     idle = ~sent & (share != 0)
     check.flag("bandwidth_share", idle, 0.0, "a device that does not transmit has no band")
     expected = _best_shares(block, radio)
@@ -126,7 +126,7 @@ def _check_shares(check: Checker, block: Block, radio: Radio) -> None:
 
 def _best_shares(block: Block, radio: Radio) -> Array:
     """The shares of the band of least Σ w·E_tr for those who transmitted, 0 for others. [R, K]"""
-    sent = block["transmitted"]
+    sent = block.sent
     expected = np.zeros_like(block["bandwidth_share"])
     rows = np.flatnonzero(sent.any(axis=1))
     if rows.size:

@@ -33,6 +33,7 @@ MEASURED = ("t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
 DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name in MEASURED}}
 STORED_LABELS = "stored_labels"  # stored of policies that go by them
 PRIORITY = "priority"  # stored by a deployment, where devices may state one; elsewhere it is the scenario's
+LOST = "lost"  # stored where blocks of an update may fail
 DOWNLOAD_COLUMNS = {"t_down_s": REAL, "e_down_j": REAL}  # only where receiving the model takes time
 RELIABILITY = "reliability"  # stored where updates may not arrive
 TURNS = ("turns_delivered", "turns_failed", "turns_in_a_row", "rests_until")  # replayed, from block to block
@@ -73,6 +74,11 @@ class Block(Table):
     last: dict[str, Array]  # [K] or [K, classes]
 
     @property
+    def sent(self) -> Array:
+        """Who used the band, whether the update arrived or was lost. [R, K]"""
+        return self["transmitted"] | self["lost"]
+
+    @property
     def energy_j(self) -> Array:
         """What each device spent in the round. [R, K]"""
         spent = self["e_cmp_j"] + self["e_tr_j"] + self["e_report_j"]
@@ -106,6 +112,7 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
     """devices.parquet in blocks of rounds, in order; a block ends where one of the phases begins."""
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
+    columns |= {LOST: TRUTH} if settings.costs.block_bits else {}
     columns |= DOWNLOAD_COLUMNS if settings.costs.downloads else {}
     columns |= REPORT_COLUMNS if settings.reports else {}
     columns |= BATTERY_COLUMNS if settings.around.capacity_j is not None else {}
@@ -126,6 +133,7 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
             values |= {f"{name}_measured": np.zeros((R, K), bool) for name in MEASURED}
         values.setdefault("e_report_j", np.zeros((R, K)))
         values.setdefault(PRIORITY, np.broadcast_to(settings.priority, (R, K)))
+        values.setdefault(LOST, np.zeros((R, K), bool))
         values.setdefault(RELIABILITY, np.broadcast_to(1.0, (R, K)))
         if last is None:
             last = {name: np.zeros_like(column[0]) for name, column in values.items()}

@@ -10,7 +10,7 @@ import numpy as np
 
 from feelstream.verification.changes import phases, with_backlog
 from feelstream.verification.decisions import rules_for
-from feelstream.verification.energy import check_downloads, check_queues
+from feelstream.verification.energy import check_downloads, check_lost, check_queues
 from feelstream.verification.evaluations import FILE as ARRAYS
 from feelstream.verification.evaluations import ArrayChecks, check_numbers, has_arrays
 from feelstream.verification.findings import Findings, Report, Stage
@@ -80,6 +80,7 @@ def _not_checked(s: StoredSettings) -> list[str]:
             if s.equal_shares
             else ["who was let through and how the band was split, by the user's own transmit, beyond physics"]
         ),
+        *(["which blocks failed, beyond how often they could be sent again"] if s.costs.block_bits and full else []),
         *([] if s.law.known else ["the energy of computing by a user's own law, and choices that go by it"]),
         *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
         *(["what devices reported to the policy, beyond what that cost them"] if s.reports else []),
@@ -131,6 +132,7 @@ def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table
     case = Case(found, s, block, planned, importance)
     for rule in (rules.score, rules.decision, rules.admission, rules.energy):
         rule(case)
+    check_lost(found, block)
     check_downloads(found, s, block)
     check_reports(case)
     check_queues(found, s, block)

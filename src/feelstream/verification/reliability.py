@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.verification.findings import Array, Findings, Stage
+from feelstream.verification.formulas import allowed
 from feelstream.verification.reading import TURNS, Block
 from feelstream.verification.settings import StoredSettings
 
@@ -43,7 +44,7 @@ def _check_rests(found: Findings, s: StoredSettings, block: Block, rests: Array)
     awake = (available & ~rests).any(axis=1, keepdims=True)
     wrong, expected = available & rests & awake, available & ~rests
     if not (s.deployed or around.comes_and_goes or around.capacity_j is not None):  # then nothing else keeps anyone out
-        may = block["stored"] >= 1 if s.eligible == "with_data" else np.ones_like(available)
+        may = allowed(s, block)
         expected = np.where((may & ~rests).any(axis=1, keepdims=True), may & ~rests, may)
         wrong = available != expected
     rule = "a device rests for 1, 2, 4, … rounds after failures in a row, unless nobody else can be scheduled"

@@ -82,6 +82,8 @@ class Costs:
     download_s: float | Array
     download_j: float | Array
     power_max_w: float | Array  # infinite: no limit
+    block_bits: float = 0.0  # above 0: blocks may fail, and be sent again
+    code_overhead: float = 0.0
     cycles_per_sample: float = 0.0  # above 0: c follows what a device holds
 
     @property
@@ -398,7 +400,12 @@ def _costs_of(scenario: _Section, population: dict[str, Array], slot_s: float) -
     download_s = bits / population["download_bit_per_s"]
     columns = (population["deadline_s"] - slot_s, download_s, power_w * download_s, population["power_max_w"])
     alike = (float(each[0]) if (each == each[0]).all() else each for each in columns)
-    return Costs(*alike, cycles_per_sample=max(_cycles_per_sample(scenario), 0.0))
+    block_bits, overhead = (
+        max(given.number(), 0.0) if (given := scenario["radio"].get(name)) else 0.0
+        for name in ("block_bits", "code_overhead")
+    )
+    per_sample = max(_cycles_per_sample(scenario), 0.0)
+    return Costs(*alike, block_bits=block_bits, code_overhead=overhead, cycles_per_sample=per_sample)
 
 
 def _cycles_per_sample(scenario: _Section) -> float:

@@ -16,14 +16,14 @@ LAW = 2e-6  # relative, within which a user's figures must agree with physics
 
 def check_own_transmission(case: Case) -> None:
     """A user's own `transmit` decides who sends: of the scheduled, and of no one else."""
-    sent, scheduled = case.block["transmitted"], case.block["scheduled"]
+    sent, scheduled = case.block.sent, case.block["scheduled"]
     case.at(Stage.ADMISSION).flag("transmitted", sent & ~scheduled, scheduled, "only scheduled devices transmit")
 
 
 def check_own_energy(case: Case) -> None:
     """And what it costs them: nothing is negative, who is idle spends nothing, and the band is there once."""
     block, check = case.block, case.at(Stage.ENERGY)
-    sent, scheduled = block["transmitted"], block["scheduled"]
+    sent, scheduled = block.sent, block["scheduled"]
     for name in ("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j"):
         check.flag(name, ~(block[name] >= 0), 0.0, f"{name} is not negative")
         idle = (block[name] != 0) & ~scheduled
@@ -59,7 +59,7 @@ def check_frequency(case: Case) -> None:
 def _check_laws(case: Case) -> None:
     """E_cmp at c/t_cmp, E_tr = P·t_tr, enough bits, and all of it within the round."""
     s, block, check = case.s, case.block, case.at(Stage.ENERGY)
-    sent, scheduled = block["transmitted"], block["scheduled"]
+    sent, scheduled = block.sent, block["scheduled"]
     check.flag("t_cmp_s", scheduled & ~(block["t_cmp_s"] > 0), 0.0, "a scheduled device computes for some time")
     check_frequency(case)
     computed = computing_energy_j(s, chosen_hz(s, block))
@@ -104,7 +104,7 @@ def check_split(case: Case) -> None:
     above their least share have one price, and nobody at the least share a higher one.
     """
     s, block, check = case.s, case.block, case.at(Stage.ENERGY)
-    sent, share, ratio = block["transmitted"], block["bandwidth_share"], block["gain"] / block["beta"]
+    sent, share, ratio = block.sent, block["bandwidth_share"], block["gain"] / block["beta"]
     n = np.maximum(sent.sum(axis=1, keepdims=True), 1)
     least = (s.least_share or 0.0) / n
     rule = "a transmitter has at least its least share of the band"
