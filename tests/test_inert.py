@@ -86,7 +86,7 @@ def _shows(directory: Path) -> None:
             for round in range(1, lane.head + 1):
                 view = lane.view(round)
                 assert why(view, lanes.scenario_at(lane, round))
-                assert facts(lane, view, 0)
+                assert facts(view, 0)
             assert charts.curves([lane], "energy_mean_cum_j", 3, False)
             assert saving.scenario_file(lane)
             assert saving.command(lane)
