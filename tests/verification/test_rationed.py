@@ -18,7 +18,7 @@ from feelstream.policies.solvers import rations
 from feelstream.policies.solvers.balance import Balance
 from feelstream.verification import reading
 
-FIELDS = ("policy.name=balanced_joint", "policy.size=5", "system.rounds=30", "system.energy_budget_j=0.002")
+FIELDS = ("policy.name=balanced_joint", "policy.size=5", "system.rounds=16", "system.energy_budget_j=0.002")
 
 
 def checked(directory: Path, *more: str, seed: int = 0):
