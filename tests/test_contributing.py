@@ -125,13 +125,16 @@ class Fullest(Policy):
 @pytest.mark.slow
 def test_adding_a_policy(copy: Copy) -> None:
     copy.append("src/feelstream/policies/fullest.py", FULLEST)
-    greedy = "from feelstream.policies.greedy_energy"
+    following = "from feelstream.policies.gradient_norm"
     copy.change(
         "src/feelstream/policies/__init__.py",
-        (greedy, f"from feelstream.policies.fullest import Fullest\n{greedy}"),
+        (following, f"from feelstream.policies.fullest import Fullest\n{following}"),
         ("    SelectAll,\n)", "    SelectAll,\n    Fullest,\n)"),
     )
-    copy.change("src/feelstream/verification/settings.py", ('"balanced_joint",\n)', '"balanced_joint", "fullest",\n)'))
+    copy.change(
+        "src/feelstream/verification/settings.py",
+        ('"gradient_norm",\n)  # fmt', '"gradient_norm",\n    "fullest",\n)  # fmt'),
+    )
     row = "| `fullest` | largest |S_k| | – | everything | an example |\n"
     copy.change("docs/policies.md", ("| `select_all` |", f"{row}| `select_all` |"))
     copy.python("docs/make_scenario.py")
@@ -170,8 +173,8 @@ METRICS: Registry''',
     copy.change(
         "src/feelstream/verification/importance.py",
         (
-            '    priority = block["priority"]\n',
-            """    priority = block["priority"]
+            '    priority = block["priority"] * block["reliability"]\n',
+            """    priority = block["priority"] * block["reliability"]
     if s.metric == "larger":
         found = np.maximum(amount, dissimilarity)
         return Importance(feasible, priority * found, priority * (found + 1.0))
