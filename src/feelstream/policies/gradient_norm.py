@@ -13,10 +13,11 @@ Needs: reports of the gradient's norm at the present model, which all available 
 
 Reference: J. Ren, Y. He, D. Wen, G. Yu, K. Huang, D. Guo, "Scheduling for Cellular Federated Edge Learning with
 Importance and Channel Awareness", IEEE Trans. Wireless Commun. 19(11), 2020, arXiv:2004.00490. Its abstract was at
-hand, which names the two parts, the probabilistic schedule and the trade-off between them; the formula is the usual
-statement of its result for one device a round. Choices: the same problem for n devices a round, with no probability
-above 1; ρ is a pure number, by the units above; devices that did not report in time, or report a gradient of 0, are not
-scheduled.
+hand, not its text: importance is gradient divergence, schedules are drawn so that the aggregate is unbiased, one device
+a round has a closed form, and there is an extension to several. Choices: the objective above is our reading of it, and
+its closed form for n = 1 follows; for several devices it is the same problem with no probability above 1, which need
+not be the source's extension; ρ is a pure number, by the units above; devices that did not report in time, or report a
+gradient of 0, are not scheduled.
 """
 
 from __future__ import annotations

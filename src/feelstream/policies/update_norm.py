@@ -7,11 +7,12 @@ Needs: a slot for reports that is long enough for training, in which every candi
 charged: a candidate that is not scheduled has trained for nothing. Ignores: energy, and the data but for its update.
 
 Reference: M. M. Amiri, D. Gündüz, S. R. Kulkarni, H. V. Poor, "Convergence of Update Aware Device Scheduling for
-Federated Learning at the Wireless Edge", IEEE Trans. Wireless Commun. 20(6), 2021, arXiv:2001.10402 (policy BC-BN2; BN2
-with as many candidates as devices). Its abstract was at hand, which names channel and update norm as what devices are
-chosen by; the rule is its usual statement. Choices: the best channels are those of the largest β, as this round's gains
-are not known; a device that is scheduled has trained once and pays once, but its time in the round is not shortened by
-what it computed in the slot; who does not report in time is not scheduled.
+Federated Learning at the Wireless Edge", IEEE Trans. Wireless Commun. 20(6), 2021, arXiv:2001.10402. Its abstract was
+at hand, not its text: devices are chosen by their channels and by the significance of their updates, and compress
+those to what their links carry. The rule, its BC-BN2, and BN2 with all devices as candidates, is written from memory
+and was not checked against the text. Choices: nothing is compressed; the best channels are those of the largest β,
+as this round's gains are not known; a device that is scheduled has trained once and pays once, but its time in the
+round is not shortened by what it computed in the slot; who does not report in time is not scheduled.
 """
 
 from __future__ import annotations
