@@ -14,11 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from builders import small
 from patience import PATIENCE_S
 
 import feelstream
-from feelstream.run import Change, simulate_in
+from feelstream.run import Change, simulate, simulate_in
 from feelstream.scenario.files import load, preset
+from feelstream.studio.offline import write_race
 from feelstream.verification import verify
 
 pytest.importorskip("nicegui", reason="the extra studio is not installed")
@@ -178,6 +180,36 @@ def test_keys_pause_step_and_jump(tab: Tab) -> None:
     assert tab.page.evaluate("scrollY") == 0
     tab.page.get_by_label("Number of the device").fill("99")
     tab.sees("There is no device 99; they are 0 to 9.")
+
+
+@needs_browser
+def test_a_talk_is_large_and_ends_with_the_same_key(tab: Tab) -> None:
+    tab.page.locator("body").click(position={"x": 5, "y": 400})
+    tab.page.keyboard.press("f")
+    tab.page.wait_for_function("document.body.classList.contains('talk')")
+    playwright_api.expect(tab.page.get_by_text("Turn while it runs")).to_be_hidden(timeout=PATIENCE_MS)
+    tab.page.keyboard.press("f")
+    playwright_api.expect(tab.page.get_by_text("Turn while it runs")).to_be_visible(timeout=PATIENCE_MS)
+
+
+@needs_browser
+def test_an_exported_race_plays_without_a_network(browser, tmp_path: Path) -> None:
+    runs = [simulate(small(f"policy.name={name}"), 3).save(tmp_path / name) for name in ("lyapunov", "random")]
+    file = write_race(runs, tmp_path / "race.html")
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark", offline=True)
+    alone = Tab(context.new_page())
+    alone.page.goto(f"{file.as_uri()}#2")
+    shown = playwright_api.expect(alone.page.locator("#round"))
+    shown.to_have_text("round 2 of 8")
+    alone.page.keyboard.press("ArrowRight")
+    shown.to_have_text("round 3 of 8")
+    alone.page.keyboard.press("End")
+    shown.to_have_text("round 8 of 8")
+    alone.sees("were drawn at random from")
+    assert alone.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert alone.problems == []
+    assert [url.partition("#")[0] for url in alone.requests] == [file.as_uri()]
+    context.close()
 
 
 @needs_browser

@@ -119,7 +119,7 @@ def test_a_comparison_opens_with_a_lane_for_each_policy_and_a_choice_of_seeds(tm
         3: ["ours", "random"],
         4: ["ours", "random"],
     }
-    session = Session(tmp_path)
+    session = Session([tmp_path])
     assert session.race.wait(lambda race: race.ready)
     assert [(lane.label, lane.seed) for lane in session.race.lanes] == [("ours", 3), ("random", 3)]
     session.race.jump(2)

@@ -17,12 +17,22 @@ app = typer.Typer()
 @app.command()
 def studio(
     stored: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="A run directory or results to replay; default: a race.")
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Run directories or results to replay; default: a race."),
     ] = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port on loopback; default: a free one.")] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address, open no browser.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the runs as one HTML file that plays them, and end.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="With --export: what stands over the race.")] = None,
 ) -> None:
-    """Watch schedulers race in the browser, on this machine only."""
+    """Watch schedulers race in the browser, on this machine only; or export a race as a file that plays by itself."""
+    if export is not None:
+        from feelstream.studio.offline import write_race
+
+        out.print(str(write_race(stored or [], export, title)), markup=False, highlight=False)
+        return
     try:
         import nicegui  # noqa: F401
     except ImportError:
@@ -33,5 +43,5 @@ def studio(
         print(f"The studio is at {address}\nThe address is for you alone; Ctrl-C ends the studio.", flush=True)
 
     with suppress(KeyboardInterrupt):  # how one ends it
-        serve(stored, port, not no_open, tell)
+        serve(stored or [], port, not no_open, tell)
     out.print("The studio has ended.", highlight=False)

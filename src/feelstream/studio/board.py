@@ -33,7 +33,8 @@ class Board:
         self.lanes_box = ui.element("div").classes("lanes")
         self.lanes: list[LanePanel] = []
         self.details = DeviceDetails(session)
-        self.used = self._chart("Data used so far", "samples by label", "used", ("label", "samples"))
+        with ui.element("div").classes("aside"):
+            self.used = self._chart("Data used so far", "samples by label", "used", ("label", "samples"))
 
     def _chart(self, title: str, unit: str, classes: str = "", axes: tuple[str, str] | None = None) -> Chart:
         with panel():
@@ -51,7 +52,7 @@ class Board:
     def refresh(self) -> None:
         """Redraw if the race, the chosen device or the colours changed."""
         session, race = self.session, self.session.race
-        state = (id(race), race.version, session.selected, session.dark)
+        state = (id(race), race.version, session.selected, session.dark, session.talk)
         if state == self._shown or not race.ready:
             return
         self._shown = state

@@ -158,6 +158,19 @@ def thinned(points: list) -> list:
     return points if stride <= 1 else [*points[:-1:stride], points[-1]]
 
 
+def enlarged(options: Any, factor: float = 1.6) -> Any:
+    """The same chart with letters and lines that can be read from the last row."""
+    if isinstance(options, list):
+        return [enlarged(each, factor) for each in options]
+    if not isinstance(options, dict):
+        return options
+    grown = ("fontSize", "width", "borderWidth")
+    return {
+        name: value * factor if name in grown and isinstance(value, int | float) else enlarged(value, factor)
+        for name, value in options.items()
+    }
+
+
 def for_export(options: Options, title: str, dark: bool, axes: tuple[str, str] = ("", "")) -> Options:
     """The chart as a picture that stands by itself: with title, legend, names of the axes and background."""
     named = [

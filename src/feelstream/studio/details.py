@@ -58,7 +58,7 @@ class DeviceDetails:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        with panel():
+        with panel("aside"):
             with ui.element("div").classes("head"):
                 heading("Device")
                 self.number = ui.number(min=0, precision=0, on_change=self._typed).props(
@@ -99,7 +99,7 @@ class DeviceDetails:
             if view is not None and device is not None and (at := view.where(device)) is not None
         ]
         most = max((lane.scenario.system.devices for lane, _ in lanes), default=1) - 1
-        self.number.props(f"max={most}")
+        self.number.max = most
         if device is not None and not 0 <= device <= most:
             hint = f"There is no device {device}; they are 0 to {most}."
         elif device is not None and not found:

@@ -245,6 +245,16 @@ def runs_by_seed(path: Path) -> dict[int, dict[str, Path]]:
     return found
 
 
+def side_by_side(paths: Sequence[Path]) -> dict[str, Path]:
+    """Labels and directories of the runs of several directories; of a comparison each policy with its first seed."""
+    runs: dict[str, Path] = {}
+    for path in paths:
+        seeds = runs_by_seed(path)
+        for label, directory in (next(iter(seeds.values())) if seeds else stored_runs(path)).items():
+            runs[f"{label} in {path}" if label in runs else label] = directory
+    return runs
+
+
 def open_runs(runs: dict[str, Path]) -> list[StoredLane]:
     """Lanes of stored runs, at most as many as a race has."""
     if not 1 <= len(runs) <= MOST_LANES:

@@ -3,8 +3,9 @@ addEventListener('pagehide', (event) => {
   if (!event.persisted) navigator.sendBeacon('leave/CLIENT');
 });
 // The keys that move the race must not scroll the page as well.
+const free = ({target}) => !target.closest('input, textarea, select, button, [role=slider], .q-dialog');
 addEventListener('keydown', (event) => {
-  if (event.target === document.body && [' ', 'Home', 'End', 'ArrowLeft', 'ArrowRight'].includes(event.key)) {
+  if (free(event) && [' ', 'Home', 'End', 'ArrowLeft', 'ArrowRight'].includes(event.key)) {
     event.preventDefault();
   }
 });
@@ -15,4 +16,19 @@ addEventListener('click', (event) => {
 addEventListener('pointerup', () => setTimeout(() => {
   if (document.activeElement.closest('.q-slider')) document.activeElement.blur();
 }));
+// A talk: full screen, large type, keys only. The server draws the charts with larger letters.
+const talk = (on) => {
+  document.body.classList.toggle('talk', on);
+  emitEvent('talk', on);
+  if (on) document.documentElement.requestFullscreen?.().catch(() => {});
+  else if (document.fullscreenElement) document.exitFullscreen();
+};
+addEventListener('keydown', (event) => {
+  const plain = free(event) && !event.ctrlKey && !event.metaKey && !event.altKey;
+  const talking = document.body.classList.contains('talk');
+  if (plain && (event.key === 'f' || (event.key === 'Escape' && talking))) talk(!talking);
+});
+addEventListener('fullscreenchange', () => {
+  if (!document.fullscreenElement && document.body.classList.contains('talk')) talk(false);
+});
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('scheme', event.matches));

@@ -36,10 +36,12 @@ def build(session: Session) -> None:
         icon_button("folder_open", "Open stored runs", lambda: open_dialog(session))
         icon_button("save_alt", "Save", lambda: save_dialog(session))
         icon_button("contrast", "Dark or light", lambda: use_scheme(not session.dark))
+        icon_button("fullscreen", "Presentation", lambda: ui.run_javascript("talk(true)"), "f")
     notice = ui.label().classes("notice").props('role="status"')
     board = Board(session)
     knobs = Knobs(session, lambda: fork_dialog(session))
     knobs.panel.move(target_index=2)
+    knobs.panel.classes("aside")
     ui.keyboard(on_key=transport.key)
     shown = 0
 
@@ -63,7 +65,7 @@ def build(session: Session) -> None:
     def tick() -> None:
         nonlocal last
         race = session.race
-        state = (id(race), race.version, session.selected, session.dark, session.note)
+        state = (id(race), race.version, session.selected, session.dark, session.talk, session.note)
         if state != last and client.has_socket_connection:
             last = state
             redraw()
@@ -71,6 +73,10 @@ def build(session: Session) -> None:
     async def follow_scheme() -> None:
         use_scheme(bool(await ui.run_javascript(IS_DARK, timeout=10)))
 
+    def present(is_on: bool) -> None:
+        session.talk = is_on
+
+    ui.on("talk", lambda event: present(bool(event.args)))
     ui.on("scheme", lambda event: use_scheme(bool(event.args)))
     ui.timer(0.01, follow_scheme, once=True)
     ui.timer(REDRAW_S, tick)

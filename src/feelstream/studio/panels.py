@@ -10,7 +10,7 @@ from typing import Any
 from nicegui import ui
 
 from feelstream.studio.assets import asset
-from feelstream.studio.charts import Options, for_export
+from feelstream.studio.charts import Options, enlarged, for_export
 from feelstream.studio.saving import file_name
 from feelstream.studio.session import Session
 
@@ -42,6 +42,7 @@ class Chart:
         self.element = ui.echart({"series": []}).classes(f"chart {classes}").props('role="img"')
 
     def show(self, options: Options) -> None:
+        options = enlarged(options) if self.session.talk else options
         if options != self._options:
             self._options = options
             self.element.options.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread
 
@@ -27,10 +27,10 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def serve(start: Path | None, port: int | None, show: bool, tell: Callable[[str], None]) -> None:
-    """Serve until interrupted. tell: receives the address once it is known; start: a stored run or results to show."""
-    if start is not None:
-        stored_runs(start)  # complains now rather than on the page
+def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[str], None]) -> None:
+    """Serve until interrupted. tell: receives the address once it is known; start: stored runs or results to show."""
+    for path in start:
+        stored_runs(path)  # complains now rather than on the page
     port, token = port or free_port(), secrets.token_urlsafe(18)
     _check_free(port)
     Thread(target=_warm_up, daemon=True).start()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from feelstream.data.datasets.catalogue import COLLECTIONS
 from feelstream.studio.draft import Draft
-from feelstream.studio.lanes import MOST_LANES, StoredLane, open_runs, runs_by_seed, stored_runs
+from feelstream.studio.lanes import MOST_LANES, StoredLane, open_runs, runs_by_seed, side_by_side, stored_runs
 from feelstream.studio.race import Race
 
 SESSIONS: dict[str, Session] = {}  # by the tab's client id
@@ -16,18 +16,21 @@ SESSIONS: dict[str, Session] = {}  # by the tab's client id
 class Session:
     """What one tab holds; the page reads it and calls it, never the other way round."""
 
-    def __init__(self, start: Path | None = None) -> None:
+    def __init__(self, start: Sequence[Path] = ()) -> None:
         self.draft, self.note = first_draft()
         self.selected: int | None = None
         self.dark = False
+        self.talk = False  # whether all is drawn large, for a talk
         self.title = ""
         self.seeds: dict[int, dict[str, Path]] = {}  # of a comparison: the runs of each seed, by policy
         self.seed: int | None = None  # the one that is shown
         self.race: Race
-        if start is None:
-            self.begin()
+        if len(start) == 1:
+            self.open(start[0])
+        elif start:
+            self.replay(lambda: open_runs(side_by_side(start)), ", ".join(path.name or str(path) for path in start))
         else:
-            self.open(start)
+            self.begin()
 
     def begin(self, *, speed: float | None = None, playing: bool = True) -> None:
         """Start the race that is drafted, in place of the present one."""

@@ -30,7 +30,8 @@ def why(view: RoundView, scenario: Scenario) -> str:
     chosen = view.chosen
     who = _who(devices["device"][chosen])
     rule = _RULES.get(scenario.policy.plugin_name(), _by_score_or_rule)
-    sentence = f"{who} {rule(view, scenario, chosen)}{_decided(view, chosen)}"
+    decided = _decided(view, chosen)
+    sentence = f"{who} {rule(view, scenario, chosen)}{decided or _rule(scenario)}"
     lost = row["scheduled"] - row["transmitted"]
     if lost:
         dropped = devices["device"][chosen[~devices["transmitted"][chosen]]]
@@ -121,12 +122,17 @@ def _at_random(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
 def _by_score_or_rule(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
     devices = view.devices
     assert devices is not None
-    rule = (type(scenario.policy).__doc__ or "").replace("`", "").strip().splitlines()
     text = f"{'was' if len(chosen) == 1 else 'were'} chosen from {view.row['feasible']} feasible devices"
     scores = devices["score"][chosen]
     if np.isfinite(scores).any():
         text += f" by the lowest scores ({listed([number(float(score)) for score in scores], 4)})"
-    return f"{text}. The rule: {rule[0].rstrip('.')}." if rule and rule[0] else f"{text}."
+    return f"{text}."
+
+
+def _rule(scenario: Scenario) -> str:
+    """What the policy says of itself; nothing where the sentence says it already."""
+    rule = (type(scenario.policy).__doc__ or "").replace("`", "").strip().partition("\n")[0].rstrip(".")
+    return f" The rule: {rule}." if rule and scenario.policy.plugin_name() not in _RULES else ""
 
 
 _RULES = {"lyapunov": _by_drift_and_penalty, "lyapunov_joint": _by_drift_and_penalty, "random": _at_random}
