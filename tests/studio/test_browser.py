@@ -271,6 +271,16 @@ def test_a_lost_connection_comes_back_to_the_same_race(tab: Tab) -> None:
 
 
 @needs_browser
+def test_the_tour_frames_what_it_speaks_of(tab: Tab) -> None:
+    tab.press("Tour in five steps")
+    tab.sees("1 of 5: Data arrives")
+    tab.sees("samples are fresh")
+    playwright_api.expect(tab.page.locator(".framed")).to_have_count(1, timeout=PATIENCE_MS)
+    tab.press("End the tour")
+    playwright_api.expect(tab.page.get_by_text("1 of 5: Data arrives")).to_be_hidden(timeout=PATIENCE_MS)
+
+
+@needs_browser
 def test_a_phone_in_the_dark_fits(browser, address: str, tmp_path: Path) -> None:
     context = browser.new_context(viewport={"width": 375, "height": 800}, color_scheme="dark")
     phone = Tab(context.new_page())

@@ -11,6 +11,7 @@ from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog
 from feelstream.studio.panels import icon_button
 from feelstream.studio.session import Session
 from feelstream.studio.setup import setup_dialog
+from feelstream.studio.tour import Tour
 
 REDRAW_S = 0.05
 IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
@@ -32,6 +33,7 @@ def build(session: Session) -> None:
         ui.html("feelstream <span>studio</span>", sanitize=False).classes("brand")
         where = ui.label().classes("where")
         transport = Transport(session)
+        icon_button("school", "Tour in five steps", lambda: tour.begin())
         icon_button("add_circle_outline", "New race", lambda: setup_dialog(session))
         icon_button("folder_open", "Open stored runs", lambda: open_dialog(session))
         icon_button("save_alt", "Save", lambda: save_dialog(session))
@@ -42,6 +44,7 @@ def build(session: Session) -> None:
     knobs = Knobs(session, lambda: fork_dialog(session))
     knobs.panel.move(target_index=2)
     knobs.panel.classes("aside")
+    tour = Tour(session)
     ui.keyboard(on_key=transport.key)
     shown = 0
 
@@ -52,6 +55,7 @@ def build(session: Session) -> None:
         transport.refresh()
         knobs.refresh()
         board.refresh()
+        tour.refresh()
         notice.set_text(race.problem or session.note)
         notice.classes(add="bad" if race.problem else "", remove="" if race.problem else "bad")
         notice.set_visibility(bool(race.problem or session.note))
