@@ -171,6 +171,23 @@ def test_a_restart_keeps_what_the_inner_strategy_has_learnt(kind: str, tmp_path:
     assert fs.verify(out).ok
 
 
+def test_lists_of_a_strategy_survive_a_restart(tmp_path: Path) -> None:
+    class Diary(flower.FedAvg):
+        def __init__(self) -> None:
+            super().__init__(**FEW)
+            self.entries: list[dict[str, float]] = []
+
+        def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> Any:
+            self.entries.append({"round": server_round})
+            return super().aggregate_train(server_round, replies)
+
+    start = record({"w": BATCH_NORM["w"]})
+    for rounds in (2, 4):
+        inner = Diary()
+        scheduled(inner, out=tmp_path / "run").start(federation(), start, num_rounds=rounds)
+    assert [entry["round"] for entry in inner.entries] == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("kind", ["server", "client"])
 def test_flowers_privacy_may_also_be_around_it(kind: str, tmp_path: Path) -> None:
     wrapper = getattr(flower, f"DifferentialPrivacy{kind.capitalize()}SideFixedClipping")

@@ -1,9 +1,9 @@
 """Relative paths of a Flower app, wherever the SuperLink was started.
 
-What an app brings with it (`scenario`, a file of `names`) is found in the app's directory, the one with its
-pyproject.toml. What it leaves behind (`out`) is put there too, unless Flower has unpacked the app: that copy has a name
-with a hash of the code, so nobody would find it, and a change of the code would start the run again. The runs of
-such an app are in `runs/PUBLISHER.APP` of Flower's home.
+What an app brings with it (`scenario`, its `devices.table`, a file of `names`) is found in the app's directory, the one
+with its pyproject.toml. What it leaves behind (`out`) is put there too, unless Flower has unpacked the app: that copy
+has a name with a hash of the code, so nobody would find it, and a change of the code would start the run again. The
+runs of such an app are in `runs/PUBLISHER.APP` of Flower's home.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from __future__ import annotations
 import inspect
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from feelstream.scenario.overrides import Override
 
 OURS = Path(__file__).parent
 RUNS = "runs"  # beside Flower's own `apps`
@@ -55,3 +59,18 @@ def scenario_from_app(name: str | Path) -> str | Path:
     """A scenario's file as the app means it; the name of a preset stays as it is."""
     found = from_app(name) if Path(name).suffix else Path(name)
     return found if found.is_file() else name
+
+
+def own_table(given: Mapping[str, Any] | str | Path) -> list[Override]:
+    """What lets a relative `devices.table` of a scenario be the file in the app's directory, where there is one."""
+    tables: Any = given
+    if not isinstance(given, Mapping):
+        try:
+            tables = tomllib.loads(Path(given).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):  # a preset; or what is wrong is said where it is read
+            return []
+    devices = tables.get("devices")
+    table = devices.get("table") if isinstance(devices, Mapping) else None
+    if not isinstance(table, str) or not table or not (found := from_app(table)).is_file():
+        return []
+    return [Override("devices.table", str(found))]

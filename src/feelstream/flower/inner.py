@@ -149,7 +149,18 @@ def _saved(value: Any) -> Nested:
         if all(isinstance(k, str | int) and isinstance(v, np.ndarray | np.generic) for k, v in entries):
             kind = "dict" if isinstance(value, dict) else "list"
             return {kind: {json.dumps(key): np.asarray(entry) for key, entry in entries}}
+        text = _as_json(value)
+        return {} if text is None else {"json": np.frombuffer(text.encode(), np.uint8)}
     return {}
+
+
+def _as_json(value: Any) -> str | None:
+    """A list or dictionary of plain values; None where it would come back as something else."""
+    try:
+        text = json.dumps(value)
+        return text if json.loads(text) == value else None
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _restored(saved: Nested) -> Any:
@@ -158,6 +169,8 @@ def _restored(saved: Nested) -> Any:
         return value.item()
     if kind == "array":
         return value
+    if kind == "json":
+        return json.loads(value.tobytes())
     if kind == "record":
         return ArrayRecord({name: Array(array) for name, array in value.items()})
     keyed = {json.loads(key): array for key, array in value.items()}

@@ -39,6 +39,10 @@ class Readings:
         most = LEAP * max(others, min(np.nan_to_num(own, nan=1.0), LEAP * others))
         return min(reading, most * modelled)
 
+    def usual(self, name: str) -> float:
+        """The lower median over devices of their usual reading, relative to the model; NaN where there is none."""
+        return float(_lower_median(_lower_median(self._ratios[name])[None, :])[0])
+
     def add(self, name: str, readings: Mapping[int, float]) -> None:
         """Remember what devices read this round, relative to the model."""
         table = self._ratios[name]

@@ -33,7 +33,7 @@ class Reporting:
         self.scheduler, self.directory, self.settings = scheduler, directory, settings
         self.asking = Asking(scheduler.system.devices, settings.max_report_age)
         self._refused: dict[int, str] = {}  # by node: why its last answer was of no use
-        self._meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged
+        self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged
 
     def renew(self, grid: Grid) -> None:
         """Ask whoever has to be asked before this round; the first one waits for somebody to schedule."""
@@ -167,9 +167,9 @@ class Reporting:
         report = self.scheduler.bounds.read(content)
         for reason in report.unusable:
             log.warning("round %d: a measurement of device %s is left aside: %s", self.scheduler.round, name, reason)
-        if report.meter is not None and self._meters.get(device) != report.meter:
+        if report.meter is not None and self.meters.get(device) != report.meter:
             log.info("round %d: device %s measures its energy by: %s", self.scheduler.round, name, report.meter)
-            self._meters[device] = report.meter
+            self.meters[device] = report.meter
         priority = self.directory.rules.priority(name)  # the operator's word counts before the node's
         if priority is None and report.priority is not None:
             priority = min(report.priority, self.settings.max_priority)

@@ -6,11 +6,11 @@ import io
 import json
 import logging
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -20,21 +20,24 @@ from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
 from feelstream.arrays import Nested
-from feelstream.errors import RunError
+from feelstream.errors import BusyError, RunError
 from feelstream.flower.deployment import Deployment
 from feelstream.flower.exchange import exchange
 from feelstream.flower.inner import Inner
 from feelstream.flower.reopening import STATE, reopen
+from feelstream.flower.round_lines import lines, round_line
 from feelstream.learning.contract import Evaluation
 from feelstream.run import play_in
+from feelstream.run.callbacks import Callback, Telling
 from feelstream.run.checkpoint import read_state, write_state
-from feelstream.run.files import write_atomically
+from feelstream.run.files import sole_writer, usable_directory, write_atomically
 from feelstream.run.manifest import Manifest
 from feelstream.scheduling import RoundRecord
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 MODEL = "model.npz"
+POLL_S = 0.5
 HISTORIES = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
 
 
@@ -65,7 +68,8 @@ class Rounds:
         self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
 
     def step(self) -> RoundRecord:
-        t, hooks, result, clock = self.round + 1, self.hooks, self.result, perf_counter()
+        t, hooks, result, begin = self.round + 1, self.hooks, self.result, perf_counter()
+        clock = begin
         if t == 1:
             self._evaluate_first()
         log.info("")
@@ -85,6 +89,7 @@ class Rounds:
         record = replace(record, evaluation=self._evaluate(t))
         self._lap("evaluate", clock)
         self.round = t
+        lines.info("%s", round_line(record, self.deployment, perf_counter() - begin))
         return record
 
     def _lap(self, phase: str, since: float) -> float:
@@ -171,18 +176,21 @@ class Rounds:
         return {name: array.numpy() for name, array in self.result.arrays.items()}
 
 
-def run_all(rounds: Rounds, out: Path | None) -> Result:
+def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()) -> Result:
     """All rounds; with a directory every round is stored before the next begins, and the last model is kept there."""
-    begin = perf_counter()
+    begin, telling, seed = perf_counter(), Telling(callbacks, None), rounds.deployment.settings.seed
+    telling.start(rounds.scenario, seed)
     if out is None:
         while rounds.round < rounds.scenario.system.rounds:
-            rounds.step()
+            telling.progress(rounds.step())
     else:
+        _wait_for_the_last_writer(out, rounds.deployment.settings.wait_s)
         reopen(out, rounds.about())
-        play_in(
-            out, rounds.scenario, rounds.deployment.settings.seed, lambda: (rounds, rounds.about()),
-            checkpoint_s=0.0, finish=rounds.keep,
+        run = play_in(
+            out, rounds.scenario, seed, lambda: (rounds, rounds.about()), checkpoint_s=0.0, finish=rounds.keep,
+            progress=telling.progress, resumed=lambda round: telling.resumed(out, round),
         )  # fmt: skip
+        telling.end(run)
         if not rounds.round:  # the run was done before; nothing was run now
             _read_complete(rounds, out)
             _tell(out)
@@ -198,6 +206,22 @@ def run_all(rounds: Rounds, out: Path | None) -> Result:
     if out is not None:
         _tell(out)
     return rounds.result
+
+
+def _wait_for_the_last_writer(out: Path, wait_s: float) -> None:
+    """A server whose SuperLink was killed goes on for half a minute until it notices, and keeps the lock so long."""
+    end, said = monotonic() + wait_s, False
+    while True:
+        try:
+            with sole_writer(usable_directory(out)):
+                return
+        except BusyError:
+            if monotonic() >= end:
+                raise
+        if not said:
+            log.info("another process is still writing to %s; waiting up to %g s for its end", out, wait_s)
+            said = True
+        sleep(POLL_S)
 
 
 def _tell(out: Path) -> None:

@@ -32,6 +32,7 @@ from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord, ServerState, available, decide, settle
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
+FAR_OFF = 3.0  # times the model, or a third of it
 ENERGIES = ("e_cmp_j", "e_tr_j")  # of what devices measure; each reading counts up to a limit
 
 
@@ -87,6 +88,7 @@ class Scheduler:
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
         self.stated_priority = np.ones(devices)  # comes on top of the scenario's
         self.readings = Readings(devices, ENERGIES)
+        self._model_judged = False  # whether the first measurements were compared with the model
         self._excluded = np.zeros(devices, bool)
         self._open: tuple[Observation, Decision, NDArray[np.int32]] | None = None
 
@@ -302,6 +304,28 @@ class Scheduler:
                             *(self.round, device, name.replace("_", "-"), reading, charged),
                         )
             self.readings.add(name, found)
+        if len(schedule) and not self._model_judged:
+            self._judge_the_model(measured, replies)
+
+    def _judge_the_model(self, measured: Mapping[str, NDArray[np.bool_]], replies: Mapping[int, DeviceReport]) -> None:
+        """Warn, once, where plans cannot be trusted: nothing is metered, or the model is far from what is."""
+        if not replies or "e_cmp_j" not in self.measured:
+            return
+        self._model_judged = True
+        if not measured["e_cmp_j_measured"].any():
+            log.warning(
+                "round %d: no device measures its energy, so that the scenario's model is charged: give Device a "
+                "meter, or node-config power-w",
+                self.round,
+            )
+            return
+        ratio = self.readings.usual("e_cmp_j")
+        if not 1 / FAR_OFF <= ratio <= FAR_OFF:
+            log.warning(
+                "round %d: devices measure %.3g times the energy of the scenario's model, by which policies plan: set "
+                "cpu.cycles and cpu.power_coefficient, or a profile",
+                *(self.round, ratio),
+            )
 
     def _use(self, devices: Ids) -> None:
         """These devices' data is used up to this round: what they hold now is their part of X."""

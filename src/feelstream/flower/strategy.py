@@ -10,7 +10,7 @@ come with training replies, and only nodes whose report is missing or too old ar
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from flwr.serverapp.strategy.strategy_utils import log_strategy_start_info
 
 from feelstream.errors import FeelstreamError
-from feelstream.flower.app_files import from_app, run_directory, scenario_from_app
+from feelstream.flower.app_files import from_app, own_table, run_directory, scenario_from_app
 from feelstream.flower.deployment import Deployment
 from feelstream.flower.inner import Inner
 from feelstream.flower.names import Names
@@ -31,6 +31,7 @@ from feelstream.flower.rounds import Evaluate, Rounds, run_all
 from feelstream.flower.settings import DeploymentSettings
 from feelstream.flower.updates import read_model
 from feelstream.policies import Policy
+from feelstream.run.callbacks import Callback
 from feelstream.scenario import Scenario
 from feelstream.scenario import files as scenario_files
 
@@ -66,6 +67,7 @@ class Scheduled(Strategy):
         min_available_nodes: int = 1,
         wait_s: float = 120.0,
         about: Mapping[str, Any] | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         """Describe the federation; the ServerApp then calls `start`, as with any strategy.
 
@@ -98,10 +100,12 @@ class Scheduled(Strategy):
         min_available_nodes, wait_s: begin when so many nodes are connected, or after so many seconds; the very first
             reports may take as long, since clients may have to start first.
         about: more to note in run.json.
+        callbacks: as in `simulate`: TensorBoard, MLflow, wandb, OpenMetrics or your own; on_end only with `out`.
         """
         self.inner = Inner(inner, check_updates)
         self.scenario = _resolve(scenario, policy)
         self.out = run_directory(out) if out is not None else None
+        self.callbacks = tuple(callbacks)
         self.min_available_nodes, self.wait_s, self.about = min_available_nodes, wait_s, dict(about or {})
         self.settings = DeploymentSettings(
             classes=classes,
@@ -165,7 +169,7 @@ class Scheduled(Strategy):
         )  # fmt: skip
         self._running = True
         try:
-            return run_all(rounds, self.out)
+            return run_all(rounds, self.out, self.callbacks)
         finally:
             self._running = False
 
@@ -257,9 +261,9 @@ def _resolve(given: ScenarioLike, policy: Policy | str | None) -> Scenario:
         scenario = given
     else:
         scenario = (
-            scenario_files.from_dict(given)
+            scenario_files.from_dict(given, own_table(given))
             if isinstance(given, Mapping)
-            else scenario_files.load(scenario_from_app(given))
+            else scenario_files.load(found := scenario_from_app(given), own_table(found))
         )
         if "eligible" not in scenario.data.model_fields_set:
             # A server that knows the counts asks nobody who holds nothing; the paper's reading must be asked for.

@@ -1,0 +1,117 @@
+"""What an operator meets: a lock that a dead server's process still holds, callbacks, and files of the app."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, silent_in_training
+
+import feelstream as fs
+from feelstream.callbacks.openmetrics import CONTENT_TYPE, OpenMetrics
+from feelstream.errors import BusyError, FeelstreamError
+from feelstream.flower import ScheduledFedAvg, app_files
+from feelstream.run.files import sole_writer, usable_directory
+
+
+def strategy(**options: Any) -> ScheduledFedAvg:
+    return ScheduledFedAvg(fs.preset("tiny", FAST), classes=CLASSES, **options)
+
+
+def test_a_server_waits_for_the_lock_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as held:
+        held.enter_context(sole_writer(usable_directory(tmp_path / "run")))
+        with pytest.raises(BusyError):
+            strategy(out=tmp_path / "run", wait_s=0.0).start(grid_of(client(growing)), model(), num_rounds=1)
+        monkeypatch.setattr("feelstream.flower.rounds.sleep", lambda seconds: held.close())
+        strategy(out=tmp_path / "run").start(grid_of(client(growing)), model(), num_rounds=1)
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_callbacks_are_informed_and_a_restart_goes_on(tmp_path: Path) -> None:
+    class Notes(fs.Callback):
+        def __init__(self) -> None:
+            self.rows, self.ends = [], 0
+
+        def on_round(self, row: Any) -> None:
+            self.rows.append(row)
+
+        def on_end(self, run: fs.Run) -> None:
+            self.ends += 1
+
+    first, second = Notes(), Notes()
+    strategy(out=tmp_path / "run", callbacks=[first]).start(grid_of(client(growing)), model(), num_rounds=2)
+    strategy(out=tmp_path / "run", callbacks=[second]).start(grid_of(client(growing)), model(), num_rounds=3)
+    rounds = fs.read(tmp_path / "run").rounds
+    assert [row["energy_mean_cum_j"] for row in first.rows + second.rows] == rounds["energy_mean_cum_j"].to_list()
+    assert (first.ends, second.ends) == (1, 1)
+
+
+def test_the_last_round_can_be_collected_on_this_machine() -> None:
+    metrics = OpenMetrics()
+    address = f"http://127.0.0.1:{metrics.port}"
+    try:
+        strategy(callbacks=[metrics], seed=4).start(grid_of(client(growing)), model(), num_rounds=2)
+        with urlopen(f"{address}/metrics") as answer:
+            page = answer.read().decode()
+            assert answer.headers["Content-Type"] == CONTENT_TYPE
+        with pytest.raises(HTTPError):
+            urlopen(f"{address}/elsewhere")
+        with pytest.raises(FeelstreamError, match="cannot be used for metrics"):
+            OpenMetrics(metrics.port)
+    finally:
+        metrics.close()
+    assert 'feelstream_round{policy="lyapunov",seed="4"} 2\n' in page
+    assert "# TYPE feelstream_queue_max_j gauge\n" in page
+    assert page.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_the_table_of_devices_is_found_in_the_apps_directory(
+    as_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "devices.csv").write_text("device,energy_budget_j\n0,0.25\n1,0.5\n")
+    (tmp_path / "scenario.toml").write_text('[system]\ndevices = 2\n[devices]\ntable = "devices.csv"\n')
+    monkeypatch.setattr(app_files, "app_directory", lambda: tmp_path)
+    given = "scenario.toml" if as_file else {"system": {"devices": 2}, "devices": {"table": "devices.csv"}}
+    scenario = ScheduledFedAvg(given, classes=CLASSES).scenario
+    assert scenario.population.energy_budget_j.tolist() == [0.25, 0.5]
+
+
+def test_every_round_has_a_line_for_programs(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    grid = grid_of(client(growing), silent_in_training(client(growing)))
+    with caplog.at_level(logging.INFO, logger="flwr.feelstream.rounds"):
+        strategy().start(grid, model(), num_rounds=2)
+    lines = [json.loads(line.message) for line in caplog.records if line.name == "flwr.feelstream.rounds"]
+    assert [line["round"] for line in lines] == [1, 2]
+    assert lines[0]["transmitted"] == ["0"]
+    assert lines[0]["failed"] == {"1": "no reply within the deadline of 4 s"}
+    assert lines[0]["meters"] == {"the model": 2}
+    assert lines[1]["reliability_min"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("measured", "warning"),
+    [
+        ({}, "no device measures its energy"),
+        ({"e_cmp_j": 6.1}, "times the energy of the scenario's model"),
+        ({"e_cmp_j": 0.6}, ""),
+    ],
+    ids=["no meter", "far off", "as planned"],
+)
+def test_the_first_round_warns_of_a_model_that_is_not_measured_or_far_off(
+    measured: dict[str, float], warning: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("flwr").propagate = True
+    with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
+        strategy().start(grid_of(client(growing, after=measured)), model(), num_rounds=3)
+    found = [line for line in caplog.messages if ("energy" in line and "charged" not in line) or "no device" in line]
+    assert len(found) == bool(warning)
+    assert all(warning in line for line in found)
