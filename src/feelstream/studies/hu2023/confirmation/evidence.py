@@ -50,8 +50,9 @@ class Confirmed:
 
     @cached_property
     def remaining(self) -> list[Finding]:
-        """Of figure 1 where only devices that hold data are eligible."""
-        return self.judged(remaining_claims())
+        """Of figure 1 where only devices that hold data are eligible, once there are two seeds of it."""
+        found = self.judged(remaining_claims())
+        return found if all(finding.ours.n > 1 for finding in found) else []
 
     def with_verdict(self, *verdicts: Verdict) -> list[Finding]:
         return [finding for finding in evidence(self.findings) if finding.verdict in verdicts]
