@@ -106,9 +106,8 @@ class LiveLane:
         rows = []
         for view in list(self._views.values()):
             if view.devices is not None and (at := view.where(device)) is not None:
-                rows.append(
-                    (view.round, {name: column[at].item() for name, column in view.devices.items() if column.ndim == 1})
-                )
+                columns = [name for name in (*HISTORY, *ENERGIES) if name in view.devices]
+                rows.append((view.round, {name: view.devices[name][at].item() for name in columns}))
         return _history(self, device, rows)
 
     def step(self) -> None:
