@@ -32,7 +32,8 @@ REFERENCE = "random"
 # With half the budget: those that go by budgets, and whom they are compared with. What lyapunov_joint spends hardly
 # depends on the budget.
 BY_BUDGET = (REFERENCE, "lyapunov", "balanced_joint", "myopic_energy", "fedbacys")
-BY_LOSS = ("oort", "power_of_choice")  # which have nothing to go by where nothing is learned
+# Which have nothing to go by where nothing is learned.
+BY_MODEL = ("oort", "power_of_choice", "update_norm", "gradient_norm")
 WEIGHED_IN_J2 = ("lyapunov", "lyapunov_joint", "ocean")
 # Training takes thirty times as long as scheduling, so accuracy is measured for these only.
 TRAINED = (REFERENCE, "lyapunov", "lyapunov_joint", "balanced", "greedy_energy")
@@ -64,7 +65,7 @@ class Key:
 
 
 def policies(budget: str) -> tuple[str, ...]:
-    return BY_BUDGET if budget == "half" else tuple(name for name in POLICIES.ours if name not in BY_LOSS)
+    return BY_BUDGET if budget == "half" else tuple(name for name in POLICIES.ours if name not in BY_MODEL)
 
 
 def keys() -> list[Key]:

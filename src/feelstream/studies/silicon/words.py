@@ -23,6 +23,7 @@ HOW = """\
 Values are means over seeds ± half of the 95 % t interval of the paired saving. A pair of policies differs where its
 paired t-test says so at 5 % after Holm's correction over all pairs of a law; `a → b` means that `a` was the cheaper one
 under the cubic law and `b` is under this one, both by that test. A model is trained only where accuracy is shown; the
-other runs schedule, compute and send without learning, on which energies and schedules do not depend. `oort` and
-`power_of_choice`, which go by losses, are left out. All numbers are in [silicon.csv](silicon.csv).
+other runs schedule, compute and send without learning, on which energies and schedules do not depend. `oort`,
+`power_of_choice`, `update_norm` and `gradient_norm`, which go by a model, are left out. All numbers are in
+[silicon.csv](silicon.csv).
 """
