@@ -84,7 +84,7 @@ def _check_what_they_did(out: Path, well: int, slow: int, nonsense: int, doomed:
     names = {"well": well, "slow": slow, "nonsense": nonsense, "doomed": doomed, "late": latecomer}
     rows = {name: run.devices.filter(pl.col("device") == device) for name, device in names.items()}
     assert rows["well"]["transmitted"].to_list() == [True, True]
-    assert rows["slow"]["scheduled"].to_list() == [True, True]
+    assert rows["slow"]["scheduled"].to_list() == [True, False]  # it rests for a round after its failure
     assert not rows["slow"]["transmitted"].any()
     assert not rows["nonsense"]["scheduled"].any()
     assert rows["doomed"]["transmitted"].to_list() == [True, False]
@@ -98,5 +98,5 @@ def _check_what_they_did(out: Path, well: int, slow: int, nonsense: int, doomed:
         for energy, after in zip(table["e_cmp_j"] + table["e_tr_j"], table["queue_next_j"], strict=True):
             queue = max(queue + energy - budget, 0.0)
             assert after == pytest.approx(queue, rel=1e-12), key
-    assert (rows["slow"]["e_cmp_j"] > 0).all()
+    assert rows["slow"]["e_cmp_j"][0] > 0
     assert (rows["nonsense"]["queue_next_j"] == 0).all()
