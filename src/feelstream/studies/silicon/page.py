@@ -56,10 +56,8 @@ def _text(results: Results, runs: pl.DataFrame, table: pl.DataFrame) -> str:
     made = origin(results)
     parts = [
         f"# {TITLE}\n",
-        f"Runs of {made.finished.partition(' ')[0]}, seeds {made.facts['Seeds']}. This page is written by a command; "
-        f"do not edit it:\n\n    {made.command} --docs docs\n",
-        OPENING,
         _summary(table) + "\n",
+        OPENING,
         "![Energy saved against random scheduling by energy law](figures/silicon.png)\n",
         SETTING,
     ]
@@ -68,7 +66,13 @@ def _text(results: Results, runs: pl.DataFrame, table: pl.DataFrame) -> str:
         parts += [_table(table, scenario, "scenario"), _flipped(rankings(runs, scenario, "scenario", LAWS))]
         parts += [_accuracies(table, scenario)]
         parts += ["With a budget of half of what `random` spends:\n", _table(table, scenario, "half")]
-    parts += [HOW, "## Origin\n", "; ".join(f"{name}: {fact}" for name, fact in made.facts.items()) + "\n"]
+    parts += [
+        HOW,
+        "## Origin\n",
+        f"Runs of {made.finished.partition(' ')[0]}, seeds {made.facts['Seeds']}. This page is written by a command; "
+        f"do not edit it:\n\n    {made.command} --docs docs\n",
+        "; ".join(f"{name}: {fact}" for name, fact in made.facts.items()) + "\n",
+    ]
     return "\n".join(part for part in parts if part).rstrip() + "\n"
 
 
