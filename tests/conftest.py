@@ -29,6 +29,8 @@ LONGEST = (
     "studio/test_browser.py",
     "flower/test_flower_benchmarks.py",
     "test_simulation.py",
+    "test_contributing.py",
+    "verification/test_rationed.py",
 )
 
 

@@ -12,6 +12,7 @@ from slow_simulator import scenario, simulate
 from feelstream.verification.admission import _admit_by_dropping, _admit_largest
 from feelstream.verification.findings import RELATIVE, Findings, close
 from feelstream.verification.formulas import amounts, dissimilarities, surrogate_energy_j, surrogate_time_s
+from feelstream.verification.reading import Block
 from feelstream.verification.settings import StoredSettings, read_settings
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
 
@@ -37,8 +38,10 @@ def test_the_numbers_of_the_usual_table(tmp_path: Path) -> None:
     s = settings(tmp_path)
     assert surrogate_time_s(s, 2) == pytest.approx(3.6e-3, abs=5e-5)
     assert surrogate_time_s(s, 4) == pytest.approx(6.9e-3, abs=5e-5)
+    idle = {"f_hz": np.zeros(1), "beta": np.ones(1), "reliability": np.ones(1)}
+    block = Block(rounds=np.array([1]), values=idle, nulls={}, last={})
     for n, joule in ((2, 2.3e-3), (4, 4.4e-3)):
-        assert surrogate_energy_j(s, np.zeros(1), np.ones(1), n)[0] == pytest.approx(joule, abs=5e-5)
+        assert surrogate_energy_j(s, block, n)[0] == pytest.approx(joule, abs=5e-5)
 
 
 def test_the_two_admission_rules_differ_where_they_should(tmp_path: Path) -> None:
