@@ -51,6 +51,7 @@ def test_with_changes_names_objects_and_tables() -> None:
     assert tiny.with_(partition="digits", per_device=2).data.partition.model_dump() == {
         "kind": "digits",
         "per_device": 2,
+        "sizes": "shards",
     }
     assert tiny.with_(buffer="window", **{"data.buffer.rounds": 4}).system.rounds == 10
     assert tiny.with_(rounds=4).system.rounds == 4
