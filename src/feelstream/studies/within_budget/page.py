@@ -17,7 +17,7 @@ from feelstream.report.origin import origin
 from feelstream.run.files import write_atomically
 from feelstream.studies.claims import Finding
 from feelstream.studies.page import Page
-from feelstream.studies.within_budget.configurations import OURS, REFERENCE
+from feelstream.studies.within_budget.configurations import OURS, REFERENCE, SCENARIOS
 from feelstream.studies.within_budget.figure import figure_of
 from feelstream.studies.within_budget.findings import MARGINS, held, per_run, table_of
 from feelstream.studies.within_budget.words import HOW, OPENING, SETTING
@@ -60,7 +60,7 @@ def _text(results: Results, table: pl.DataFrame) -> str:
     parts = [
         f"# {TITLE}\n",
         OPENING,
-        summary(table) + "\n",
+        f"{summary(table)}{_not_run(table)}\n",
         "![Accuracy against energy over budget, by scenario](figures/within-budget.png)\n",
         SETTING,
     ]
@@ -74,6 +74,11 @@ def _text(results: Results, table: pl.DataFrame) -> str:
         "; ".join(f"{name}: {fact}" for name, fact in made.facts.items()) + "\n",
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _not_run(table: pl.DataFrame) -> str:
+    rest = [f"`{name}`" for name in SCENARIOS if name not in _scenarios(table)]
+    return f" Not run yet: {', '.join(rest)}." if rest else ""
 
 
 def summary(table: pl.DataFrame) -> str:
