@@ -18,12 +18,13 @@ ACROSS = 3
 def figure_of(table: pl.DataFrame) -> Figure:
     """A point for each policy with 95 % intervals; left of the dashed line, devices keep the budget on average."""
     scenarios = table["scenario"].unique(maintain_order=True).to_list()
-    down = ceil(len(scenarios) / ACROSS)
+    across = min(ACROSS, max(len(scenarios), 1))
+    down = ceil(len(scenarios) / across)
     with styled():
-        size = (2 * COLUMN_WIDTH_IN, 0.85 * down * PANEL_HEIGHT_IN + 0.5)
+        size = (2 * COLUMN_WIDTH_IN, 0.95 * down * PANEL_HEIGHT_IN + 0.6)
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        grid = figure.subplots(down, ACROSS, squeeze=False, sharex=True).ravel()
+        grid = figure.subplots(down, across, squeeze=False).ravel()
         for axes, scenario in zip(grid, scenarios, strict=False):
             for number, policy in enumerate(POLICIES):
                 rows = table.filter(scenario=scenario, policy=policy).drop_nulls("energy_over_budget")
@@ -37,10 +38,11 @@ def figure_of(table: pl.DataFrame) -> Figure:
             axes.axvline(1.0, color="#B0413E", linewidth=0.8, linestyle="--")
             axes.set_xscale("log")
             axes.set_title(scenario, loc="left", pad=4)
+            axes.set_xlabel("mean energy of a device / budget")
+        for axes in grid[::across]:
+            axes.set_ylabel("accuracy, last fifth, %")
         for axes in grid[len(scenarios) :]:
             axes.set_visible(False)
-        figure.supxlabel("mean energy of a device over its budget", fontsize="medium")
-        figure.supylabel("accuracy, last fifth, %", fontsize="medium")
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure

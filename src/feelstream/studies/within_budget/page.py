@@ -42,10 +42,10 @@ def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -
         pictures.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise RunError(f"cannot use the directory {pictures}: {problem.strerror}") from problem
-    table = table_of(per_run(results))
+    # Rounded first, so that page and table cannot disagree in a digit.
+    table = table_of(per_run(results)).with_columns(pl.selectors.float().round_sig_figs(4))
     save(figure_of(table), pictures, "within-budget", formats=("png",), dpi=DOCS_DPI)
-    numbers = table.with_columns(pl.selectors.float().round_sig_figs(4))
-    write_atomically(directory / "within-budget.csv", lambda file: numbers.write_csv(file))
+    write_atomically(directory / "within-budget.csv", lambda file: table.write_csv(file))
     path, text = directory / "within-budget-results.md", _text(results, table)
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
     return path
@@ -59,8 +59,8 @@ def _text(results: Results, table: pl.DataFrame) -> str:
     made = origin(results)
     parts = [
         f"# {TITLE}\n",
-        OPENING,
         f"{summary(table)}{_not_run(table)}\n",
+        OPENING,
         "![Accuracy against energy over budget, by scenario](figures/within-budget.png)\n",
         SETTING,
     ]

@@ -1,8 +1,8 @@
 """The texts of docs/within-budget-results.md that no number decides."""
 
 OPENING = """\
-The paper gives every device 0.5 mJ a round. Its own policy cannot keep that, since one turn at full frequency costs a
-hundred times as much; training everyone in every round costs hundreds of times the budget. `balanced_joint`
+The paper gives every device 0.5 mJ a round. Its own policy cannot keep that, since one turn at full frequency costs
+hundreds of times as much, and training everyone costs that in every round. `balanced_joint`
 ([the rule and its proof](within-budget.md)) slows CPUs down, shares the band, rations each device's budget over the
 run, and chooses by class balance whom to train. How much accuracy does that cost against training everyone?
 """
