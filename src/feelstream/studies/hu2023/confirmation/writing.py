@@ -127,8 +127,8 @@ def finding(found: Sequence[Confirmed]) -> str:
         text = (
             f"{title} (fresh = {own.candidate.fresh}, {own.seeds} seeds), of {whole} claims of the paper besides the "
         )
-        text += f"fitted energy savings {len(held)} reproduce{_in(held)}, {len(failed)} do not{_in(failed)} and "
-        text += f"{len(undecided)} are undecided."
+        text += f"fitted energy savings, {len(held)} reproduced{_in(held)}, {len(failed)} not{_in(failed)}, "
+        text += f"{len(undecided)} undecided."
         sentences.append(text)
         sentences.append(_empty(own))
     return " ".join(each for each in sentences if each)
