@@ -21,6 +21,6 @@ Values are means over seeds ± half of the 95 % t interval; a gap is that of acc
 in percentage points. Two margins were fixed before any of these runs: 1 point for the accuracy of the last fifth of the
 rounds, 2 points for the mean over the whole run. "Within" says that a one-sided paired t-test rejects a larger loss at
 5 %, after Holm's correction over all scenarios and both margins of a policy; "not shown" says no more than that it does
-not. The settings of `balanced_joint` were chosen on seeds 1000 to 1004. All numbers are in
-[within-budget.csv](within-budget.csv).
+not. The settings of `balanced_joint` were chosen on seeds 1000 to 1004 of paper-3digit and 1000 to 1002 of paper-iid,
+and `size=K` on seeds 1000 to 1003 of paper-3digit. All numbers are in [within-budget.csv](within-budget.csv).
 """
