@@ -132,7 +132,7 @@ def test_adding_a_policy(copy: Copy) -> None:
         ("    SelectAll,\n)", "    SelectAll,\n    Fullest,\n)"),
     )
     copy.change(
-        "src/feelstream/verification/settings.py",
+        "src/feelstream/verification/ours.py",
         ('"gradient_norm",\n)  # fmt', '"gradient_norm",\n    "fullest",\n)  # fmt'),
     )
     row = "| `fullest` | largest |S_k| | – | everything | an example |\n"
@@ -167,7 +167,7 @@ METRICS: Registry''',
         ("combined, amount, dissimilarity, or file.py", "combined, amount, dissimilarity, larger, or file.py"),
     )
     copy.change(
-        "src/feelstream/verification/settings.py",
+        "src/feelstream/verification/ours.py",
         ('amount", "dissimilarity")\n', 'amount", "dissimilarity", "larger")\n'),
     )
     copy.change(

@@ -32,8 +32,7 @@ from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation
 from feelstream.policies.random import Random
 from feelstream.run import checkpoint, simulate_in
-from feelstream.verification.promises import OURS, Promises
-from feelstream.verification.settings import (
+from feelstream.verification.ours import (
     CONTROLLED_OCEAN,
     KNOWS_PROBABILITY,
     OUR_LOCAL_TRAININGS,
@@ -41,17 +40,18 @@ from feelstream.verification.settings import (
     OUR_POLICIES,
     OUR_SERVER_UPDATES,
 )
+from feelstream.verification.promises import OURS, Promises
 
 HERE = Path(__file__).resolve()
 
 
 def test_verification_knows_exactly_our_policies_metrics_and_local_training() -> None:
-    assert set(OUR_POLICIES) - {CONTROLLED_OCEAN} == set(POLICIES.ours), "OUR_POLICIES in verification/settings.py"
-    assert set(OUR_METRICS) == set(METRICS.ours), "OUR_METRICS in verification/settings.py"
-    assert set(OUR_SERVER_UPDATES) == set(SERVER_UPDATES.ours), "OUR_SERVER_UPDATES in verification/settings.py"
+    assert set(OUR_POLICIES) - {CONTROLLED_OCEAN} == set(POLICIES.ours), "OUR_POLICIES in verification/ours.py"
+    assert set(OUR_METRICS) == set(METRICS.ours), "OUR_METRICS in verification/ours.py"
+    assert set(OUR_SERVER_UPDATES) == set(SERVER_UPDATES.ours), "OUR_SERVER_UPDATES in verification/ours.py"
     knowing = {name for name, policy in POLICIES.ours.items() if policy().knows_probability}  # type: ignore[attr-defined]
-    assert set(KNOWS_PROBABILITY) == knowing, "KNOWS_PROBABILITY in verification/settings.py"
-    assert set(OUR_LOCAL_TRAININGS) == set(LOCAL_TRAININGS.ours), "OUR_LOCAL_TRAININGS in verification/settings.py"
+    assert set(KNOWS_PROBABILITY) == knowing, "KNOWS_PROBABILITY in verification/ours.py"
+    assert set(OUR_LOCAL_TRAININGS) == set(LOCAL_TRAININGS.ours), "OUR_LOCAL_TRAININGS in verification/ours.py"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from feelstream.model.physics import rate_bit_per_s
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 from feelstream.verification.admission import EDGE, _admit_by_dropping, _admit_largest
-from feelstream.verification.settings import StoredSettings, read_settings
+from feelstream.verification.settings import read_settings
+from feelstream.verification.stored import StoredSettings
 
 SLOW_HZ, FAST_HZ = 3e8, 1.5e9
 

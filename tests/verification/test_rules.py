@@ -13,7 +13,8 @@ from feelstream.verification.admission import _admit_by_dropping, _admit_largest
 from feelstream.verification.findings import RELATIVE, Findings, close
 from feelstream.verification.formulas import amounts, dissimilarities, surrogate_energy_j, surrogate_time_s
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import StoredSettings, read_settings
+from feelstream.verification.settings import read_settings
+from feelstream.verification.stored import StoredSettings
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
 
 TABLE = {

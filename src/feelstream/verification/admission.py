@@ -7,8 +7,8 @@ import numpy as np
 from feelstream.verification.findings import RELATIVE, Array, Stage, close
 from feelstream.verification.formulas import computing_time_s, sending_time_s
 from feelstream.verification.importance import Case
-from feelstream.verification.settings import StoredSettings
 from feelstream.verification.shares import chosen_hz
+from feelstream.verification.stored import StoredSettings
 
 # Both sides compute a sending time by some ten operations, each right to half an ulp: 64 ulps of the round's length are
 # above what rounding can do, and far below any difference that means something.

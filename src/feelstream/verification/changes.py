@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from feelstream.verification.findings import Array
-from feelstream.verification.settings import PLACES, StoredSettings, place_j, with_weight
+from feelstream.verification.stored import PLACES, StoredSettings, place_j, with_weight
 
 
 class Phase(NamedTuple):

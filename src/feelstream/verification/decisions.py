@@ -21,6 +21,7 @@ from feelstream.verification.joint import (
 )
 from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
+from feelstream.verification.ours import CONTROLLED_OCEAN
 from feelstream.verification.rationed import (
     check_rationed_decision,
     check_rationed_planned,
@@ -29,13 +30,13 @@ from feelstream.verification.rationed import (
 )
 from feelstream.verification.reading import Block, Table
 from feelstream.verification.reports import answered, check_answered, check_largest_norms
-from feelstream.verification.settings import CONTROLLED_OCEAN, StoredSettings
 from feelstream.verification.shares import (
     check_own_energy,
     check_own_feasible,
     check_own_transmission,
     no_known_power_w,
 )
+from feelstream.verification.stored import StoredSettings
 from feelstream.verification.whole_run import least_planned_energy_j
 
 Rule = Callable[[Case], None]

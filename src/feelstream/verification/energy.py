@@ -7,9 +7,10 @@ import numpy as np
 from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage, close
 from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
 from feelstream.verification.importance import Case
+from feelstream.verification.ours import OUR_POLICIES
 from feelstream.verification.reading import MEASURED, Block
-from feelstream.verification.settings import OUR_POLICIES, StoredSettings
 from feelstream.verification.shares import OWN_SHARES, check_frequency, check_split, chosen_hz
+from feelstream.verification.stored import StoredSettings
 
 
 def check_energy(case: Case) -> None:

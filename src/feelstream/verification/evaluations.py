@@ -11,7 +11,7 @@ import polars as pl
 from feelstream.errors import RunError
 from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
 from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 FILE = "evaluations.parquet"
 COLUMNS = {"round": pl.Int32, "evaluator": pl.String, "name": pl.String, "index": pl.Int32, "value": pl.Float64}

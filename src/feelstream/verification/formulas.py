@@ -7,7 +7,7 @@ import numpy as np
 from feelstream.verification.computing import energy_j
 from feelstream.verification.findings import Array, close
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 
 def computing_time_s(s: StoredSettings, f_hz: Array) -> Array:

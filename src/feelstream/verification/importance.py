@@ -9,7 +9,7 @@ import numpy as np
 from feelstream.verification.findings import Array, Checker, Findings, Stage, close
 from feelstream.verification.formulas import amounts, computing_time_s, dissimilarities, surrogate_time_s
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 
 @dataclass(frozen=True)

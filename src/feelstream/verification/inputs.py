@@ -19,7 +19,7 @@ from feelstream.verification.reading import (
     Table,
 )
 from feelstream.verification.reports import worst_report_j
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 
 def check_inputs(found: Findings, s: StoredSettings, block: Block, most_power_w: Array) -> None:

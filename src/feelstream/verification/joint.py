@@ -15,7 +15,7 @@ from feelstream.verification.importance import Case, check_null_outside, feasibl
 from feelstream.verification.joint_sets import OPTIMAL, Sets, members
 from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 from feelstream.verification.stretched import Stretched, alone_j, best_stretches, costs_at, totals_of
 
 check_joint_planned = check_lyapunov_planned

@@ -15,7 +15,7 @@ from feelstream.verification.importance import Case
 from feelstream.verification.joint import airtime_s, limit_w, weights
 from feelstream.verification.joint_sets import OPTIMAL, members
 from feelstream.verification.reading import MEASURED, Block
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 ALLOWANCE = "allowance_j"  # a column that a rule of the policy adds: the most that each may spend in the round
 RULES = {

@@ -10,7 +10,7 @@ from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings
 from feelstream.verification.formulas import amounts, dissimilarities, surrogate_energy_j
 from feelstream.verification.importance import Case, Importance, check_null_outside, feasible_at, importance_at
 from feelstream.verification.reading import Block, Table
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 
 def check_lyapunov_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:

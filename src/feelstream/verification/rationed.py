@@ -19,7 +19,7 @@ from feelstream.verification.joint import check_computing_times, check_time_by_w
 from feelstream.verification.joint_sending import ALLOWANCE
 from feelstream.verification.joint_sets import members
 from feelstream.verification.reading import STORED_LABELS, Block, Table
-from feelstream.verification.settings import Rationed, StoredSettings
+from feelstream.verification.stored import Rationed, StoredSettings
 from feelstream.verification.stretched import Stretched, alone_j, best_stretches
 
 POLICY = 5  # the number of the policy's own stream of random numbers, in the key of its generator

@@ -12,7 +12,7 @@ import polars as pl
 
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 WHOLE, REAL, TRUTH, COUNTS = "whole numbers", "real numbers", "booleans", "lists of whole numbers"
 

@@ -17,16 +17,12 @@ from feelstream.verification.findings import Findings, Report, Stage
 from feelstream.verification.importance import Case, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
+from feelstream.verification.ours import OUR_LOCAL_TRAININGS, OUR_POLICIES, OUR_SERVER_UPDATES
 from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table, read_blocks, read_rounds
 from feelstream.verification.reliability import check_reliability
 from feelstream.verification.reports import check_reports
-from feelstream.verification.settings import (
-    OUR_LOCAL_TRAININGS,
-    OUR_POLICIES,
-    OUR_SERVER_UPDATES,
-    StoredSettings,
-    read_settings,
-)
+from feelstream.verification.settings import read_settings
+from feelstream.verification.stored import StoredSettings
 from feelstream.verification.totals import check_counts, check_rounds, check_totals
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
 

@@ -10,7 +10,7 @@ import numpy as np
 from feelstream.verification.findings import Array, Findings, Stage
 from feelstream.verification.formulas import allowed
 from feelstream.verification.reading import TURNS, Block
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 GAMMA, LONGEST = 0.9, 32
 RULE = "reliability = (1+d)/(1+d+f), d and f the turns that delivered and failed, those before weighted by 0.9"

@@ -8,8 +8,9 @@ from feelstream.verification.computing import energy_j
 from feelstream.verification.findings import RELATIVE, Array, Stage, close
 from feelstream.verification.formulas import computing_energy_j, sending_time_s
 from feelstream.verification.importance import Case
+from feelstream.verification.ours import ASKS_EVERYONE
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import ASKS_EVERYONE, StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 
 def answered(block: Block) -> Array:

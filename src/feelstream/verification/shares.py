@@ -7,8 +7,9 @@ import numpy as np
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s
 from feelstream.verification.importance import Case
+from feelstream.verification.ours import OUR_POLICIES
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import OUR_POLICIES, StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 OWN_SHARES = ("ocean",)
 LAW = 2e-6  # relative, within which a user's figures must agree with physics

@@ -8,7 +8,7 @@ from feelstream.verification.changes import phases
 from feelstream.verification.evaluations import evaluated
 from feelstream.verification.findings import Findings, Stage
 from feelstream.verification.reading import Block, Table
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 
 def check_totals(found: Findings, block: Block, rounds: Table) -> None:

@@ -11,7 +11,7 @@ from feelstream.verification.computing import least_j
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import surrogate_time_s
 from feelstream.verification.reading import Block
-from feelstream.verification.settings import StoredSettings
+from feelstream.verification.stored import StoredSettings
 
 
 class RunningTotals:

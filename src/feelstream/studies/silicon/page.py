@@ -8,20 +8,16 @@ from pathlib import Path
 
 import polars as pl
 
-from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.report import Section
-from feelstream.report.drawing.figures import save
-from feelstream.report.origin import origin
-from feelstream.run.files import write_atomically
 from feelstream.studies.claims import Finding
+from feelstream.studies.docs_page import origin_parts, write_page
 from feelstream.studies.page import Page
 from feelstream.studies.silicon.configurations import BUDGETS, CUBIC, LAWS, REFERENCE, SCENARIOS
 from feelstream.studies.silicon.figure import figure_of
 from feelstream.studies.silicon.findings import Ranking, per_run, rankings, savings
 from feelstream.studies.silicon.words import HOW, OPENING, SETTING
 
-DOCS_DPI = 120  # a picture that is kept in the repository stays small
 TITLE = "Does it survive real silicon?"
 
 
@@ -37,23 +33,13 @@ def page(results: Results) -> Page:
 
 def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
     """Write silicon.md, silicon.csv and figures/silicon.png."""
-    pictures = directory / "figures"
-    try:
-        pictures.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise RunError(f"cannot use the directory {pictures}: {problem.strerror}") from problem
     runs = per_run(results)
     table = savings(runs)
-    save(figure_of(table), pictures, "silicon", formats=("png",), dpi=DOCS_DPI)
-    numbers = table.with_columns(pl.selectors.float().round_sig_figs(4))
-    write_atomically(directory / "silicon.csv", lambda file: numbers.write_csv(file))
-    path, text = directory / "silicon.md", _text(results, runs, table)
-    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
-    return path
+    text, numbers = _text(results, runs, table), table.with_columns(pl.selectors.float().round_sig_figs(4))
+    return write_page(directory, "silicon", text, "silicon", numbers, figure_of(table))
 
 
 def _text(results: Results, runs: pl.DataFrame, table: pl.DataFrame) -> str:
-    made = origin(results)
     parts = [
         f"# {TITLE}\n",
         _summary(table) + "\n",
@@ -68,10 +54,7 @@ def _text(results: Results, runs: pl.DataFrame, table: pl.DataFrame) -> str:
         parts += ["With a budget of half of what `random` spends:\n", _table(table, scenario, "half")]
     parts += [
         HOW,
-        "## Origin\n",
-        f"Runs of {made.finished.partition(' ')[0]}, seeds {made.facts['Seeds']}. This page is written by a command; "
-        f"do not edit it:\n\n    {made.command} --docs docs\n",
-        "; ".join(f"{name}: {fact}" for name, fact in made.facts.items()) + "\n",
+        *origin_parts(results),
     ]
     return "\n".join(part for part in parts if part).rstrip() + "\n"
 

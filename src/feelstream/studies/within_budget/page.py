@@ -9,20 +9,16 @@ from typing import Any
 
 import polars as pl
 
-from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.report import Section
-from feelstream.report.drawing.figures import save
-from feelstream.report.origin import origin
-from feelstream.run.files import write_atomically
 from feelstream.studies.claims import Finding
+from feelstream.studies.docs_page import origin_parts, write_page
 from feelstream.studies.page import Page
 from feelstream.studies.within_budget.configurations import OURS, REFERENCE, SCENARIOS
 from feelstream.studies.within_budget.figure import figure_of
 from feelstream.studies.within_budget.findings import MARGINS, held, per_run, table_of
 from feelstream.studies.within_budget.words import HOW, OPENING, SETTING
 
-DOCS_DPI = 120  # a picture that is kept in the repository stays small
 TITLE = "Everyone's accuracy within the budget"
 MEASURED = {"late_accuracy": "accuracy of the last fifth", "accuracy_area": "mean accuracy over the run"}
 
@@ -37,18 +33,10 @@ def page(results: Results) -> Page:
 
 def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
     """Write within-budget-results.md, within-budget.csv and figures/within-budget.png."""
-    pictures = directory / "figures"
-    try:
-        pictures.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise RunError(f"cannot use the directory {pictures}: {problem.strerror}") from problem
     # Rounded first, so that page and table cannot disagree in a digit.
     table = table_of(per_run(results)).with_columns(pl.selectors.float().round_sig_figs(4))
-    save(figure_of(table), pictures, "within-budget", formats=("png",), dpi=DOCS_DPI)
-    write_atomically(directory / "within-budget.csv", lambda file: table.write_csv(file))
-    path, text = directory / "within-budget-results.md", _text(results, table)
-    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
-    return path
+    text = _text(results, table)
+    return write_page(directory, "within-budget-results", text, "within-budget", table, figure_of(table))
 
 
 def _scenarios(table: pl.DataFrame) -> list[str]:
@@ -56,7 +44,6 @@ def _scenarios(table: pl.DataFrame) -> list[str]:
 
 
 def _text(results: Results, table: pl.DataFrame) -> str:
-    made = origin(results)
     parts = [
         f"# {TITLE}\n",
         f"{summary(table)}{_not_run(table)}\n",
@@ -68,10 +55,7 @@ def _text(results: Results, table: pl.DataFrame) -> str:
         parts += [f"## {scenario}\n", _table(table, scenario)]
     parts += [
         HOW,
-        "## Origin\n",
-        f"Runs of {made.finished.partition(' ')[0]}, seeds {made.facts['Seeds']}. This page is written by a command; "
-        f"do not edit it:\n\n    {made.command} --docs docs\n",
-        "; ".join(f"{name}: {fact}" for name, fact in made.facts.items()) + "\n",
+        *origin_parts(results),
     ]
     return "\n".join(parts).rstrip() + "\n"
 

@@ -1,0 +1,232 @@
+"""The sections of a scenario, [system] to [trace]: each field with its meaning, unit, range and the paper's value.
+
+A field's description is its documentation: it is written as the comment beside the field when a scenario is printed as
+TOML.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
+
+from feelstream.data.datasets import NAMES
+from feelstream.data.datasets.dataset import Normalise
+from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
+from feelstream.data.streaming.arrivals import Arrivals, TruncatedNormal
+from feelstream.data.streaming.buffers import Buffer, Keep
+from feelstream.data.streaming.partition import IID, Partition
+from feelstream.environment import (
+    AVAILABILITIES,
+    CHANNELS,
+    FAULTS,
+    FREQUENCIES,
+    HARVESTS,
+    MOBILITIES,
+    Always,
+    Availability,
+    Channel,
+    Faults,
+    Frequency,
+    Harvest,
+    IndependentChannel,
+    Mobility,
+    NoFaults,
+    NoHarvest,
+    Static,
+    UniformFrequency,
+)
+from feelstream.model.energy import ENERGY_LAWS, Cubic, EnergyLaw
+from feelstream.plugins import (
+    Count,
+    Magnitude,
+    NonNegative,
+    Plugin,
+    PluginRegistry,
+    Positive,
+    Settings,
+    did_you_mean,
+    from_table,
+)
+from feelstream.scenario.population import Decibels, FrequencyRange, FromModel, GainRange
+
+
+def by_name(registry: PluginRegistry, default: type[Plugin]) -> BeforeValidator:
+    """A field whose table names a plug-in of the registry."""
+    return BeforeValidator(from_table(registry, default))
+
+
+class SystemSettings(Settings):
+    """[system]"""
+
+    devices: Count = Field(default=40, description="K, number of devices; ≥ 1")
+    rounds: Count = Field(default=40, description="T, number of rounds; ≥ 1")
+    round_s: Positive = Field(default=4.0, description="T_rd, length and deadline of a round, s; > 0")
+    energy_budget_j: NonNegative | tuple[NonNegative, ...] = Field(
+        default=5e-4, description="E_avg, energy budget per device and round, J; ≥ 0; one number, or one per device"
+    )
+
+    reliability: Literal["learned", "ignored"] = Field(
+        default="learned",
+        description="where updates may not arrive: learned: who delivers counts, and who fails rests; ignored: neither",
+    )
+
+    @model_validator(mode="after")
+    def _one_budget_each(self) -> Self:
+        if isinstance(self.energy_budget_j, tuple) and len(self.energy_budget_j) != self.devices:
+            raise ValueError(
+                f".energy_budget_j: must be one number or a list of {self.devices}, one per device, "
+                f"not a list of {len(self.energy_budget_j)}"
+            )
+        return self
+
+
+class CpuSettings(Settings):
+    """[cpu]"""
+
+    cycles: FromModel = Field(
+        default=419328000.0,
+        description="c, CPU cycles of one round of local training; > 0, or auto: by model, steps and batch",
+    )
+    power_coefficient: Positive = Field(
+        default=1e-27, description="λ in the energy λ c f² of the cubic law, J s² per cycle³; > 0"
+    )
+    frequency_hz: FrequencyRange = Field(
+        default=(2e7, 1.52e9),
+        description="range of the frequency a device has in a round, Hz; [lowest, highest], > 0, or profile",
+    )
+    profile: str = Field(
+        default="",
+        description="a real core, by name (docs/energy-laws.md) or as the path of a .toml file: operating points and "
+        "coefficient of the voltage law; empty: none",
+    )
+    energy: Annotated[SerializeAsAny[EnergyLaw], by_name(ENERGY_LAWS, Cubic)] = Field(default_factory=Cubic)
+
+
+class RadioSettings(Settings):
+    """[radio]"""
+
+    bandwidth_hz: Positive = Field(default=20e6, description="B, shared by all that transmit in a round, Hz; > 0")
+    noise_w_per_hz: Positive = Field(default=1e-13, description="N0, noise power density, W/Hz; > 0")
+    received_power_dbm: Decibels = Field(
+        default=28.0, description="P0, mean power that arrives from a device, dBm; -1000 to 1000"
+    )
+    gain_db: GainRange = Field(
+        default=(-5.0, 3.0),
+        description="range of the mean channel gain β of a device, dB; [lowest, highest], -1000 to 1000",
+    )
+    power_max_w: Positive | None = Field(
+        default=None,
+        description="greatest transmit power of a device, W; > 0; a device that needs more for P0 is not available; "
+        "unset: no limit",
+    )
+    fading: Literal["rayleigh", "none"] = Field(
+        default="rayleigh", description="rayleigh: the gain of a round is β·Exp(1); none: it is β"
+    )
+    rate_discount: Positive = Field(
+        default=1.0, description="γ, factor on the planned rate that allows for fading; > 0, usually ≤ 1"
+    )
+    link_margin: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
+        default=3.0,
+        description="admission tests the deadline at this fraction of the SNR: 3 in the paper, 1 is exact; ≥ 1",
+    )
+    block_bits: NonNegative = Field(
+        default=0.0,
+        description="bits of information in a block of an update, which may fail and is sent again while there is time "
+        "(finite blocklength, docs/worlds.md); ≥ 0; 0: nothing fails",
+    )
+    code_overhead: NonNegative = Field(
+        default=0.05, description="by which share update_bits are more than the information in them; ≥ 0"
+    )
+    admission: Literal["paper", "largest"] = Field(
+        default="paper",
+        description="paper: drop late devices one by one; largest: keep the largest set that is on time",
+    )
+    update_bits: FromModel = Field(
+        default=698880.0,
+        description="S, size of a model update, bit; > 0, or auto: what learning.server has devices send of the model",
+    )
+
+
+class CostsSettings(Settings):
+    """[costs]"""
+
+    download_bits: NonNegative = Field(
+        default=0.0, description="bits of the model that a scheduled device receives before it computes; ≥ 0"
+    )
+    download_bit_per_s: Positive = Field(default=1e8, description="rate at which a device receives them, bit/s; > 0")
+    receive_power_w: NonNegative = Field(default=0.0, description="power of a device while it receives, W; ≥ 0")
+    cycles_per_sample: NonNegative = Field(
+        default=0.0,
+        description="CPU cycles of a round for each sample that a device holds, in place of cpu.cycles; ≥ 0; 0: not so",
+    )
+
+
+def _known_dataset(name: str) -> str:
+    if name not in NAMES and not name.lower().endswith(".npz"):
+        raise ValueError(
+            f"{name!r} is not known; {did_you_mean(name, list(NAMES))}allowed: {', '.join(NAMES)}, "
+            "or the path of an .npz file"
+        )
+    return name
+
+
+class DataSettings(Settings):
+    """[data]"""
+
+    dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
+        default="mnist", description=f"{', '.join(NAMES)}, or the path of an .npz file"
+    )
+    samples: Count = Field(
+        default=6000, description="training samples of the synthetic data set (others: ignored); ≥ 1"
+    )
+    normalise: Normalise = Field(
+        default="auto",
+        description="auto: inputs have mean 0 and deviation 1; none: floats as they are, x/255 of uint8",
+    )
+    eligible: Literal["any", "with_data"] = Field(
+        default="any",
+        description="who may be scheduled: any device (the paper), or with_data: those that hold a sample",
+    )
+    fresh: Literal["since_use", "per_round"] = Field(
+        default="since_use",
+        description="fresh data: since_use: arrived since the device was last used; per_round: this round",
+    )
+    empty_used: Literal["zero", "vector"] = Field(
+        default="zero",
+        description="dissimilarity while nothing was used after round 1: zero: 0; vector: to the zero vector (1)",
+    )
+    empty_fresh: Literal["zero", "vector"] = Field(
+        default="zero",
+        description="dissimilarity of a device with nothing fresh: zero: 0; vector: of the zero vector (1)",
+    )
+    partition: Annotated[SerializeAsAny[Partition], by_name(PARTITIONS, IID)] = Field(default_factory=IID)
+    arrivals: Annotated[SerializeAsAny[Arrivals], by_name(ARRIVALS, TruncatedNormal)] = Field(
+        default_factory=TruncatedNormal
+    )
+    buffer: Annotated[SerializeAsAny[Buffer], by_name(BUFFERS, Keep)] = Field(default_factory=Keep)
+
+
+class WorldSettings(Settings):
+    """[world]"""
+
+    frequency: Annotated[SerializeAsAny[Frequency], by_name(FREQUENCIES, UniformFrequency)] = Field(
+        default_factory=UniformFrequency
+    )
+    channel: Annotated[SerializeAsAny[Channel], by_name(CHANNELS, IndependentChannel)] = Field(
+        default_factory=IndependentChannel
+    )
+    mobility: Annotated[SerializeAsAny[Mobility], by_name(MOBILITIES, Static)] = Field(default_factory=Static)
+    availability: Annotated[SerializeAsAny[Availability], by_name(AVAILABILITIES, Always)] = Field(
+        default_factory=Always
+    )
+    harvest: Annotated[SerializeAsAny[Harvest], by_name(HARVESTS, NoHarvest)] = Field(default_factory=NoHarvest)
+    faults: Annotated[SerializeAsAny[Faults], by_name(FAULTS, NoFaults)] = Field(default_factory=NoFaults)
+
+
+class TraceSettings(Settings):
+    """[trace]"""
+
+    level: Literal["full", "rounds"] = Field(
+        default="full", description="full: a row per device and round too; rounds: a row per round only"
+    )
