@@ -7,12 +7,15 @@ SEEDS  ?= 4
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
 .PHONY: run test tests test-lowest quick quick-lint quick-types quick-tests coverage constraints lint docs clean fuzz soak \
-	sanitize compilers arm wheels speed
+	sanitize sanitize-tools compilers arm wheels speed
 
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
 
 test: lint tests
+
+# Where Python is asked not to keep compiled files, every process of the tests would rewrite all assertions itself.
+export PYTHONDONTWRITEBYTECODE =
 
 # Four files at a time even on two cores: tests with real federations mostly wait.
 PARALLEL = -n 4 --dist loadfile --no-loadscope-reorder
@@ -73,7 +76,7 @@ docs: $(VENV)/.installed-docs
 SECONDS ?= 60
 TRIES   ?= 1000000000
 SEED    ?= 0
-ATTACKS ?= scenarios,budgets,damage,inputs,policies,kills,signals
+ATTACKS ?= scenarios,budgets,damage,inputs,policies,io,kills,signals,groups
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m soak --only scenarios,budgets,damage,inputs,policies --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)
 
@@ -89,8 +92,12 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
 	touch $@
 
+# pip compiles one file after the other: of 22,000 files that is a minute. Here all cores do, and what is no valid Python
+# (templates) is passed over as pip does.
+PACKAGES = $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 $(VENV)/.installed-dev: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '.[dev]'
+	$(BIN)/python -m compileall -qq -j 0 $$($(PACKAGES)) || true
 	touch $@ $(VENV)/.installed
 
 # The numbers of docs/engine.md and docs/speed.md, on an idle machine: half an hour, and gigabytes for the peers' environments.
@@ -101,9 +108,12 @@ speed: $(VENV)/.installed-dev
 # The kernel's tests under the address and undefined-behaviour sanitizers (GCC, Linux), all but the largest models, and
 # tests/native/agree.cpp on every instruction set: see docs/engine.md.
 SANITIZED = build/sanitize/src
+SANITIZE_TOOLS = 'nanobind>=2.4' 'cmake>=3.18' ninja
 PRELOAD   = $(foreach name,libasan.so libubsan.so libstdc++.so.6,$(shell g++ -print-file-name=$(name)))
-sanitize: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'nanobind>=2.4' 'cmake>=3.18' ninja
+sanitize-tools: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(SANITIZE_TOOLS)
+
+sanitize: sanitize-tools
 	CXX=g++ $(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DFEELSTREAM_SANITIZE=ON \
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) >/dev/null
 	$(BIN)/cmake --build build/sanitize

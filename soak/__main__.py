@@ -22,12 +22,13 @@ from soak.budgets import Budgets
 from soak.counts import Counts, added, as_markdown, as_text, read, write
 from soak.damage import Damage
 from soak.inputs import Inputs
+from soak.io import Io
 from soak.policies import Policies
-from soak.processes import Kills, Signals
+from soak.processes import Groups, Kills, Signals
 from soak.scenarios import Scenarios
 
 FUZZ: tuple[type[Attack], ...] = (Scenarios, Budgets, Damage, Inputs, Policies)  # within this process
-SOAK: tuple[type[Attack], ...] = (*FUZZ, Kills, Signals)
+SOAK: tuple[type[Attack], ...] = (*FUZZ, Io, Kills, Signals, Groups)
 
 
 def main() -> None:
@@ -71,6 +72,8 @@ def attacked(kinds: list[type[Attack]], seed: int, seconds: float, tries: int) -
                 attack.try_once()
                 for loss in attack.lost[before:]:
                     print(f"lost, {attack.name}: {loss}", file=sys.stderr, flush=True)
+        for attack in attacks:
+            attack.close()
     return [Counts(each.name, each.tried, each.survived, each.refused, each.lost, each.slowest_s) for each in attacks]
 
 

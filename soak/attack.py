@@ -44,6 +44,9 @@ class Attack:
     def prepare(self) -> None:
         """Once, before the first trial."""
 
+    def close(self) -> None:
+        """Once, after the last trial."""
+
     def trial(self, directory: Path) -> str:
         """One trial in an empty directory; what was tried, for the report. FeelstreamError: refused; else: lost."""
         raise NotImplementedError

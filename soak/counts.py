@@ -12,8 +12,10 @@ TITLES = {
     "damage": "damaged files",
     "inputs": "odd input",
     "policies": "wrong policies",
+    "io": "failing disk",
     "kills": "SIGKILL",
     "signals": "SIGINT, SIGTERM",
+    "groups": "… to the group",
 }
 SHOWN = 20  # losses that are printed
 

@@ -35,7 +35,12 @@ class Processes(Attack):
         where = directory / command[0]
         arguments = [sys.executable, "-m", "feelstream", command[0], "tiny", *command[1:], *words, "--out", str(where)]
         environment = {**os.environ, "PYTHONPATH": SOURCE}
-        return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+        return subprocess.Popen(
+            arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, start_new_session=True
+        )
+
+    def send(self, process: subprocess.Popen[bytes], number: int) -> None:
+        process.send_signal(number)
 
     def stopped(self, directory: Path, number: int) -> tuple[int, str, float]:
         """The exit code, what was said, and how long the end took; begun anew until the signal comes in time."""
@@ -47,7 +52,7 @@ class Processes(Attack):
                 break
             shutil.rmtree(directory)
             directory.mkdir()
-        process.send_signal(number)
+        self.send(process, number)
         begin = monotonic()
         try:
             process.wait(timeout=in_turn(120))  # its own end; what it left behind may hold the pipe
@@ -95,3 +100,12 @@ class Signals(Processes):
             raise Lost(f"the end took {seconds:.1f} s")
         self.check(directory)
         return self.what
+
+
+class Groups(Signals):
+    """As Ctrl-C in a terminal does: the command and all of its workers at once."""
+
+    name = "groups"
+
+    def send(self, process: subprocess.Popen[bytes], number: int) -> None:
+        os.killpg(process.pid, number)

@@ -23,7 +23,6 @@ LONGEST = (
     "flower/test_processes.py",
     "studies/hu2023/multiverse/test_command.py",
     "test_speed_benchmarks.py",
-    "testing/test_contract.py",
     "experiment/test_killed.py",
     "flower/test_simulation_engine.py",
     "studio/test_browser.py",

@@ -95,9 +95,10 @@ def test_few_bytes_that_stand_for_very_many_rows_are_refused(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("field", ["world.frequency.path", "world.availability.path"])
-@pytest.mark.parametrize("round", [0, -1, 2**31, 2**63 - 1])
+@pytest.mark.parametrize("round", [0, -1, 2**31, 2**63 - 1, 2**64, -(2**100)])
 def test_a_round_that_no_run_has_is_refused(field: str, round: int, tmp_path: Path) -> None:
-    path = _written(field, tmp_path / "table.csv", lambda table: table.with_columns(round=pl.Series([1, 2, round])))
+    rounds = pl.Series(["1", "2", str(round)])  # more than 64 bits are read as a number of 128
+    path = _written(field, tmp_path / "table.csv", lambda table: table.with_columns(round=rounds))
     with pytest.raises(ScenarioError, match=f"says round {round} in row 3; it must be 1 to 2147483647"):
         fs.simulate(_scenario(field, path))
 

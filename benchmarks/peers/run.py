@@ -41,7 +41,7 @@ def stored_data(folder: Path, name: str) -> Path:
     path = folder / f"{name}.npz"
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        data = load(name, samples=4000) if name == "synthetic" else load(name)
+        data = load(name, samples=800) if name == "synthetic" else load(name)
         np.savez(
             path, x_train=data.train_images, y_train=data.train_labels, x_test=data.test_images, y_test=data.test_labels
         )

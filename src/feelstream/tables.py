@@ -99,7 +99,8 @@ class TableFile:
             raise self.problem(f"has empty cells in the column {name}; every row needs a number")
         if not (given.dtype.is_numeric() or given.dtype == pl.Boolean):
             raise self.problem(f"must hold numbers in the column {name}, not {given.dtype}")
-        exact = given.to_numpy()  # of unsigned numbers too, which an int64 could not hold
+        # Of unsigned numbers too, which an int64 could not hold. Wider ones, which NumPy has not, need not be exact.
+        exact = (given.cast(pl.Float64) if str(given.dtype).endswith("128") else given).to_numpy()
         values = exact.astype(np.float64)
         wrong = ~(np.isfinite(values) & (values >= column.least) & (values <= column.most))
         if wrong.any():

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
+pytestmark = pytest.mark.slow  # each starts processes
 PLAIN = """
 import feelstream as fs
 print("body")
@@ -37,7 +39,8 @@ SIMULATE = 'fs.simulate("tiny", policy=MostData(), rounds=3, engine="none", out=
 
 def run(directory: Path, text: str) -> subprocess.CompletedProcess[str]:
     (directory / "script.py").write_text(text)
-    return subprocess.run([sys.executable, "script.py"], cwd=directory, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "script.py"]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def digests(directory: Path) -> set[str]:

@@ -65,12 +65,19 @@ class Started:
         return code, " ".join(self.text.decode(errors="replace").split())
 
 
-def wait_for(command: Started, pattern: str, cwd: Path) -> None:
+def came_to_be(command: Started, pattern: str, where: Path) -> bool:
+    """Wait for such a file; whether the command was still at work when there was one."""
     end = time.monotonic() + PATIENCE_S
-    while not any(cwd.rglob(pattern)):
-        assert command.process.poll() is None, "it ended before it was interrupted"
+    while not any(where.rglob(pattern)):
+        if command.process.poll() is not None:
+            return False
         assert time.monotonic() < end
         time.sleep(0.01)  # another process is at work; there is nothing else to wait for
+    return True
+
+
+def wait_for(command: Started, pattern: str, cwd: Path) -> None:
+    assert came_to_be(command, pattern, cwd), "it ended before it was interrupted"
 
 
 @pytest.mark.slow
@@ -104,15 +111,17 @@ def test_an_interrupt_while_modules_are_imported_prints_no_traceback(module: str
 
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    changes = ["learning.engine=none", "system.rounds=2000"]
-    words = [word for change in changes for word in ("--set", change)]
-    begun = Started(["run", "tiny", *words, "--out", "out"], tmp_path)
-    wait_for(begun, "checkpoint.json", tmp_path)
-    begun.process.send_signal(signal.SIGTERM)
-    begun.ended()
+    for rounds in (2_000, 20_000, 200_000):  # it may be over before this process sees that it has begun
+        changes, out = ["learning.engine=none", f"system.rounds={rounds}"], tmp_path / f"out-{rounds}"
+        words = [word for change in changes for word in ("--set", change)]
+        begun = Started(["run", "tiny", *words, "--out", str(out)], tmp_path)
+        if came_to_be(begun, "checkpoint.json", out):
+            begun.process.send_signal(signal.SIGTERM)
+        if begun.ended()[0] != 0:
+            break
     scenario = fs.preset("tiny", changes)
     alone = simulate_in(tmp_path / "alone", scenario).manifest
-    assert simulate_in(tmp_path / "out", scenario).manifest.digests == alone.digests
+    assert simulate_in(out, scenario).manifest.digests == alone.digests
 
 
 def test_an_interrupt_that_a_library_makes_an_error_of_is_still_one(

@@ -14,6 +14,7 @@ def scenario(budget_j: float, **changes: object) -> fs.Scenario:
     return fs.preset("tiny").with_(**SMALL, **{"system.energy_budget_j": budget_j}, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget_j", [0.03, 5e-4])
 def test_the_change_that_is_named_keeps_the_budget_and_trains(budget_j: float) -> None:
     chosen = scenario(budget_j)

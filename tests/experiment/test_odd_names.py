@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import feelstream as fs
 
 NAMES = ["inf", r"\inf", "$V=10^$", "$V=10$", "_mine", "a_b 50 %"]
 
 
+@pytest.mark.slow
 def test_odd_names_come_back_and_are_drawn(tmp_path: Path) -> None:
     fields = {"learning.engine": "none", "system.rounds": 2}
     policies = dict.fromkeys(NAMES, "random")

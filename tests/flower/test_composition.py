@@ -104,6 +104,7 @@ def record(values: dict[str, np.ndarray]) -> ArrayRecord:
     return ArrayRecord({name: Array(np.asarray(array)) for name, array in values.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", INNER)
 def test_with_everyone_scheduled_it_is_the_inner_strategy(kind: str, tmp_path: Path) -> None:
     """Floats only, so that Flower's own run of the strategy is the independent computation."""

@@ -57,6 +57,7 @@ def test_the_example_schedules_trains_and_verifies(
     assert "accuracy" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_example_runs_with_private_label_counts(apps: Any, tmp_path: Path) -> None:
     play(apps, out=str(tmp_path / "run"), epsilon=0.5)
     devices = fs.read(tmp_path / "run").devices

@@ -87,6 +87,7 @@ def test_a_policy_that_asks_for_reports_is_refused() -> None:
         ScheduledFedAvg(fs.preset("tiny", ["policy.name=gradient_norm"]), **OPTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", DEPLOYABLE)
 def test_no_policy_minds_silence_and_absence(policy: str, tmp_path: Path) -> None:
     grid = grid_of(silent_in_training(client(growing)), client(growing))  # and two that never come

@@ -57,6 +57,7 @@ def change(run: Path, round: int, device: int, **values: Any) -> None:
     seal(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("round", "device", "values", "where"),
     [

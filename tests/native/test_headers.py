@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE_S
 
 NATIVE = Path(__file__).parents[2] / "src" / "native"
 HEADERS = sorted(header.name for header in NATIVE.glob("*.hpp"))
@@ -18,11 +19,12 @@ def compiler() -> str:
     return found or pytest.skip("needs GCC or Clang")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_header_compiles_alone(header: str):
     command = [
         compiler(), "-std=gnu++17", "-x", "c++", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function",
         f"-I{NATIVE}", "-",
     ]  # fmt: skip
-    done = subprocess.run(command, input=f'#include "{header}"\n', capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, input=f'#include "{header}"\n', capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from feelstream.experiment import tuning
 from feelstream.experiment.affordable import affordable
 from feelstream.experiment.statistics import Interval
 from feelstream.quantities import QUANTITIES, Quantity, counted, number, significant
-from feelstream.run.files import write_atomically
+from feelstream.run.files import make_directory, write_atomically
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
 from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, hint, out, print_json
@@ -82,7 +82,7 @@ def tune(
     from feelstream.report.drawing.trade_off import trade_off_figure
 
     pictures = where / "figures"
-    pictures.mkdir(parents=True, exist_ok=True)
+    make_directory(pictures)
     budget_mj = f"{allowed * QUANTITIES['energy_j'].scale:g}"
     written = save(trade_off_figure(str(field), found, allowed), pictures, f"trade-off-{budget_mj}mJ")
     best = tuning.recommended(found, allowed, more_is_cheaper=field == "price")

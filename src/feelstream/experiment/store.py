@@ -18,7 +18,16 @@ import polars as pl
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.run import Run, read
-from feelstream.run.files import check_digest, parse_json, read_json, write_atomically, write_sealed
+from feelstream.run.files import (
+    as_sentence,
+    check_digest,
+    make_directory,
+    move_into_place,
+    parse_json,
+    read_json,
+    write_atomically,
+    write_sealed,
+)
 from feelstream.run.manifest import Manifest
 from feelstream.run.presentation import introduce
 from feelstream.run.run import read_stored
@@ -202,11 +211,12 @@ def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> 
             return f"a worker ran it with other {what} ({played}) than the first worker has ({asked})"
     incoming = directory.with_name(f".{directory.name}.tmp")
     shutil.rmtree(incoming, ignore_errors=True)
-    incoming.mkdir()
+    make_directory(incoming)
     for name, content in files.items():
         write_atomically(incoming / name, lambda path, content=content: path.write_bytes(content))
     shutil.rmtree(directory, ignore_errors=True)  # an unfinished one, from an executor that writes in place
-    os.replace(incoming, directory)
+    with as_sentence(directory):
+        move_into_place(incoming, directory)
     return None
 
 

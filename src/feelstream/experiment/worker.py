@@ -27,6 +27,7 @@ from feelstream.experiment.identity import identity
 from feelstream.learning import cost
 from feelstream.learning.cost import Cost
 from feelstream.run import dataset_of, simulate, simulate_in
+from feelstream.run.files import as_sentence, move_into_place
 from feelstream.run.preparing import check_promised
 from feelstream.scenario.files import from_dict
 
@@ -103,7 +104,8 @@ def play_briefly(scenario: dict[str, Any], seed: int, directory: str, promised: 
         check_promised(run.manifest, promised)
         run.save(incoming)
         shutil.rmtree(path, ignore_errors=True)  # an unfinished one
-        os.replace(incoming, path)
+        with as_sentence(path):
+            move_into_place(incoming, path)
         return Answer()
     except BaseException as problem:
         return Answer.of(problem)

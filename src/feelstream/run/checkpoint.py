@@ -18,7 +18,7 @@ import polars as pl
 
 from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import RunError
-from feelstream.run.files import SEAL, check_digest, read_json, read_table, write_atomically, write_sealed
+from feelstream.run.files import SEAL, as_sentence, check_digest, read_json, read_table, write_atomically, write_sealed
 from feelstream.run.player import Player
 from feelstream.run.trace import Tables, joined
 
@@ -78,7 +78,8 @@ class Checkpoint:
         digest = write_state(self._state(), state)
         about: dict[str, Any] = {"run": self.run, "round": round, "state": digest, "parts": self.parts}
         write_sealed(self.file, about)
-        before.unlink(missing_ok=True)
+        with as_sentence(before):
+            before.unlink(missing_ok=True)
 
     def tables(self) -> Tables:
         """All rows of the parts that count."""

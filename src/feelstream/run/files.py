@@ -32,16 +32,31 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
         with temporary.open("rb+") as file:
             digest = file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _fsync_directory(path.parent)
-    except (OSError, pl.exceptions.PolarsError) as problem:  # a table on a full disk is reported by polars
-        why = getattr(problem, "strerror", None) or str(problem).splitlines()[0]
+        move_into_place(temporary, path)
+    except Exception as problem:
+        failure = _disk_error(problem)
+        if failure is None:
+            raise
+        why = getattr(failure, "strerror", None) or str(failure).splitlines()[0]
         raise RunError(f"cannot write {path}: {why}") from problem
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         temporary_files.discard(temporary)
     return digest
+
+
+def _disk_error(problem: BaseException | None) -> BaseException | None:
+    """The error of the disk that this one comes from, if it does: tidying up after one may raise another over it."""
+    while problem is not None and not isinstance(problem, OSError | pl.exceptions.PolarsError):
+        problem = problem.__cause__ or problem.__context__  # a table on a full disk is reported by polars
+    return problem
+
+
+def move_into_place(source: Path, target: Path) -> None:
+    """Give a file or directory its final name, and force the name to disk."""
+    os.replace(source, target)
+    _fsync_directory(target.parent)
 
 
 def _fsync_directory(directory: Path) -> None:
@@ -57,6 +72,21 @@ def _fsync_directory(directory: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+@contextmanager
+def as_sentence(path: Path) -> Iterator[None]:
+    """An error of the disk, where files are made, moved or removed, as one that names the place."""
+    try:
+        yield
+    except OSError as problem:
+        raise RunError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+def make_directory(path: Path) -> None:
+    """The directory and those above it, unless they are there."""
+    with as_sentence(path):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def digest_of(path: Path) -> str:
@@ -80,8 +110,9 @@ def check_digest(path: Path, wanted: str | None) -> None:
 
 def remove_temporaries(directory: Path) -> None:
     """Delete what writers that were killed left behind; only for the directory's sole writer."""
-    for temporary in directory.glob(".*.tmp"):
-        temporary.unlink(missing_ok=True)
+    with as_sentence(directory):
+        for temporary in directory.glob(".*.tmp"):
+            temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

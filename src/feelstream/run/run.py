@@ -23,8 +23,10 @@ from feelstream.run.changes import Change, from_list, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     Lock,
+    as_sentence,
     check_digest,
     digest_of,
+    make_directory,
     read_table,
     remove_temporaries,
     sole_writer,
@@ -252,7 +254,7 @@ def play_in(
         else:
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died before it wrote run.json
             manifest.write(path)
-        progress_dir.mkdir(exist_ok=True)
+        make_directory(progress_dir)
         remove_temporaries(progress_dir)
         checkpoint = Checkpoint(progress_dir, manifest.identity, full)
         checkpoint.restore(player)
@@ -275,7 +277,8 @@ def play_in(
         lock.check()
         manifest = manifest.completed(_timings(player, start), _digests(path))
         manifest.write(path)
-        shutil.rmtree(progress_dir)
+        with as_sentence(progress_dir):
+            shutil.rmtree(progress_dir)
     introduce(tables.rounds.columns, manifest)
     return Run(scenario, manifest.seed, tables.rounds, tables.devices, manifest, path, evaluations=tables.evaluations)
 

@@ -137,6 +137,7 @@ def test_more_devices_than_owners_are_refused(tmp_path: Path) -> None:
     assert fs.simulate(natural(path, "system.devices=2", "learning.engine=none")).rounds["round"].len() == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lyapunov", "random", "oort"])
 def test_a_natural_stream_is_learned_and_verifies(policy: str, tmp_path: Path) -> None:
     scenario = natural(series_of_five(tmp_path / "a.npz"), f"policy.name={policy}", "learning.lr=0.1")

@@ -213,6 +213,7 @@ def cases(draw: st.DrawFn, kind: type[Arrivals], order: str, buffer: int, fresh:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fresh", FRESH)
 @pytest.mark.parametrize("buffer", range(5), ids=[b.tag for b in buffers(1)])
 @pytest.mark.parametrize("order", ORDERS)

@@ -20,6 +20,7 @@ from feelstream.report.drawing.figures import draw_curves, legend_below, save, s
 from feelstream.report.drawing.limits import spans_decades
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, legible, line_colour, line_style
 from feelstream.report.html.charts import Group
+from feelstream.run.files import make_directory
 from feelstream.run.picture import Look
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
@@ -153,7 +154,7 @@ def save_curves(
     plan: Plan, groups: Sequence[Group], rounds: pl.DataFrame, summary: pl.DataFrame, out: Path
 ) -> list[Path]:
     """accuracy and energy by round, and both against each field that was varied, as PDF, PNG and SVG."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     written: list[Path] = []
     for name, column in BY_ROUND.items():
         if rounds[column].null_count() < len(rounds):
