@@ -123,12 +123,23 @@ def tab(browser, address: str) -> Iterator[Tab]:
 
 
 def drawn(tab: Tab) -> list[bool]:
-    """Whether each chart's canvas holds anything but blank pixels."""
+    """Whether each chart's canvas holds anything but blank pixels; a chart is drawn when it is scrolled to."""
     return tab.page.evaluate(
-        """() => [...document.querySelectorAll('.chart canvas')].filter((each) => each.offsetParent).map((canvas) => {
-            const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-            return pixels.some((value, at) => at % 4 === 3 && value > 0);
-        })"""
+        """async () => {
+            const charts = [...document.querySelectorAll('.chart')].filter((each) => each.offsetParent);
+            const found = [];
+            for (const chart of charts) {
+                chart.scrollIntoView({block: 'center'});
+                for (let wait = 0; wait < 200 && !chart.querySelector('canvas'); wait++) {
+                    await new Promise((done) => setTimeout(done, 50));
+                }
+                const canvas = chart.querySelector('canvas');
+                const pixels = canvas?.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+                found.push(pixels.some((value, at) => at % 4 === 3 && value > 0));
+            }
+            scrollTo(0, 0);
+            return found;
+        }"""
     )
 
 
@@ -148,12 +159,12 @@ def test_the_first_race_moves_by_itself(tab: Tab) -> None:
 def test_a_wrong_value_is_marked_with_the_sentence_of_the_command_line(tab: Tab) -> None:
     tab.press("New race")
     start = tab.page.get_by_role("button", name="Start the race")
-    playwright_api.expect(start).to_be_enabled()
+    playwright_api.expect(start).to_be_enabled(timeout=PATIENCE_MS)
     tab.page.get_by_label("V", exact=True).last.fill("-1")
     told = "policy.V: must be greater than 0, not -1"
     marked = tab.page.locator(".q-field--error .q-field__messages").filter(has_text=told)
     playwright_api.expect(marked).to_be_visible(timeout=PATIENCE_MS)
-    playwright_api.expect(start).to_be_disabled()
+    playwright_api.expect(start).to_be_disabled(timeout=PATIENCE_MS)
     tab.page.get_by_label("V", exact=True).last.fill("0.1")
     playwright_api.expect(start).to_be_enabled(timeout=PATIENCE_MS)
     tab.press("Cancel")

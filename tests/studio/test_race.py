@@ -242,3 +242,48 @@ def test_many_devices_are_sampled_with_all_that_were_scheduled() -> None:
     assert 400 <= len(view.devices["device"]) <= 407
     assert int(view.devices["scheduled"].sum()) == view.row["scheduled"] == 7
     assert view.all_devices == 3000
+
+
+def test_a_round_is_played_ahead_and_shown_by_the_step(start) -> None:
+    race = start()
+    race.jump(3)
+    reached(race, 3)
+    assert race.wait(lambda race: all(lane.is_ahead for lane in race.lanes))
+    assert {lane.head for lane in race.lanes} == {3}  # nobody sees it yet
+    assert race.shown == 3
+    race.step()
+    reached(race, 4)
+    race.jump(8)
+    reached(race, 8)
+    for lane in race.lanes:
+        same_rows(lane, simulate(lane.scenario, 3))
+
+
+def test_what_was_played_ahead_is_forgotten_when_a_setting_changes() -> None:
+    plain, looked = LiveLane("lyapunov", small(), 3), LiveLane("lyapunov", small(), 3)
+    for round in range(1, 9):
+        if round in (3, 6):
+            for lane in (plain, looked):
+                lane.change("policy.V", {3: "0.5", 6: "0.01"}[round])
+        plain.step()
+        looked.look_ahead()  # before a step, and after it, so that each change meets a round played ahead
+        looked.step()
+        looked.look_ahead()
+    assert looked.rows == plain.rows
+    assert looked.schedule == plain.schedule
+    same_rows(looked, simulate(looked.scenario, 3, changes=looked.changes))
+    looked.look_ahead()  # there is no round after the last
+    assert looked.head == 8
+
+
+def test_a_fork_of_a_lane_that_looked_ahead_is_as_any_other() -> None:
+    plain, looked = LiveLane("lyapunov", small(), 3), LiveLane("lyapunov", small(), 3)
+    for _ in range(5):
+        plain.step()
+        looked.step()
+    looked.look_ahead()
+    forks = [lane.fork("fork", 4, "policy.V", "0.5") for lane in (plain, looked)]
+    for fork in forks:
+        while fork.head < 8:
+            fork.step()
+    assert forks[0].rows == forks[1].rows

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from feelstream.line_styles import line_style
 from feelstream.quantities import QUANTITIES, short
-from feelstream.report.drawing.style import line_style
 from feelstream.run.changes import BUDGET
 from feelstream.studio.lanes import Lane, scenario_at
 
@@ -36,9 +36,7 @@ def faint(dark: bool) -> str:
 
 def base(dark: bool) -> Options:
     return {
-        "animationDuration": 0,
-        "animationDurationUpdate": 150,
-        "animationEasingUpdate": "linear",
+        "animation": False,
         "backgroundColor": "transparent",
         "textStyle": {"fontFamily": "system-ui, sans-serif", "color": ink(dark)},
         "aria": {"enabled": True},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from nicegui import ui
+from nicegui import run, ui
 
 from feelstream.run.explaining.wording import number, shown_as
 from feelstream.studio import bars
@@ -58,6 +58,8 @@ class DeviceDetails:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self._explained: list[tuple[str, RoundView, int]] = []  # label, round and position of what `why` says
+        self._complete = True  # whether it says all
         with panel("aside"):
             with ui.element("div").classes("head"):
                 heading("Device")
@@ -108,8 +110,9 @@ class DeviceDetails:
             hint = f"in round {shown}" if found else "Click a device on a map, or type its number."
         self.hint.set_text(hint)
         self.table.set_content(_table([(lane.label, facts(view, at)) for lane, view, at in found]))
-        paused = not self.session.race.playing
-        self.why.set_content("".join(_sentence(lane.label, view, at, paused) for lane, view, at in found))
+        self._explained = [(lane.label, view, at) for lane, view, at in found]
+        self._complete = self.session.race.playing
+        self.why.set_content("".join(_sentence(*each) for each in self._explained))
         mixes = [(lane.label, view.devices["fresh_labels"][at]) for lane, view, at in found if view.devices]
         self.mix.show(bars.by_label(mixes, self.session.dark))
         names = [lane for lane, _ in lanes]
@@ -118,12 +121,24 @@ class DeviceDetails:
         for what, chart in self.past.items():
             chart.show(bars.history(past, what, rounds, shown, self.session.dark))
 
+    async def complete(self) -> None:
+        """Once the race rests: what would have changed the decision. It is decided again many times for that, in
+        another thread, so that no step waits for it."""
+        if not self._complete:
+            self._complete, about = True, self._explained
+            text = await run.io_bound(_completed, about)
+            if text is not None and about is self._explained:  # None: the server is ending
+                self.why.set_content(text)
 
-def _sentence(label: str, view: RoundView, at: int, paused: bool) -> str:
-    """Why the device was scheduled, or not; what would change it only while the race rests, since that is decided again
-    many times."""
+
+def _completed(explained: Sequence[tuple[str, RoundView, int]]) -> str:
+    return "".join(_sentence(*each, with_thresholds=True) for each in explained)
+
+
+def _sentence(label: str, view: RoundView, at: int, with_thresholds: bool = False) -> str:
+    """Why the device was scheduled, or not; what would change it where the policy decides quickly."""
     quick = view.scene is not None and not view.scene.policy.fills_round
-    found = explained(view, at, with_thresholds=paused and quick)
+    found = explained(view, at, with_thresholds=with_thresholds and quick)
     return f"<p><b>{html.escape(label)}</b> {html.escape(found.text)}</p>" if found else ""
 
 

@@ -68,6 +68,10 @@ class Lane(Protocol):
 
     def step(self) -> None: ...
 
+    def look_ahead(self) -> None:
+        """Play the next round already, where that can be done; nobody sees it before `step`."""
+        ...
+
 
 def scenario_at(lane: Lane, round: int) -> Scenario:
     """The lane's scenario with the changes that are in force in a round."""
@@ -90,6 +94,7 @@ class LiveLane:
         self._views: dict[int, RoundView] = {}
         self._snapshots: dict[int, Nested] = {0: self._player.snapshot()}
         self._stride = 1
+        self._ahead: tuple[Nested, RoundView] | None = None  # the state before a round that was played ahead, and it
 
     @property
     def head(self) -> int:
@@ -110,11 +115,31 @@ class LiveLane:
                 rows.append((view.round, {name: view.devices[name][at].item() for name in columns}))
         return _history(self, device, rows)
 
-    def step(self) -> None:
-        """Play the next round and keep what a page may show of it."""
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the next round is played already."""
+        return self._ahead is not None
+
+    def look_ahead(self) -> None:
+        if self._ahead is None and self.head < self.scenario.system.rounds:
+            before = self._snapshots.get(self.head)
+            before = self._player.snapshot() if before is None else before
+            self._ahead = before, self._played()
+
+    def _forget_ahead(self) -> None:
+        """Go back to the round that all have seen: the one played ahead was played under settings that changed."""
+        if self._ahead is not None:
+            (before, _), self._ahead = self._ahead, None
+            self._player.restore(before)
+
+    def _played(self) -> RoundView:
         simulation = self._player.simulation
         state = simulation.server.policy  # as the round begins
-        view = of_record(self._player.step(), simulation.policy, state, self.seed)
+        return of_record(self._player.step(), simulation.policy, state, self.seed)
+
+    def step(self) -> None:
+        """Play the next round, unless it was played ahead, and keep what a page may show of it."""
+        view, self._ahead = (self._played() if self._ahead is None else self._ahead[1]), None
         spent = self.rows[-1]["energy_mean_cum_j"] * self.head if self.rows else 0.0
         view.row["energy_mean_cum_j"] = (spent + view.row["energy_mean_j"]) / (self.head + 1)
         introduce(view.row, self._manifest)
@@ -140,6 +165,7 @@ class LiveLane:
     def change(self, field: str, value: str) -> Change:
         """Another value from the next round on."""
         change = Change(self.head + 1, field, value)
+        self._forget_ahead()
         self.changes = self._player.changes = in_order(self.scenario, (*self.changes, change))
         return change
 
@@ -217,6 +243,9 @@ class StoredLane:
 
     def step(self) -> None:
         raise RunError(f"{self.label} is a stored run and has ended")
+
+    def look_ahead(self) -> None:
+        """All rounds are there."""
 
 
 def stored_runs(path: Path) -> dict[str, Path]:

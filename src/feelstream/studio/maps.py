@@ -34,11 +34,13 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
     def size(count: float) -> float:
         return round(5 + 27 * float(np.sqrt(max(count, 0) / max(most_stored, 1))), 1)
 
-    def point(i: int, diameter: float, **more: Any) -> Options:
+    def place(i: int) -> list[float]:
         backlog = short(float(devices["queue_j"][i]) * queue.scale, 4)
-        value = [round(float(loss_db[i]), 2), round(float(angle[i]), 1), backlog]
+        return [round(float(loss_db[i]), 2), round(float(angle[i]), 1), backlog]
+
+    def point(i: int, diameter: float, **more: Any) -> Options:
         name = f"device {devices['device'][i]}"
-        return {"name": name, "value": value, "symbolSize": diameter, "tooltip": {"formatter": about(i)}, **more}
+        return {"name": name, "value": place(i), "symbolSize": diameter, "tooltip": {"formatter": about(i)}, **more}
 
     def about(i: int) -> str:
         held = f"{devices['stored'][i]} stored, {devices['fresh'][i]} fresh samples"
@@ -56,7 +58,12 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
         point(i, size(devices["stored"][i]), itemStyle={"opacity": 0.45 if devices["feasible"][i] else 0.15})
         for i in everyone
     ]
-    fresh = [point(i, size(devices["fresh"][i]) * 0.6) for i in everyone if devices["fresh"][i]]
+    # Discs of fresh data let the mouse through to those of stored data, which have a name and a text.
+    fresh = [
+        {"value": place(i), "symbolSize": round(size(devices["fresh"][i]) * 0.6, 1)}
+        for i in everyone
+        if devices["fresh"][i]
+    ]
     sent = [i for i in view.chosen if devices["transmitted"][i]]
     dropped = [i for i in view.chosen if not devices["transmitted"][i]]
     where = view.where(selected) if selected is not None else None

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from feelstream.errors import RunError
+from feelstream.line_styles import line_style
 from feelstream.quantities import QUANTITIES, short
-from feelstream.report.drawing.style import line_style
 from feelstream.run.files import write_atomically
 from feelstream.studio.assets import asset
 from feelstream.studio.charts import BUDGETED, shown_setting

@@ -38,3 +38,5 @@ addEventListener('fullscreenchange', () => {
   if (!document.fullscreenElement && document.body.classList.contains('talk')) talk(false);
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('scheme', event.matches));
+// What changed in the charts of a round comes as one message.
+const drawCharts = (changed) => changed.forEach(([id, changes]) => getElement(id)?.change(changes));

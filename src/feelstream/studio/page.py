@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from time import monotonic
+
 from nicegui import ui
 
 from feelstream.studio.assets import asset
 from feelstream.studio.board import Board
 from feelstream.studio.controls import Knobs, Transport
 from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog
-from feelstream.studio.panels import icon_button
+from feelstream.studio.panels import icon_button, send_drawings
 from feelstream.studio.session import Session
 from feelstream.studio.setup import setup_dialog
 from feelstream.studio.tour import Tour
 
-REDRAW_S = 0.05
+REDRAW_S = 0.05  # how often the page looks for what changed; a race calls it sooner, but at most so often:
+SOONEST_S = 0.03
+REST_S = 0.2  # without a change, before what takes longer is worked out
 IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
 
@@ -55,6 +60,7 @@ def build(session: Session) -> None:
         transport.refresh()
         knobs.refresh()
         board.refresh()
+        send_drawings(session)
         tour.refresh()
         notice.set_text(race.problem or session.note)
         notice.classes(add="bad" if race.problem else "", remove="" if race.problem else "bad")
@@ -65,14 +71,34 @@ def build(session: Session) -> None:
         shown = len(race.notes)
 
     last: tuple = ()
+    drawn_at = 0.0
 
     def tick() -> None:
-        nonlocal last
+        nonlocal last, drawn_at
         race = session.race
         state = (id(race), race.version, session.selected, session.dark, session.talk, session.note)
-        if state != last and client.has_socket_connection:
-            last = state
+        if not client.has_socket_connection:
+            return
+        if state != last:
+            last, drawn_at = state, monotonic()
             redraw()
+
+    async def rest() -> None:
+        if monotonic() - drawn_at > REST_S and client.has_socket_connection:
+            await board.details.complete()
+
+    loop = asyncio.get_running_loop()
+
+    def called() -> None:
+        if monotonic() - drawn_at > SOONEST_S and client.has_socket_connection:
+            with client:
+                tick()
+
+    def wake() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(called)
+
+    session.wake = wake
 
     async def follow_scheme() -> None:
         use_scheme(bool(await ui.run_javascript(IS_DARK, timeout=10)))
@@ -84,3 +110,4 @@ def build(session: Session) -> None:
     ui.on("scheme", lambda event: use_scheme(bool(event.args)))
     ui.timer(0.01, follow_scheme, once=True)
     ui.timer(REDRAW_S, tick)
+    ui.timer(REST_S, rest)

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from nicegui import ui
+from nicegui.json import dumps
 
 from feelstream.studio.assets import asset
+from feelstream.studio.changes import differences
 from feelstream.studio.charts import Options, enlarged, for_export
 from feelstream.studio.saving import file_name
 from feelstream.studio.session import Session
@@ -30,8 +32,16 @@ def heading(text: str, level: str = "h2") -> ui.element:
     return element
 
 
+class Drawing(ui.echart, component="chart.js"):
+    """ECharts in the page, drawn by chart.js from changes of its options."""
+
+    def __init__(self) -> None:
+        super().__init__({"series": []})
+        self._update_method = None  # an element that is sent once more, such as a hidden one, keeps its picture
+
+
 class Chart:
-    """An ECharts panel part with a menu to save it; `show` sends options only if they changed."""
+    """An ECharts panel part with a menu to save it; `show` notes for the page what changed in its options."""
 
     def __init__(
         self, session: Session, title: Callable[[], str], classes: str = "", axes: tuple[str, str] = ("round", "")
@@ -39,15 +49,13 @@ class Chart:
         """axes: their names, for pictures that stand by themselves."""
         self.session, self.title, self.axes = session, title, axes
         self._options: Options = {"series": []}
-        self.element = ui.echart({"series": []}).classes(f"chart {classes}").props('role="img"')
+        self.element = Drawing().classes(f"chart {classes}").props('role="img"')
 
     def show(self, options: Options) -> None:
         options = enlarged(options) if self.session.talk else options
-        if options != self._options:
+        if changes := differences(self._options, options):
             self._options = options
-            self.element.options.clear()
-            self.element.options.update(options)
-            self.element.update()
+            self.session.drawings.append((self.element.id, changes))
 
     def menu(self) -> None:
         """The button beside a title that saves the chart."""
@@ -62,9 +70,16 @@ class Chart:
         ui.run_javascript(EXPORT.replace("ARGUMENTS", arguments))
 
 
+def send_drawings(session: Session) -> None:
+    """Send what changed in all charts as one message; those that were removed in the meantime are no longer there."""
+    if session.drawings:
+        ui.run_javascript(f"drawCharts({dumps(session.drawings)})")
+        session.drawings = []
+
+
 def icon_button(icon: str, says: str, do: Callable[..., Any], key: str = "") -> ui.button:
-    """A round button with a name for those who cannot see it."""
-    button = ui.button(icon=icon, on_click=do).props(f'flat round dense aria-label="{says}"')
+    """A round button with a name for those who cannot see it; no ripple, which would be drawn for twenty frames."""
+    button = ui.button(icon=icon, on_click=do).props(f'flat round dense :ripple=false aria-label="{says}"')
     with button:
         ui.tooltip(f"{says} ({key})" if key else says)
     return button

@@ -1,7 +1,9 @@
 """A race: lanes that go through the same rounds in step, played by a worker thread so that no page ever waits.
 
 `shown` is the round on the page, `head` the last one played by all lanes. Playing moves `shown` forward at the
-chosen speed and plays a new round whenever it has caught up with the head; jumping moves it anywhere.
+chosen speed and plays a new round whenever it has caught up with the head; jumping moves it anywhere. While nothing is
+asked of it the worker plays the next round ahead, so that a step can be shown at once; a change of settings discards
+that round.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from feelstream.studio.charts import shown_setting
 from feelstream.studio.lanes import MOST_LANES, Lane, LiveLane
 
 SPEEDS = {"1/s": 1.0, "2/s": 2.0, "5/s": 5.0, "10/s": 10.0, "fastest": float("inf")}
+QUIET_S = 0.15  # after something new, before a round is played ahead: the browser draws first
 log = logging.getLogger("feelstream.studio")
 TURN = Lock()  # one round at a time on this machine: many sessions share the cores instead of fighting over them
 
@@ -41,6 +44,9 @@ class Race:
         self._jobs: list[Callable[[], None]] = []
         self._suspended = self._closed = False
         self._due = 0.0
+        self._quiet = 0.0  # when the last news will have been drawn
+        self._ahead_of = -1  # the round after which the next was played ahead
+        self.wake: Callable[[], None] = lambda: None  # called, from any thread, whenever `version` grows
         self._changed = Condition()
         self._thread = Thread(target=self._work, name="race", daemon=True)
         self._thread.start()
@@ -155,7 +161,9 @@ class Race:
 
     def _tell(self) -> None:
         self.version += 1
+        self._quiet = monotonic() + QUIET_S
         self._changed.notify_all()
+        self.wake()
 
     def _work(self) -> None:
         try:
@@ -191,11 +199,30 @@ class Race:
                     job = self._play_round
                 elif not self._suspended and self.playing and self._due <= now:
                     job = self._advance
+                elif not self._suspended and self._may_look_ahead() and self._quiet <= now:
+                    job = self._look_ahead
                 else:
-                    waits = self.playing and not self._suspended
-                    self._changed.wait(self._due - now if waits else None)
+                    self._changed.wait(self._nothing_to_do_s(now))
         job()
         return True
+
+    def _nothing_to_do_s(self, now: float) -> float | None:
+        """How long the worker may sleep unless it is called; None: until then."""
+        times = [self._due] if self.playing else []
+        times += [self._quiet] if self._may_look_ahead() else []
+        return None if self._suspended or not times else max(min(times) - now, 0.0)
+
+    def _may_look_ahead(self) -> bool:
+        return self.problem is None and self._ahead_of != self.head < self.rounds
+
+    def _look_ahead(self) -> None:
+        self._ahead_of = self.head
+        for lane in list(self.lanes):
+            if lane.head == self._ahead_of:
+                with TURN:
+                    lane.look_ahead()
+        with self._changed:
+            self._changed.notify_all()
 
     def _do_first_job(self) -> None:
         try:
@@ -234,6 +261,7 @@ class Race:
     def _change(self, lanes: Sequence[LiveLane], field: str, value: str) -> None:
         """Between two rounds, so that all lanes change in the same one."""
         if self.head < self.rounds:
+            self._ahead_of = -1
             rounds = {lane.change(field, value).round for lane in lanes}
             note = f"{shown_setting(field, value)} from round {min(rounds)} in {listed([each.label for each in lanes])}"
             elsewhere = self.shown < min(rounds) - 1
@@ -247,6 +275,7 @@ class Race:
                 forked.step()
         with self._changed:
             self.lanes.append(forked)
+            self._ahead_of = -1
 
 
 def has_field(lane: Lane, field: str) -> bool:

@@ -10,12 +10,11 @@ from threading import Thread
 
 from nicegui import app, ui
 
-from feelstream.errors import FeelstreamError, RunError
-from feelstream.run import dataset_of
+from feelstream.errors import RunError
 from feelstream.studio.gate import TokenGate
-from feelstream.studio.lanes import LOADING, stored_runs
+from feelstream.studio.lanes import stored_runs
 from feelstream.studio.page import build
-from feelstream.studio.session import SESSIONS, Session, first_draft
+from feelstream.studio.session import SESSIONS, Session, prepare_first
 
 HOST = "127.0.0.1"
 RECONNECT_S = 12 * 3600.0  # a lid may stay closed for a night; a tab that is closed says so itself
@@ -33,7 +32,8 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
         stored_runs(path)  # complains now rather than on the page
     port, token = port or free_port(), secrets.token_urlsafe(18)
     _check_free(port)
-    Thread(target=_warm_up, daemon=True).start()
+    if not start:
+        Thread(target=prepare_first, daemon=True).start()
 
     @ui.page("/", title="feelstream studio", reconnect_timeout=RECONNECT_S)
     def _page() -> None:
@@ -59,6 +59,7 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
     ui.run(
         host=HOST, port=port, title="feelstream studio", favicon="📡", show=f"/{token}/" if show else False,
         reload=False, show_welcome_message=False, tailwind=False, dark=None, reconnect_timeout=RECONNECT_S,
+        gzip_middleware_factory=None,  # nothing leaves the machine, so that packing costs more than it saves
     )  # fmt: skip
 
 
@@ -74,12 +75,3 @@ def _check_free(port: int) -> None:
             probe.bind((HOST, port))
         except OSError as problem:
             raise RunError(f"port {port} cannot be used: {problem.strerror}; leave --port out for a free one") from None
-
-
-def _warm_up() -> None:
-    """Read the data set of the first race while the browser is still opening."""
-    try:
-        with LOADING:
-            dataset_of(first_draft()[0].scenario(0))
-    except FeelstreamError:
-        pass  # the page will say it

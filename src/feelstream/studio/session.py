@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 from feelstream.data.datasets.catalogue import COLLECTIONS
+from feelstream.errors import FeelstreamError
 from feelstream.studio.draft import Draft
-from feelstream.studio.lanes import MOST_LANES, StoredLane, open_runs, runs_by_seed, side_by_side, stored_runs
+from feelstream.studio.lanes import (
+    MOST_LANES,
+    LiveLane,
+    StoredLane,
+    open_runs,
+    runs_by_seed,
+    side_by_side,
+    stored_runs,
+)
 from feelstream.studio.race import Race
 
 SESSIONS: dict[str, Session] = {}  # by the tab's client id
+PREPARED: dict[str, Future[list[LiveLane]]] = {}  # lanes of the first race, by its draft: for the first tab
 
 
 class Session:
@@ -22,6 +33,8 @@ class Session:
         self.dark = False
         self.talk = False  # whether all is drawn large, for a talk
         self.title = ""
+        self.wake: Callable[[], None] = lambda: None  # the race calls it, from any thread, when it has something new
+        self.drawings: list[tuple[int, list]] = []  # changes of charts, by element, that the page was not sent yet
         self.seeds: dict[int, dict[str, Path]] = {}  # of a comparison: the runs of each seed, by policy
         self.seed: int | None = None  # the one that is shown
         self.race: Race
@@ -34,8 +47,10 @@ class Session:
 
     def begin(self, *, speed: float | None = None, playing: bool = True) -> None:
         """Start the race that is drafted, in place of the present one."""
-        lanes = self.draft.lanes
-        self._replace(Race(lanes, speed=speed or self._speed(), playing=playing))
+        prepared = PREPARED.pop(repr(self.draft), None)
+        self._replace(
+            Race(prepared.result if prepared else self.draft.lanes, speed=speed or self._speed(), playing=playing)
+        )
         self.title = f"{self.draft.preset}, seed {self.draft.seed_number()}"
 
     def open(self, start: Path) -> None:
@@ -73,12 +88,23 @@ class Session:
 
     def _replace(self, race: Race) -> None:
         self.close()
+        race.wake = lambda: self.wake()
         self.race, self.selected, self.seeds, self.seed = race, None, {}, None
 
     def close(self) -> None:
         """End the worker; nothing of the session goes on after that."""
         if present := getattr(self, "race", None):
             present.close()
+
+
+def prepare_first() -> None:
+    """Make the lanes of the first race while the browser opens; what is wrong with them its page will say."""
+    draft, _ = first_draft()
+    prepared = PREPARED[repr(draft)] = Future()
+    try:
+        prepared.set_result(draft.lanes())
+    except FeelstreamError as problem:
+        prepared.set_exception(problem)
 
 
 def first_draft() -> tuple[Draft, str]:
