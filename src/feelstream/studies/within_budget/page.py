@@ -11,6 +11,7 @@ import polars as pl
 
 from feelstream.errors import RunError
 from feelstream.experiment import Results
+from feelstream.quantities import counted
 from feelstream.report import Section
 from feelstream.report.drawing.figures import save
 from feelstream.report.origin import origin
@@ -65,7 +66,7 @@ def _text(results: Results, table: pl.DataFrame) -> str:
         SETTING,
     ]
     for scenario in _scenarios(table):
-        parts += [f"## {scenario}\n", _table(table, scenario)]
+        parts += [f"## {scenario}, {_seeds(table, scenario)}\n", _table(table, scenario)]
     parts += [
         HOW,
         "## Origin\n",
@@ -74,6 +75,12 @@ def _text(results: Results, table: pl.DataFrame) -> str:
         "; ".join(f"{name}: {fact}" for name, fact in made.facts.items()) + "\n",
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _seeds(table: pl.DataFrame, scenario: str) -> str:
+    counts = table.filter(scenario=scenario)["seeds"]
+    least, most = int(counts.min() or 0), int(counts.max() or 0)  # type: ignore[arg-type]
+    return counted(most, "seed") if least == most else f"{least} to {counted(most, 'seed')}"
 
 
 def _not_run(table: pl.DataFrame) -> str:
