@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sealing import seal
 from small_plans import arm, in_process, tables, two_arms
 
 import feelstream as fs
-from feelstream.errors import RunError
+from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Failure, Plan, Progress, execute, load, store, worker
 from feelstream.run.files import write_sealed
 from feelstream.run.trace import ROUNDS
@@ -72,6 +73,19 @@ def test_only_what_is_missing_is_played(tmp_path: Path, played: list[int]) -> No
     results = in_process(two_arms((1, 2)), tmp_path)
     assert played == [2, 2]
     assert results.rounds()["seed"].unique().to_list() == [1, 2]
+
+
+def test_an_arm_may_have_fewer_seeds(tmp_path: Path, played: list[int]) -> None:
+    many, few = two_arms((3, 4, 5)).arms
+    plan = Plan("fewer", (many, replace(few, most_seeds=1)), (3, 4, 5))
+    results = in_process(plan, tmp_path)
+    assert sorted(played) == [3, 3, 4, 5]
+    assert results.finished == load(tmp_path).finished == [("ours", 3), ("ours", 4), ("ours", 5), ("random", 3)]
+    assert not load(tmp_path).failures
+    with pytest.raises(RunError, match="has no seed 4 of random"):
+        results.run("random", 4)
+    with pytest.raises(ScenarioError, match="'random' needs at least one seed, not 0"):
+        Plan("none", (replace(few, most_seeds=0),), (3,))
 
 
 def test_runs_in_common_are_played_once(tmp_path: Path, played: list[int]) -> None:

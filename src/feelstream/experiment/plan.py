@@ -18,6 +18,7 @@ class Arm:
 
     label: str
     scenario: Scenario
+    most_seeds: int | None = None  # only the first so many of the plan's seeds: a costly setting may have fewer
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,19 @@ class Plan:
         object.__setattr__(self, "seeds", tuple(self.seeds))
         if not self.arms or not self.seeds:
             raise ScenarioError(f"the plan '{self.name}' needs at least one configuration and one seed")
+        for arm in self.arms:
+            if arm.most_seeds is not None and not range(arm.most_seeds):  # of what is no number: TypeError
+                raise ScenarioError(f"the configuration '{arm.label}' needs at least one seed, not {arm.most_seeds}")
         if min(self.seeds) < 0:
             raise ScenarioError(f"a seed must be 0 or more, not {min(self.seeds)}")
         for what, values in (("configuration", [arm.label for arm in self.arms]), ("seed", self.seeds)):
             value, count = Counter(values).most_common(1)[0]
             if count > 1:
                 raise ScenarioError(f"the plan '{self.name}' has the {what} '{value}' {count} times")
+
+    def seeds_of(self, arm: Arm) -> tuple[int, ...]:
+        """The seeds that an arm is played with."""
+        return self.seeds[: arm.most_seeds]
 
     def arm(self, label: str) -> Arm:
         for arm in self.arms:

@@ -77,7 +77,7 @@ def _execute(
     directories: dict[Key, Path] = {
         (arm.label, seed): runs / run_name(arm.scenario, seed, known[arm.label])
         for arm in plan.arms
-        for seed in plan.seeds
+        for seed in plan.seeds_of(arm)
         if arm.label in known
     }
     store.write_plan(out, runs, plan, directories, problems)
@@ -86,7 +86,7 @@ def _execute(
     promised: dict[Path, dict[str, Any]] = {}
     rounds: dict[Path, int] = {}
     for arm in plan.arms:
-        for seed in plan.seeds:
+        for seed in plan.seeds_of(arm):
             path = directories.get((arm.label, seed))
             if (
                 path is None or store.why_not(path) != store.NOT_YET
@@ -149,7 +149,7 @@ def _execute(
     failures = [
         Failure(arm.label, seed, problems.get(arm.label) or reasons.get(path or Path(), reason))
         for arm in plan.arms
-        for seed in plan.seeds
+        for seed in plan.seeds_of(arm)
         if (reason := store.why_not(path := directories.get((arm.label, seed))))
     ]
     return Results(plan, directories, failures)
@@ -189,7 +189,7 @@ def _identities(plan: Plan, executor: Executor | None) -> tuple[Plan, dict[str, 
             )
         try:
             if answer.cost is not None:
-                arms[-1] = Arm(arm.label, model_cost.resolved(arm.scenario, answer.cost))
+                arms[-1] = replace(arm, scenario=model_cost.resolved(arm.scenario, answer.cost))
         except ScenarioError as problem:
             problems[arm.label] = str(problem)
             continue

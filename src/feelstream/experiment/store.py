@@ -61,14 +61,13 @@ class Results:
     def finished(self) -> list[Key]:
         """(arm, seed) of every finished run, by arm in the order of the plan, then by seed."""
         missing = {(failure.arm, failure.seed) for failure in self.failures}
-        keys = ((arm.label, seed) for arm in self.plan.arms for seed in sorted(self.plan.seeds))
+        keys = ((arm.label, seed) for arm in self.plan.arms for seed in sorted(self.plan.seeds_of(arm)))
         return [key for key in keys if key not in missing]
 
     def run(self, arm: str, seed: int) -> Run:
         """One finished run with all its tables."""
-        self.plan.arm(arm)
-        if seed not in self.plan.seeds:
-            raise RunError(f"the plan '{self.plan.name}' has no seed {seed}")
+        if seed not in self.plan.seeds_of(self.plan.arm(arm)):
+            raise RunError(f"the plan '{self.plan.name}' has no seed {seed} of {arm}")
         for failure in self.failures:
             if (failure.arm, failure.seed) == (arm, seed):
                 raise RunError(f"there is no result of {arm}, seed {seed}: {failure.reason}")
@@ -114,7 +113,11 @@ def load(out: str | Path) -> Results:
     stored = _read_plan(file)
     try:
         arms = tuple(
-            Arm(entry["label"], stored_scenario(entry["scenario"], file, entry.get("promises")))
+            Arm(
+                entry["label"],
+                stored_scenario(entry["scenario"], file, entry.get("promises")),
+                entry.get("most_seeds"),
+            )
             for entry in stored["arms"]
         )
         said = (str(stored.get(name, "")) for name in ("command", "study"))  # plans of earlier versions have no study
@@ -129,7 +132,7 @@ def load(out: str | Path) -> Results:
     failures = [
         Failure(arm.label, seed, problems[arm.label] or reason)
         for arm in arms
-        for seed in plan.seeds
+        for seed in plan.seeds_of(arm)
         if (reason := why_not(directories.get((arm.label, seed))))
     ]
     return Results(plan, directories, failures)
@@ -145,8 +148,11 @@ def write_plan(
             "scenario": arm.scenario.as_dict(),
             "promises": arm.scenario.promises(),
             "runs": {
-                str(seed): directories[arm.label, seed].name for seed in plan.seeds if (arm.label, seed) in directories
+                str(seed): directories[arm.label, seed].name
+                for seed in plan.seeds_of(arm)
+                if (arm.label, seed) in directories
             },
+            "most_seeds": arm.most_seeds,
             "problem": problems.get(arm.label),
         }
         for arm in plan.arms

@@ -7,8 +7,8 @@
     score  = (Q_k + Z) E~_k − V I_k       Q_k, the devices' own queues, start at 0 as ever
 
 That the fleet as a whole keeps its budget follows from every device keeping its own, so Z is the queue of a redundant
-constraint. It prices energy from the first round on, and learns K times as fast as a device's queue. On every path
-(docs/derivation.md, "V that sets itself")
+constraint. It starts above 0, so energy has a price at once, and learns K times as fast as a device's queue. On every
+path (docs/derivation.md, "V that sets itself")
 
     (1/T) Σ_t Σ_k E_k(t)  ≤  Σ_k E_k^avg + (Z(T+1) − Z(1))/T,
 

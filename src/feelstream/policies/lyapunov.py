@@ -4,7 +4,7 @@
 
 Q_k is the virtual energy queue: how far a device is ahead of its budget. I_k is the importance of its fresh
 data. V says how much energy importance may cost; V = ∞ is blind to energy, and V = "auto" follows from the budget, with
-a queue for the whole fleet that prices energy from the first round on (backlog.py).
+a queue for the whole fleet that starts above 0 (backlog.py).
 
 Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
 ICASSP 2023, arXiv:2305.01238, Algorithm 1.

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from feelstream.experiment import Results
+from feelstream.quantities import counted
 from feelstream.report import Section
 from feelstream.studies.claims import Finding
 from feelstream.studies.docs_page import origin_parts, write_page
@@ -52,12 +53,18 @@ def _text(results: Results, table: pl.DataFrame) -> str:
         SETTING,
     ]
     for scenario in _scenarios(table):
-        parts += [f"## {scenario}\n", _table(table, scenario)]
+        parts += [f"## {scenario}, {_seeds(table, scenario)}\n", _table(table, scenario)]
     parts += [
         HOW,
         *origin_parts(results),
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _seeds(table: pl.DataFrame, scenario: str) -> str:
+    counts = table.filter(scenario=scenario)["seeds"]
+    least, most = int(counts.min() or 0), int(counts.max() or 0)  # type: ignore[arg-type]
+    return counted(most, "seed") if least == most else f"{least} to {counted(most, 'seed')}"
 
 
 def _not_run(table: pl.DataFrame) -> str:
