@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from feelstream.cli.run import summary
+from feelstream.cli.running import summary
 from feelstream.errors import RunError
 from feelstream.scenario import files as scenario_files
 from feelstream.terminal.common import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from feelstream.cli.run import note
+from feelstream.cli.running import note
 from feelstream.errors import RunError, sentence
 from feelstream.run.replaying import Replay
 from feelstream.run.replaying import replay as replay_run

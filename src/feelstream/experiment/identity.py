@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -42,16 +43,26 @@ def same_identity(scenario: Scenario) -> str:
 
 def run_name(scenario: Scenario, seed: int, known: dict[str, Any]) -> str:
     """For readers: policy, partition, devices, schedule size, seed. For certainty: a hash of all that matters."""
-    digest = sha256(canonical({"scenario": scenario.as_dict(), "seed": seed, **known}).encode()).hexdigest()[:16]
+    return run_names(scenario, [seed], known)[0]
+
+
+def run_names(scenario: Scenario, seeds: Iterable[int], known: dict[str, Any]) -> list[str]:
+    """`run_name` with each of the seeds; what they share is spelled once."""
+    parts = {name: canonical(value) for name, value in {"scenario": scenario.as_dict(), **known}.items()}
     policy, partition = scenario.policy, scenario.data.partition
     words = [
         policy.plugin_name().rpartition(":")[2],
         partition.plugin_name().rpartition(":")[2],
         f"k{scenario.system.devices}",
         f"n{policy.size}",
-        f"seed{seed}",
     ]
-    return re.sub(r"[^a-z0-9_-]+", "_", "-".join(words).lower())[:80] + f"-{digest}"
+    names = list[str]()
+    for seed in seeds:
+        parts["seed"] = canonical(seed)
+        whole = ",".join(f"{canonical(name)}:{parts[name]}" for name in sorted(parts))  # canonical of all of it
+        digest = sha256(f"{{{whole}}}".encode()).hexdigest()[:16]
+        names.append(re.sub(r"[^a-z0-9_-]+", "_", "-".join([*words, f"seed{seed}"]).lower())[:80] + f"-{digest}")
+    return names
 
 
 def canonical(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from feelstream.errors import ScenarioError
@@ -56,10 +57,13 @@ class Plan:
         """The seeds that an arm is played with."""
         return self.seeds[: arm.most_seeds]
 
+    @cached_property
+    def _by_label(self) -> dict[str, Arm]:
+        return {arm.label: arm for arm in self.arms}
+
     def arm(self, label: str) -> Arm:
-        for arm in self.arms:
-            if arm.label == label:
-                return arm
+        if label in self._by_label:
+            return self._by_label[label]
         raise ScenarioError(
             f"the plan '{self.name}' has no configuration '{label}'; it has: "
             + ", ".join(arm.label for arm in self.arms)

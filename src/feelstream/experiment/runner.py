@@ -11,7 +11,8 @@ from typing import Any
 from feelstream.errors import RunError, ScenarioError, sentence
 from feelstream.experiment import store, worker
 from feelstream.experiment.batches import batches
-from feelstream.experiment.identity import run_name, same_identity
+from feelstream.experiment.identity import run_names, same_identity
+from feelstream.experiment.index import Index
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.pool import Job, play_here, play_on
 from feelstream.experiment.store import Failure, Key, Results
@@ -75,12 +76,15 @@ def _execute(
     store.tidy(out, runs)
     plan, known, problems = _identities(plan, executor)
     directories: dict[Key, Path] = {
-        (arm.label, seed): runs / run_name(arm.scenario, seed, known[arm.label])
+        (arm.label, seed): runs / name
         for arm in plan.arms
-        for seed in plan.seeds_of(arm)
         if arm.label in known
+        for seeds in [plan.seeds_of(arm)]
+        for seed, name in zip(seeds, run_names(arm.scenario, seeds, known[arm.label]), strict=True)
     }
     store.write_plan(out, runs, plan, directories, problems)
+    index = Index(out)
+    finished, why_not = store.checked(directories.values(), index)
 
     jobs: dict[Path, Job] = {}
     promised: dict[Path, dict[str, Any]] = {}
@@ -88,9 +92,7 @@ def _execute(
     for arm in plan.arms:
         for seed in plan.seeds_of(arm):
             path = directories.get((arm.label, seed))
-            if (
-                path is None or store.why_not(path) != store.NOT_YET
-            ):  # damage is reported, and nothing thrown away unasked
+            if path is None or why_not[path] != store.NOT_YET:  # damage is reported, and nothing thrown away unasked
                 continue
             made_with = {what: known[arm.label][what] for what in ("files", "data")}
             jobs[path] = Job(arm.scenario.as_dict(), seed, path, made_with)
@@ -146,13 +148,15 @@ def _execute(
             meanwhile=report,
         )
 
+    played, outcomes = store.checked(jobs, index)
+    why_not |= outcomes
     failures = [
         Failure(arm.label, seed, problems.get(arm.label) or reasons.get(path or Path(), reason))
         for arm in plan.arms
         for seed in plan.seeds_of(arm)
-        if (reason := store.why_not(path := directories.get((arm.label, seed))))
+        if (reason := why_not.get(path := directories.get((arm.label, seed)), store.NOT_YET))
     ]
-    return Results(plan, directories, failures)
+    return Results(plan, directories, failures, finished | played, index)
 
 
 def _identities(plan: Plan, executor: Executor | None) -> tuple[Plan, dict[str, dict[str, Any]], dict[str, str | None]]:

@@ -15,7 +15,7 @@ from math import sqrt
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from feelstream.quantities import REACHED, measures
@@ -140,43 +140,83 @@ def band_by_round(rounds: pl.DataFrame, column: str, level: float = LEVEL) -> pl
 def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
     """One row per arm and seed: arm, seed and the numbers below.
 
-    late_accuracy, `late_mean` of the accuracy; final_accuracy, final_loss; accuracy_area, `normalised_auc` of the
-    accuracy curve; energy_j per device and round, averaged over the run; queue_j, the mean queue at the end; drops,
-    `drop_share`; rounds_to_80, joules_to_80 and the same for 90 %: until that was reached, or the whole run where it
-    was not, in which case reached_80 is 0 and not 1: such a value is censored, and no mean is made of it. Those about
-    learning are null where nothing was learned. For every number of an evaluator late_NAME, its `late_mean`, and
-    final_NAME, null where it was not measured.
+    late_accuracy, the mean accuracy over the last fifth of the run; final_accuracy, final_loss; accuracy_area,
+    `normalised_auc` of the accuracy curve; energy_j per device and round, averaged over the run; queue_j, the mean
+    queue at the end; drops, `drop_share`; rounds_to_80, joules_to_80 and the same for 90 %: until that was reached, or
+    the whole run where it was not, in which case reached_80 is 0 and not 1: such a value is censored, and no mean is
+    made of it. Those about learning are null where nothing was learned. For every number of an evaluator late_NAME,
+    its mean over the last fifth, and final_NAME, null where it was not measured.
     """
     measured = [quantity.name for quantity in measures(rounds.columns)]
+    runs = rounds.with_row_index("row").group_by("arm", "seed", maintain_order=True).agg("row")
+    rounds = rounds[runs["row"].explode().to_numpy()] if len(runs) else rounds  # each run's rows below each other
+    lengths = runs["row"].list.len().to_numpy().astype(np.int64)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    final = rounds[ends - 1].rows(named=True) if len(runs) else []
+    tested = {name: _Tests.of(rounds, name) for name in ("accuracy", *measured)}
+    counts = {name: rounds[name].cast(pl.Int64).to_numpy() for name in ("scheduled", "transmitted")}
     rows = []
-    for (arm, seed), table in rounds.group_by("arm", "seed", maintain_order=True):
-        tested, last = table.drop_nulls("accuracy"), table.row(-1, named=True)
+    for start, end, last in zip(starts.tolist(), ends.tolist(), final, strict=True):
+        accuracy = tested["accuracy"].between(start, end)
+        scheduled, sent = (int(counts[name][start:end].sum()) for name in ("scheduled", "transmitted"))
         row = {
-            "arm": arm,
-            "seed": seed,
-            "late_accuracy": late_mean(tested, last["round"]) if len(tested) else None,
+            "arm": last["arm"],
+            "seed": last["seed"],
+            "late_accuracy": accuracy.late_mean(last["round"]) if accuracy.any else None,
             "final_accuracy": last["accuracy"],
-            "accuracy_area": normalised_auc(tested["round"], tested["accuracy"]) if len(tested) else None,
+            "accuracy_area": normalised_auc(accuracy.rounds, accuracy.values) if accuracy.any else None,
             "final_loss": last["loss"],
             "energy_j": last["energy_mean_cum_j"],
             "queue_j": last["queue_mean_j"],
-            "drops": drop_share(table),
+            "drops": (scheduled - sent) / scheduled if scheduled else None,
         }
-        for percent in REACHED:
-            if tested.is_empty():
-                continue
-            when, joules = rounds_to_reach(table, percent / 100), joules_to_reach(table, percent / 100)
+        for percent in REACHED if accuracy.any else ():
+            when = accuracy.first_at_least(percent / 100)
+            until = rounds["round"][start:end] <= (last["round"] if when is None else when)
             row[f"rounds_to_{percent}"] = last["round"] if when is None else when
-            row[f"joules_to_{percent}"] = float(table["energy_mean_j"].sum()) if joules is None else joules
+            row[f"joules_to_{percent}"] = float(rounds["energy_mean_j"][start:end].filter(until).sum())
             row[f"reached_{percent}"] = float(when is not None)
         for name in measured:
-            known = table.drop_nulls(name)
-            row[f"late_{name}"] = late_mean(known, last["round"], name) if len(known) else None
+            known = tested[name].between(start, end)
+            row[f"late_{name}"] = known.late_mean(last["round"]) if known.any else None
             row[f"final_{name}"] = last[name]
         rows.append(row)
     columns = (*PER_RUN, *(f"{span}_{name}" for name in measured for span in ("late", "final")))
     schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(columns, pl.Float64)
     return pl.DataFrame(rows, schema=schema)
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """The rows of a table in which a quantity was measured: as arrays, since there are thousands of runs to a table."""
+
+    rows: NDArray[np.int64]
+    rounds: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, name: str) -> _Tests:
+        rows = np.flatnonzero(table[name].is_not_null().to_numpy())
+        measured = table.select("round", name)[rows]
+        return cls(rows, measured["round"].cast(pl.Int64).to_numpy(), measured[name].cast(pl.Float64).to_numpy())
+
+    def between(self, start: int, end: int) -> _Tests:
+        first, after = np.searchsorted(self.rows, (start, end)).tolist()
+        return _Tests(self.rows[first:after], self.rounds[first:after], self.values[first:after])
+
+    @property
+    def any(self) -> bool:
+        return len(self.rows) > 0
+
+    def late_mean(self, rounds: int) -> float:
+        """Mean over the tests of the last fifth of the run, at least the last one: one test alone is noisy."""
+        late = self.values[self.rounds > (1 - LATE) * rounds]
+        return float(np.mean(late if len(late) else self.values[-1:]))
+
+    def first_at_least(self, value: float) -> int | None:
+        reached = np.flatnonzero(self.values >= value)
+        return int(self.rounds[reached[0]]) if len(reached) else None
 
 
 def censored_median(values: ArrayLike, reached: ArrayLike) -> tuple[float, bool]:
@@ -197,12 +237,6 @@ def drop_share(run: pl.DataFrame) -> float | None:
     """Share of all that one run scheduled and then did not admit: Σ|Π*∖Π̄| / Σ|Π*|; None where nobody was scheduled."""
     scheduled, sent = int(run["scheduled"].sum()), int(run["transmitted"].sum())
     return (scheduled - sent) / scheduled if scheduled else None
-
-
-def late_mean(tested: pl.DataFrame, rounds: int, column: str = "accuracy") -> float:
-    """Mean over the tests of the last fifth of the run, at least the last one: one test alone is noisy."""
-    late = tested.filter(pl.col("round") > (1 - LATE) * rounds)
-    return float(np.mean((late if len(late) else tested.tail(1))[column].to_numpy()))
 
 
 def normalised_auc(x: ArrayLike, y: ArrayLike) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any
 import polars as pl
 
 from feelstream.errors import RunError
+from feelstream.experiment.gathering import gather
+from feelstream.experiment.index import Index, Known
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.run import Run, read
 from feelstream.run.files import (
@@ -24,14 +26,13 @@ from feelstream.run.files import (
     make_directory,
     move_into_place,
     parse_json,
+    read_bytes,
     read_json,
+    read_table,
     write_atomically,
     write_sealed,
 )
 from feelstream.run.manifest import Manifest
-from feelstream.run.presentation import introduce
-from feelstream.run.run import read_stored
-from feelstream.run.trace import ROUNDS
 from feelstream.scenario.files import stored_scenario
 from feelstream.version import __version__
 
@@ -51,11 +52,14 @@ class Failure:
 
 @dataclass
 class Results:
-    """A plan and what has been played of it."""
+    """A plan and what has been played of it, as it was when it was opened."""
 
     plan: Plan
     directories: dict[Key, Path] = field(repr=False)  # where each run is or will be
     failures: list[Failure]  # every run that is not finished, in the order of the plan
+    known: dict[Path, Known] = field(default_factory=dict, repr=False, compare=False)  # the finished ones, checked
+    index: Index | None = field(default=None, repr=False, compare=False)  # of the directory that they were opened in
+    _rounds: pl.DataFrame | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def finished(self) -> list[Key]:
@@ -73,34 +77,32 @@ class Results:
                 raise RunError(f"there is no result of {arm}, seed {seed}: {failure.reason}")
         return read(self.directories[arm, seed])
 
+    def about(self, arm: str, seed: int) -> Mapping[str, Any]:
+        """What run.json of a finished run says of its versions, engine, data and timings."""
+        path = self.directories[arm, seed]
+        return self.known[path].about if path in self.known else Manifest.read(path).as_dict()
+
     def rounds(self) -> pl.DataFrame:
         """Columns arm, seed and those of rounds.parquet, for all finished runs; by arm, seed, round.
 
         A column that only some runs have, from an evaluator, is null in the others.
         """
-        schema = {"arm": pl.String(), "seed": pl.Int64(), **ROUNDS}
-        tables = [
-            self._table(key).select(
-                pl.lit(key[0], pl.String).alias("arm"), pl.lit(key[1], pl.Int64).alias("seed"), pl.all()
-            )
-            for key in self.finished
-        ]
-        return pl.concat(tables, how="diagonal", rechunk=True) if tables else pl.DataFrame(schema=schema)
+        if self._rounds is None:
+            runs = [(*key, self.directories[key]) for key in self.finished]
+            self._rounds = gather(runs, self.known, self.index, lambda path: self._table(path, "rounds.parquet"))
+        return self._rounds
 
     def devices(self, arm: str, seed: int, columns: Sequence[str]) -> pl.DataFrame | None:
         """Columns of one finished run's devices.parquet; None where its trace level left the table out."""
         if self.plan.arm(arm).scenario.trace.level != "full":
             return None
-        return self._table((arm, seed), "devices.parquet", list(columns))
+        return self._table(self.directories[arm, seed], "devices.parquet", list(columns))
 
-    def _table(self, key: Key, name: str = "rounds.parquet", columns: list[str] | None = None) -> pl.DataFrame:
-        path = self.directories[key]
+    def _table(self, path: Path, name: str, columns: list[str] | None = None) -> pl.DataFrame:
         try:
-            manifest = Manifest.read(path)
-            table = read_stored(path, name, manifest, columns)
-            if name == "rounds.parquet":
-                introduce(table.columns, manifest)
-            return table
+            digests = self.known[path].digests if path in self.known else Manifest.read(path).digests
+            check_digest(path / name, digests.get(name))
+            return read_table(path / name, columns)
         except RunError as problem:
             raise RunError(f"{problem}; remove the directory {path} and give the same command again") from problem
 
@@ -129,13 +131,30 @@ def load(out: str | Path) -> Results:
         problems = {entry["label"]: entry.get("problem") for entry in stored["arms"]}
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise RunError(f"{file} is damaged: it does not describe a plan") from problem
+    index = Index(Path(out))
+    known, reasons = checked(directories.values(), index)
     failures = [
         Failure(arm.label, seed, problems[arm.label] or reason)
         for arm in arms
         for seed in plan.seeds_of(arm)
-        if (reason := why_not(directories.get((arm.label, seed))))
+        if (reason := reasons.get(directories.get((arm.label, seed)), NOT_YET))
     ]
-    return Results(plan, directories, failures)
+    return Results(plan, directories, failures, known, index)
+
+
+def checked(directories: Iterable[Path], index: Index) -> tuple[dict[Path, Known], dict[Path | None, str | None]]:
+    """Of every run what is known of it if it is finished, and why it cannot be used, None where it can.
+
+    All files of every run are read and hashed. Where they are those of the index, nothing need be parsed.
+    """
+    known, reasons = dict[Path, Known](), dict[Path | None, str | None]()
+    for path in dict.fromkeys(directories):
+        there = index.known.get(path.name)
+        found = there if there is not None and there.is_as_it_was(path) else examined(path)
+        if isinstance(found, Known):
+            known[path] = found
+        reasons[path] = None if isinstance(found, Known) else found
+    return known, reasons
 
 
 def write_plan(
@@ -189,18 +208,25 @@ def _read_plan(file: Path) -> dict[str, Any]:
 
 def why_not(directory: Path | None) -> str | None:
     """Why this run cannot be used, or None if it is finished."""
+    found = NOT_YET if directory is None else examined(directory)
+    return found if isinstance(found, str) else None
+
+
+def examined(directory: Path) -> Known | str:
+    """What is known of a finished run, all of whose files are as they were written, or why it cannot be used."""
     # Not Path.is_file, which raises for a name that no file system has.
-    if directory is None or not os.path.isfile(directory / "run.json"):
+    if not os.path.isfile(directory / "run.json"):
         return NOT_YET
     try:
-        manifest = Manifest.read(directory)
+        content = read_bytes(directory / "run.json")
+        manifest = Manifest.parse(parse_json(content, directory / "run.json"), directory)
         if not manifest.complete:
             return NOT_YET
         for name, digest in manifest.digests.items():
             check_digest(directory / name, digest)
     except RunError as problem:
         return f"{problem}; remove the directory {directory} and give the same command again"
-    return None
+    return Known.of(manifest, content)
 
 
 def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> str | None:
@@ -240,12 +266,17 @@ def _is_alive(temporary: Path) -> bool:
 
 def tidy(out: Path, runs: Path) -> None:
     """Remove what a killed call left and nobody will look at again. Only under the lock of the runs directory."""
-    for left in runs.glob(".*.tmp"):
-        shutil.rmtree(left, ignore_errors=True)
-    for folder in (out, out / "figures"):
+    unfinished = list[str]()
+    with os.scandir(runs) as entries:  # in one pass: a plan may have tens of thousands of runs
+        for entry in entries:
+            if entry.name.startswith(".") and entry.name.endswith(".tmp"):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif os.path.lexists(f"{entry.path}/progress"):
+                unfinished.append(entry.path)
+    for folder in (out, out / "figures", out / "index"):
         for left in folder.glob(".*.tmp"):
             if left.is_file() and not _is_alive(left):
                 left.unlink(missing_ok=True)
-    for left in runs.glob("*/progress"):
-        if why_not(left.parent) is None:
-            shutil.rmtree(left, ignore_errors=True)
+    for path in unfinished:
+        if why_not(Path(path)) is None:
+            shutil.rmtree(f"{path}/progress", ignore_errors=True)

@@ -2,9 +2,9 @@
 
 A run is always played in a directory, because only there it can be resumed. A worker of our own process pool plays
 straight in the results, so a killed call loses at most the second since the last checkpoint. Of a batch of short runs
-a killed call loses the one under way: each is played in memory and appears in the results whole. A worker of any other
-executor may sit on another machine: it plays in a temporary directory and sends the files back, and the caller
-stores them. No shared file system is needed, and the files are the same bytes either way.
+a killed call loses the one under way and the one before it: each is played in memory and appears in the results
+whole. A worker of any other executor may sit on another machine: it plays in a temporary directory and sends the files
+back, and the caller stores them. No shared file system is needed, and the files are the same bytes either way.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,7 +27,7 @@ from feelstream.errors import BusyError, explain, is_disk_full
 from feelstream.experiment.identity import identity
 from feelstream.learning import cost
 from feelstream.learning.cost import Cost
-from feelstream.run import dataset_of, simulate, simulate_in
+from feelstream.run import Run, dataset_of, simulate, simulate_in
 from feelstream.run.files import as_sentence, move_into_place
 from feelstream.run.preparing import check_promised
 from feelstream.scenario.files import from_dict
@@ -88,20 +89,40 @@ Work = tuple[dict[str, Any], int, str | None, dict[str, Any]]  # scenario, seed,
 
 
 def play_all(work: Sequence[Work]) -> list[Answer]:
-    """Play one run, or a batch of short ones, in this order; an answer for each."""
-    alone = len(work) == 1
-    return [play(*job) if alone or job[2] is None else play_briefly(job[0], job[1], job[2], job[3]) for job in work]
+    """Play one run, or a batch of short ones, in this order; an answer for each.
+
+    While a run of a batch is played, the one before it is forced to disk, which is waiting and no work.
+    """
+    if len(work) == 1 or any(directory is None for _, _, directory, _ in work):
+        return [play(*job) for job in work]
+    answers, before = list[Answer](), None
+    with ThreadPoolExecutor(1, "storing") as storing:
+        for scenario, seed, directory, promised in work:
+            played = play_briefly(scenario, seed, promised)
+            if before is not None:
+                answers.append(before.result())
+            before = storing.submit(store_briefly, played, directory or "")
+        return [*answers, *([before.result()] if before is not None else [])]
 
 
-def play_briefly(scenario: dict[str, Any], seed: int, directory: str, promised: dict[str, Any]) -> Answer:
-    """Play a run in memory and move its files into place: for runs that are over before a checkpoint would be taken."""
+def play_briefly(scenario: dict[str, Any], seed: int, promised: dict[str, Any]) -> Run | Answer:
+    """Play a run in memory: for runs that are over before a checkpoint would be taken."""
+    try:
+        run = simulate(from_dict(scenario), seed, threads=1)
+        check_promised(run.manifest, promised)
+        return run
+    except BaseException as problem:
+        return Answer.of(problem)
+
+
+def store_briefly(run: Run | Answer, directory: str) -> Answer:
+    """Write the files of a run that was played in memory, and move them into place together."""
+    if isinstance(run, Answer):
+        return run
     path = Path(directory)
     incoming = path.with_name(f".{path.name}.tmp")
     try:
-        settings = from_dict(scenario)
         shutil.rmtree(incoming, ignore_errors=True)
-        run = simulate(settings, seed, threads=1)
-        check_promised(run.manifest, promised)
         run.save(incoming)
         shutil.rmtree(path, ignore_errors=True)  # an unfinished one
         with as_sentence(path):

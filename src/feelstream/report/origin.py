@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from feelstream.experiment import Plan, Results
-from feelstream.run.files import read_json
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ def origin(results: Results, title: str = "", command: str = "") -> Origin:
     title and command: of whoever made the plan, where they are not the plan's own.
     """
     plan = results.plan
-    abouts = [read_json(results.directories[key] / "run.json") for key in results.finished]
+    abouts = [results.about(*key) for key in results.finished]
     finished = max((about["timings"].get("finished", "") for about in abouts), default="")
     when = f"{finished[:10]} {finished[11:16]} UTC" if finished else "at an unknown time"
     versions = _distinct(about.get("feelstream", "") for about in abouts)

@@ -140,10 +140,14 @@ def seal_of(tree: dict[str, Any]) -> str:
 
 def read_json(path: Path) -> Any:
     """The contents of a JSON file; a seal, where there is one, must be right."""
+    return parse_json(read_bytes(path), path)
+
+
+def read_bytes(path: Path) -> bytes:
     if path.exists() and not path.is_file():
         raise RunError(f"{path} is damaged: it is not a regular file")
     try:
-        return parse_json(path.read_bytes(), path)
+        return path.read_bytes()
     except OSError as problem:
         raise RunError(f"cannot read {path}: {problem.strerror}") from problem
 
@@ -154,12 +158,20 @@ def parse_json(content: bytes, path: Path) -> Any:
         tree = json.loads(content.decode())
         sealed = isinstance(tree, dict) and SEAL in tree
         intact = not sealed or tree[SEAL] == seal_of(tree)
-        value = _json_restored(tree)
+        value = _json_restored(tree) if _may_hold_infinity(content) else tree
     except (ValueError, RecursionError) as problem:
         raise RunError(f"{path} is damaged: it is not a JSON file") from problem
     if not intact:
         raise RunError(f"{path} is damaged: its contents do not have the SHA-256 that it states")
     return value
+
+
+def _may_hold_infinity(content: bytes) -> bool:
+    """Whether a text in a JSON file may end in `inf`, plainly or with a letter written as its number.
+
+    Most files have no such text, and need not be walked through.
+    """
+    return b'inf"' in content or b"\\u" in content
 
 
 def _is_unicode(text: str) -> bool:

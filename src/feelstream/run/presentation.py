@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -22,13 +22,14 @@ def noted_quantities(evaluators: Evaluators) -> dict[str, Any]:
     return {FIELD: stated} if stated else {}
 
 
-def introduce(columns: Iterable[str], manifest: Manifest) -> None:
+def introduce(columns: Iterable[str], about: Manifest | Mapping[str, Any]) -> None:
     """Register how every column of a run's rounds is shown that is not ours: as run.json says, else plainly."""
     own = [column for column in columns if column not in ROUND_COLUMNS]
     if not own:
         return
+    said = about.model_extra or {} if isinstance(about, Manifest) else about
     try:
-        stated = TypeAdapter(list[Quantity]).validate_python((manifest.model_extra or {}).get(FIELD, []))
+        stated = TypeAdapter(list[Quantity]).validate_python(said.get(FIELD, []))
     except ValidationError:  # it is only about looks
         stated = []
     known = {quantity.name: quantity for quantity in stated}

@@ -159,8 +159,9 @@ def save_curves(
     for name, column in BY_ROUND.items():
         if rounds[column].null_count() < len(rounds):
             written += save(curve_figure(groups, rounds, [column], same_budget_j(plan)), out, name)
-    runs = per_run(rounds)
-    for axis in varied(plan):
+    axes = varied(plan)
+    runs = per_run(rounds) if axes else rounds.clear()
+    for axis in axes:
         written += save(varied_figure(axis, summary, runs), out, f"against-{axis.field}")
     return written
 

@@ -131,8 +131,9 @@ def _maps(results: Results) -> list[dict[str, Any]]:
     system = plan.arms[0].scenario.system
     kept = set(seeds_that_fit(sorted(plan.seeds), len(plan.arms), system.devices, system.rounds))
     numbers = {arm.label: number for number, arm in enumerate(plan.arms)}
+    full = {arm.label for arm in plan.arms if arm.scenario.trace.level == "full"}  # the others have no device table
     for label, seed in results.finished:
-        if seed in kept:
+        if seed in kept and label in full:
             found = device_map(results.run(label, seed), len(plan.arms))
             if found is not None:
                 maps.append({"arm": numbers[label], "seed": seed, **found})

@@ -1,0 +1,167 @@
+"""How the cost of a round grows with devices, classes, scheduled devices and rounds, as exponents.
+
+    python benchmarks/growth.py            K = 10³ … 10⁶, m = 10 … 1,000, n = 2 … 1,000, T = 10³ … 10⁵
+    python benchmarks/growth.py --smoke    the three smallest of each, two rounds
+
+The scenario is the preset `million` in all of it. **K**: devices, K/1000 of them scheduled. **m**: classes, with 2,000
+devices. **n**: scheduled devices of 2,000, with as much band for each. **T**: rounds of a whole run with 20 devices, kept
+in memory. A round is all of it: arrivals, decision, channel, queues and its row. It is CPU time on one thread, the least
+of several rounds, so that it can be measured beside other programs. An exponent is the slope of log cost over log size
+by least squares over the three largest sizes: where a constant part is left in them it is below 1, and it is above 1
+where a cost grows faster than its cause. For T it is the time of the whole run, and what the process holds more of.
+
+--page writes the table into docs/growth.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import process_time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
+
+import numpy as np
+
+from feelstream import preset
+from feelstream.policies import POLICIES
+from feelstream.run import simulate, trace
+from feelstream.simulation import Simulation
+
+SIZES = {
+    "K": (1_000, 10_000, 100_000, 1_000_000),
+    "m": (10, 32, 100, 316, 1_000),
+    "n": (2, 10, 32, 100, 316, 1_000),
+    "T": (1_000, 10_000, 100_000),
+}
+WORDS = {"K": "devices", "m": "classes", "n": "scheduled devices", "T": "rounds"}
+DEVICES, FEW = 2_000, 20
+SLOPES = 3  # largest sizes that an exponent is fitted to
+GOALS = {"K": 1.05, "m": 1.05, "n": 1.2, "T": 1.05}  # n log n from 100 to 1,000 is n^1.18; 0.05 is noise
+PAGE = Path(__file__).parents[1] / "docs" / "growth.md"
+BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
+
+
+def overrides(policy: str, devices: int, size: int, rounds: int) -> list[str]:
+    return [
+        f"system.devices={devices}", f"system.rounds={rounds}", f"policy.name={policy}", f"policy.size={size}",
+        f"radio.bandwidth_hz={size * 1e7}", f"data.samples={10 * devices}",
+    ]  # fmt: skip
+
+
+def round_s(axis: str, value: int, policy: str, rounds: int) -> float:
+    """CPU seconds of the cheapest round but the first, which has no used data to compare with."""
+    devices = value if axis == "K" else DEVICES
+    size = value if axis == "n" else max(devices // 1000, 2)
+    classes = value if axis == "m" else 10
+    scenario = preset("million", overrides(policy, devices, size, rounds))
+    labels = np.random.default_rng(0).integers(0, classes, 10 * devices).astype(np.int64)
+    simulation = Simulation(scenario, 0, labels, classes, None)
+    taken = []
+    for _ in range(rounds):
+        begun = process_time()
+        rows = trace.Rows(full=False)
+        rows.add(simulation.step())
+        rows.take()
+        taken.append(process_time() - begun)
+    return min(taken[1:])
+
+
+def whole_run(rounds: int, policy: str) -> tuple[float, float]:
+    """CPU seconds of a run, and the bytes that this process has held at most more than before it."""
+    before = peak_bytes()
+    begun = process_time()
+    simulate(preset("million", overrides(policy, FEW, 2, rounds)), 0, threads=1)
+    return process_time() - begun, peak_bytes() - before
+
+
+def peak_bytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def apart(axis: str, value: int, policy: str, rounds: int) -> tuple[float, float]:
+    """Seconds and bytes, in a process of its own: memory that was held once is not given back."""
+    words = [sys.executable, __file__, "--one", axis, str(value), policy, str(rounds)]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+    return float(said[0]), float(said[1])
+
+
+def one(axis: str, value: int, policy: str, rounds: int) -> tuple[float, float]:
+    if axis == "T":
+        return whole_run(value, policy)
+    return round_s(axis, value, policy, rounds), peak_bytes()
+
+
+def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """Slope of log cost over log size by least squares.
+
+    >>> round(exponent([10, 100, 1000], [3, 30, 300]), 6), round(exponent([10, 100, 1000], [5, 5, 5]), 6)
+    (1.0, 0.0)
+    """
+    x, y = np.log(np.asarray(sizes, float)), np.log(np.maximum(np.asarray(costs, float), 1e-12))
+    x = x - x.mean()
+    return float((x * (y - y.mean())).sum() / (x * x).sum())
+
+
+def measured(axis: str, sizes: Sequence[int], policy: str, rounds: int) -> list[str]:
+    """The row of a table: policy, axis, cost at each size, exponent, memory."""
+    found = [apart(axis, value, policy, rounds) for value in sizes]
+    costs, held = zip(*found, strict=True)
+    slope = exponent(sizes[-SLOPES:], costs[-SLOPES:])
+    each = [seconds / value if axis == "T" else seconds for seconds, value in zip(costs, sizes, strict=True)]
+    shown = ", ".join(f"{value:,}: {seconds * 1e3:.3g}" for value, seconds in zip(sizes, each, strict=True))
+    over = "yes" if slope <= GOALS[axis] else "**no**"
+    return [f"`{policy}`", f"{axis}, {WORDS[axis]}", shown, f"{slope:.2f}", over, f"{held[-1] / 1e6:.0f} MB"]
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    titles = ["policy", "what grows", "ms of CPU a round", "exponent", "within its bound", "memory at the largest"]
+    lines = [titles, ["---", "---", "---", "---:", "---", "---:"], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def written(page: str, said: str) -> str:
+    """The page with this between its two marks."""
+    head, _, rest = page.partition(BEGIN)
+    return f"{head}{BEGIN}\n\n{said}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description="Exponents of the cost of a round.")
+    options.add_argument("--smoke", action="store_true", help="small and short: does it run?")
+    options.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
+    options.add_argument("--axes", default="K,m,n,T")
+    options.add_argument("--policies", default="lyapunov", help="names with commas between, or all")
+    options.add_argument("--largest", type=int, default=10**6, help="sizes above this are left out")
+    options.add_argument("--rounds", type=int, default=6, help="rounds of which the cheapest counts")
+    options.add_argument("--page", action="store_true", help="write docs/growth.md")
+    asked = options.parse_args()
+    if asked.one:
+        axis, value, policy, rounds = asked.one
+        print(*one(axis, int(value), policy, int(rounds)))
+        return
+    from machine import described, machine
+
+    names = [name for name in POLICIES.names() if not POLICIES.lookup(name)().asks_reports]  # type: ignore[attr-defined]
+    policies = names if asked.policies == "all" else asked.policies.split(",")
+    about = f"{described(machine())}; load {os.getloadavg()[0]:.1f}"
+    print(about)
+    rows = []
+    for policy in policies:
+        for axis in asked.axes.split(","):
+            sizes = [value for value in SIZES[axis] if value <= asked.largest]
+            sizes, rounds = ([value // 10 or 1 for value in sizes[:3]], 2) if asked.smoke else (sizes, asked.rounds)
+            rows.append(measured(axis, sizes, policy, rounds))
+            print(" | ".join(rows[-1]), flush=True)
+    if asked.page:
+        said = f"Measured on {about}.\n\n{table(rows)}"
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), said), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

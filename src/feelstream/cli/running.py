@@ -1,0 +1,109 @@
+"""A run as the command makes it: with a progress bar, and a summary at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from feelstream.api import simulate
+from feelstream.callbacks import logger
+from feelstream.experiment.affordable import affordable
+from feelstream.quantities import QUANTITIES, by_round, measures, significant
+from feelstream.run import Change, Run
+from feelstream.run.views import budget_j
+from feelstream.scenario import files as scenario_files
+from feelstream.scheduling import RoundRecord
+from feelstream.terminal.common import err, hint, next_command, out, plain_table, print_json, progress_bar
+
+TOLERANCE = 0.05  # of the budget: a run that is so little above it needs no hint
+
+
+def play(
+    scenario: str,
+    seed: int,
+    overrides: Sequence[str],
+    changes: Sequence[str],
+    *,
+    directory: Path | None,
+    threads: int | None,
+    log: str | None,
+    log_dir: Path,
+    as_json: bool,
+) -> None:
+    """Run one scenario and say how it went."""
+    settings = scenario_files.load(scenario, overrides)
+    changed = [Change.parse(text) for text in changes]
+    callbacks = [logger(log, log_dir)] if log else []
+    bar = progress_bar()
+    task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
+    played = 0
+
+    def show(record: RoundRecord) -> None:
+        nonlocal played
+        played += 1
+        bar.start()  # only now: what goes wrong before the first round is a sentence without a bar
+        bar.update(task, completed=record.observation.round, note=note(record))
+
+    try:
+        finished = simulate(
+            settings, seed, out=directory, changes=changed, threads=threads, progress=show, callbacks=callbacks
+        )
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+    if directory is not None and not played:
+        err.print(f"{directory} holds this run already, complete; nothing was run", markup=False, highlight=False)
+    if as_json:
+        print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
+        return
+    summary(finished, directory)
+    _hint_budget(finished)
+    if directory is not None:
+        next_command("feelstream", "report", directory)
+    else:
+        words = [word for override in overrides for word in ("--set", override)]
+        words += [word for change in changes for word in ("--change", change)]
+        seeded = ["--seed", str(seed)] if seed else []
+        next_command("feelstream", "run", scenario, *seeded, *words, "--out", f"runs/{Path(scenario).stem}")
+
+
+def note(record: RoundRecord) -> str:
+    accuracy = f"accuracy {QUANTITIES['accuracy'].text(record.evaluation.accuracy)}, " if record.evaluation else ""
+    return f"{accuracy}queue {QUANTITIES['queue_mean_j'].text(record.queue_next_j.mean())}"
+
+
+def summary(finished: Run, directory: Path | None) -> None:
+    last, rounds = finished.rounds.row(-1, named=True), finished.rounds
+    budget = budget_j(finished.scenario)
+    said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
+    table = plain_table()
+    if last["accuracy"] is not None:
+        table.add_row("accuracy", f"{said['accuracy']}  (loss {said['loss']})")
+    for quantity in measures(said):
+        table.add_row(quantity.heading, said[quantity.name])
+    allowed = QUANTITIES["energy_mean_cum_j"].text(budget)
+    table.add_row("energy", f"{said['energy_mean_cum_j']} per device and round, budget {allowed}")
+    ratio = last["energy_mean_cum_j"] / budget if budget > 0 else 0.0
+    if ratio > 1 + TOLERANCE:
+        table.add_row("", f"{significant(ratio, 3)} × the budget; why: feelstream explain budget")
+    table.add_row("queue", f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}")
+    scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
+    table.add_row("devices", f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission")
+    timings = finished.about["timings"]
+    table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")
+    table.add_row("files", str(directory) if directory else "none kept; give --out DIR to keep them")
+    out.print(table, highlight=False, markup=False)
+
+
+def _hint_budget(finished: Run) -> None:
+    """Where more than the budget was spent: a change that keeps it, if one was found."""
+    spent, budget = float(finished.rounds["energy_mean_cum_j"][-1]), budget_j(finished.scenario)
+    if budget <= 0 or spent <= (1 + TOLERANCE) * budget:
+        return
+    found = affordable(finished.scenario, finished.seed, budget)
+    if found is not None:
+        sent = int(finished.rounds["transmitted"].sum())
+        hint(
+            f"within the budget: {found.options} (spends {significant(found.energy_j / budget, 2)} × the budget, with "
+            f"{found.transmitted} updates in place of {sent})"
+        )
