@@ -15,6 +15,7 @@ from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
+from feelstream.model.costs import COST_RULES
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.plugins import Plugin, Registry
 from feelstream.policies import POLICIES
@@ -47,6 +48,11 @@ anything; `V` may be `inf` besides. What fields must keep together (energies of 
 
 TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
     "cpu.energy": ("What computing costs at a frequency. docs/silicon.md shows what follows from it.", ENERGY_LAWS),
+    "costs.rule": (
+        "What a round costs each device: what the fields of [costs], [cpu] and [radio] say, or a rule of your own "
+        "(docs/extending.md).",
+        COST_RULES,
+    ),
     "data.partition": ("Who may ever see which sample.", PARTITIONS),
     "data.arrivals": ("When samples reach the devices, and in which order.", ARRIVALS),
     "data.buffer": ("Which of the samples that arrived a device still holds.", BUFFERS),

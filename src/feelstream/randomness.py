@@ -32,6 +32,7 @@ class Purpose(IntEnum):
     FAULTS = 16
     REPORTS = 17
     PACKET_ERRORS = 18
+    COSTS = 19
 
 
 def generator(seed: int, purpose: Purpose, round: int = 0, device: int | None = None) -> np.random.Generator:

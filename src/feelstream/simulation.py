@@ -20,7 +20,9 @@ from feelstream.learning import guard as guard_learning
 from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.server import UpdateContext
 from feelstream.model.blocks import sent_in_blocks
+from feelstream.model.costs import CostContext, system_of_round
 from feelstream.model.reporting import Reporting, reporting
+from feelstream.model.system import System
 from feelstream.policies import guard
 from feelstream.policies.base import Observation
 from feelstream.randomness import Purpose, generator
@@ -114,7 +116,7 @@ class Simulation:
 
     def _observe(self, t: int) -> Observation:
         stream = self.world.stream
-        system = self.system.of_round(stream.stored)
+        system = self._system_of_round(t)
         return Observation(
             system=system,
             round=t,
@@ -129,6 +131,13 @@ class Simulation:
             stored_labels=stream.stored_labels if self.policy.needs_stored_labels else None,
             oracle_gain=self.world.gain(t) if self.policy.needs_gain else None,
         )
+
+    def _system_of_round(self, t: int) -> System:
+        """The constants, with what this round costs each device."""
+        stream = self.world.stream
+        arrays = (self.world.frequency_hz(t), self.world.beta, stream.stored, stream.fresh, stream.fresh_labels)
+        seen = CostContext(self.system, t, *(read_only(array) for array in arrays))
+        return system_of_round(self.scenario.costs.rule, seen, generator(self.seed, Purpose.COSTS, t))
 
     def _reported(self, observation: Observation) -> tuple[Observation, Reporting | None]:
         """The same with the reports of the devices that answered, where the policy needs any."""

@@ -137,6 +137,8 @@ class World:
         Nor may a device that would have to send with more than its power_max_w to arrive with P0.
         """
         able = self._values["availability"] & available(system, self.stream.stored)
+        if system.own_costs:
+            able &= system.time_s > 0
         if system.limits_power:
             able &= system.received_power_w / self.beta <= system.power_max_w
         return able if self.battery_j is None else able & (self.worst_case_j(system, policy) <= self.battery_j)

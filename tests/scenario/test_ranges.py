@@ -15,6 +15,7 @@ from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
+from feelstream.model.costs import COST_RULES
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
@@ -24,6 +25,7 @@ KINDS = {
     "data.arrivals": ARRIVALS,
     "data.buffer": BUFFERS,
     "cpu.energy": ENERGY_LAWS,
+    "costs.rule": COST_RULES,
     "world.frequency": FREQUENCIES,
     "world.channel": CHANNELS,
     "world.mobility": MOBILITIES,

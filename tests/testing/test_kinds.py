@@ -9,6 +9,7 @@ import numpy as np
 import odd_plugins as odd
 import pytest
 from broken_buffers import BROKEN_BUFFERS
+from broken_costs import BROKEN_COSTS
 from broken_data import BROKEN_DATA
 from broken_evaluators import BROKEN_EVALUATORS
 from broken_laws import BROKEN_LAWS
@@ -67,7 +68,16 @@ def writes(amount: np.ndarray, dissimilarity: np.ndarray) -> np.ndarray:
 
 BROKEN_METRICS = [(infinite, "runs"), (one_number, "figures"), (noisy, "repeatable"), (writes, "runs")]
 BROKEN_LEARNING = [*BROKEN_EVALUATORS, *BROKEN_LOCAL, *BROKEN_SERVERS]
-BROKEN = [*BROKEN_BUFFERS, *BROKEN_DATA, *BROKEN_PROCESSES, *BROKEN_METRICS, *BROKEN_LAWS, *BROKEN_LEARNING]
+BROKEN_MODEL = [*BROKEN_LAWS, *BROKEN_COSTS]
+BROKEN = [
+    *BROKEN_BUFFERS,
+    *BROKEN_DATA,
+    *BROKEN_PROCESSES,
+    *BROKEN_METRICS,
+    *BROKEN_LAWS,
+    *BROKEN_COSTS,
+    *BROKEN_LEARNING,
+]
 
 
 @pytest.mark.parametrize(

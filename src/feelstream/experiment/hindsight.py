@@ -111,6 +111,10 @@ def _instance(run: Run) -> Instance:
         raise RunError("a bound needs a world without batteries: what they hold depends on the schedule")
     if scenario.costs.cycles_per_sample:
         raise RunError("a bound needs costs.cycles_per_sample = 0: what devices hold may depend on the schedule")
+    if not scenario.costs.rule.of_settings:
+        raise RunError(
+            "a bound needs costs.rule.kind = settings: what a rule of one's own says may depend on the schedule"
+        )
     if scenario.data.eligible == "with_data" and scenario.data.buffer.empties_on_use:
         raise RunError("a bound needs data.eligible = any, or a buffer that use does not empty")
     K, T = scenario.system.devices, scenario.system.rounds

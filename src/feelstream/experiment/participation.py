@@ -13,11 +13,13 @@ from feelstream.scenario import Scenario
 COLUMNS = ("stored", "scheduled", "transmitted", "e_cmp_j", "e_tr_j")
 SHARES = ("energy_over_budget", "devices_over_budget", "worst_device", "data_used", "fairness")
 REPORTS = "e_report_j"  # where the policy asks for reports
+DOWNLOADS = "e_down_j"  # where a cost rule of the user's own says what the download costs
 
 
 def columns_of(scenario: Scenario) -> tuple[str, ...]:
     """The columns of the device table that `participation` reads."""
-    return (*COLUMNS, REPORTS) if scenario.policy.asks_reports else COLUMNS
+    reports = (REPORTS,) if scenario.policy.asks_reports else ()
+    return (*COLUMNS, *reports, *(() if scenario.costs.rule.of_settings else (DOWNLOADS,)))
 
 
 def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str, float | None]:
@@ -32,7 +34,9 @@ def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str,
     shape = (scenario.system.rounds, scenario.system.devices)
     # (T, K) each: rows are sorted by round, then device.
     stored, scheduled, sent, computing, sending = (devices[column].to_numpy().reshape(shape) for column in COLUMNS)
-    energy_j = (computing + sending + scheduled * scenario.known_system(1).download_j).mean(axis=0)
+    own = DOWNLOADS in devices.columns and not scenario.costs.rule.of_settings
+    download_j = devices[DOWNLOADS].to_numpy().reshape(shape) if own else scenario.known_system(1).download_j
+    energy_j = (computing + sending + scheduled * download_j).mean(axis=0)
     if REPORTS in devices.columns:
         energy_j = energy_j + devices[REPORTS].to_numpy().reshape(shape).mean(axis=0)
     budget_j = np.broadcast_to(np.asarray(scenario.system.energy_budget_j, float), shape[1])

@@ -63,6 +63,10 @@ class Scheduler:
         if self.policy.needs_gain:
             raise ScenarioError(f"policy.gain: '{self.policy.plugin_name()}' asks for gains that no server can know")
         of = self.system
+        if not scenario.costs.rule.of_settings:
+            raise ScenarioError(
+                "costs.rule.kind: must be settings in a deployment, where devices measure what they spend"
+            )
         if of.downloads or of.limits_power or np.any(of.away_s) or of.cycles_per_sample or of.block_bits:
             raise ScenarioError(
                 "costs: deadlines, power limits, downloads, cycles per sample and packet errors are for simulations; "

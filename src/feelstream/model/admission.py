@@ -16,19 +16,20 @@ from feelstream.model.physics import compute_time_s, rate_bit_per_s
 from feelstream.model.system import System
 
 
-def on_time(n: int, ratio: Reals, left_s: Reals, system: System) -> Flags:
+def on_time(n: int, ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
     """S_bits / R(n, |g|²/margin) ≤ time left, asked of the rates so that nothing overflows.
 
-    ratio: |g_k|²/β_k, by which the received power P_k|g_k|² = P0·ratio is above its mean; left_s: T_k − T_cmp.
+    ratio: |g_k|²/β_k, by which the received power P_k|g_k|² = P0·ratio is above its mean; left_s: T_k − T_cmp;
+    bits: of each update; None: those of all.
     Never on time with no time left, nor with a dead channel.
     """
     rate = rate_bit_per_s(
         n, system.received_power_w * ratio / system.link_margin, system.bandwidth_hz, system.noise_w_per_hz
     )
-    return (left_s > 0) & (rate * np.maximum(left_s, 0) >= system.update_bits)
+    return (left_s > 0) & (rate * np.maximum(left_s, 0) >= (system.update_bits if bits is None else bits))
 
 
-def admit_paper(ratio: Reals, left_s: Reals, system: System) -> Flags:
+def admit_paper(ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
     """The paper's phase: while anyone is late, drop the late device with the least |g|²/β and test again.
 
     Equal ratios: the device with the least time left goes first.
@@ -36,14 +37,14 @@ def admit_paper(ratio: Reals, left_s: Reals, system: System) -> Flags:
     kept = np.ones(len(ratio), dtype=bool)
     order = np.lexsort((left_s, ratio))  # weakest first
     while kept.any():
-        late = kept & ~on_time(int(kept.sum()), ratio, left_s, system)
+        late = kept & ~on_time(int(kept.sum()), ratio, left_s, system, bits)
         if not late.any():
             break
         kept[order[np.argmax(late[order])]] = False
     return kept
 
 
-def admit_largest(ratio: Reals, left_s: Reals, system: System) -> Flags:
+def admit_largest(ratio: Reals, left_s: Reals, system: System, bits: float | Reals | None = None) -> Flags:
     """The largest admissible set; of several, the one with the strongest channels.
 
     With n_k the largest size at which k is on time, n = the largest size that at least n devices reach.
@@ -51,7 +52,7 @@ def admit_largest(ratio: Reals, left_s: Reals, system: System) -> Flags:
     strongest = np.lexsort((left_s, ratio))[::-1]
     kept = np.zeros(len(ratio), dtype=bool)
     for n in range(len(ratio), 0, -1):
-        fits = on_time(n, ratio, left_s, system)
+        fits = on_time(n, ratio, left_s, system, bits)
         if np.count_nonzero(fits) >= n:
             kept[strongest[fits[strongest]][:n]] = True
             break
@@ -88,12 +89,13 @@ def transmit(system: System, ids: Ids, f_hz: Reals, beta: Reals, gain: Reals) ->
     cycles = system.device_cycles[ids]
     t_cmp_s = compute_time_s(cycles, f_hz)
     ratio = gain / beta
-    sent = RULES[system.admission](ratio, system.time_of(ids) - t_cmp_s, system)
+    bits = system.bits_of(ids)
+    sent = RULES[system.admission](ratio, system.time_of(ids) - t_cmp_s, system, bits)
     n = max(int(sent.sum()), 1)
     power_w = np.where(sent, system.received_power_w / beta, 0.0)
     t_tr_s = np.zeros(len(sent))
     rate = rate_bit_per_s(n, system.received_power_w * ratio[sent], system.bandwidth_hz, system.noise_w_per_hz)
-    t_tr_s[sent] = system.update_bits / rate
+    t_tr_s[sent] = np.broadcast_to(bits, len(sent))[sent] / rate
     return Transmission(
         sent=sent,
         bandwidth_share=sent / n,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from feelstream.arrays import Ids, Ints, Reals
+from feelstream.arrays import Ids, Reals
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
 from feelstream.model.reporting import Slot
@@ -48,13 +48,8 @@ class System:
     block_bits: float = 0.0  # information in a block of an update; 0: no update is lost by packet errors
     code_overhead: float = 0.0  # update_bits are this share more than the information in them
     cycles_per_sample: float = 0.0  # above 0: c = this times |S_k|, at least 1, and `cycles` is that of one sample
+    device_bits: Reals | None = None  # (K,) S_k of this round where a cost rule of the user's own gives the costs
     reports: Slot | None = None  # the slot for reports, where the policy asks for them
-
-    def of_round(self, stored: Ints) -> System:
-        """As it is in a round in which devices hold so many samples, (K,): c may follow them."""
-        if self.cycles_per_sample == 0:
-            return self
-        return replace(self, cycles=self.cycles_per_sample * np.maximum(stored, 1))
 
     @cached_property
     def device_cycles(self) -> Reals:
@@ -86,8 +81,17 @@ class System:
 
     @cached_property
     def downloads(self) -> bool:
-        """Whether receiving the model takes time."""
-        return bool(np.any(self.download_s))
+        """Whether receiving the model takes time, or may do so in some round."""
+        return self.own_costs or bool(np.any(self.download_s))
+
+    @property
+    def own_costs(self) -> bool:
+        """Whether the costs of this round are those of a rule of the user's own."""
+        return self.device_bits is not None
+
+    def bits_of(self, ids: Ids) -> float | Reals:
+        """S_k of these devices."""
+        return self.update_bits if self.device_bits is None else self.device_bits[ids]
 
     @cached_property
     def limits_power(self) -> bool:
@@ -122,7 +126,8 @@ class System:
 
     def most_compute_energy_j(self, f_hz: Reals) -> Reals:
         """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_k and above."""
-        return self.energy.most_j(*self._asked(None), self.device_cycles / self.time_s, f_hz)
+        time_s = np.where(self.time_s > 0, self.time_s, self.round_s)  # who has none left is not available
+        return self.energy.most_j(*self._asked(None), self.device_cycles / time_s, f_hz)
 
     def compute_pieces(self) -> Pieces | None:
         """The energy law piece by piece, (K, M), where it can be told so."""
@@ -137,6 +142,11 @@ class System:
         """T~(n): the planned transmission time when n devices share the band."""
         radio = self.received_power_w, self.bandwidth_hz, self.noise_w_per_hz
         return physics.surrogate_time_s(n, *radio, self.rate_discount, self.update_bits)
+
+    def planned_time_s(self, n: int) -> float | Reals:
+        """The same for each device, (K,), where updates differ in size."""
+        alike_s = self.surrogate_time_s(n)
+        return alike_s if self.device_bits is None else alike_s * (self.device_bits / self.update_bits)
 
 
 def _of(values: float | Reals, ids: Ids) -> float | Reals:

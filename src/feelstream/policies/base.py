@@ -40,7 +40,7 @@ class RoundPlan:
     """What follows for every device from planning to let n of them share the band."""
 
     n: int
-    transmit_time_s: float  # T~(n)
+    transmit_time_s: float | Reals  # T~(n); (K,) where updates differ in size
     feasible: Flags  # (K,) Π_f(n)
     energy_j: Reals  # (K,) E~_k(n)
     amount: Reals  # (K,) the amount metric, which depends on Π_f(n)
@@ -83,7 +83,7 @@ class Observation:
         T_k is T_rd, less the download and what a deadline of its own cuts off.
         """
         system = self.system
-        transmit_time_s = system.surrogate_time_s(max(n, 1))
+        transmit_time_s = system.planned_time_s(max(n, 1))
         if feasible is None:
             feasible = self.available & (self.compute_time_s + transmit_time_s <= system.time_s)
         energy_j = system.received_power_w / self.beta  # in place from here: many devices, few passes through memory
@@ -246,6 +246,11 @@ class Policy(Plugin):
         In a deployment the frequencies that `transmit` receives are then c over the time that each device measured.
         """
         return False
+
+    @property
+    def equal_updates(self) -> bool:
+        """Whether it plans as if the updates of all devices had as many bits."""
+        return self.one_deadline
 
     @property
     def one_deadline(self) -> bool:

@@ -42,6 +42,10 @@ class FedCS(Policy):
     def smallest_plan(self) -> int:
         return 1
 
+    @property
+    def equal_updates(self) -> bool:
+        return True
+
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         available = np.flatnonzero(observation.available)
         devices = observation.system.devices

@@ -107,7 +107,8 @@ def _in_time(policy: Policy, observation: Observation, decision: Decision, chose
         needed_s = observation.system.device_cycles[chosen] / decision.f_hz
     if not policy.equal_shares:
         return needed_s < observation.system.time_of(chosen)
-    return needed_s + decision.plan.transmit_time_s <= observation.system.time_of(chosen)
+    sending_s = np.broadcast_to(decision.plan.transmit_time_s, observation.system.devices)[chosen]
+    return needed_s + sending_s <= observation.system.time_of(chosen)
 
 
 def _are_frequencies(f_hz: object, ceiling_hz: Reals) -> bool:
@@ -189,7 +190,7 @@ def _check_plan(policy: Policy, plan: object, observation: Observation) -> None:
         isinstance(plan, RoundPlan)
         and isinstance(plan.n, int | np.integer)
         and 0 <= plan.n <= devices
-        and plan.transmit_time_s == observation.system.surrogate_time_s(max(int(plan.n), 1))
+        and np.array_equal(plan.transmit_time_s, observation.system.planned_time_s(max(int(plan.n), 1)))
         and isinstance(plan.feasible, np.ndarray)
         and plan.feasible.shape == (devices,)
         and plan.feasible.dtype == bool

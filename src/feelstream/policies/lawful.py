@@ -36,7 +36,7 @@ def broken_law(observation: Observation, decision: Decision, spent: Transmission
             ~sent & ((spent.power_w > 0) | (spent.t_tr_s > 0) | (spent.e_tr_j > 0)),
             "spends on sending and does not send",
         ),
-        (sent & (carried < system.update_bits * (1 - TOLERANCE)), "sends fewer bits than the update has"),
+        (sent & (carried < system.bits_of(ids) * (1 - TOLERANCE)), "sends fewer bits than the update has"),
         (~np.isclose(spent.e_tr_j, spent.power_w * spent.t_tr_s, TOLERANCE, 0), "has an e_tr_j that is not P·t_tr_s"),
         (
             sent & (spent.t_cmp_s + spent.t_tr_s > system.time_of(ids) * (1 + TOLERANCE)) & (system.link_margin >= 1),

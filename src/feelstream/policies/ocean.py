@@ -132,6 +132,10 @@ class Ocean(Policy):
         return self.power == "control"
 
     @property
+    def equal_updates(self) -> bool:
+        return True
+
+    @property
     def one_deadline(self) -> bool:
         return self.power == "control"
 

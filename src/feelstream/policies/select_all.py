@@ -35,6 +35,10 @@ class SelectAll(Policy):
     def knows_probability(self) -> bool:
         return True
 
+    @property
+    def equal_updates(self) -> bool:
+        return True
+
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         schedule = pack(observation, np.ones(observation.system.devices, bool), observation.system.devices)
         probability = np.zeros(observation.system.devices)

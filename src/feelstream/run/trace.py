@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.model.system import System
 from feelstream.run.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, REAL, ROUND_COLUMNS
 from feelstream.scheduling import RoundRecord
 
@@ -194,10 +195,23 @@ def device_columns(record: RoundRecord) -> dict[str, NDArray]:
         "queue_next_j": record.queue_next_j,
         **({} if spent.lost is None else {"lost": of_scheduled(spent.lost)}),
         **({} if not observation.system.downloads else _downloads(record)),
+        **({} if not observation.system.own_costs else _costs(observation.system)),
         # Only of policies that went by them: for others the label counts of fresh and used data tell enough.
         **({} if observation.stored_labels is None else {"stored_labels": observation.stored_labels.copy()}),
         **({} if record.e_report_j is None else {"e_report_j": record.e_report_j}),
         **record.more,
+    }
+
+
+def _costs(system: System) -> dict[str, NDArray]:
+    """What this round costs, or would cost, each device by a rule of the user's own."""
+    everyone, alike = np.arange(system.devices), np.zeros(system.devices)
+    download_s, download_j = system.download_of(everyone)
+    return {
+        "cost_cycles": system.device_cycles,
+        "cost_bits": alike + system.bits_of(everyone),
+        "cost_down_s": alike + download_s,
+        "cost_down_j": alike + download_j,
     }
 
 

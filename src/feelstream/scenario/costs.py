@@ -6,6 +6,7 @@ import numpy as np
 
 from feelstream.arrays import Reals
 from feelstream.errors import ScenarioError
+from feelstream.model.costs import CostRule
 from feelstream.model.system import System
 from feelstream.policies import Policy
 
@@ -55,4 +56,26 @@ def check_costs(system: System, policy: Policy, cycles: Reals) -> None:
     if policy.one_deadline and system.cycles_per_sample:
         raise ScenarioError(
             f"costs.cycles_per_sample: must be 0 for the policy {policy.plugin_name()}, which plans with fixed cycles"
+        )
+
+
+def check_rule(rule: CostRule, policy: Policy, block_bits: float) -> None:
+    """What a rule of the user's own does not go together with."""
+    if rule.of_settings:
+        return
+    if block_bits:
+        raise ScenarioError("radio.block_bits: must be 0 with a costs.rule of your own, for updates may differ in size")
+    if policy.one_deadline:
+        raise ScenarioError(
+            f"costs.rule.kind: must be settings for the policy {policy.plugin_name()}, which plans with one deadline "
+            "and fixed cycles"
+        )
+    if policy.asks_reports:
+        raise ScenarioError(
+            f"costs.rule.kind: must be settings for the policy {policy.plugin_name()}, which asks for reports"
+        )
+    if policy.equal_updates and not rule.keeps_bits:
+        raise ScenarioError(
+            f"costs.rule.kind: the policy {policy.plugin_name()} plans with updates of equal size, so the rule must "
+            "say keeps_bits = True, and give none"
         )

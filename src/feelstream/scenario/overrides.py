@@ -18,6 +18,7 @@ from feelstream.errors import ScenarioError
 from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
 from feelstream.learning.settings import LOCAL_FIELDS, with_local
+from feelstream.model.costs import COST_RULES
 from feelstream.model.energy import ENERGY_LAWS
 from feelstream.plugins import Inert, Plugin, Registry, did_you_mean
 from feelstream.policies import POLICIES
@@ -27,6 +28,7 @@ from feelstream.scenario.problems import explain
 NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
     ("policy",): ("name", POLICIES),
     ("cpu", "energy"): ("kind", ENERGY_LAWS),
+    ("costs", "rule"): ("kind", COST_RULES),
     ("data", "partition"): ("kind", PARTITIONS),
     ("data", "arrivals"): ("kind", ARRIVALS),
     ("data", "buffer"): ("kind", BUFFERS),

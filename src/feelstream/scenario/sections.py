@@ -36,6 +36,7 @@ from feelstream.environment import (
     Static,
     UniformFrequency,
 )
+from feelstream.model.costs import COST_RULES, AsSettings, CostRule
 from feelstream.model.energy import ENERGY_LAWS, Cubic, EnergyLaw
 from feelstream.plugins import (
     Count,
@@ -160,6 +161,7 @@ class CostsSettings(Settings):
         default=0.0,
         description="CPU cycles of a round for each sample that a device holds, in place of cpu.cycles; ≥ 0; 0: not so",
     )
+    rule: Annotated[SerializeAsAny[CostRule], by_name(COST_RULES, AsSettings)] = Field(default_factory=AsSettings)
 
 
 def _known_dataset(name: str) -> str:

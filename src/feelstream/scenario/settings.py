@@ -17,7 +17,7 @@ from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.plugins import Inert, Plugin, Promise, Settings
 from feelstream.policies import POLICIES, Lyapunov, Policy
-from feelstream.scenario.costs import check_costs
+from feelstream.scenario.costs import check_costs, check_rule
 from feelstream.scenario.known import population_of, system_of
 from feelstream.scenario.magnitudes import check_magnitudes
 from feelstream.scenario.overrides import AnyOverride, from_keywords, overridden
@@ -68,6 +68,7 @@ class Scenario(Settings):
         self._check_world()
         check_deadlines(self)
         check_costs(self.known_system(classes=1), self.policy, self.population.cycles)
+        check_rule(self.costs.rule, self.policy, self.radio.block_bits)
         ranges = [self.cpu.frequency_hz, *(each.frequency_hz for each in self.devices.classes)]
         check_profiles(self.profiles, self.cpu.energy, self.population, ranges)
         check_magnitudes(self)

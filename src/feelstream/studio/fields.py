@@ -67,6 +67,8 @@ def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:
         forms[name] = [named_choice(path, plugin), *fields_of(plugin, f"data.{name}")]
     law = scenario.cpu.energy
     forms["cpu"] += [named_choice(("cpu", "energy"), law), *fields_of(law, "cpu.energy")]
+    rule = scenario.costs.rule
+    forms["costs"] += [named_choice(("costs", "rule"), rule), *fields_of(rule, "costs.rule")]
     for name in ("local", "server"):
         plugin, path = getattr(scenario.learning, name), ("learning", name)
         forms["learning"] += [named_choice(path, plugin), *fields_of(plugin, f"learning.{name}")]

@@ -12,6 +12,7 @@ from feelstream.evaluation import Evaluator
 from feelstream.plugins import Plugin, PluginRegistry, did_you_mean, import_object
 from feelstream.testing.buffers import BUFFER
 from feelstream.testing.contract import Kind, Result, check_kind
+from feelstream.testing.costs import COST_RULE
 from feelstream.testing.data import ARRIVAL_PROCESS, PARTITION
 from feelstream.testing.energy import ENERGY_LAW
 from feelstream.testing.evaluators import EVALUATOR
@@ -23,7 +24,7 @@ from feelstream.testing.server_updates import SERVER_UPDATE
 
 EVALUATOR_ARGUMENTS = 4  # predict, test, held, round
 _ALL = (
-    POLICY, METRIC, EVALUATOR, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, *PROCESSES, LOCAL_TRAINING,
+    POLICY, METRIC, EVALUATOR, PARTITION, ARRIVAL_PROCESS, BUFFER, ENERGY_LAW, COST_RULE, *PROCESSES, LOCAL_TRAINING,
     SERVER_UPDATE,
 )  # fmt: skip
 KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in _ALL}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from feelstream.verification.findings import RELATIVE, Array, Stage, close
@@ -38,8 +40,13 @@ def check_admission(case: Case) -> None:
     admit = {"paper": _admit_by_dropping, "largest": _admit_largest}[s.admission]
     for r in np.flatnonzero(doubtful.any(axis=1)):
         k = np.flatnonzero(scheduled[r])
-        expected[r, k] = admit(s, ratio[r, k], computing[r, k], sent[r, k])
+        expected[r, k] = admit(_of_these(s, r, k), ratio[r, k], computing[r, k], sent[r, k])
     case.at(Stage.ADMISSION).flag("transmitted", sent != expected, expected, RULES[s.admission])
+
+
+def _of_these(s: StoredSettings, r: int, k: Array) -> StoredSettings:
+    """The settings with the bits of these devices alone, where updates differ in size."""
+    return s if isinstance(s.update_bits, float) else replace(s, update_bits=s.update_bits[r, k])
 
 
 def is_late(s: StoredSettings, n: Array | int, ratio: Array, computing_s: Array, sent: Array) -> Array:

@@ -51,7 +51,7 @@ def check_energy(case: Case) -> None:
     check_measured(case)
     planned_s = np.where(scheduled, computing + surrogate_time_s(s, case.n), 0.0)
     rule = "a scheduled device meets the deadline at the surrogate rate: T_cmp + T~ ≤ T_k"
-    check.flag("t_cmp_s", ~(planned_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=planned_s)
+    check.flag("t_cmp_s", scheduled & ~(planned_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=planned_s)
     # Where one device's share is wrong, that device is named instead.
     unfair = ~close(block["bandwidth_share"], np.where(sent, share, 0.0))
     share, wanted = block["bandwidth_share"].sum(axis=1), (n[:, 0] > 0).astype(float)
@@ -91,7 +91,7 @@ def check_measured(case: Case) -> None:
     if s.link_margin >= 1:
         true_s = np.where(block.sent, block["t_cmp_s"] + block["t_tr_s"], 0.0)
         rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_k"
-        check.flag("t_tr_s", ~(true_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=true_s)
+        check.flag("t_tr_s", block.sent & ~(true_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=true_s)
 
 
 def check_downloads(found: Findings, s: StoredSettings, block: Block) -> None:
@@ -99,9 +99,14 @@ def check_downloads(found: Findings, s: StoredSettings, block: Block) -> None:
     if not s.costs.downloads:
         return
     check, scheduled = found.at(Stage.ENERGY, block), block["scheduled"]
+    own = "what the cost rule says" if s.costs.own else ""
     for name, value, rule in (
-        ("t_down_s", s.costs.download_s, "T_down = bits/rate of the download for a scheduled device, else 0"),
-        ("e_down_j", s.costs.download_j, "E_down = P_receive·T_down for a scheduled device, else 0"),
+        (
+            "t_down_s",
+            s.costs.download_s,
+            f"T_down = {own or 'bits/rate of the download'} for a scheduled device, else 0",
+        ),
+        ("e_down_j", s.costs.download_j, f"E_down = {own or 'P_receive·T_down'} for a scheduled device, else 0"),
     ):
         check.compare(name, np.where(scheduled, value, 0.0), rule)
 

@@ -39,10 +39,12 @@ def surrogate_energy_j(s: StoredSettings, block: Block, n: Array | float) -> Arr
 
 
 def allowed(s: StoredSettings, block: Block) -> Array:
-    """Who may be scheduled by what it holds and by P0/β ≤ P_max, but for rounding. [R, K]"""
+    """Who may be scheduled by what it holds, by T_k > 0 and by P0/β ≤ P_max, but for rounding. [R, K]"""
     holds = block["stored"] >= 1 if s.eligible == "with_data" else np.ones_like(block["available"])
     needed_w, limit_w = s.received_power_w / block["beta"], np.broadcast_to(s.costs.power_max_w, block["beta"].shape)
-    return holds & np.where(close(needed_w, limit_w), block["available"], needed_w <= limit_w)
+    return (
+        holds & (np.asarray(s.time_s) > 0) & np.where(close(needed_w, limit_w), block["available"], needed_w <= limit_w)
+    )
 
 
 def amounts(fresh: Array, feasible: Array) -> Array:

@@ -8,6 +8,7 @@ from feelstream.verification.computing import most_j
 from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
 from feelstream.verification.formulas import allowed, computing_time_s
 from feelstream.verification.reading import (
+    COST_COLUMNS,
     COUNTS,
     DEVICE_COLUMNS,
     MAY_BE_MISSING,
@@ -28,12 +29,23 @@ def check_inputs(found: Findings, s: StoredSettings, block: Block, most_power_w:
     rule = "rows are sorted by round and device, each device once a round"
     for name, expected in (("round", block.rounds[:, None]), ("device", np.arange(s.K)[None, :])):
         check.flag(name, block[name] != expected, expected, rule)
-    _check_present(check, DEVICE_COLUMNS | (REPORT_COLUMNS if s.reports else {}))
+    _check_present(
+        check, DEVICE_COLUMNS | (REPORT_COLUMNS if s.reports else {}) | (COST_COLUMNS if s.costs.own else {})
+    )
+    _check_costs(check, s, block)
     _check_radio_and_cpu(check, s, block)
     _check_data(check, s, block)
     _check_batteries(check, s, block, most_power_w)
     rule = "a queue starts at 0 and enters each round as it left the round before"
     check.compare("queue_j", block.before("queue_next_j"), rule)
+
+
+def _check_costs(check: Checker, s: StoredSettings, block: Block) -> None:
+    """What a user's own rule says is in its range."""
+    if s.costs.own:
+        for name in COST_COLUMNS:
+            low = block[name] < 0 if "down" in name else block[name] <= 0
+            check.flag(name, low, 0.0, f"{name} is {'not negative' if 'down' in name else 'greater than 0'}")
 
 
 def _check_batteries(check: Checker, s: StoredSettings, block: Block, most_power_w: Array) -> None:
@@ -49,7 +61,8 @@ def _check_batteries(check: Checker, s: StoredSettings, block: Block, most_power
     check.flag("harvest_j", block["harvest_j"] < 0, 0.0, "what is harvested is not negative")
     left_s = np.maximum(s.time_s - computing_time_s(s, block["f_hz"]), 0.0)
     # By a law of the user's own it is not known, and no comparison holds.
-    worst = most_j(s.law, s.cycles, s.cycles / s.time_s, block["f_hz"]) + most_power_w * left_s + s.costs.download_j
+    slowest_hz = s.cycles / np.where(s.time_s > 0, s.time_s, s.round_s)  # who has no time left is not available
+    worst = most_j(s.law, s.cycles, slowest_hz, block["f_hz"]) + most_power_w * left_s + s.costs.download_j
     worst = worst + worst_report_j(s, block)
     bad = block["available"] & (worst > block["battery_j"] * (1 + RELATIVE))
     rule = "a device is available only if its charge covers E_cmp + P_max(T_k − c/f) + E_down, and its report, if any"

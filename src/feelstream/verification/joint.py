@@ -37,7 +37,7 @@ def limit_w(s: StoredSettings, block: Block) -> Array:
 
 
 def airtime_s(s: StoredSettings) -> float:
-    return s.update_bits * math.log(2) / s.bandwidth_hz
+    return float(s.update_bits) * math.log(2) / s.bandwidth_hz
 
 
 def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | None = None) -> tuple[Stretched, Array]:

@@ -36,6 +36,7 @@ OURS: dict[str, dict[str, Callable[[Fields], Fields]]] = {
         "reservoir": _most_held,
         "use_once": lambda fields: {"keeps": True, "empties_on_use": True},
     },
+    "cost_rules": {"settings": lambda fields: {"of_settings": True, "keeps_bits": True}},
     "mobilities": {"static": lambda fields: {"fixed": True, "within_gain_db": True}, "random_direction": _nothing},
     "availabilities": {
         "always": lambda fields: {"always_there": True},

@@ -35,6 +35,7 @@ STORED_LABELS = "stored_labels"  # stored of policies that go by them
 PRIORITY = "priority"  # stored by a deployment, where devices may state one; elsewhere it is the scenario's
 LOST = "lost"  # stored where blocks of an update may fail
 DOWNLOAD_COLUMNS = {"t_down_s": REAL, "e_down_j": REAL}  # only where receiving the model takes time
+COST_COLUMNS = dict.fromkeys(("cost_cycles", "cost_bits", "cost_down_s", "cost_down_j"), REAL)  # of a user's own rule
 RELIABILITY = "reliability"  # stored where updates may not arrive
 TURNS = ("turns_delivered", "turns_failed", "turns_in_a_row", "rests_until")  # replayed, from block to block
 REPORT_COLUMNS = {"e_report_j": REAL}  # only where the policy asks for reports
@@ -114,6 +115,7 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
     columns |= {LOST: TRUTH} if settings.costs.block_bits else {}
     columns |= DOWNLOAD_COLUMNS if settings.costs.downloads else {}
+    columns |= COST_COLUMNS if settings.costs.own else {}
     columns |= REPORT_COLUMNS if settings.reports else {}
     columns |= BATTERY_COLUMNS if settings.around.capacity_j is not None else {}
     by_labels = settings.rationed is not None and settings.rationed.knows == "labels"

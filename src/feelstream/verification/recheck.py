@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from feelstream.verification.reliability import check_reliability
 from feelstream.verification.reports import check_reports
 from feelstream.verification.settings import read_settings
 from feelstream.verification.stored import StoredSettings
+from feelstream.verification.stored_costs import of_block
 from feelstream.verification.totals import check_counts, check_rounds, check_totals
 from feelstream.verification.whole_run import RunningTotals, check_whole_run
 
@@ -77,6 +77,7 @@ def _not_checked(s: StoredSettings) -> list[str]:
             else ["who was let through and how the band was split, by the user's own transmit, beyond physics"]
         ),
         *(["which blocks failed, beyond how often they could be sent again"] if s.costs.block_bits and full else []),
+        *(["what a round costs each device by the user's own rule, beyond its range"] if s.costs.own and full else []),
         *([] if s.law.known else ["the energy of computing by a user's own law, and choices that go by it"]),
         *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
         *(["what devices reported to the policy, beyond what that cost them"] if s.reports else []),
@@ -118,8 +119,7 @@ def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: 
 def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table) -> None:
     """One block of rounds through the stages of a round, in order."""
     rules, planned = rules_for(s), np.clip(rounds["planned"], 0, s.K)
-    if s.costs.cycles_per_sample:  # c = c_1·|S_k|, at least that of one sample; [R, K]
-        s = replace(s, cycles=s.costs.cycles_per_sample * np.maximum(block["stored"], 1))
+    s = of_block(s, block.values)
     check_inputs(found, s, block, rules.most_power(s, block))
     check_reliability(found, s, block)
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))

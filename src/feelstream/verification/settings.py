@@ -39,7 +39,7 @@ def read_settings(directory: Path) -> StoredSettings:
     about = root.get("deployment")
     passes = deployed and about is not None and isinstance(about.tree, dict) and about.tree.get("passes") is True
     settings = replace(settings, passes=passes)
-    several = isinstance(settings.time_s, np.ndarray) or settings.costs.cycles_per_sample > 0
+    several = isinstance(settings.time_s, np.ndarray) or settings.costs.cycles_per_sample > 0 or settings.costs.own
     if settings.policy in ONE_DEADLINE and several:
         raise RunError(f"run.json: {settings.policy} plans with one deadline and fixed cycles, but these differ.")
     if settings.policy == "balanced_joint":
@@ -74,7 +74,7 @@ def _settings(scenario: Section, data: Section | None, deployed: bool, promises:
         K=K,
         T=system["rounds"].whole(),
         round_s=system["round_s"].positive() - (reports.slot_s if reports else 0.0),
-        costs=costs_of(scenario, population, reports.slot_s if reports else 0.0),
+        costs=costs_of(scenario, population, reports.slot_s if reports else 0.0, promises),
         reports=reports,
         budget_j=population["energy_budget_j"],
         cycles=float(cycles[0]) if (cycles == cycles[0]).all() else cycles,

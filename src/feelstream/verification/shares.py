@@ -80,7 +80,7 @@ def _check_laws(case: Case) -> None:
     if s.link_margin >= 1:
         taken = np.where(sent, block["t_cmp_s"] + block["t_tr_s"], 0.0)
         rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_k"
-        check.flag("t_tr_s", ~(taken <= s.time_s * (1 + LAW)), s.time_s, rule, stored=taken)
+        check.flag("t_tr_s", sent & ~(taken <= s.time_s * (1 + LAW)), s.time_s, rule, stored=taken)
     strong = sent & (block["power_w"] > s.costs.power_max_w * (1 + LAW))
     check.flag("power_w", strong, s.costs.power_max_w, "no device sends with more than its power_max_w")
 

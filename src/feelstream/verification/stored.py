@@ -55,10 +55,11 @@ class Costs:
     block_bits: float = 0.0  # above 0: blocks may fail, and be sent again
     code_overhead: float = 0.0
     cycles_per_sample: float = 0.0  # above 0: c follows what a device holds
+    own: bool = False  # by a user's own rule: what a round costs is taken as stored
 
     @property
     def downloads(self) -> bool:
-        return bool(np.any(np.asarray(self.download_s) > 0))
+        return self.own or bool(np.any(np.asarray(self.download_s) > 0))
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class StoredSettings:
     rate_discount: float
     link_margin: float
     admission: str
-    update_bits: float
+    update_bits: float | Array  # of all; [R, K] in a block whose costs are a user's own
     eligible: str
     fresh: str
     empty_used: str

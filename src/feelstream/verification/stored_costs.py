@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
+from feelstream.verification.promises import Promises
 from feelstream.verification.section import Section
-from feelstream.verification.stored import Costs
+from feelstream.verification.stored import Costs, StoredSettings
 
 POWER = "receive_power_w"
 
@@ -47,7 +52,7 @@ def _costs(scenario: Section) -> Section:
     return scenario.get("costs") or Section({}, "costs")
 
 
-def costs_of(scenario: Section, population: dict[str, Array], slot_s: float) -> Costs:
+def costs_of(scenario: Section, population: dict[str, Array], slot_s: float, promises: Any) -> Costs:
     """Of the population that classes and table leave; deadlines count from the end of the slot for reports."""
     table = _costs(scenario)
     bits, power_w = (field.number() if (field := table.get(name)) else 0.0 for name in ("download_bits", POWER))
@@ -61,7 +66,19 @@ def costs_of(scenario: Section, population: dict[str, Array], slot_s: float) -> 
         for name in ("block_bits", "code_overhead")
     )
     per_sample = max(cycles_per_sample(scenario), 0.0)
-    return Costs(*alike, block_bits=block_bits, code_overhead=overhead, cycles_per_sample=per_sample)
+    own = "of_settings" not in Promises.of("cost_rules", table.plain("rule"), promises)
+    return Costs(*alike, block_bits=block_bits, code_overhead=overhead, cycles_per_sample=per_sample, own=own)
+
+
+def of_block(s: StoredSettings, block: Mapping[str, Array]) -> StoredSettings:
+    """The settings with what the rounds of a block cost each device, [R, K], where that is no constant."""
+    if s.costs.own:
+        down_s, down_j = block["cost_down_s"], block["cost_down_j"]
+        costs = replace(s.costs, download_s=down_s, download_j=down_j)
+        return replace(s, cycles=block["cost_cycles"], update_bits=block["cost_bits"], costs=costs)
+    if s.costs.cycles_per_sample:  # c = c_1·|S_k|, at least that of one sample
+        return replace(s, cycles=s.costs.cycles_per_sample * np.maximum(block["stored"], 1))
+    return s
 
 
 def cycles_per_sample(scenario: Section) -> float:

@@ -59,7 +59,7 @@ def check_whole_run(found: Findings, s: StoredSettings, run: RunningTotals, leas
         _check_fleet(found, s, run, float(s.backlog_j[-1] - s.backlog_j[0]))
         found.notes[Stage.WHOLE_RUN] += ", of every device and of the fleet"
     V = max(math.inf if part.settings.V is None else part.settings.V for part in parts)
-    if s.cardinality == "cap" and math.isfinite(V) and s.metric != "own":
+    if s.cardinality == "cap" and math.isfinite(V) and s.metric != "own" and not s.costs.own:
         least_j = least_planned_energy_j(s, run.beta) if least_j is None else least_j
         budget_least_j = np.min([part.settings.budget_j for part in parts], axis=0)
         _check_queue_bound(found, s, run, V, least_j, budget_least_j)

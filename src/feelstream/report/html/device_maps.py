@@ -50,7 +50,10 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
         computing = computing + grid(pl.col("e_report_j")).mean(axis=1)
     beta = grid(pl.col("beta"))[:, 0]
     system = run.scenario.known_system(1)
-    budget, sending = system.energy_budget_j, sending + grid(pl.col("scheduled")).mean(axis=1) * system.download_j
+    receiving = grid(pl.col("scheduled")).mean(axis=1) * system.download_j
+    if "e_down_j" in table.columns:
+        receiving = grid(pl.col("e_down_j")).mean(axis=1)
+    budget, sending = system.energy_budget_j, sending + receiving
     energy, shown = QUANTITIES["e_cmp_j"], _sampled(beta, MOST_DEVICES)
     most_rounds = max(20, min(MOST_ROUNDS, max(FEWEST_CELLS, MOST_CELLS // max(1, arms)) // len(shown)))
     step = -(-rounds // most_rounds)

@@ -113,5 +113,5 @@ def _needed_hz(scene: Scene | None, device: int) -> float | None:
         return None
     system = scene.observation.system
     time_s = float(np.broadcast_to(system.time_s, system.devices)[device])
-    left_s = time_s - scene.decision.plan.transmit_time_s
+    left_s = time_s - float(np.broadcast_to(scene.decision.plan.transmit_time_s, system.devices)[device])
     return float(system.device_cycles[device] / left_s) if left_s > 0 else None

@@ -10,12 +10,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from feelstream.errors import FeelstreamError
+from feelstream.model.costs import RoundCosts, cycles_by_data, with_costs
 from feelstream.plugins import Inert
 from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
 from feelstream.run.changes import Change, scenario_in
 from feelstream.scenario import Scenario
+
+COSTS = ("cost_cycles", "cost_bits", "cost_down_s", "cost_down_j")  # in the order of RoundCosts
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,11 @@ class Scenes:
     def _observation(self, round: int) -> Observation:
         rows, scenario = self.rows(round), self._at(round)
         labels = counts(rows["fresh_labels"])
-        system = scenario.known_system(labels.shape[1]).of_round(rows["stored"].to_numpy())
+        system = scenario.known_system(labels.shape[1])
+        stored = rows["stored"].to_numpy()
+        own = "cost_bits" in rows.columns  # by a rule of the user's own, which is not asked again
+        said = [rows[column].to_numpy() for column in COSTS] if own else [cycles_by_data(system, stored)]
+        system = with_costs(system, RoundCosts(*said), own, stored)
         if "priority" in rows.columns:  # a deployment's devices may state one
             system = replace(system, priority=rows["priority"].to_numpy())
         policy = scenario.policy
@@ -97,7 +104,7 @@ class Scenes:
             round=round,
             f_hz=rows["f_hz"].to_numpy(),
             beta=rows["beta"].to_numpy(),
-            stored=rows["stored"].to_numpy(),
+            stored=stored,
             fresh=rows["fresh"].to_numpy(),
             fresh_labels=labels,
             used_labels=counts(rows["used_labels"]).sum(axis=0),

@@ -1,0 +1,138 @@
+"""What a round costs each device: cycles, bits of its update, time and energy of receiving the model.
+
+A cost rule is picked by name, `[costs.rule] kind = "…"`. Ours, `settings`, says what the fields of a scenario say; a
+user's own may say anything of each device and round.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
+
+import numpy as np
+
+from feelstream.arrays import Ints, LabelCounts, Reals, read_only
+from feelstream.errors import FeelstreamError, ScenarioError
+from feelstream.model.system import System
+from feelstream.plugins import LEAST, MOST, Plugin, PluginRegistry, in_a_sentence
+
+
+@dataclass(frozen=True)
+class CostContext:
+    """What is known when a round begins; arrays are read-only."""
+
+    system: System  # constants of the run, as the fields of the scenario give them
+    round: int
+    f_hz: Reals  # (K,) frequencies that devices have in this round
+    beta: Reals  # (K,) mean gains
+    stored: Ints  # (K,) |S_k|
+    fresh: Ints  # (K,) |B_k|
+    fresh_labels: LabelCounts  # (K, m)
+
+
+@dataclass(frozen=True)
+class RoundCosts:
+    """(K,) each; None: as the fields of the scenario say."""
+
+    cycles: Reals | None = None  # c_k of local training; > 0
+    update_bits: Reals | None = None  # S_k of the update; > 0
+    download_s: Reals | None = None  # T_down,k of receiving the model; ≥ 0; a device with no time left is not available
+    download_j: Reals | None = None  # E_down,k of the same; ≥ 0
+
+
+POSITIVE = ("cycles", "update_bits")
+FIGURES = tuple(field.name for field in fields(RoundCosts))
+
+
+class CostRule(Plugin):
+    """What a round costs each device, as a function of what is known when it begins."""
+
+    plugin_group: ClassVar[str] = "cost_rules"
+    plugin_flags: ClassVar[tuple[str, ...]] = ("of_settings", "keeps_bits")
+
+    of_settings: ClassVar[bool] = False  # the fields of a scenario say it all, so nothing of it is stored
+    keeps_bits: ClassVar[bool] = False  # never gives update_bits: policies that plan with equal updates may be used
+
+    @abstractmethod
+    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
+        """Of this round. rng: keyed by seed and round, the only source of chance."""
+
+
+class AsSettings(CostRule):
+    """What the fields of the scenario say: c_k(t) = cycles_per_sample·max(|S_k|, 1) where that field is above 0."""
+
+    tag: ClassVar[str] = "settings"
+    of_settings: ClassVar[bool] = True
+    keeps_bits: ClassVar[bool] = True
+
+    def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
+        return RoundCosts(cycles=cycles_by_data(seen.system, seen.stored))
+
+
+COST_RULES = PluginRegistry(CostRule, AsSettings)
+
+
+def cycles_by_data(system: System, stored: Ints) -> Reals | None:
+    """(K,) c_k of devices that hold so many samples, at least one; None where c does not follow them."""
+    return system.cycles_per_sample * np.maximum(stored, 1) if system.cycles_per_sample else None
+
+
+def system_of_round(rule: CostRule, seen: CostContext, rng: np.random.Generator) -> System:
+    """The system as it is in this round; ScenarioError in a sentence for whatever a rule does wrong."""
+    try:
+        found = rule.costs(seen, rng)
+    except (FeelstreamError, KeyboardInterrupt):
+        raise
+    except BaseException as problem:
+        raise _broken(rule, seen, f"failed: {in_a_sentence(problem)}") from problem
+    if problem := costs_problem(rule, found, seen):
+        raise _broken(rule, seen, problem)
+    return with_costs(seen.system, found, own=not rule.of_settings, stored=seen.stored)
+
+
+def with_costs(system: System, found: RoundCosts, own: bool, stored: Ints) -> System:
+    """The system with these costs. own: they are none that the fields of the scenario tell."""
+    if not own:
+        return system if found.cycles is None else replace(system, cycles=found.cycles)
+    everyone = system.devices
+    by_data = cycles_by_data(system, stored)
+    usual = {
+        "cycles": system.device_cycles if by_data is None else by_data,
+        "update_bits": np.full(everyone, system.update_bits),
+        "download_s": np.broadcast_to(system.download_s, everyone),
+        "download_j": np.broadcast_to(system.download_j, everyone),
+    }
+    given = {name: getattr(found, name) for name in FIGURES}
+    figures = {
+        name: read_only(np.array(usual[name] if given[name] is None else given[name], float)) for name in FIGURES
+    }
+    return replace(system, device_bits=figures.pop("update_bits"), **figures)
+
+
+def costs_problem(rule: CostRule, found: object, seen: CostContext) -> str | None:
+    """What keeps this from being the costs of a round, as the rest of a sentence; None where nothing does."""
+    if not isinstance(found, RoundCosts):
+        return f"must return RoundCosts from costs, not {type(found).__name__}"
+    if rule.keeps_bits and found.update_bits is not None:
+        return "promises keeps_bits, and gave update_bits"
+    for name in FIGURES:
+        values = getattr(found, name)
+        if values is None:
+            continue
+        if (
+            not isinstance(values, np.ndarray)
+            or values.shape != (seen.system.devices,)
+            or values.dtype.kind not in "fiu"
+        ):
+            return f"must give {name} as an array of one number for each of {seen.system.devices} devices"
+        least, said = (LEAST, "above 0") if name in POSITIVE else (0.0, "at least 0")
+        wrong = ~((values >= least) & (values <= MOST))
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            return f"must give {name} {said} and at most {MOST:g}, not {values[k]:g} for device {k}"
+    return None
+
+
+def _broken(rule: CostRule, seen: CostContext, problem: str) -> ScenarioError:
+    return ScenarioError(f"costs.rule: '{rule.plugin_name()}' {problem}, in round {seen.round}")
