@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import one_thread  # noqa: F401
 import pytest
 from compared import three_arms
 from hypothesis import HealthCheck, settings

@@ -8,6 +8,7 @@ import numpy as np
 import odd_plugins
 import polars as pl
 import pytest
+from patience import PATIENCE_S
 
 import feelstream as fs
 from feelstream.flower.loopback import (
@@ -68,11 +69,11 @@ def test_a_federation_survives_its_devices(tmp_path: Path) -> None:
         flower.start_node(nonsense, 5, fault="garbage")
         flower.start_node(doomed, 5)
         submit_replay(flower, scenario, 1, out, deadline_s=40, query_timeout_s=40, max_report_age=5)
-        flower.wait(lambda: (out / "run.json").exists(), 120)
+        flower.wait(lambda: (out / "run.json").exists(), PATIENCE_S)
         flower.start_node(latecomer, 5)
-        flower.wait(lambda: rounds_done(out) >= 1, 180)
+        flower.wait(lambda: rounds_done(out) >= 1, PATIENCE_S)
         flower.kill(f"node-{doomed}")
-        flower.wait(lambda: is_complete(out), 240)
+        flower.wait(lambda: is_complete(out), PATIENCE_S)
         log = (flower.logs / "run.log").read_text(errors="replace")
     _check_what_they_did(out, well, slow, nonsense, doomed, latecomer)
     assert "is left out" in log  # the reason for leaving one out is logged

@@ -149,7 +149,7 @@ def test_the_split_of_the_band_is_the_cheapest(seed: int) -> None:
 @pytest.mark.parametrize("scenario", ["paper-2digit", "paper-minority", "stress", "theorem", "tiny"])
 @pytest.mark.parametrize("name", OURS)
 def test_presets_verify(name: str, scenario: str, tmp_path: Any) -> None:
-    overrides = ["data.dataset=synthetic", "system.rounds=12", "trace.level=full"]
+    overrides = ["data.dataset=synthetic", "system.rounds=8", "trace.level=full"]
     run = play(name, *overrides, seed=3, scenario=scenario)
     report = verify(run.save(tmp_path / "run"))
     assert report.ok, str(report)

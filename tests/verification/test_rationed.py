@@ -49,9 +49,9 @@ def checked(directory: Path, *more: str, seed: int = 0):
     ids=lambda more: " ".join(more) or "usual",
 )
 def test_right_runs_agree(more: tuple[str, ...], tmp_path: Path) -> None:
-    for seed in range(2):
-        report = checked(tmp_path / str(seed), *more, seed=seed)
-        assert report.ok, str(report)
+    """Once each; the attack `budgets` plays and verifies this policy in hundreds of scenarios."""
+    report = checked(tmp_path, *more)
+    assert report.ok, str(report)
 
 
 def test_the_state_goes_on_from_block_to_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
