@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -287,3 +289,25 @@ def test_a_fork_of_a_lane_that_looked_ahead_is_as_any_other() -> None:
         while fork.head < 8:
             fork.step()
     assert forks[0].rows == forks[1].rows
+
+
+def test_what_a_long_race_keeps_is_bounded(monkeypatch) -> None:
+    """The history may fill its share, and of older rounds a row remains: 4 kB a round, not the devices' 30 kB."""
+    monkeypatch.setattr("feelstream.studio.lanes.HISTORY_BYTES", 2**18)
+    monkeypatch.setattr("feelstream.studio.lanes.SNAPSHOT_BYTES", 2**18)
+    lane = LiveLane("lyapunov", small("system.rounds=300", "learning.eval_every=50"), 3)
+    for _ in range(20):
+        lane.step()
+    tracemalloc.start()
+    try:
+        kept = {}
+        for round in range(21, 301):
+            lane.step()
+            if round in (100, 300):
+                gc.collect()
+                kept[round] = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert lane.oldest > 100  # so that nothing of round 100 is left but its row
+    assert kept[300] < 3 * (2**18 + 2**18)  # what is counted is about what Python takes
+    assert kept[300] - kept[100] < 200 * 4096

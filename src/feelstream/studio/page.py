@@ -12,7 +12,7 @@ from feelstream.studio.board import Board
 from feelstream.studio.controls import Knobs, Transport
 from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog
 from feelstream.studio.panels import icon_button, send_drawings
-from feelstream.studio.session import Session
+from feelstream.studio.session import SESSIONS, Session
 from feelstream.studio.setup import setup_dialog
 from feelstream.studio.tour import Tour
 
@@ -90,7 +90,8 @@ def build(session: Session) -> None:
     loop = asyncio.get_running_loop()
 
     def called() -> None:
-        if monotonic() - drawn_at > SOONEST_S and client.has_socket_connection:
+        """The race has something new; nobody looks any more if the tab was closed in the meantime."""
+        if SESSIONS.get(client.id) is session and monotonic() - drawn_at > SOONEST_S:
             with client:
                 tick()
 

@@ -14,6 +14,7 @@ from feelstream.run import trace
 from feelstream.run.explaining.scenes import Scene, counts
 from feelstream.scheduling import RoundRecord
 
+ARRAY_BYTES = 150  # of an array beside its numbers, with its place in a dictionary
 MOST_DEVICES = 400  # on a map; of more, an even sample is shown, with all that were scheduled
 KEPT = (
     "device", "f_hz", "beta", "gain", "stored", "fresh", "fresh_labels", "available", "feasible",
@@ -50,9 +51,12 @@ class RoundView:
 
     @property
     def bytes(self) -> int:
-        known = vars(self.scene.observation).values() if self.scene else ()
-        arrays = [*(self.devices or {}).values(), *(array for array in known if isinstance(array, np.ndarray))]
-        return sum(array.nbytes for array in arrays)
+        """About what the view takes in memory: its arrays, and what Python needs to hold each of them."""
+        held = [*(self.devices or {}).values()]
+        if self.scene is not None:
+            decision = self.scene.decision
+            held += [*vars(self.scene.observation).values(), *vars(decision).values(), *vars(decision.plan).values()]
+        return sum(each.nbytes + ARRAY_BYTES for each in held if isinstance(each, np.ndarray))
 
 
 def shown(scheduled: NDArray[np.bool_]) -> NDArray[np.intp]:
