@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from small_results import NASTY
 
 from feelstream.experiment.ranking import Point
+from feelstream.report.drawing.accuracy_axis import bent
 from feelstream.report.drawing.energy_axis import energy_axis, log_ticks
 from feelstream.report.drawing.labels import label_points
 from feelstream.report.drawing.pareto import axis_of, pareto_chart, pareto_figure
@@ -76,6 +77,35 @@ def test_an_arm_that_spends_nothing_has_a_place_on_a_logarithmic_axis():
     boxes = [text.get_window_extent(renderer) for text in figure.axes[0].texts if text.get_text()]
     assert len(boxes) == 17
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_of_many_the_beaten_have_numbers_and_a_key_and_nothing_covers_anything():
+    """Twenty policies at one energy and nearly one accuracy, as in `stress`; two on the front, far apart."""
+    front = [Point("thrifty", 0.4, 0.01, 70.0, 1.0, True), Point("best", 300.0, 1.0, 97.0, 0.2, True)]
+    beaten = [Point(f"policy_{n}", 30.0 + n / 10, 0.5, 94.0 + n / 20, 0.3, False) for n in range(20)]
+    figure = pareto_figure([*front, *beaten])
+    figure.draw_without_rendering()
+    renderer, axes = FigureCanvasAgg(figure).get_renderer(), figure.axes[0]
+    texts = {text.get_text(): text.get_window_extent(renderer) for text in axes.texts if text.get_text()}
+    (key,) = (text for text in texts if "\n" in text)
+    assert key.splitlines()[0] == "1  policy_19"  # the most accurate first
+    assert len(key.splitlines()) == 20
+    assert set(texts) - {key} == {"thrifty", "best", *(str(n) for n in range(1, 21))}
+    assert not any(a.overlaps(b) for a, b in combinations(texts.values(), 2))
+    assert texts[key].x1 <= figure.bbox.x1
+
+
+def test_where_accuracies_differ_much_the_good_ones_are_spread_by_their_error():
+    assert bent([70.0, 95.0])
+    assert not bent([70.0, 80.0])
+    assert not bent([91.0, 95.0])
+    figure = pareto_figure([Point("a", 1.0, None, 50.0, None, True), Point("b", 2.0, None, 98.0, None, True)])
+    axes = figure.axes[0]
+    low, middle, high = (axes.transData.transform((1.0, accuracy))[1] for accuracy in (50.0, 90.0, 98.0))
+    assert high - middle == pytest.approx((middle - low) * np.log(10.5 / 2.5) / np.log(50.5 / 10.5), rel=1e-6)
+    shown = [float(tick.get_text()) for tick in axes.get_yticklabels()]
+    assert shown == sorted(shown)
+    assert {50.0, 90.0} <= set(shown)
 
 
 @pytest.mark.parametrize("energies", [[0.0], [0.0, 0.0], [0.0, 5.0], [0.0, 1.0, 2.0]])

@@ -71,7 +71,11 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
     assert re.search(r"Runs of \d{4}-\d\d-\d\d, 2 seeds", text)
     assert f"feelstream leaderboard tiny --seeds 2 --eligible any {' '.join(FEW)} {' '.join(SHORT)} --docs docs" in text
     assert "Changed from the scenario: `data.eligible=any`, `system.rounds=4`, `learning.steps=2`." in text
-    assert len(re.findall(r"^\| `(?:lyapunov|random|select_all)` \|", text, re.M)) == 6
+    whole = text.partition("## tiny, eligible: any")[2]
+    assert len(re.findall(r"^\| `(?:lyapunov|random|select_all)` \|", whole, re.M)) == 6
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings[:3] == ["## Within the budget", "## Cost to target", "## Robustness"]
+    assert "- `tiny`, eligible any: 3 entries, 2 seeds, " in text
     for picture in re.findall(r"\]\((figures/[^)]+)\)", text):
         assert (tmp_path / "docs" / picture).stat().st_size < 200_000
     out = tmp_path / "out" / "tiny-any"

@@ -13,6 +13,7 @@ from matplotlib.ticker import NullFormatter, NullLocator
 
 from feelstream.experiment.ranking import Point
 from feelstream.quantities import QUANTITIES, short, significant
+from feelstream.report.drawing.accuracy_axis import bend, bent
 from feelstream.report.drawing.energy_axis import ROOM, EnergyAxis, energy_axis
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
@@ -21,6 +22,8 @@ from feelstream.report.html.charts import plain
 
 X_AXIS, Y_AXIS = QUANTITIES["energy_j"].axis, QUANTITIES["late_accuracy"].axis
 TITLE = "Accuracy at the end of the run against energy"
+CROWDED = 14  # points from which on the beaten have numbers, and a key beside the plot
+KEY_PT = 6.0
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 
 
@@ -34,7 +37,10 @@ def front_of(points: Sequence[Point]) -> list[Point]:
 
 
 def pareto_figure(points: Sequence[Point]) -> Figure:
-    """All arms with 95 % intervals; those on the front filled and joined by a line, every one with its name."""
+    """All arms with 95 % intervals; those on the front filled and joined by a line, every one with its name.
+
+    Of many arms the beaten have numbers, whose names are beside the plot: names would cover each other.
+    """
     with styled():
         figure = Figure(figsize=(2 * COLUMN_WIDTH_IN, 1.15 * COLUMN_WIDTH_IN), layout="constrained")
         FigureCanvasAgg(figure)
@@ -60,7 +66,10 @@ def pareto_figure(points: Sequence[Point]) -> Figure:
             axes.set_xscale("log")
         axes.set_xlabel(X_AXIS)
         axes.set_ylabel(Y_AXIS)
-        axes.set_ylim(*_y_limits(points))
+        if bent([point.accuracy for point in points]):
+            bend(axes, *_y_limits(points))
+        else:
+            axes.set_ylim(*_y_limits(points))
         axes.set_xlim(x_axis.low, x_axis.high)
         if x_axis.logarithmic:
             axes.set_xticks([at for at, _ in x_axis.ticks], [text for _, text in x_axis.ticks])
@@ -69,9 +78,18 @@ def pareto_figure(points: Sequence[Point]) -> Figure:
             axes.axvline(x_axis.break_at, color="#AAAAAA", linewidth=0.7, linestyle=(0, (2, 3)), zorder=0.5)
             axes.xaxis.set_minor_locator(NullLocator())
         figure.legend(loc="outside lower center", ncols=3)
-        ordered = [*front, *(point for point in points if not point.on_front)]
+        beaten = sorted((point for point in points if not point.on_front), key=lambda point: -point.accuracy)
+        ordered, names = [*front, *beaten], [point.arm for point in (*front, *beaten)]
+        if len(points) > CROWDED and beaten:
+            numbers = [str(number) for number in range(1, len(beaten) + 1)]
+            names[len(front) :] = numbers
+            key = "\n".join(f"{n}  {legible(point.arm)}" for n, point in zip(numbers, beaten, strict=True))
+            axes.annotate(
+                key, (1.015, 1.0), xycoords="axes fraction", va="top", fontsize=KEY_PT, linespacing=1.25,
+                parse_math=False,
+            )  # fmt: skip
         label_points(
-            figure, axes, [(x_axis.place(p.energy_mj), p.accuracy) for p in ordered], [p.arm for p in ordered],
+            figure, axes, [(x_axis.place(p.energy_mj), p.accuracy) for p in ordered], names,
             size_pt=6.5, bars=[bar for p in points for bar in _bars(p, x_axis)],
         )  # fmt: skip
     return figure

@@ -6,9 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import polars as pl
+
 from feelstream.errors import RunError
-from feelstream.experiment import Results, comparison
-from feelstream.quantities import QUANTITIES, meanings
+from feelstream.experiment import Plan, Results, comparison
+from feelstream.quantities import QUANTITIES, counted, meanings
 from feelstream.report.comparison import markdown_table, worlds
 from feelstream.report.drawing.figures import save
 from feelstream.report.drawing.pareto import pareto_figure
@@ -16,7 +18,31 @@ from feelstream.report.origin import origin
 from feelstream.run.files import write_atomically
 from feelstream.scenario.files import presets
 from feelstream.scenario.overrides import Override
+from feelstream.studies.leaderboard import protocols
 from feelstream.studies.leaderboard.words import discussion
+
+WITHIN_BUDGET = """\
+Protocol *quality under budget*: only policies under which no device exceeded its budget over the run, with any seed;
+the most accurate first. "Worst device" is the greatest mean energy of a device over its budget.
+"""
+
+COST = f"""\
+Protocol *cost to target*: energy per device until the first test with {protocols.TARGETS[0]} % accuracy, or
+{protocols.TARGETS[1]} % where nobody has the former with every seed; only policies that got there with every seed, the
+cheapest {protocols.SHOWN}. Medians over seeds.
+"""
+
+ROBUSTNESS = """\
+Protocol *robustness*: percentage points behind the most accurate entry of each board, budgets aside, at the board where
+that is largest, for entries that are on all boards; and the largest share of devices over budget.
+"""
+
+HINDSIGHT = """\
+How much less fresh data a policy put to use than the best schedule could have with the energy that each device spent,
+by a proven upper bound ([feelstream bound](policies.md)): so the true gap is at most this. Runs without learning, in
+the one world in which the bound holds: `data.fresh = per_round` and `data.eligible = any`. It says nothing of class
+balance, which several policies choose by.
+"""
 
 HOW_TO_READ = """\
 ## How to read it
@@ -31,11 +57,13 @@ means: near neighbours may change places with other seeds.
 Each scenario is run twice: with `data.eligible = any`, the paper's reading, a policy may schedule devices that hold
 no data yet, and pays for them; with `with_data` nobody can.
 
-The policies do not all decide the same things. `lyapunov_joint` also sets CPU frequencies, band and power, and
-`ocean` band and power, while the others compute at whatever frequency a device offers and send with P0/β.
+The policies do not all decide the same things. `lyapunov_joint` and `balanced_joint` also set CPU frequencies, band and
+power, and `ocean` band and power, while the others compute at whatever frequency a device offers and send with P0/β.
 `gain=oracle` knows this round's channel gains, which no server knows. `select_all` and `fedcs` with size = K
 ignore the number of devices per round and bound what participation can bring. `fedcs`, `ocean`, `myopic_energy` and
-`cardinality=cap` may schedule fewer devices than that number, down to none, and `balanced` where fewer hold data.
+`cardinality=cap` may schedule fewer devices than that number, down to none, as may `balanced_joint` and `fedcgd`, and
+`balanced` where fewer hold data. `lyapunov_joint` with the largest size is `select_all` slowed down: it trains as many
+as fit, each no faster than the deadline asks for.
 At the paper's constants no policy that schedules exactly 2 or 4 devices a round at the frequencies they offer can
 keep the budget, so an "energy / budget" above 1 is no fault of one policy there. What each rule knows and ignores
 is in [the catalogue](policies.md).
@@ -55,11 +83,13 @@ def write_leaderboard(
     boards: Mapping[tuple[str, str], Results],
     changes: Mapping[tuple[str, str], Sequence[str]],
     options: Sequence[str],
+    hindsight: Mapping[str, Results] | None = None,
 ) -> Path:
     """Write leaderboard.md and its plots, figures/pareto-SCENARIO-READING.png.
 
     boards: results by scenario and data.eligible, in the order of the page. changes: `section.field=value` that each
-    was run with, of two for one field the last. options: what the command was given.
+    was run with, of two for one field the last. options: what the command was given. hindsight: by scenario, the runs
+    of `protocols.hindsight_plan`.
     """
     pictures = directory / "figures"
     try:
@@ -72,6 +102,9 @@ def write_leaderboard(
     dates = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     parts = [
         "# Leaderboard\n",
+        f"{_made_of(boards)}\n",
+        *_protocols(boards, hindsight or {}),
+        "## The most accurate, whatever it costs\n",
         *(_winner(*board, results) for board, results in boards.items()),
         "",
         HOW_TO_READ,
@@ -89,6 +122,34 @@ def write_leaderboard(
     text = "\n".join(parts).rstrip() + "\n"
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
     return path
+
+
+def _made_of(boards: Mapping[tuple[str, str], Results]) -> str:
+    """Which scenarios there are, with how many seeds, and from when: boards may have been made at different times."""
+    said = []
+    for (name, reading), results in boards.items():
+        missing = f", {len(results.failures)} runs missing" if results.failures else ""
+        day = origin(results).finished.partition(" ")[0]
+        seeds = counted(len(results.plan.seeds), "seed")
+        said.append(f"- `{name}`, eligible {reading}: {len(results.plan.arms)} entries, {seeds}{missing}, {day}")
+    return "\n".join(said)
+
+
+def _protocols(boards: Mapping[tuple[str, str], Results], hindsight: Mapping[str, Results]) -> list[str]:
+    """What is asked first, by its name."""
+    found: dict[tuple[str, str], tuple[Plan, pl.DataFrame]] = {
+        board: (results.plan, comparison.summarise(results)) for board, results in boards.items()
+    }
+    parts = ["## Within the budget\n", WITHIN_BUDGET]
+    for (name, reading), (plan, summary) in found.items():
+        parts += [f"**{name}, eligible: {reading}**\n", protocols.under_budget(plan, summary)]
+    parts += ["## Cost to target\n", COST]
+    for (name, reading), (plan, summary) in found.items():
+        parts += [f"**{name}, eligible: {reading}**\n", protocols.cost_to_target(plan, summary)]
+    parts += ["## Robustness\n", ROBUSTNESS, protocols.robustness(found)]
+    for name, results in hindsight.items():
+        parts += [f"## Against the best in hindsight: {name}\n", HINDSIGHT, protocols.hindsight_table(results)]
+    return parts
 
 
 def _winner(name: str, reading: str, results: Results) -> str:

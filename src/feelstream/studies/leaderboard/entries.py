@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from feelstream.experiment import tuning
+from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
 
 # What docs/leaderboard.md shows, and what its runs change. A test of the accuracy takes as long as several rounds of
@@ -17,8 +20,12 @@ BOARD: dict[str, tuple[str, ...]] = {
 }
 
 ELIGIBLE = ("any", "with_data")
-# Entered beside every policy as it comes; K stands for the number of devices.
+# Entered beside every policy as it comes; K stands for the number of devices, M for the most that fit a round.
+# lyapunov_joint with size = M is select_all slowed down: it trains as many, each no faster than the deadline asks for.
 VARIANTS = (
+    "balanced_joint(size=K)",
+    "lyapunov_joint(size=4)",
+    "lyapunov_joint(size=M)",
     "lyapunov(V=auto,cardinality=cap)",
     "oort(alpha=0.0)",
     "best_channel(gain=oracle)",
@@ -31,13 +38,33 @@ VARIANTS = (
 WEIGHED = ("lyapunov", "balanced", "ocean")
 
 
+def most_in_a_round(scenario: Scenario) -> int:
+    """K where the band has room for all; else the most that fit if frequencies were spread evenly over their range."""
+    system, K = scenario.known_system(1), scenario.system.devices
+    low_hz = float(np.min(scenario.population.frequency_low_hz))
+    high_hz = float(np.max(scenario.population.frequency_high_hz))
+    least_cycles = float(np.min(system.device_cycles))
+
+    def fit(n: int, slowest_hz: float) -> bool:
+        return least_cycles / slowest_hz + system.surrogate_time_s(n) <= system.round_s
+
+    if fit(K, high_hz):
+        return K
+    return max((n for n in range(1, K) if fit(n, high_hz - (high_hz - low_hz) * n / K)), default=1)
+
+
 def entries(source: str | Path, overrides: Sequence[str]) -> list[str]:
     """What a leaderboard enters: every policy, its variants, and those with a weight at the energy of the first.
 
     That is `lyapunov` with the weight of the scenario. The rule is the same for all: `match_energy`.
     """
     scenario = load(source, overrides)
-    variants = [text.replace("=K)", f"={scenario.system.devices})") for text in VARIANTS]
+    numbers = {"=K)": scenario.system.devices, "=M)": most_in_a_round(scenario)}
+    variants = list(VARIANTS)
+    for letter, number in numbers.items():
+        variants = [text.replace(letter, f"={number})") for text in variants]
+    own = f"(size={scenario.policy.size})"  # as the policy is entered anyway
+    variants = [text for text in dict.fromkeys(variants) if not (text.startswith("lyapunov_joint") and own in text)]
     first = WEIGHED[0]
     reference = load(source, [*overrides, f"policy.name={first}"])
     target_j = tuning.energy_j(reference, tuning.TUNING_SEEDS)
