@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Nested
 from feelstream.errors import BusyError, RunError
 from feelstream.flower.deployment import Deployment
-from feelstream.flower.exchange import exchange
+from feelstream.flower.exchange import Waited, exchange
 from feelstream.flower.inner import Inner
 from feelstream.flower.reopening import STATE, reopen
 from feelstream.flower.round_lines import lines, round_line
@@ -76,9 +76,17 @@ class Rounds:
         log.info("[ROUND %s/%s]", t, self.scenario.system.rounds)
         messages = list(hooks.configure_train(t, result.arrays, self.train_config, self.grid))
         clock = self._lap("schedule", clock)
-        replies = exchange(self.grid, messages, self.deployment.settings.deadline_s)
+        deployment, waited = self.deployment, Waited()
+        device_of = {m.metadata.dst_node_id: self._device(m.metadata.dst_node_id) for m in messages}
+        timeout_s = deployment.stragglers.timeout_s(list(device_of.values()))
+        replies = exchange(self.grid, messages, timeout_s, first=deployment.settings.first, waited=waited)
         clock = self._lap("train", clock)
-        record, updates = self.deployment.settle(t, replies.values())
+        late = deployment.stragglers.late(t, self.grid)
+        deployment.stragglers.waited(t, waited, device_of, timeout_s)
+        cut = waited.unanswered.values() if waited.enough else ()
+        record, updates = deployment.settle(t, replies.values(), cut)
+        if deployment.settings.late == "use":
+            updates += deployment.late_updates(t, late, updates)
         arrays, metrics = hooks.aggregate_train(t, updates)
         result.arrays = result.arrays if arrays is None else arrays
         if metrics is not None:
@@ -89,8 +97,14 @@ class Rounds:
         record = replace(record, evaluation=self._evaluate(t))
         self._lap("evaluate", clock)
         self.round = t
-        lines.info("%s", round_line(record, self.deployment, perf_counter() - begin))
+        line = round_line(record, deployment, perf_counter() - begin, timeout_s, [each.device for each in late])
+        lines.info("%s", line)
         return record
+
+    def _device(self, node: int) -> int:
+        device = self.deployment.directory.device(node)
+        assert device is not None  # only devices are called
+        return device
 
     def _lap(self, phase: str, since: float) -> float:
         now = perf_counter()

@@ -100,7 +100,7 @@ class StoredSettings:
     round_s: float  # less the slot for reports
     costs: Costs
     budget_j: Array  # [K]
-    cycles: float | Array  # one for all, or [K]
+    cycles: float | Array  # one for all, [K], or where they follow the round [R, K]
     law: Law  # what computing costs
     frequency_hz: tuple[Array, Array]  # [K] each
     bandwidth_hz: float
@@ -142,6 +142,8 @@ class StoredSettings:
     around: Around = PAPERS_WORLD
     learns_reliability: bool = False  # who delivers is learned, and heeded
     passes: bool = False  # a deployment that may count static data as fresh again
+    cuts: bool = False  # a deployment that waits for the first replies only
+    plans_measured: bool = False  # a deployment that plans by what devices have measured
     changes: tuple[StoredChange, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
 
@@ -247,8 +249,13 @@ def read_settings(directory: Path) -> StoredSettings:
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
     settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"), root.plain("cores"))
     about = root.get("deployment")
-    passes = deployed and about is not None and isinstance(about.tree, dict) and about.tree.get("passes") is True
-    settings = replace(settings, passes=passes)
+    told = about.tree if deployed and about is not None and isinstance(about.tree, dict) else {}
+    settings = replace(
+        settings,
+        passes=told.get("passes") is True,
+        plans_measured=told.get("plans") == "measured",
+        cuts=told.get("first") is not None,
+    )
     several = isinstance(settings.time_s, np.ndarray) or settings.costs.cycles_per_sample > 0
     if settings.policy in ONE_DEADLINE and several:
         raise RunError(f"run.json: {settings.policy} plans with one deadline and fixed cycles, but these differ.")

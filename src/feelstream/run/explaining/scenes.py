@@ -17,6 +17,8 @@ from feelstream.randomness import Purpose, generator
 from feelstream.run.changes import Change, scenario_in
 from feelstream.scenario import Scenario
 
+PLANNED = (("t_cmp", "s"), ("e_cmp", "j"))  # what a deployment plans, and the units
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -91,6 +93,9 @@ class Scenes:
         system = scenario.known_system(labels.shape[1]).of_round(rows["stored"].to_numpy())
         if "priority" in rows.columns:  # a deployment's devices may state one
             system = replace(system, priority=rows["priority"].to_numpy())
+        if "t_cmp_planned_s" in rows.columns:  # a deployment plans by what was measured
+            time, energy = (rows[f"{name}_planned_{u}"] / rows[f"{name}_prior_{u}"] for name, u in PLANNED)
+            system = system.learned(time.to_numpy(), energy.to_numpy())
         policy = scenario.policy
         return Observation(
             system=system,
