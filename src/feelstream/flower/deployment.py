@@ -293,6 +293,8 @@ class Deployment:
             "asking": self.reporting.asking.snapshot(),
             "patience": self.patience.snapshot(),
             "stragglers": self.stragglers.snapshot(),
+            "metered": np.array(sorted(self.reporting.meters), np.int64),
+            "meters": np.array([meter for _, meter in sorted(self.reporting.meters.items())], np.str_),
         }
 
     def restore(self, state: Nested) -> None:
@@ -301,6 +303,7 @@ class Deployment:
         self.reporting.asking.restore(state["asking"])
         self.patience.restore(state["patience"])
         self.stragglers.restore(state["stragglers"])
+        self.reporting.meters = dict(zip(state["metered"].tolist(), map(str, state["meters"]), strict=True))
 
     def describe(self) -> dict[str, Any]:
         """What run.json says of it."""

@@ -37,6 +37,7 @@ from feelstream.scheduling import RoundRecord
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 MODEL = "model.npz"
+ROUND_LOG, METERS = "rounds.jsonl", "meters.json"  # in `logs`
 POLL_S = 0.5
 HISTORIES = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
 
@@ -65,6 +66,8 @@ class Rounds:
         self.evaluation_timeout_s = evaluation_timeout_s
         self.result = Result(arrays=arrays)
         self.round = 0
+        self.logs: Path | None = None  # the directory for logs, where the run has one
+        self._noted: dict[int, str] = {}  # meters, as they were last written there
         self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
 
     def step(self) -> RoundRecord:
@@ -99,7 +102,23 @@ class Rounds:
         self.round = t
         line = round_line(record, deployment, perf_counter() - begin, timeout_s, [each.device for each in late])
         lines.info("%s", line)
+        self._note(line)
         return record
+
+    def _note(self, line: str) -> None:
+        """Beside the run, and no part of it: what depends on the clock on the wall, and which meters are in use."""
+        if self.logs is None:
+            return
+        self.logs.mkdir(exist_ok=True)
+        with (self.logs / ROUND_LOG).open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+        reporting, name = self.deployment.reporting, self.deployment.directory.name
+        if reporting.meters != self._noted:
+            self._noted = dict(reporting.meters)
+            text = json.dumps(
+                {name(k): meter for k, meter in sorted(self._noted.items())}, indent=1, ensure_ascii=False
+            )
+            write_atomically(self.logs / METERS, lambda path: path.write_text(text, encoding="utf-8"))
 
     def _device(self, node: int) -> int:
         device = self.deployment.directory.device(node)
@@ -200,6 +219,7 @@ def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()
     else:
         _wait_for_the_last_writer(out, rounds.deployment.settings.wait_s)
         reopen(out, rounds.about())
+        rounds.logs = out / "logs"
         run = play_in(
             out, rounds.scenario, seed, lambda: (rounds, rounds.about()), checkpoint_s=0.0, finish=rounds.keep,
             progress=telling.progress, resumed=lambda round: telling.resumed(out, round),
