@@ -117,12 +117,13 @@ def settle(
     losses: NDArray[np.float32] | None,
     update_norm: Reals | None = None,
     reporting: Reporting | None = None,
+    cut: Flags | None = None,
 ) -> tuple[ServerState, RoundRecord]:
     """Close the round: queues, the policy's memory, and the record of it all.
 
     gain: (K,), 0 for a scheduled device whose update did not arrive; used_labels: (K, m) before the round; losses and
     update_norm: of the scheduled, None without learning. The policy sees those of the devices that got through.
-    reporting: who answered before, where the policy asked.
+    reporting: who answered before, where the policy asked. cut: (scheduled,) who was not waited for.
     """
     system, schedule = observation.system, decision.schedule
     e_report_j = None if reporting is None else read_only(reporting.energy_j(schedule))
@@ -142,7 +143,7 @@ def settle(
     after = ServerState(
         queue_j=read_only(next_queue_j(state.queue_j, spent_j, system.energy_budget_j)),
         policy=guard.update(policy, state.policy, outcome),
-        reliability=state.reliability and state.reliability.after(observation.round, schedule, arrived),
+        reliability=state.reliability and state.reliability.after(observation.round, *_judged(schedule, arrived, cut)),
     )
     importance = decision.importance
     if importance is None:  # the trace shows the paper's metric for policies that have none of their own
@@ -150,6 +151,10 @@ def settle(
     record = RoundRecord(observation, used_labels, decision, importance, gain, transmission, after.queue_j)
     more = {} if observation.reliability is None else {"reliability": np.array(observation.reliability)}
     return after, replace(record, more=more, e_report_j=e_report_j)
+
+
+def _judged(schedule: Ids, arrived: Flags, cut: Flags | None) -> tuple[Ids, Flags]:
+    return (schedule, arrived) if cut is None else (schedule[~cut], arrived[~cut])
 
 
 def _of_senders(values: NDArray[Real] | None, sent: Flags) -> NDArray[Real] | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from time import process_time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -205,3 +208,63 @@ def test_the_chosen_frequency_is_applied_while_training(tmp_path: Path) -> None:
     with meters.at_frequency(5e8, tmp_path / "none") as applied:
         assert not applied
     assert Device(context(), message(), HELD).chosen_f_hz is None
+
+
+def test_a_graphics_card_counts_in_millijoules(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetTotalEnergyConsumption=lambda handle: 2500 + handle,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", card)
+    meter = meters.nvml(0)
+    assert meter is not None
+    assert meter() == pytest.approx(2.5)
+    assert meters.named("NVML")[0] == "NVML"
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # not installed
+    assert meters.nvml() is None
+    assert meters.named("nvml") == ("the model, since there is no nvml here", None)
+
+
+@pytest.mark.parametrize(
+    ("full", "later"),
+    [
+        ({"energy_now": 5_000_000}, {"energy_now": 4_990_000}),  # 10 mWh
+        ({"charge_now": 500_000, "voltage_min_design": 10_000_000}, {"charge_now": 499_000}),  # 1 mAh at 10 V
+    ],
+)
+def test_a_battery_counts_what_it_has_given(full: dict[str, int], later: dict[str, int], tmp_path: Path) -> None:
+    assert meters.battery(tmp_path) is None
+
+    def show(values: dict[str, int]) -> None:
+        for name, value in values.items():
+            (tmp_path / name).write_text(f"{value}\n")
+
+    show(full)
+    meter = meters.battery(tmp_path)
+    assert meter is not None
+    before = meter()
+    show(later)
+    assert meter() - before == pytest.approx(36.0)
+
+
+def test_busy_cores_cost_their_watts(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psutil")
+    monkeypatch.setattr(meters, "perf_counter", lambda: 100.0)
+    meter = meters.busy_cores(core_w=3.0, idle_w=0.5)
+    assert meter is not None
+    before, cpu_s = meter(), process_time()
+    while process_time() - cpu_s < 0.05:
+        pass
+    assert 0.1 < meter() - before < 3.0
+    added = meters.together(meter, None, lambda: 7.0)
+    assert added is not None
+    assert added() >= before + 7.0
+    assert meters.together(None) is None
+
+
+def test_a_meter_that_nobody_knows_is_refused() -> None:
+    node = context()
+    node.node_config["meter"] = "rapl+dynamo"
+    with pytest.raises(FeelstreamError, match=r"rapl, nvml, battery, or several joined by \+, not 'rapl\+dynamo'"):
+        Device(node, message(), HELD)

@@ -15,7 +15,7 @@ import feelstream as fs
 from feelstream.flower import ScheduledFedAvg
 from feelstream.report import results_in
 from feelstream.report.origin import origin
-from feelstream.run.columns import DEPLOYED, DEVICE_COLUMNS, FALLIBLE
+from feelstream.run.columns import DEPLOYED, DEVICE_COLUMNS, FALLIBLE, MEASURES
 
 METERED, SILENT, PLAIN, ABSENT = range(4)
 
@@ -42,7 +42,8 @@ def test_a_report_can_be_made_of_it(run: Path) -> None:
 
 
 def test_the_columns_are_those_of_a_deployment(run: Path) -> None:
-    wanted = {name: column.kind for name, column in DEVICE_COLUMNS.items() if column.only in ("", DEPLOYED, FALLIBLE)}
+    of_it = ("", DEPLOYED, FALLIBLE, MEASURES)
+    wanted = {name: column.kind for name, column in DEVICE_COLUMNS.items() if column.only in of_it}
     assert dict(pl.read_parquet(run / "devices.parquet").schema) == wanted, "src/feelstream/run/columns.py"
 
 
@@ -67,11 +68,18 @@ def change(run: Path, round: int, device: int, **values: Any) -> None:
         (1, PLAIN, {"priority": 2.0}, "importance"),
         (2, PLAIN, {"priority": -1.0}, "priority"),
         (2, PLAIN, {"e_cmp_j": 0.125}, "e_cmp_j"),
-        (2, METERED, {"t_cmp_s_measured": False}, "t_cmp_s"),
-        (2, METERED, {"e_cmp_j_measured": False}, "e_cmp_j"),
+        (1, METERED, {"t_cmp_s_measured": False}, "t_cmp_s"),
+        (2, METERED, {"e_cmp_j_measured": False}, "e_cmp_read_j"),
         (2, METERED, {"t_tr_s": 0.125}, "t_tr_s"),
         (2, METERED, {"e_cmp_j": -0.25}, "e_cmp_j"),
-        (2, METERED, {"e_cmp_j": 0.5}, "queue_next_j"),
+        (2, METERED, {"e_cmp_j": 0.5}, "e_cmp_j"),  # more than was read
+        (2, METERED, {"e_cmp_j": 0.125}, "queue_next_j"),
+        (2, METERED, {"t_cmp_planned_s": 1.0}, "t_cmp_planned_s"),
+        (3, METERED, {"e_cmp_planned_j": 0.125}, "e_cmp_planned_j"),
+        (2, METERED, {"t_cmp_prior_s": 1.0}, "t_cmp_prior_s"),
+        (2, METERED, {"e_cmp_prior_j": 1.0}, "e_cmp_prior_j"),
+        (2, METERED, {"t_cmp_spread": 0.5}, "t_cmp_spread"),
+        (2, METERED, {"trained_hz": 2e9}, "trained_hz"),
         (2, METERED, {"t_cmp_s": 4.5}, "t_tr_s"),
         (1, SILENT, {"gain": 1.0}, "transmitted"),
         (1, SILENT, {"transmitted": True}, "gain"),

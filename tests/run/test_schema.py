@@ -25,6 +25,8 @@ from feelstream.run.columns import (
     DOWNLOADS,
     EVALUATION_COLUMNS,
     FALLIBLE,
+    MEASURES,
+    OVERPROVISIONED,
     OWN_COSTS,
     PACKET_ERRORS,
     ROUND_COLUMNS,
@@ -62,6 +64,8 @@ READ = {
     ("devices.parquet", OWN_COSTS): reading.COST_COLUMNS,
     ("devices.parquet", BY_LABELS): {reading.STORED_LABELS: reading.COUNTS},
     ("devices.parquet", FALLIBLE): {reading.RELIABILITY: reading.REAL},
+    ("devices.parquet", OVERPROVISIONED): {reading.CUT: reading.TRUTH},
+    ("devices.parquet", MEASURES): reading.ESTIMATE_COLUMNS,
     ("devices.parquet", DEPLOYED): reading.DEPLOYMENT_COLUMNS | {reading.PRIORITY: reading.REAL},
 }
 

@@ -25,10 +25,18 @@ def report(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the report of stored results again, with the figures and claims of their study."""
+    """Make the report of stored results again, with the figures and claims of their study.
+
+    Of a run that is not finished, such as a deployment under way, it shows the rounds so far and is put in so-far.
+    """
     from feelstream.report import results_in
+    from feelstream.run.unfinished import SO_FAR, is_unfinished, saved_so_far
     from feelstream.studies import printing
     from feelstream.studies.registry import study_named
 
     study = study_named(name) if name else None
+    if is_unfinished(directory):
+        stored, directory = saved_so_far(directory), directory / SO_FAR
+        printing.report(results_in(stored), directory, docs, as_json, study)
+        return
     printing.report(results_in(directory), directory, docs, as_json, study)

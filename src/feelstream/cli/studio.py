@@ -25,13 +25,18 @@ def studio(
     export: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the runs as one HTML file that plays them, and end.")
     ] = None,
+    follow: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Show a run that is under way, such as a deployment, as it goes on."),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="With --export: what stands over the race.")] = None,
 ) -> None:
     """Watch schedulers race in the browser, on this machine only; or export a race as a file that plays by itself."""
+    stored = [*(stored or []), *([follow] if follow is not None else [])]
     if export is not None:
         from feelstream.studio.offline import write_race
 
-        out.print(str(write_race(stored or [], export, title)), markup=False, highlight=False)
+        out.print(str(write_race(stored, export, title)), markup=False, highlight=False)
         return
     try:
         import nicegui  # noqa: F401
@@ -43,5 +48,5 @@ def studio(
         print(f"The studio is at {address}\nThe address is for you alone; Ctrl-C ends the studio.", flush=True)
 
     with suppress(KeyboardInterrupt):  # how one ends it
-        serve(stored or [], port, not no_open, tell)
+        serve(stored, port, not no_open, tell)
     out.print("The studio has ended.", highlight=False)

@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from flwr.app import Message, MessageType, RecordDict
+from flwr.app import Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ from feelstream.flower.report import REPORT, SERVER, DeviceReport, ReportError
 from feelstream.flower.reporting import Reporting, content_of
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import DeploymentSettings
+from feelstream.flower.stragglers import KEPT, LateReply, Stragglers
 from feelstream.flower.updates import Model, checked_update, write_model
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
@@ -65,11 +66,14 @@ class Deployment:
         self.scenario, self.settings, self.weight_key, self.one_of_each = scenario, settings, weight_key, one_of_each
         devices = scenario.system.devices
         self.scheduler = Scheduler(
-            scenario, settings.classes, settings.seed, settings.max_report_age, settings.measured, settings.passes
-        )
+            scenario, settings.classes, settings.seed, settings.max_report_age, settings.measured, settings.passes,
+            settings.plans,
+        )  # fmt: skip
         self.directory = Directory(NameRules(settings.names, devices), settings.bind_names)
         self.reporting = Reporting(self.scheduler, self.directory, settings)
         self.patience = Patience(settings.give_up_after, scenario.system.rounds, self.directory.name)
+        self.stragglers = Stragglers(devices, settings.deadline_s, settings.adaptive_timeout)
+        self.cut: set[int] = set()  # devices that were not waited for in the last round
         self._weighed_down: set[int] = set()  # devices of which it was logged that they claim too many samples
         self._model: Model = {}  # of the round under way
         self._called: list[tuple[int, Message]] = []  # its calls for training, by device
@@ -81,6 +85,8 @@ class Deployment:
         if t != self.scheduler.begin():
             raise FeelstreamError(f"round {t} cannot come now; the scheduler is at {self.scheduler.round}")
         self.reporting.renew(grid)
+        if self.settings.first is not None:
+            self.scheduler.keep_out(self.stragglers.busy)
         schedule = [int(device) for device in self.scheduler.schedule(self.directory.connected())]
         log.info("round %d: training on %s", t, shortened([self.directory.name(device) for device in schedule]))
         chosen = [self.directory.node(device) for device in schedule]
@@ -100,27 +106,30 @@ class Deployment:
             f_hz = self.scheduler.chosen_f_hz(device)
             if f_hz is not None:
                 server["chosen-f-hz"] = f_hz
-            message = Message(
-                RecordDict({**content, SERVER: server}), node, MessageType.TRAIN, ttl=self.settings.deadline_s
-            )
+            ttl = self.settings.deadline_s * (1 if self.settings.late == "waste" else 1 + KEPT)
+            message = Message(RecordDict({**content, SERVER: server}), node, MessageType.TRAIN, ttl=ttl)
             self._called.append((device, message))
         return [message for _, message in self._called]
 
-    def settle(self, t: int, replies: Iterable[Message]) -> tuple[RoundRecord, list[Message]]:
+    def settle(self, t: int, replies: Iterable[Message], cut: Iterable[int] = ()) -> tuple[RoundRecord, list[Message]]:
         """Check what came back and settle the round: its record, and the updates that count, by device.
 
         A reply that cannot be used costs its sender the round, and is logged once with the reason.
+        cut: nodes that were not waited for, as enough others had replied.
         """
+        self.cut = {device for node in cut if (device := self.directory.device(node)) is not None}
         updates, failures = self._checked(t, replies)
+        failures = {device: reason for device, reason in failures.items() if device not in self.cut}
         metrics, refused = alike({device: update.metrics for device, update in updates.items()})
         kept, lacking = alike_records({device: u.others for device, u in updates.items() if device not in refused})
         refused |= lacking
         for device, reason in refused.items():
             failures[device] = self._drop(t, device, reason)
             del updates[device]
-        record = self.scheduler.settle({device: update.report for device, update in updates.items()})
+        not_waited_for = None if self.settings.first is None else self.cut
+        record = self.scheduler.settle({device: update.report for device, update in updates.items()}, not_waited_for)
         senders = record.decision.schedule[record.transmission.sent]
-        self.patience.judge(record, failures, self._why_nobody)
+        self.patience.judge(record, failures, self._why_nobody, self.cut)
         counted = []
         for device in map(int, senders):
             update = updates[device]
@@ -191,6 +200,42 @@ class Deployment:
             )
         return min(stored, most)
 
+    def late_updates(self, t: int, late: Iterable[LateReply], on_time: Sequence[Message]) -> list[Message]:
+        """Of replies to calls of earlier rounds those that can be averaged, each with 1/(1 + its age) of its weight.
+
+        The reports in them are old, and left aside: what a device holds counts as used when it is in time. Each must
+        look as the replies that were in time do.
+        """
+        shape, kept = _shape(on_time[0]) if on_time else None, list[Message]()
+        for reply in late:
+            try:
+                update = self._read_late(reply)
+                shape = shape or _shape(update)
+                if _shape(update) != shape:
+                    raise ReportError("its records are not those of the other replies")
+            except ReportError as problem:
+                self._drop(t, reply.device, f"{problem} (it is of round {t - reply.age})")
+                continue
+            name = self.directory.name(reply.device)
+            log.info("round %d: the update of device %s for round %d is used", t, name, t - reply.age)
+            kept.append(update)
+        return kept
+
+    def _read_late(self, reply: LateReply) -> Message:
+        content, message = content_of(reply.message), reply.message
+        arrays = the_one(content.array_records, "arrays", "arrays", self.one_of_each)
+        key = the_one(content.metric_records, "metrics", "metrics", self.one_of_each)
+        record = content.metric_records[key] if key is not None else None
+        stored = self._counted(reply.device, int(self.scheduler.stored_labels[reply.device].sum(dtype=np.int64)))
+        metrics = checked_metrics(record, self.weight_key, stored, self._most_examples)
+        model = checked_update(content.array_records[arrays] if arrays is not None else None, self._model)
+        weight = metrics[self.weight_key]
+        if not isinstance(weight, int | float) or not weight > 0:
+            raise ReportError("it weighs nothing")
+        found = MetricRecord({**dict(sorted(metrics.items())), self.weight_key: weight / (1 + reply.age)})
+        message.content = RecordDict({key or "metrics": found, arrays or "arrays": write_model(model)})
+        return message
+
     def evaluations(self, t: int, replies: Iterable[Message]) -> list[Message]:
         """The replies to evaluation that can be averaged, metrics made alike."""
         found: dict[int, tuple[Message, Values]] = {}
@@ -247,6 +292,9 @@ class Deployment:
             "directory": self.directory.snapshot(),
             "asking": self.reporting.asking.snapshot(),
             "patience": self.patience.snapshot(),
+            "stragglers": self.stragglers.snapshot(),
+            "metered": np.array(sorted(self.reporting.meters), np.int64),
+            "meters": np.array([meter for _, meter in sorted(self.reporting.meters.items())], np.str_),
         }
 
     def restore(self, state: Nested) -> None:
@@ -254,6 +302,8 @@ class Deployment:
         self.directory.restore(state["directory"])
         self.reporting.asking.restore(state["asking"])
         self.patience.restore(state["patience"])
+        self.stragglers.restore(state["stragglers"])
+        self.reporting.meters = dict(zip(state["metered"].tolist(), map(str, state["meters"]), strict=True))
 
     def describe(self) -> dict[str, Any]:
         """What run.json says of it."""
@@ -264,4 +314,12 @@ class Deployment:
             "max_report_age": settings.max_report_age,
             "measured": list(settings.measured),
             "passes": self.scheduler.passes,
+            "plans": settings.plans,
+            "first": settings.first,
+            "late": settings.late,
         }
+
+
+def _shape(message: Message) -> tuple[set[str], set[str]]:
+    """The names of its records, and of what it has measured."""
+    return set(message.content), {key for record in message.content.metric_records.values() for key in record}

@@ -65,10 +65,12 @@ class Device:
         name: stable name; else node-config `device-name`, else `partition-id`.
         f_hz: CPU frequency; else what psutil reads, else the highest that the server expects.
         beta: mean channel gain; else node-config `beta`, else the middle of what the server expects.
-        meter: a callable that gives the joules spent so far; "auto": node-config `power-w` times the measured seconds
-            where it is given, else RAPL where it can be read, else the model.
+        meter: a callable that gives the joules spent so far (feelstream.flower.meters has some); "auto": what
+            node-config `meter` names (rapl, nvml, battery, or several joined by +), else its `power-w` times the
+            measured seconds, else RAPL where it can be read, else the model.
         set_f_hz: applies the frequency that the policy chose for this round (lyapunov_joint) while the device trains:
-            a context manager; "auto": the kernel's cpufreq where that may be written, else nothing.
+            a context manager, which gives False where it could not; "auto": the kernel's cpufreq where that may be
+            written, else nothing.
         epsilon: tell label counts with Laplace noise, ε-differentially private per sample over the whole run.
         priority: factor on the importance of its data; else node-config `priority`. The server may limit it.
         """
@@ -79,6 +81,7 @@ class Device:
         self.meter, self._meter = "the model", None
         self._t_cmp_s: float | None = None
         self._e_cmp_j: float | None = None
+        self._held_f_hz: bool | None = None
         if server is None:
             return
         self._server: dict[str, Any] = dict(server)
@@ -105,7 +108,9 @@ class Device:
             raise DeviceError(f"priority must be a number, not {stated!r:.40}")
         self.priority = stated
         self.meter, self._meter = (
-            meters.best(context.node_config.get("power-w")) if meter == "auto" else meters.given(meter)
+            meters.best(context.node_config.get("power-w"), context.node_config.get("meter"))
+            if meter == "auto"
+            else meters.given(meter)
         )  # fmt: skip
         chosen = self._server.get("chosen-f-hz")
         self.chosen_f_hz = None if chosen is None else float(chosen)
@@ -119,7 +124,8 @@ class Device:
             yield
             return
         wanted = self._set_f_hz if self.chosen_f_hz is not None else None
-        with wanted(self.chosen_f_hz) if wanted and self.chosen_f_hz is not None else nullcontext():
+        with wanted(self.chosen_f_hz) if wanted and self.chosen_f_hz is not None else nullcontext(False) as held:
+            self._held_f_hz = None if self.chosen_f_hz is None else held is not False
             before_j, start = self._read_meter(), perf_counter()
             yield
             self._t_cmp_s = perf_counter() - start
@@ -152,7 +158,7 @@ class Device:
         """What the server receives; after training also gain, t_tr_s, e_tr_j and losses, where the app has them."""
         measured: dict[str, Any] = {"t_cmp_s": self._t_cmp_s, "e_cmp_j": self._e_cmp_j} | after_training
         fresh = None if self.fresh_labels is None else self.fresh_labels.astype(np.int32)
-        known = {"priority": self.priority, "meter": self.meter, **measured}
+        known = {"priority": self.priority, "meter": self.meter, "held_f_hz": self._held_f_hz, **measured}
         return DeviceReport(self.stored_labels.astype(np.int32), fresh, self.f_hz, self.beta, **known)
 
     def answer(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Strategy
+from flwr.serverapp.strategy import FedAvg, Strategy
 
 from feelstream.arrays import Nested
 from feelstream.errors import FeelstreamError
@@ -43,6 +43,12 @@ class Inner:
     def one_of_each(self) -> bool:
         """Whether it takes exactly one set of arrays and one of metrics in a reply."""
         return all(wants_one_of_each(each) for each in self._chain())
+
+    @property
+    def accepts_late(self) -> bool:
+        """Whether updates of earlier rounds may be among those that it averages."""
+        said = getattr(self.strategy, "accepts_late", None)
+        return isinstance(self.strategy, FedAvg) and self.check_updates and self.one_of_each if said is None else said
 
     @property
     def weight_key(self) -> str:

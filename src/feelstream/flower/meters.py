@@ -1,6 +1,8 @@
-"""What a device can measure of itself: CPU frequency (psutil) and energy (RAPL, or its power times the seconds).
+"""What a device can measure of itself: CPU frequency (psutil) and energy.
 
-A battery's charge is read in whole per cents, which is far too coarse for one round, so there is no battery meter.
+A meter is a function without arguments that gives the joules spent so far, from any origin. Those here are RAPL (the
+processor), NVML (an NVIDIA graphics card), the battery's gauge, stated watts times seconds, and stated watts times the
+seconds that cores were busy; `together` adds several. Each is None where the device has nothing of the kind.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ Meter = Callable[[], float]  # joules spent so far, from any origin
 SetFrequency = Callable[[float], AbstractContextManager[object]]
 CPUFREQ = Path("/sys/devices/system/cpu")
 RAPL = Path("/sys/class/powercap/intel-rapl:0")
+BATTERY = Path("/sys/class/power_supply/BAT0")
 
 
 def cpu_frequency_hz() -> float | None:
@@ -59,8 +62,80 @@ def constant_power(power_w: object) -> Meter:
     return lambda: power_w * perf_counter()
 
 
-def best(power_w: object = None) -> tuple[str, Meter | None]:
-    """The meter that a device has, and its name: its stated power if there is one, else RAPL, else none."""
+def nvml(index: int = 0) -> Meter | None:
+    """A meter on a graphics card's energy counter, of the whole card; needs pynvml, and Volta or newer."""
+    try:
+        import pynvml  # pyright: ignore[reportMissingImports]
+
+        pynvml.nvmlInit()
+        card = pynvml.nvmlDeviceGetHandleByIndex(index)
+        pynvml.nvmlDeviceGetTotalEnergyConsumption(card)
+    except Exception:  # not installed, no driver, no card, no counter: each has an error of its own
+        return None
+    return lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(card) * 1e-3
+
+
+def battery(directory: Path = BATTERY) -> Meter | None:
+    """A meter on what a battery has given; it counts in steps of some 10 J or more, so rounds should take minutes.
+
+    While it is being charged the meter runs backwards: then the model is charged, and the log says so.
+    """
+
+    def read() -> float:
+        if (directory / "energy_now").is_file():
+            return -int((directory / "energy_now").read_text()) * 3600e-6  # µWh
+        charge, volt = (int((directory / name).read_text()) for name in ("charge_now", "voltage_min_design"))
+        return -charge * volt * 3600e-12  # µAh at the voltage that it is meant for
+
+    try:
+        read()
+    except (OSError, ValueError):
+        return None
+    return read
+
+
+def busy_cores(core_w: float, idle_w: float = 0.0) -> Meter | None:
+    """A meter by psutil: core_w for every second that a core works for this process or its children, idle_w besides."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    process = psutil.Process()
+
+    def read() -> float:
+        spent = process.cpu_times()
+        busy_s = spent.user + spent.system + spent.children_user + spent.children_system
+        return core_w * busy_s + idle_w * perf_counter()
+
+    return read
+
+
+def together(*several: Meter | None) -> Meter | None:
+    """The sum of those that are there, as of processor and graphics card; None where none is."""
+    found = [meter for meter in several if meter is not None]
+    return (lambda: sum(meter() for meter in found)) if found else None
+
+
+NAMED: dict[str, Callable[[], Meter | None]] = {"rapl": rapl, "nvml": nvml, "battery": battery}
+
+
+def named(name: object) -> tuple[str, Meter | None]:
+    """The meter that node-config `meter` asks for; a name that joins several by +, as rapl+nvml, is their sum."""
+    parts = str(name).lower().split("+")
+    if not set(parts) <= NAMED.keys():
+        raise FeelstreamError(
+            f"node-config meter must be one of {', '.join(NAMED)}, or several joined by +, not {name!r:.40}"
+        )
+    found = [NAMED[part]() for part in parts]
+    if None in found:
+        return f"the model, since there is no {parts[found.index(None)]} here", None
+    return "+".join(part.upper() if part != "battery" else part for part in parts), together(*found)
+
+
+def best(power_w: object = None, wanted: object = None) -> tuple[str, Meter | None]:
+    """The meter that a device has, and its name: the wanted one, else its stated power, else RAPL, else none."""
+    if wanted is not None:
+        return named(wanted)
     if power_w is not None:
         return f"power-w = {power_w}", constant_power(power_w)
     found = rapl()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -38,20 +38,29 @@ class Patience:
         self.trained = False  # whether the run has ever made a model of updates
         self.failed: dict[int, str] = {}
 
-    def judge(self, record: RoundRecord, failures: Mapping[int, str], otherwise: Callable[[], str]) -> None:
+    def judge(
+        self,
+        record: RoundRecord,
+        failures: Mapping[int, str],
+        otherwise: Callable[[], str],
+        cut: Collection[int] = (),
+    ) -> None:
         """Close a round. failures: scheduled devices whose reply is of no use, and why; otherwise: why nobody could be
-        scheduled at all."""
+        scheduled at all; cut: devices that were not waited for, which have not failed."""
         schedule, sent, t = record.decision.schedule, record.transmission.sent, record.observation.round
         for device in map(int, schedule[sent]):
             self.failed.pop(device, None)
-        late = {int(device): "it took longer than system.round_s" for device in schedule[~sent]}
+        late = {int(device): "it took longer than system.round_s" for device in schedule[~sent] if device not in cut}
         self.failed |= late | dict(failures)
         able = record.observation.available
-        if sent.any() or (able.any() and not len(schedule)):  # a policy may choose to rest
+        rests = not len(schedule) and bool(record.decision.plan.feasible.any())  # a policy may choose to
+        if sent.any() or rests:
             self.lost = 0
             return
         self.lost += 1
-        reason = otherwise() if not len(schedule) else self._failures()
+        reason = self._failures()
+        if not len(schedule):
+            reason = "no device can be in time" if able.any() else otherwise()
         if self.lost == 1:
             log.error("round %d: nobody could be trained: %s", t, reason)
         over = t >= self.rounds and not self.trained

@@ -61,6 +61,7 @@ class DeviceReport:
     losses: NDArray[np.float32] | None = None  # training losses of the drawn samples, in order
     priority: float | None = None  # factor on the importance of its data, as the node states it
     meter: str | None = None  # what measures its energy, or why nothing does
+    held_f_hz: bool | None = None  # whether it trained at the frequency that the policy chose
     unusable: tuple[str, ...] = field(default=(), metadata={"travels": False})  # measurements that cannot be true
 
     def to_record(self, name: str) -> ConfigRecord:
@@ -68,7 +69,7 @@ class DeviceReport:
         record = ConfigRecord({"name": name})
         for part in _travelling():
             value = getattr(self, part)
-            if isinstance(value, str):
+            if isinstance(value, str | bool):
                 record[_wire(part)] = value
             elif value is not None:
                 record[_wire(part)] = value.tolist() if isinstance(value, np.ndarray) else float(value)
@@ -163,6 +164,7 @@ class Bounds:
             losses=_losses(record),
             priority=_number(record, "priority", PRIORITIES),
             meter=_text(record, "meter"),
+            held_f_hz=_truth(record, "held_f_hz"),
             unusable=unusable,
             **measured,
         )
@@ -247,6 +249,13 @@ def _text(record: Mapping[str, Any], name: str) -> str | None:
     value = record.get(_wire(name))
     if value is not None and not (isinstance(value, str) and len(value) <= MOST_LETTERS and value.isprintable()):
         raise ReportError(f"{_wire(name)} must be a text of at most {MOST_LETTERS} letters, not {value!r:.40}")
+    return value
+
+
+def _truth(record: Mapping[str, Any], name: str) -> bool | None:
+    value = record.get(_wire(name))
+    if value is not None and not isinstance(value, bool):
+        raise ReportError(f"{_wire(name)} must be true or false, not {value!r:.40}")
     return value
 
 

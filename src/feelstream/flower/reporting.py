@@ -33,7 +33,7 @@ class Reporting:
         self.scheduler, self.directory, self.settings = scheduler, directory, settings
         self.asking = Asking(scheduler.system.devices, settings.max_report_age)
         self._refused: dict[int, str] = {}  # by node: why its last answer was of no use
-        self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged
+        self.meters: dict[int, str] = {}  # by device: what it measures its energy with, as was logged and stored
 
     def renew(self, grid: Grid) -> None:
         """Ask whoever has to be asked before this round; the first one waits for somebody to schedule."""

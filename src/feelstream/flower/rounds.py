@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Nested
 from feelstream.errors import BusyError, RunError
 from feelstream.flower.deployment import Deployment
-from feelstream.flower.exchange import exchange
+from feelstream.flower.exchange import Waited, exchange
 from feelstream.flower.inner import Inner
 from feelstream.flower.reopening import STATE, reopen
 from feelstream.flower.round_lines import lines, round_line
@@ -37,6 +37,7 @@ from feelstream.scheduling import RoundRecord
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 MODEL = "model.npz"
+ROUND_LOG, METERS = "rounds.jsonl", "meters.json"  # in `logs`
 POLL_S = 0.5
 HISTORIES = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_metrics_serverapp")
 
@@ -65,6 +66,8 @@ class Rounds:
         self.evaluation_timeout_s = evaluation_timeout_s
         self.result = Result(arrays=arrays)
         self.round = 0
+        self.logs: Path | None = None  # the directory for logs, where the run has one
+        self._noted: dict[int, str] = {}  # meters, as they were last written there
         self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
 
     def step(self) -> RoundRecord:
@@ -76,9 +79,17 @@ class Rounds:
         log.info("[ROUND %s/%s]", t, self.scenario.system.rounds)
         messages = list(hooks.configure_train(t, result.arrays, self.train_config, self.grid))
         clock = self._lap("schedule", clock)
-        replies = exchange(self.grid, messages, self.deployment.settings.deadline_s)
+        deployment, waited = self.deployment, Waited()
+        device_of = {m.metadata.dst_node_id: self._device(m.metadata.dst_node_id) for m in messages}
+        timeout_s = deployment.stragglers.timeout_s(list(device_of.values()))
+        replies = exchange(self.grid, messages, timeout_s, first=deployment.settings.first, waited=waited)
         clock = self._lap("train", clock)
-        record, updates = self.deployment.settle(t, replies.values())
+        late = deployment.stragglers.late(t, self.grid)
+        deployment.stragglers.waited(t, waited, device_of, timeout_s)
+        cut = waited.unanswered.values() if waited.enough else ()
+        record, updates = deployment.settle(t, replies.values(), cut)
+        if deployment.settings.late == "use":
+            updates += deployment.late_updates(t, late, updates)
         arrays, metrics = hooks.aggregate_train(t, updates)
         result.arrays = result.arrays if arrays is None else arrays
         if metrics is not None:
@@ -89,8 +100,30 @@ class Rounds:
         record = replace(record, evaluation=self._evaluate(t))
         self._lap("evaluate", clock)
         self.round = t
-        lines.info("%s", round_line(record, self.deployment, perf_counter() - begin))
+        line = round_line(record, deployment, perf_counter() - begin, timeout_s, [each.device for each in late])
+        lines.info("%s", line)
+        self._note(line)
         return record
+
+    def _note(self, line: str) -> None:
+        """Beside the run, and no part of it: what depends on the clock on the wall, and which meters are in use."""
+        if self.logs is None:
+            return
+        self.logs.mkdir(exist_ok=True)
+        with (self.logs / ROUND_LOG).open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+        reporting, name = self.deployment.reporting, self.deployment.directory.name
+        if reporting.meters != self._noted:
+            self._noted = dict(reporting.meters)
+            text = json.dumps(
+                {name(k): meter for k, meter in sorted(self._noted.items())}, indent=1, ensure_ascii=False
+            )
+            write_atomically(self.logs / METERS, lambda path: path.write_text(text, encoding="utf-8"))
+
+    def _device(self, node: int) -> int:
+        device = self.deployment.directory.device(node)
+        assert device is not None  # only devices are called
+        return device
 
     def _lap(self, phase: str, since: float) -> float:
         now = perf_counter()
@@ -186,6 +219,7 @@ def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()
     else:
         _wait_for_the_last_writer(out, rounds.deployment.settings.wait_s)
         reopen(out, rounds.about())
+        rounds.logs = out / "logs"
         run = play_in(
             out, rounds.scenario, seed, lambda: (rounds, rounds.about()), checkpoint_s=0.0, finish=rounds.keep,
             progress=telling.progress, resumed=lambda round: telling.resumed(out, round),

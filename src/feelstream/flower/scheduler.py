@@ -14,15 +14,15 @@ silent keeps its queue and its last report, and a device that contradicts itself
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids, Nested
+from feelstream.arrays import Flags, Ids, Nested
 from feelstream.errors import ScenarioError
-from feelstream.flower.readings import Readings
+from feelstream.flower.measurements import Measurements, Plans
 from feelstream.flower.report import MEASURED, Bounds, DeviceReport
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
@@ -32,8 +32,6 @@ from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord, ServerState, available, decide, settle
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
-FAR_OFF = 3.0  # times the model, or a third of it
-ENERGIES = ("e_cmp_j", "e_tr_j")  # of what devices measure; each reading counts up to a limit
 
 
 class Scheduler:
@@ -47,11 +45,13 @@ class Scheduler:
         max_report_age: int = 5,
         measured: Iterable[str] = MEASURED,
         passes: bool = True,
+        plans: Plans = "measured",
     ) -> None:
         """max_report_age: rounds for which a report is good enough to schedule by; 0: only this round's.
 
         passes: where no device has ever received more data, all of it counts as fresh again once it was all used.
         measured: which of a device's own measurements count; the rest is taken from the scenario's model.
+        plans: whether rounds are planned by what devices have measured so far, or by the scenario's model alone.
         """
         self.scenario, self.seed, self.max_report_age = scenario, seed, max_report_age
         self.measured = tuple(measured)
@@ -91,8 +91,7 @@ class Scheduler:
         self.f_hz = np.full(devices, self.bounds.frequency_hz[0])
         self.beta = np.full(devices, np.sqrt(self.bounds.gain[0] * self.bounds.gain[1]))
         self.stated_priority = np.ones(devices)  # comes on top of the scenario's
-        self.readings = Readings(devices, ENERGIES)
-        self._model_judged = False  # whether the first measurements were compared with the model
+        self.measurements = Measurements(self.system, self.measured, plans)
         self._excluded = np.zeros(devices, bool)
         self._open: tuple[Observation, Decision, NDArray[np.int32]] | None = None
 
@@ -139,6 +138,10 @@ class Scheduler:
         self.f_hz[device], self.beta[device] = report.f_hz, report.beta
         self.stated_priority[device] = 1.0 if report.priority is None else report.priority
 
+    def keep_out(self, devices: Iterable[int]) -> None:
+        """Schedule none of these in this round: they still work for an earlier one."""
+        self._excluded[list(devices)] = True
+
     def exclude(self, device: int, reason: str) -> None:
         """Keep a device out of this round's schedule, and say why."""
         self._excluded[device] = True
@@ -153,8 +156,9 @@ class Scheduler:
             self.used_labels[:] = 0
             self.fresh_labels = self.stored_labels.copy()
         stored = self.stored_labels.sum(axis=1, dtype=np.int64)
+        able = self._able(connected)
         observation = Observation(
-            system=self._system_now(),
+            system=self._system_now(able),
             round=self.round,
             f_hz=self.f_hz.copy(),
             beta=self.beta.copy(),
@@ -163,7 +167,7 @@ class Scheduler:
             fresh_labels=self.fresh_labels.copy(),
             used_labels=self.used_labels.sum(axis=0, dtype=np.int64),
             queue_j=self.server.queue_j,
-            available=available(self.system, stored) & connected & ~self.unknown & ~self._excluded,
+            available=able,
             stored_labels=self.stored_labels.copy() if self.policy.needs_stored_labels else None,
         )
         observation = self.server.aware(observation)
@@ -175,16 +179,24 @@ class Scheduler:
         """Whether data is static, and none that could be scheduled now is fresh, which would leave no importance."""
         if not self.used_labels.any() or (self.stored_labels != self.first_labels).any():
             return False
-        stored = self.stored_labels.sum(axis=1, dtype=np.int64)
-        able = available(self.system, stored) & connected & ~self.unknown & ~self._excluded
+        able = self._able(connected)
         able &= self.system.device_cycles / self.f_hz < self.system.round_s  # the others never get a turn
-        ready = able if self.server.reliability is None else self.server.reliability.ready(able, self.round)
+        ready = self._ready(able)
         return bool(ready.any()) and not self.fresh_labels[ready].any()
 
-    def _system_now(self) -> System:
-        if (self.stated_priority == 1.0).all():
-            return self.system
-        return replace(self.system, priority=self.system.device_priority * self.stated_priority)
+    def _able(self, connected: Flags) -> Flags:
+        stored = self.stored_labels.sum(axis=1, dtype=np.int64)
+        return available(self.system, stored) & connected & ~self.unknown & ~self._excluded
+
+    def _ready(self, able: Flags) -> Flags:
+        return able if self.server.reliability is None else self.server.reliability.ready(able, self.round)
+
+    def _system_now(self, able: Flags) -> System:
+        """What the round is planned with: priorities as stated, computing as measured."""
+        system = self.system
+        if not (self.stated_priority == 1.0).all():
+            system = replace(system, priority=self.system.device_priority * self.stated_priority)
+        return self.measurements.planned(self.round, system, self.f_hz, self._ready(able), self.policy.smallest_plan)
 
     @property
     def open(self) -> bool:
@@ -198,10 +210,11 @@ class Scheduler:
         decision = self._open[1]
         return float(decision.f_hz[np.flatnonzero(decision.schedule == device)[0]])  # pyright: ignore[reportOptionalSubscript]
 
-    def settle(self, replies: Mapping[int, DeviceReport]) -> RoundRecord:
+    def settle(self, replies: Mapping[int, DeviceReport], cut: Collection[int] | None = None) -> RoundRecord:
         """Close the round. replies: reports that came with scheduled devices' updates, in time, and passed `check`.
 
         A scheduled device that did not reply is one whose channel was dead: it has computed, and sends nothing.
+        cut: those that were not waited for, as enough others had replied; None where everyone always is.
         """
         assert self._open is not None, "schedule comes before settle"
         observation, decision, report_age = self._open
@@ -211,7 +224,7 @@ class Scheduler:
             gain[device] = _gain(replies.get(int(device)))
         while True:
             modelled = self._modelled(observation, decision, gain[schedule], replies)
-            transmission, measured = self._measured(schedule, modelled, replies)
+            transmission, flags = self.measurements.in_place_of(modelled, schedule, replies)
             late = transmission.sent & (transmission.t_cmp_s + transmission.t_tr_s > self.system.round_s * (1 + 1e-9))
             if not late.any():
                 break
@@ -221,7 +234,7 @@ class Scheduler:
                 schedule[late].tolist(),
             )
             gain[schedule[late]] = 0.0
-        self._remember_readings(schedule, modelled, measured, replies)
+        learned = self.measurements.take(observation, decision, modelled, flags, replies)
         if (transmission.sent & (gain[schedule] == 0)).any():
             raise guard.broken(self.policy, "let a device transmit that did not reply")
         self.server, record = settle(
@@ -233,13 +246,16 @@ class Scheduler:
             gain=gain,
             used_labels=self.used_labels.copy(),
             losses=self._losses(schedule, replies),
+            cut=None if cut is None else np.isin(schedule, list(cut)),
         )
         for device, report in replies.items():
             self.accept(device, report)
         self._use(schedule[transmission.sent])
         self._open = None
         stated = {"report_age": report_age, "priority": np.array(observation.priority)}
-        return replace(record, more={**record.more, **stated, **measured})
+        if cut is not None:
+            flags |= {"cut": np.isin(np.arange(self.system.devices), list(cut))}
+        return replace(record, more={**record.more, **stated, **flags, **learned})
 
     def _modelled(
         self,
@@ -250,86 +266,29 @@ class Scheduler:
     ) -> Transmission:
         """What the policy makes of the round. One that shares out what is left of it receives how long computing took.
 
-        Without a reply that is c/f; with gain 0 it no longer matters. The modelled energy is that of the planned f.
+        Without a reply that is c/f; with gain 0 it no longer matters. The modelled energy is that of the frequency
+        which the time amounts to, within what the device can do.
         """
         if not self.policy.fills_round or "t_cmp_s" not in self.measured:
             return guard.transmit(self.policy, observation, decision, gain)
-        schedule, system = decision.schedule, self.system
+        schedule, system = decision.schedule, observation.system
         planned_hz = observation.f_hz[schedule] if decision.f_hz is None else decision.f_hz
-        f_hz, cycles = planned_hz.copy(), system.device_cycles[schedule]
-        for row in np.flatnonzero(gain > 0):
-            took_s = replies[int(schedule[row])].t_cmp_s
-            if took_s is not None and took_s < system.round_s:  # the others are late, whatever the policy says
-                f_hz[row] = cycles[row] / max(took_s, 1e-12 * system.round_s)
+        f_hz, charged_hz, cycles = planned_hz.copy(), planned_hz.copy(), system.device_cycles[schedule]
+        for row, device in enumerate(map(int, schedule)):
+            took_s = replies[device].t_cmp_s if device in replies else None
+            if took_s is None:
+                continue
+            amounts_to_hz = cycles[row] / max(took_s, 1e-12 * system.round_s)
+            charged_hz[row] = np.clip(amounts_to_hz, self.bounds.frequency_hz[0], observation.f_hz[device])
+            if gain[row] > 0 and took_s < system.round_s:  # the others are late, whatever the policy says
+                f_hz[row] = amounts_to_hz
         every_hz = observation.f_hz.copy()
         every_hz[schedule] = f_hz
         known = replace(observation, f_hz=every_hz), replace(decision, f_hz=None if decision.f_hz is None else f_hz)
         return replace(
             guard.transmit(self.policy, *known, gain),
-            e_cmp_j=system.compute_energy_j(planned_hz, schedule),
+            e_cmp_j=system.compute_energy_j(charged_hz, schedule),
         )
-
-    def _measured(
-        self, schedule: Ids, modelled: Transmission, replies: Mapping[int, DeviceReport]
-    ) -> tuple[Transmission, dict[str, NDArray[np.bool_]]]:
-        """The transmission with devices' own measurements in place of the model's figures, and which those are."""
-        flags = {f"{name}_measured": np.zeros(self.system.devices, bool) for name in MEASURED}
-        columns = {name: getattr(modelled, name).copy() for name in MEASURED}
-        modelled_j = modelled.e_cmp_j + modelled.e_tr_j
-        for row, device in enumerate(schedule):
-            reply = replies.get(int(device))
-            for name in self.measured if reply is not None else ():
-                value = getattr(reply, name)
-                if value is not None and (modelled.sent[row] or name in ("t_cmp_s", "e_cmp_j")):
-                    if name in ENERGIES:
-                        value = self.readings.charged(name, int(device), value, float(modelled_j[row]))
-                    columns[name][row] = value
-                    flags[f"{name}_measured"][device] = True
-        return replace(modelled, **columns), flags
-
-    def _remember_readings(
-        self,
-        schedule: Ids,
-        modelled: Transmission,
-        measured: Mapping[str, NDArray[np.bool_]],
-        replies: Mapping[int, DeviceReport],
-    ) -> None:
-        for name in ENERGIES:
-            found: dict[int, float] = {}
-            for device, model_j in zip(map(int, schedule), modelled.e_cmp_j + modelled.e_tr_j, strict=True):
-                if measured[f"{name}_measured"][device] and model_j > 0:
-                    reading = getattr(replies[device], name)
-                    found[device] = reading / model_j
-                    charged = self.readings.charged(name, device, reading, model_j)
-                    if charged < reading:
-                        log.warning(
-                            "round %d: device %d reports %s = %.4g J, far above what it and the others use; "
-                            "%.4g J are charged",
-                            *(self.round, device, name.replace("_", "-"), reading, charged),
-                        )
-            self.readings.add(name, found)
-        if len(schedule) and not self._model_judged:
-            self._judge_the_model(measured, replies)
-
-    def _judge_the_model(self, measured: Mapping[str, NDArray[np.bool_]], replies: Mapping[int, DeviceReport]) -> None:
-        """Warn, once, where plans cannot be trusted: nothing is metered, or the model is far from what is."""
-        if not replies or "e_cmp_j" not in self.measured:
-            return
-        self._model_judged = True
-        if not measured["e_cmp_j_measured"].any():
-            log.warning(
-                "round %d: no device measures its energy, so that the scenario's model is charged: give Device a "
-                "meter, or node-config power-w",
-                self.round,
-            )
-            return
-        ratio = self.readings.usual("e_cmp_j")
-        if not 1 / FAR_OFF <= ratio <= FAR_OFF:
-            log.warning(
-                "round %d: devices measure %.3g times the energy of the scenario's model, by which policies plan: set "
-                "cpu.cycles and cpu.power_coefficient, or a profile",
-                *(self.round, ratio),
-            )
 
     def _use(self, devices: Ids) -> None:
         """These devices' data is used up to this round: what they hold now is their part of X."""
@@ -367,14 +326,14 @@ class Scheduler:
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on after the last settled round."""
         own = {name: np.array(getattr(self, name)) for name in self._SAVED}
-        return own | {"server": self.server.snapshot(), "readings": self.readings.snapshot()}
+        return own | {"server": self.server.snapshot(), "measurements": self.measurements.snapshot()}
 
     def restore(self, state: Nested) -> None:
         for name in self._SAVED:
             setattr(self, name, state[name].copy())
         self.round = int(state["round"])
         self.server = ServerState.restored(state["server"])
-        self.readings.restore(state["readings"])
+        self.measurements.restore(state["measurements"])
 
 
 def _gain(reply: DeviceReport | None) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from feelstream.flower.measurements import Plans
 from feelstream.flower.names import Names
 from feelstream.flower.report import MEASURED
 
@@ -28,3 +29,7 @@ class DeploymentSettings:
     passes: bool = True
     check_updates: bool = True  # that they look like the model
     measured: tuple[str, ...] = MEASURED
+    plans: Plans = "measured"
+    first: int | None = None
+    adaptive_timeout: bool = False
+    late: Literal["waste", "use"] = "waste"

@@ -24,6 +24,7 @@ from feelstream.errors import FeelstreamError
 from feelstream.flower.app_files import from_app, own_table, run_directory, scenario_from_app
 from feelstream.flower.deployment import Deployment
 from feelstream.flower.inner import Inner
+from feelstream.flower.measurements import Plans
 from feelstream.flower.names import Names
 from feelstream.flower.patience import DeploymentError
 from feelstream.flower.report import MEASURED
@@ -54,6 +55,10 @@ class Scheduled(Strategy):
         deadline_s: float | None = None,
         clock: Literal["measured", "model"] = "measured",
         energy: Literal["measured", "model"] = "measured",
+        plans: Plans = "measured",
+        first: int | None = None,
+        adaptive_timeout: bool = False,
+        late: Literal["waste", "use"] = "waste",
         query_timeout_s: float = 30.0,
         max_report_age: int = 5,
         enough_reports: float = 0.9,
@@ -82,6 +87,12 @@ class Scheduled(Strategy):
         deadline_s: wall-clock time for a training reply; system.round_s unless clock="model".
         clock: "measured": the times that devices measure count against system.round_s; "model": those of the scenario.
         energy: "measured": the energy that devices measure is charged; "model": that of the scenario.
+        plans: "measured": time and energy of training are planned as devices have measured them so far, by an estimate
+            that begins with the scenario's model; "model": by that alone.
+        first: a round ends with the first so many updates of the scheduled; the others are charged and not waited for.
+        adaptive_timeout: wait as long as the scheduled devices have taken before, and some more, at most deadline_s.
+        late: "use": updates that come up to three rounds late are averaged with the next ones, at 1/(1 + rounds) of
+            their weight, where the inner strategy is a FedAvg or has accepts_late = True; "waste": they are not.
         query_timeout_s: wall-clock time for a report; enough_reports: once this share of the asked have answered,
             the others get as long again.
         max_report_age: rounds for which a report is good enough; older ones are asked for. 0: ask everyone each round.
@@ -122,12 +133,24 @@ class Scheduled(Strategy):
             max_priority=max_priority,
             passes=passes,
             check_updates=self.inner.check_updates,
+            plans=_one_of("plans", plans),
+            first=_first(first, self.scenario.policy.size),
+            adaptive_timeout=adaptive_timeout,
+            late=self._late(late),
             measured=tuple(
-                name for name in MEASURED if {"t": clock, "e": energy}[name[0]] == "measured"
+                name for name in MEASURED if {"t": clock, "e": _one_of("energy", energy)}[name[0]] == "measured"
             ),
         )  # fmt: skip
         self._running = False
         self._begin(self.scenario)
+
+    def _late(self, late: Any) -> Literal["waste", "use"]:
+        if late not in ("waste", "use"):
+            raise FeelstreamError(f"late must be 'waste' or 'use', not {late!r}")
+        if late == "use" and not self.inner.accepts_late:
+            name = type(self.inner.strategy).__name__
+            raise FeelstreamError(f"late='use': {name} does not say that it takes late updates (accepts_late = True)")
+        return late
 
     def _begin(self, scenario: Scenario) -> None:
         """Forget everything: no queues and no reports."""
@@ -241,9 +264,20 @@ class ScheduledFedAvg(Scheduled):
 OWN = set(Scheduled.__init__.__annotations__) - {"inner", "scenario", "policy", "return"}
 
 
+def _one_of(name: str, given: Any) -> Plans:
+    if given not in ("measured", "model"):
+        raise FeelstreamError(f"{name} must be 'measured' or 'model', not {given!r}")
+    return given
+
+
+def _first(first: int | None, size: int) -> int | None:
+    if first is not None and not 1 <= first <= size:
+        raise FeelstreamError(f"first must lie between 1 and policy.size = {size}, not {first}")
+    return first
+
+
 def _deadline_s(round_s: float, deadline_s: float | None, clock: str) -> float:
-    if clock not in ("measured", "model"):
-        raise FeelstreamError(f"clock must be 'measured' or 'model', not {clock!r}")
+    _one_of("clock", clock)
     if deadline_s is None:
         return round_s
     if clock == "measured" and deadline_s != round_s:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -50,6 +50,15 @@ class System:
     cycles_per_sample: float = 0.0  # above 0: c = this times |S_k|, at least 1, and `cycles` is that of one sample
     device_bits: Reals | None = None  # (K,) S_k of this round where a cost rule of the user's own gives the costs
     reports: Slot | None = None  # the slot for reports, where the policy asks for them
+    energy_factor: float | Reals = 1.0  # on what the law says, one for all or (K,): what devices measured against it
+
+    def learned(self, time_factor: Reals, energy_factor: Reals) -> System:
+        """With computing that takes these factors, (K,), on the model's time and energy at any frequency.
+
+        Time is c/f, so its factor is one on c, to which the energy of a frequency is proportional.
+        """
+        factor = self.energy_factor * energy_factor / time_factor
+        return replace(self, cycles=self.device_cycles * time_factor, energy_factor=factor)
 
     @cached_property
     def device_cycles(self) -> Reals:
@@ -118,20 +127,26 @@ class System:
         cycles: of what is computed, above 0 or nothing; None: of one round of local training.
         """
         cpus, training = self._asked(ids)
-        if cycles is None:
-            return self.energy.energy_j(cpus, training, f_hz)
-        if cycles == 0:
-            return np.zeros(len(training))
-        return self.energy.energy_j(cpus, np.full(len(training), cycles), f_hz)
+        if cycles is not None:
+            if cycles == 0:
+                return np.zeros(len(training))
+            training = np.full(len(training), cycles)
+        energy_j = self.energy.energy_j(cpus, training, f_hz)
+        if isinstance(self.energy_factor, np.ndarray):
+            return energy_j * (self.energy_factor if ids is None else self.energy_factor[ids])
+        return energy_j if self.energy_factor == 1.0 else energy_j * self.energy_factor
 
     def most_compute_energy_j(self, f_hz: Reals) -> Reals:
         """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_k and above."""
         time_s = np.where(self.time_s > 0, self.time_s, self.round_s)  # who has none left is not available
-        return self.energy.most_j(*self._asked(None), self.device_cycles / time_s, f_hz)
+        return self.energy_factor * self.energy.most_j(*self._asked(None), self.device_cycles / time_s, f_hz)
 
     def compute_pieces(self) -> Pieces | None:
         """The energy law piece by piece, (K, M), where it can be told so."""
-        return self.energy.pieces(*self._asked(None))
+        pieces = self.energy.pieces(*self._asked(None))
+        if pieces is None or (not isinstance(self.energy_factor, np.ndarray) and self.energy_factor == 1.0):
+            return pieces
+        return pieces.times(np.broadcast_to(np.asarray(self.energy_factor, float), self.devices))
 
     def _asked(self, ids: Ids | None) -> tuple[Cpus, Reals]:
         """What the law is told of these devices: their CPUs and cycles."""

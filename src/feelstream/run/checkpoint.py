@@ -52,13 +52,24 @@ class Checkpoint:
         except DAMAGE as problem:
             raise RunError(f"{state} is damaged; {self._remedy}") from problem
 
-    def _read(self) -> Path:
-        """Learn which parts count; the file of the player's state."""
+    def stored(self) -> Tables:
+        """The rows so far of a run that another process may be playing."""
+        if not self.file.exists():
+            raise RunError(f"{self.directory.parent} holds a run of which no round is stored yet")
+        self.parts = self._described()["parts"]
+        return self.tables()
+
+    def _described(self) -> dict[str, Any]:
         stored = read_json(self.file)
         if not isinstance(stored, dict) or not {SEAL, "run", "parts", "state"} <= stored.keys():
             raise RunError(f"{self.file} is damaged: it does not describe a checkpoint")
         if stored["run"] != self.run or stored["parts"].keys() != self.parts.keys():
             raise RunError(f"{self.file} is the checkpoint of another run")
+        return stored
+
+    def _read(self) -> Path:
+        """Learn which parts count; the file of the player's state."""
+        stored = self._described()
         self.parts = stored["parts"]
         state = self._state()
         check_digest(state, stored["state"])

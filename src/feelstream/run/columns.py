@@ -15,6 +15,8 @@ TEXT = pl.String()
 BATTERIES, DEPLOYED, DOWNLOADS = "with batteries", "in a deployment", "with `costs.download_bits` above 0"
 OWN_COSTS = "with a `costs.rule` of your own"
 PACKET_ERRORS = "with `radio.block_bits` above 0"
+OVERPROVISIONED = "in a deployment with `first`"
+MEASURES = "in a deployment whose `plans` are measured"
 FALLIBLE = "in a deployment and with `world.faults`, unless `system.reliability` is ignored"
 ASKED = "for policies that ask for reports"
 BY_LABELS = "for policies that go by the labels of all that is held"
@@ -125,6 +127,25 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "reliability": Column(REAL, "", "p_k, the probability to deliver learned before the round", only=FALLIBLE),
     "report_age": Column(WHOLE, "", "rounds since the last accepted report, −1 for never", only=DEPLOYED),
     "priority": Column(REAL, "", "factor on the importance of its data", only=DEPLOYED),
+    "t_cmp_prior_s": Column(REAL, "s", "computing time by the scenario's model, at `f_hz`", only=MEASURES),
+    "t_cmp_planned_s": Column(
+        REAL, "s", "the same as measurements so far make it, which was planned with", only=MEASURES
+    ),
+    "t_cmp_spread": Column(REAL, "", "σ of the estimate behind it, as a logarithm", only=MEASURES),
+    "e_cmp_prior_j": Column(REAL, "J", "computing energy by the scenario's model, at `f_hz`", only=MEASURES),
+    "e_cmp_planned_j": Column(
+        REAL, "J", "the same as measurements so far make it, which was planned with", only=MEASURES
+    ),
+    "e_cmp_spread": Column(REAL, "", "σ of the estimate behind it, as a logarithm", only=MEASURES),
+    "e_cmp_read_j": Column(
+        REAL,
+        "J",
+        "what the device's meter read; `e_cmp_j` is what is charged of it",
+        "where nothing was measured",
+        only=MEASURES,
+    ),
+    "trained_hz": Column(REAL, "Hz", "frequency of training; 0 for those not scheduled", only=MEASURES),
+    "cut": Column(TRUTH, "", "not waited for, since enough others had replied", only=OVERPROVISIONED),
     **{
         f"{name}_measured": Column(TRUTH, "", f"whether `{name}` is the device's own measurement", only=DEPLOYED)
         for name in ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j")

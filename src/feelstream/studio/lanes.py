@@ -18,6 +18,7 @@ from feelstream.run.changes import Change, from_list, in_order, scenario_in
 from feelstream.run.explaining import Scenes
 from feelstream.run.presentation import introduce
 from feelstream.run.run import prepare, resolved
+from feelstream.run.unfinished import is_unfinished
 from feelstream.scenario import Scenario
 from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_tables
 
@@ -287,4 +288,12 @@ def open_runs(runs: dict[str, Path]) -> list[StoredLane]:
     """Lanes of stored runs, at most as many as a race has."""
     if not 1 <= len(runs) <= MOST_LANES:
         raise RunError(f"choose from 1 to {MOST_LANES} runs, not {len(runs)}")
-    return [StoredLane(label, read(directory)) for label, directory in runs.items()]
+    return [_lane(label, directory) for label, directory in runs.items()]
+
+
+def _lane(label: str, directory: Path) -> StoredLane:
+    if not is_unfinished(directory):
+        return StoredLane(label, read(directory))
+    from feelstream.studio.following import FollowedLane  # it is one of these
+
+    return FollowedLane(label, directory)

@@ -31,6 +31,7 @@ class Law:
     points_v: Array | None = None
     farad: Array | None = None  # [K]
     leakage_w: Array | None = None  # [K]
+    factor: Array | float = 1.0  # on all of it: what was measured against the law, [R, K] where that was learned
 
     @property
     def known(self) -> bool:
@@ -57,10 +58,10 @@ class Stretch:
 def energy_j(law: Law, cycles: float | Array, f_hz: Array) -> Array:
     """E_cmp at f [..., K]; NaN by a law of the user's own."""
     if law.kind == "cubic":
-        return law.power_coefficient * cycles * np.square(f_hz)
+        return law.factor * law.power_coefficient * cycles * np.square(f_hz)
     if law.kind == "own":
         return np.full(np.shape(f_hz), np.nan)
-    leakage = 0.0 if law.leakage_w is None else law.leakage_w
+    leakage = leakage_w(law)
     return dynamic_j(law, cycles, f_hz) + leakage * (cycles / f_hz)
 
 
@@ -69,12 +70,16 @@ def dynamic_j(law: Law, cycles: float | Array, f_hz: Array) -> Array:
     if law.points_hz is None or law.points_v is None:
         return energy_j(law, cycles, f_hz)
     assert law.farad is not None
-    return cycles * law.farad * np.square(_volts(law.points_hz, law.points_v, f_hz, law.discrete))
+    return law.factor * cycles * law.farad * np.square(_volts(law.points_hz, law.points_v, f_hz, law.discrete))
+
+
+def leakage_w(law: Law) -> Array | float:
+    return 0.0 if law.leakage_w is None else law.factor * law.leakage_w
 
 
 def most_j(law: Law, cycles: float | Array, slowest_hz: float | Array, f_hz: Array) -> Array:
     """No frequency between the two takes more: the voltage of the higher, the leakage of the lower."""
-    leakage = 0.0 if law.leakage_w is None else law.leakage_w
+    leakage = leakage_w(law)
     return dynamic_j(law, cycles, f_hz) + leakage * (cycles / np.minimum(slowest_hz, f_hz))
 
 
@@ -82,7 +87,7 @@ def least_j(law: Law, cycles: float | Array, slowest_hz: Array, fastest_hz: Arra
     """No frequency between the two takes less; 0 by a law that is not known."""
     if not law.known:
         return np.zeros(np.shape(slowest_hz))
-    leakage = 0.0 if law.leakage_w is None else law.leakage_w
+    leakage = leakage_w(law)
     return dynamic_j(law, cycles, slowest_hz) + leakage * (cycles / fastest_hz)
 
 
@@ -103,14 +108,14 @@ def _volts(points_hz: Array, points_v: Array, f_hz: Array, discrete: bool) -> Ar
 
 
 def stretches(law: Law, cycles: Array) -> list[Stretch]:
-    """The whole of the law, from the lowest frequencies on; cycles [K]."""
+    """The whole of the law, from the lowest frequencies on; cycles [K] or [R, K]."""
     nothing = np.zeros_like(cycles)
     if law.points_hz is None or law.points_v is None:
-        square = law.power_coefficient * cycles**3
+        square = law.factor * law.power_coefficient * cycles**3
         return [Stretch(nothing, np.full_like(cycles, np.inf), nothing, nothing, square, nothing)]
     assert law.farad is not None
     assert law.leakage_w is not None
-    found = []
+    farad, found = law.factor * law.farad, []
     for m in range(law.points_hz.shape[1] + 1):
         low_hz = law.points_hz[:, m - 1] if m else nothing
         beyond = m == law.points_hz.shape[1]
@@ -125,10 +130,10 @@ def stretches(law: Law, cycles: Array) -> list[Stretch]:
             Stretch(
                 low_hz,
                 high_hz,
-                law.farad * cycles * base**2,
-                2 * law.farad * cycles**2 * base * slope,
-                law.farad * cycles**3 * slope**2,
-                law.leakage_w,
+                farad * cycles * base**2,
+                2 * farad * cycles**2 * base * slope,
+                farad * cycles**3 * slope**2,
+                np.asarray(leakage_w(law)),
             )
         )
     return found

@@ -50,7 +50,8 @@ def planned_radio(s: StoredSettings, block: Block, n: Array, weight: Array | Non
     top, a = limit_w(s, block), airtime_s(s)
     needed = kappa / n * np.expm1(a * n / np.where(longest > 0, longest, np.nan))
     cap = np.clip(np.nan_to_num(needed, nan=np.inf) * (1 + 1e-12), top / (s.fade_reserve * s.link_margin), top)
-    ceiling, cycles = block["f_hz"], np.broadcast_to(s.cycles, s.K)
+    ceiling, cycles = block["f_hz"], np.asarray(s.cycles)
+    cycles = np.broadcast_to(cycles, s.K) if cycles.ndim < 2 else cycles
     weight = weights(s, block) if weight is None else weight
     floor = np.minimum(s.frequency_hz[0].min(), ceiling)
 

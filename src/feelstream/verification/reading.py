@@ -31,11 +31,18 @@ DEVICE_COLUMNS = {
 # Only a deployment stores these; in a simulation everyone is known, without measurement.
 MEASURED = ("t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
 DEPLOYMENT_COLUMNS = {"report_age": WHOLE, **{f"{name}_measured": TRUTH for name in MEASURED}}
+ESTIMATE_COLUMNS = dict.fromkeys(  # only of a deployment that plans by what devices measure
+    ("t_cmp_prior_s", "t_cmp_planned_s", "t_cmp_spread", "e_cmp_prior_j", "e_cmp_planned_j", "e_cmp_spread",
+     "e_cmp_read_j", "trained_hz"),
+    REAL,
+)  # fmt: skip
+ESTIMATES = ("total", "weight", "waiting", "read")  # of each, replayed from block to block
 STORED_LABELS = "stored_labels"  # stored of policies that go by them
 PRIORITY = "priority"  # stored by a deployment, where devices may state one; elsewhere it is the scenario's
 LOST = "lost"  # stored where blocks of an update may fail
 DOWNLOAD_COLUMNS = {"t_down_s": REAL, "e_down_j": REAL}  # only where receiving the model takes time
 COST_COLUMNS = dict.fromkeys(("cost_cycles", "cost_bits", "cost_down_s", "cost_down_j"), REAL)  # of a user's own rule
+CUT = "cut"  # stored where a deployment waits for the first replies only
 RELIABILITY = "reliability"  # stored where updates may not arrive
 TURNS = ("turns_delivered", "turns_failed", "turns_in_a_row", "rests_until")  # replayed, from block to block
 REPORT_COLUMNS = {"e_report_j": REAL}  # only where the policy asks for reports
@@ -47,7 +54,7 @@ EVALUATOR_COLUMNS = {
     "classes": ("forgetting",),
 }
 MAY_BE_MISSING = {
-    *("accuracy", "loss", "amount", "dissimilarity", "importance", "score"),
+    *("accuracy", "loss", "amount", "dissimilarity", "importance", "score", "e_cmp_read_j"),
     *(name for names in EVALUATOR_COLUMNS.values() for name in names),
 }
 
@@ -113,6 +120,8 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
     """devices.parquet in blocks of rounds, in order; a block ends where one of the phases begins."""
     path, K = directory / "devices.parquet", settings.K
     columns = DEVICE_COLUMNS | (DEPLOYMENT_COLUMNS if settings.deployed else {})
+    columns |= {CUT: TRUTH} if settings.cuts else {}
+    columns |= ESTIMATE_COLUMNS if settings.plans_measured else {}
     columns |= {LOST: TRUTH} if settings.costs.block_bits else {}
     columns |= DOWNLOAD_COLUMNS if settings.costs.downloads else {}
     columns |= COST_COLUMNS if settings.costs.own else {}
@@ -136,12 +145,17 @@ def read_blocks(directory: Path, settings: StoredSettings, phases: Iterable[int]
         values.setdefault("e_report_j", np.zeros((R, K)))
         values.setdefault(PRIORITY, np.broadcast_to(settings.priority, (R, K)))
         values.setdefault(LOST, np.zeros((R, K), bool))
+        values.setdefault(CUT, np.zeros((R, K), bool))
         values.setdefault(RELIABILITY, np.broadcast_to(1.0, (R, K)))
         if last is None:
             last = {name: np.zeros_like(column[0]) for name, column in values.items()}
             last["beta"] = values["beta"][0]
             last["battery_next_j"] = np.full(K, settings.around.start_j)
             last |= {name: np.zeros(K) for name in TURNS}
+            last["tried"] = np.zeros(K)
+            for name in ("t", "e"):
+                last |= {f"{name}_total": np.zeros(K), f"{name}_weight": np.zeros(K)}
+                last |= {f"{name}_waiting": np.full(K, np.nan), f"{name}_read": np.full(K, -np.inf)}
             last["report_age"] = np.full(K, -1 if settings.deployed else 0)
         lists = [name for name, kind in columns.items() if kind == COUNTS]
         if any(values[name].shape[2:] != last[name].shape[1:] for name in lists):

@@ -10,6 +10,7 @@ import numpy as np
 from feelstream.verification.changes import phases, with_backlog
 from feelstream.verification.decisions import rules_for
 from feelstream.verification.energy import check_downloads, check_lost, check_queues
+from feelstream.verification.estimates import check_estimates
 from feelstream.verification.evaluations import FILE as ARRAYS
 from feelstream.verification.evaluations import ArrayChecks, check_numbers, has_arrays
 from feelstream.verification.findings import Findings, Report, Stage
@@ -112,14 +113,14 @@ def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: 
         totals.add(block)
     # E_tr counts by the probability to deliver, as if the best channel had been that much better.
     beta = totals.beta / totals.reliability_min
-    least_j = np.min([rules_for(s).least_energy(phase.settings, beta) for phase in parts], axis=0)
+    least_j = np.min([rules_for(s).least_energy(totals.cheapest(phase.settings), beta) for phase in parts], axis=0)
     check_whole_run(found, s, totals, least_j)
 
 
 def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table) -> None:
     """One block of rounds through the stages of a round, in order."""
     rules, planned = rules_for(s), np.clip(rounds["planned"], 0, s.K)
-    s = of_block(s, block.values)
+    s = check_estimates(found, of_block(s, block.values), block)
     check_inputs(found, s, block, rules.most_power(s, block))
     check_reliability(found, s, block)
     rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))

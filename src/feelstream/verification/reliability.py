@@ -24,7 +24,7 @@ def check_reliability(found: Findings, s: StoredSettings, block: Block) -> None:
     expected, rests = np.empty(block["scheduled"].shape), np.empty(block["scheduled"].shape, bool)
     for r, t in enumerate(block.rounds):
         expected[r], rests[r] = (1 + d) / (1 + d + f), until >= t
-        turn = block["scheduled"][r]
+        turn = block["scheduled"][r] & ~block["cut"][r]
         failed = turn & (block["gain"][r] == 0)
         d = np.where(turn, GAMMA * d + (turn & ~failed), d)
         f = np.where(turn, GAMMA * f + failed, f)
@@ -34,6 +34,8 @@ def check_reliability(found: Findings, s: StoredSettings, block: Block) -> None:
     for name, value in zip(TURNS, (d, f, row, until), strict=True):
         block.values[name] = value[None]
     check = found.at(Stage.INPUTS, block)
+    heard = block["cut"] & (~block["scheduled"] | block["transmitted"] | (block["gain"] != 0))
+    check.flag("cut", heard, ~block["cut"], "only a scheduled device whose update was not received is cut off")
     check.compare("reliability", expected, RULE)
     _check_rests(found, s, block, rests)
 

@@ -37,8 +37,13 @@ def read_settings(directory: Path) -> StoredSettings:
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
     settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"), root.plain("cores"))
     about = root.get("deployment")
-    passes = deployed and about is not None and isinstance(about.tree, dict) and about.tree.get("passes") is True
-    settings = replace(settings, passes=passes)
+    told = about.tree if deployed and about is not None and isinstance(about.tree, dict) else {}
+    settings = replace(
+        settings,
+        passes=told.get("passes") is True,
+        plans_measured=told.get("plans") == "measured",
+        cuts=told.get("first") is not None,
+    )
     several = isinstance(settings.time_s, np.ndarray) or settings.costs.cycles_per_sample > 0 or settings.costs.own
     if settings.policy in ONE_DEADLINE and several:
         raise RunError(f"run.json: {settings.policy} plans with one deadline and fixed cycles, but these differ.")

@@ -113,6 +113,8 @@ class StoredSettings:
     around: Around = PAPERS_WORLD
     learns_reliability: bool = False  # who delivers is learned, and heeded
     passes: bool = False  # a deployment that may count static data as fresh again
+    cuts: bool = False  # a deployment that waits for the first replies only
+    plans_measured: bool = False  # a deployment that plans by what devices have measured
     changes: tuple[StoredChange, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
 

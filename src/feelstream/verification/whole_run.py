@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.formulas import surrogate_time_s
 from feelstream.verification.reading import Block
 from feelstream.verification.stored import StoredSettings
+
+PLANNED = (("t_cmp", "s"), ("e_cmp", "j"))
 
 
 class RunningTotals:
@@ -25,6 +28,7 @@ class RunningTotals:
         self.beta = np.ones(K)  # the best mean gain so far
         self.priority_max = np.ones(K)  # the highest priority so far
         self.reliability_min = np.ones(K)  # the least so far
+        self.time_min, self.energy_min = np.full(K, np.inf), np.full(K, np.inf)  # planned, of the model's
         self.begun = False
 
     def add(self, block: Block) -> None:
@@ -40,7 +44,17 @@ class RunningTotals:
         self.beta = np.maximum(self.beta, best) if self.begun else best
         self.priority_max = np.maximum(self.priority_max, highest) if self.begun else highest
         self.reliability_min = np.minimum(self.reliability_min, block["reliability"].min(axis=0))
+        if "t_cmp_planned_s" in block.values:
+            time, energy = (block[f"{part}_planned_{u}"] / block[f"{part}_prior_{u}"] for part, u in PLANNED)
+            self.time_min = np.minimum(self.time_min, time.min(axis=0))
+            self.energy_min = np.minimum(self.energy_min, (energy / time).min(axis=0))
         self.queue_end_j, self.begun = queue[-1], True
+
+    def cheapest(self, s: StoredSettings) -> StoredSettings:
+        """The settings with the least that was ever planned with."""
+        if not s.plans_measured:
+            return s
+        return replace(s, cycles=s.cycles * self.time_min, law=replace(s.law, factor=self.energy_min))
 
 
 def check_whole_run(found: Findings, s: StoredSettings, run: RunningTotals, least_j: Array | None = None) -> None:

@@ -19,6 +19,7 @@ from feelstream.run.changes import Change, scenario_in
 from feelstream.scenario import Scenario
 
 COSTS = ("cost_cycles", "cost_bits", "cost_down_s", "cost_down_j")  # in the order of RoundCosts
+PLANNED = (("t_cmp", "s"), ("e_cmp", "j"))  # what a deployment plans, and the units
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,9 @@ class Scenes:
         system = with_costs(system, RoundCosts(*said), own, stored)
         if "priority" in rows.columns:  # a deployment's devices may state one
             system = replace(system, priority=rows["priority"].to_numpy())
+        if "t_cmp_planned_s" in rows.columns:  # a deployment plans by what was measured
+            time, energy = (rows[f"{name}_planned_{u}"] / rows[f"{name}_prior_{u}"] for name, u in PLANNED)
+            system = system.learned(time.to_numpy(), energy.to_numpy())
         policy = scenario.policy
         return Observation(
             system=system,

@@ -1,0 +1,106 @@
+"""What devices measure decides what is planned: learned from turn to turn, and never by one glitch."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
+from flwr.app import Context, Message
+
+import feelstream as fs
+from feelstream.flower import ScheduledFedAvg
+from feelstream.flower.estimates import FORGETTING, PRIOR, Estimate
+
+PLAIN = [each for each in FAST if "policy.V" not in each]
+
+
+def factors(estimate: Estimate) -> list[float]:
+    return np.exp(estimate.expected()[0]).tolist()
+
+
+def test_the_estimate_is_the_weighted_mean_of_logarithms() -> None:
+    estimate, readings = Estimate(2), [2.0, 2.4, 1.8, 2.1]
+    for t, reading in enumerate(readings, 1):
+        estimate.add(t, {0: (reading, 1.0)})
+    weights = np.array([FORGETTING ** (3 - i) for i in range(4)])
+    mean = np.average(np.log(readings), weights=weights)  # of what it read; the prior's middle is the same number
+    assert factors(estimate) == pytest.approx([np.exp(mean)] * 2)  # the other one is expected to be like it
+    assert estimate.expected()[1] == pytest.approx(0.3 / np.sqrt([weights.sum() + PRIOR, PRIOR]))
+
+
+@pytest.mark.parametrize("at", [1, 2, 5])
+def test_one_glitch_counts_for_at_most_two_turns(at: int) -> None:
+    estimate, found = Estimate(1), []
+    for t in range(1, 9):
+        estimate.add(t, {0: (9e5 if t == at else 0.5, 1.0)})
+        found += factors(estimate)
+    assert found[-1] == pytest.approx(0.5, rel=0.02)
+    assert max(found) < 1.01  # nothing is known in the first round, and the model stands
+
+
+def test_a_change_that_lasts_is_followed_at_its_second_reading() -> None:
+    estimate = Estimate(1)
+    for t in range(1, 12):
+        estimate.add(t, {0: (1.0 if t < 10 else 20.0, 1.0)})
+        if t == 10:
+            assert factors(estimate) == pytest.approx([1.0])
+    assert factors(estimate) == pytest.approx([20.0], rel=0.05)
+
+
+def test_what_is_cheap_by_the_model_and_dear_by_its_meter_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """λcf² calls the slow device cheap; it uses forty times what the others do, and is found out by its first turns."""
+
+    def device(f_hz: float, joules: float) -> object:
+        return client(growing, device={"f_hz": f_hz}, after={"t_cmp_s": 0.5, "e_cmp_j": joules})
+
+    grid = grid_of(device(1e9, 8.0), *[device(1.4e9, 0.2)] * 3)  # pyright: ignore[reportArgumentType]
+    settings = [*PLAIN, "policy.name=greedy_energy", "policy.size=1", "radio.fading=none"]
+    with caplog.at_level(logging.WARNING):
+        ScheduledFedAvg(fs.preset("tiny", settings), classes=CLASSES, out=tmp_path / "run").start(
+            grid, model(), num_rounds=12
+        )
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    slow = devices.filter(pl.col("device") == 0)
+    assert slow["scheduled"][0]  # nobody knows better
+    assert slow["scheduled"].sum() <= 3
+    assert slow["e_cmp_planned_j"][-1] > 10 * slow["e_cmp_prior_j"][-1]
+    assert fs.verify(tmp_path / "run").ok
+    assert "times the energy of the scenario's model" in caplog.text
+
+
+def test_a_device_that_was_too_slow_is_tried_again_and_nobody_waits_for_ever(tmp_path: Path) -> None:
+    def slow_at_first(context: Context, message: Message) -> Message | None:
+        t = message.content.metric_records["feelstream.server"]["round"]
+        assert isinstance(t, int)
+        return client(growing, after={"t_cmp_s": 60.0 if t < 5 else 0.5})(context, message)
+
+    grid = grid_of(slow_at_first, client(growing, after={"t_cmp_s": 0.5}))
+    settings = [*PLAIN, "system.devices=2", "policy.name=age", "policy.size=1", "radio.fading=none"]
+    ScheduledFedAvg(fs.preset("tiny", settings), classes=CLASSES, out=tmp_path / "run").start(
+        grid, model(), num_rounds=60
+    )
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    slow = devices.filter(pl.col("device") == 0)
+    assert not slow["transmitted"][:5].any()
+    assert slow["transmitted"][-10:].any()
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_plans_by_the_model_alone_store_no_estimates(tmp_path: Path) -> None:
+    grid = grid_of(*[client(growing, after={"e_cmp_j": 0.2})] * 4)
+    scenario = fs.preset("tiny", [*FAST, "radio.fading=none"])
+    ScheduledFedAvg(scenario, classes=CLASSES, out=tmp_path / "run", plans="model").start(grid, model(), num_rounds=3)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    assert "e_cmp_planned_j" not in devices.columns
+    assert fs.verify(tmp_path / "run").ok
+    with pytest.raises(fs.FeelstreamError, match="plans must be 'measured' or 'model'"):
+        ScheduledFedAvg(scenario, plans="by hand")

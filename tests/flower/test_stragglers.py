@@ -1,0 +1,153 @@
+"""Slow devices: rounds that do not wait for all, time limits by what devices take, and replies that are late."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from deployed_clients import CLASSES, FAST, client, growing, model
+from flwr.app import Message
+from flwr.serverapp.strategy import FedMedian, Krum
+
+import feelstream as fs
+from feelstream.flower import Scheduled, ScheduledFedAvg, exchange
+from feelstream.flower.exchange import Waited
+from feelstream.flower.local_grid import LocalGrid
+from feelstream.flower.stragglers import Stragglers
+
+
+class Clock:
+    """Seconds that pass only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class SlowGrid(LocalGrid):
+    """Nodes whose replies to calls for training take a while."""
+
+    def __init__(self, clock: Clock, seconds: dict[int, float]) -> None:
+        super().__init__()
+        self.clock, self.seconds = clock, seconds
+        self.ready: dict[str, float] = {}
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        numbers = []
+        for message in list(messages):
+            (number,) = super().push_messages([message])
+            trains = message.metadata.message_type == "train"
+            self.ready[number] = self.clock.now + trains * self.seconds.get(message.metadata.dst_node_id, 0.0)
+            numbers.append(number)
+        return numbers
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        return super().pull_messages([number for number in message_ids if self.ready[number] <= self.clock.now])
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(exchange, "sleep", found.sleep)
+    monkeypatch.setattr(exchange, "monotonic", lambda: found.now)
+    return found
+
+
+def federation(clock: Clock, seconds: dict[int, float], devices: int = 4) -> SlowGrid:
+    grid = SlowGrid(clock, seconds)
+    for device in range(devices):
+        grid.add(device, {"partition-id": device}, client(growing, after={"t_cmp_s": 0.5}))
+    return grid
+
+
+def scenario(size: int) -> fs.Scenario:
+    plain = [each for each in FAST if "policy.V" not in each]
+    return fs.preset("tiny", [*plain, "policy.name=age", f"policy.size={size}", "radio.fading=none"])
+
+
+def rows(directory: Path) -> pl.DataFrame:
+    devices = fs.read(directory).devices
+    assert devices is not None
+    return devices
+
+
+def test_a_round_ends_with_the_first_replies_and_the_others_are_charged(clock: Clock, tmp_path: Path) -> None:
+    grid = federation(clock, {3: 3.0})
+    strategy = ScheduledFedAvg(scenario(4), classes=CLASSES, out=tmp_path / "run", first=3)
+    strategy.start(grid, model(), num_rounds=6)
+    assert clock.now < 6 * 1.0  # nobody waited three seconds
+    devices = rows(tmp_path / "run")
+    slow = devices.filter(pl.col("device") == 3)
+    assert slow["cut"][0]
+    assert (slow.filter(pl.col("cut"))["e_cmp_j"] > 0).all()  # it has computed
+    assert not slow["transmitted"].any()
+    assert (slow["reliability"] == 1.0).all()  # and has not failed
+    assert (devices.filter(pl.col("device") < 3)["transmitted"]).all()
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_who_still_works_for_an_earlier_round_is_not_called_again(clock: Clock, tmp_path: Path) -> None:
+    grid = federation(clock, {3: 1e9})
+    ScheduledFedAvg(scenario(4), classes=CLASSES, out=tmp_path / "run", first=3).start(grid, model(), num_rounds=4)
+    slow = rows(tmp_path / "run").filter(pl.col("device") == 3)
+    assert slow["scheduled"].to_list() == [True, False, False, False]
+
+
+def test_the_time_limit_follows_what_devices_take(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    grid = federation(clock, {0: 0.4, 1: 0.2, 2: 0.3, 3: 0.25})
+    with caplog.at_level(logging.INFO, logger="flwr.feelstream.rounds"):
+        ScheduledFedAvg(scenario(4), classes=CLASSES, adaptive_timeout=True).start(grid, model(), num_rounds=8)
+    limits = [json.loads(line.message)["timeout_s"] for line in caplog.records if line.name.endswith("rounds")]
+    assert limits[0] == 4.0  # the deadline, until more is known
+    assert 0.4 < limits[-1] < 2.0
+
+
+def test_a_limit_that_was_too_short_grows_again() -> None:
+    known = Stragglers(1, 60.0, adaptive=True)
+    for t in range(1, 10):
+        known.waited(t, Waited(seconds={7: 2.0}), {7: 0}, known.timeout_s([0]))
+    short = known.timeout_s([0])
+    assert 2.0 < short < 10.0
+    for t in range(10, 20):
+        known.waited(t, Waited(unanswered={f"m{t}": 7}), {7: 0}, known.timeout_s([0]))
+    assert known.timeout_s([0]) > 4 * short
+    known.waited(20, Waited(unanswered={"m20": 7}, enough=True), {7: 0}, 60.0)  # it was not waited for
+    assert known.busy == [0]
+
+
+@pytest.mark.parametrize("late", ["waste", "use"])
+def test_late_updates_are_averaged_only_if_they_may_be(late: Any, clock: Clock, tmp_path: Path) -> None:
+    """Device 3 moves the model by 100 and takes two rounds; the others by 1."""
+    grid = federation(clock, {3: 1.0, **dict.fromkeys(range(3), 0.5)})
+    grid.add(3, {"partition-id": 3}, client(growing, step=100.0, after={"t_cmp_s": 0.5}))
+    strategy = ScheduledFedAvg(scenario(4), classes=CLASSES, out=tmp_path / "run", first=3, late=late)
+    found = strategy.start(grid, model(), num_rounds=4).arrays["w"].numpy()
+    moved = bool(np.abs(found).max() > 10)
+    assert moved == (late == "use")
+    assert fs.verify(tmp_path / "run").ok
+
+
+def test_what_cannot_be_is_refused() -> None:
+    for options, reason in (
+        ({"first": 0}, "first must lie between 1 and policy.size = 2"),
+        ({"first": 3}, "first must lie between 1 and policy.size = 2"),
+        ({"late": "maybe"}, "late must be 'waste' or 'use'"),
+    ):
+        with pytest.raises(fs.FeelstreamError, match=reason):
+            ScheduledFedAvg(scenario(2), classes=CLASSES, **options)  # pyright: ignore[reportArgumentType]
+
+    class Strict(Krum):
+        accepts_late = False
+
+    with pytest.raises(fs.FeelstreamError, match="Strict does not say that it takes late updates"):
+        Scheduled(Strict(), scenario(2), classes=CLASSES, late="use")
+    Scheduled(FedMedian(), scenario(2), classes=CLASSES, late="use")
