@@ -87,9 +87,9 @@ def test_devices_stay_uniform_in_the_disc() -> None:
 
 def test_reflection_keeps_the_length_of_the_way() -> None:
     """From the centre straight to the edge and back: after 2R a device is where it began."""
-    from feelstream.environment.mobility import _reflected
+    from feelstream.environment.mobility import reflected
 
-    place, heading = _reflected(np.zeros((2, 1)), np.array([0.3]), 200.0, 100.0)
+    place, heading = reflected(np.zeros((2, 1)), np.array([0.3]), 200.0, 100.0)
     assert np.allclose(place, 0.0, atol=1e-9)
     assert np.cos(heading - 0.3)[0] == pytest.approx(-1.0)
 

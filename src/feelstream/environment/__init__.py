@@ -6,11 +6,12 @@ from feelstream.environment.faults import Breakdowns, Faults, NoFaults, RandomFa
 from feelstream.environment.frequency import Frequency, FrequencyLevels, RecordedFrequency, UniformFrequency
 from feelstream.environment.harvest import Harvest, NoHarvest, PacketHarvest, SolarHarvest
 from feelstream.environment.mobility import Mobility, RandomDirection, Static
+from feelstream.environment.tr38901 import TR38901
 from feelstream.plugins import PluginRegistry
 
 FREQUENCIES = PluginRegistry(Frequency, UniformFrequency, FrequencyLevels, RecordedFrequency)
 CHANNELS = PluginRegistry(Channel, IndependentChannel, AutoregressiveChannel, JakesChannel)
-MOBILITIES = PluginRegistry(Mobility, Static, RandomDirection)
+MOBILITIES = PluginRegistry(Mobility, Static, RandomDirection, TR38901)
 AVAILABILITIES = PluginRegistry(Availability, Always, ComesAndGoes, Diurnal, RecordedAvailability)
 FAULTS = PluginRegistry(Faults, NoFaults, RandomFaults, Breakdowns)
 HARVESTS = PluginRegistry(Harvest, NoHarvest, PacketHarvest, SolarHarvest)

@@ -87,11 +87,11 @@ class RandomDirection(Mobility):
         turns = rng.random(context.devices) < self.turn
         heading = np.where(turns, rng.uniform(0, 2 * np.pi, context.devices), state["heading"])
         path = self.speed_m_s * context.round_s
-        place, heading = _reflected(place, heading, path, self.radius_m)
+        place, heading = reflected(place, heading, path, self.radius_m)
         return beta, {"place": place, "heading": heading}
 
 
-def _reflected(place: NDArray, heading: NDArray, path_m: float, radius_m: float) -> tuple[NDArray, NDArray]:
+def reflected(place: NDArray, heading: NDArray, path_m: float, radius_m: float) -> tuple[NDArray, NDArray]:
     """Straight on for `path_m` inside a disc, with mirror reflection at its edge; (2, K) and (K,)."""
     place, direction = place.copy(), np.array([np.cos(heading), np.sin(heading)])
     left = np.full(place.shape[1], path_m)

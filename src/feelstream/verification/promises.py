@@ -37,7 +37,11 @@ OURS: dict[str, dict[str, Callable[[Fields], Fields]]] = {
         "use_once": lambda fields: {"keeps": True, "empties_on_use": True},
     },
     "cost_rules": {"settings": lambda fields: {"of_settings": True, "keeps_bits": True}},
-    "mobilities": {"static": lambda fields: {"fixed": True, "within_gain_db": True}, "random_direction": _nothing},
+    "mobilities": {
+        "static": lambda fields: {"fixed": True, "within_gain_db": True},
+        "random_direction": _nothing,
+        "tr38901": _nothing,
+    },
     "availabilities": {
         "always": lambda fields: {"always_there": True},
         "markov": _nothing,
