@@ -1,6 +1,7 @@
 """`make times`: write the tests whose cases together take long to tests/slow.txt, which `make quick` leaves out.
 
-Those that are there already do not run and stay; empty the file to measure all of them. CPU time, of the test and of the processes that it waits for, so that other work of the machine counts for little.
+Those that are there already do not run and stay; empty the file to measure all of them. What counts is CPU time, of the
+test and of the processes that it waits for, so that other work of the machine changes little.
 """
 
 from __future__ import annotations
