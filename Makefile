@@ -6,7 +6,7 @@ SEEDS  ?= 4
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test tests test-lowest quick quick-lint quick-types quick-tests coverage constraints lint docs clean fuzz soak \
+.PHONY: run test tests test-lowest quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
 	sanitize sanitize-tools compilers arm wheels speed
 
 run: $(VENV)/.installed
@@ -38,6 +38,10 @@ quick-types:
 
 quick-tests:
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
+
+# Which tests take long: those that `make quick` would otherwise run, one after the other, into tests/slow.txt.
+times: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -p times -m 'not slow' $(TESTS)
 
 # Lines and branches of the package that the tests execute in their own process; pages in build/coverage. What worker
 # processes, federations and commands of their own execute is not counted. Fewer tests: make coverage TESTS='-m "not slow"'.

@@ -36,12 +36,15 @@ LONGEST = (
 
 # Cases that are slow wherever they take part: the solver of this policy takes seconds.
 SLOW_CASE = "lyapunov_joint"
+# What was measured to take long, by `make times`; tests that start processes, or take seconds, say so themselves.
+MEASURED_SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if SLOW_CASE in item.name.partition("[")[2]:
+        name, _, case = item.nodeid.partition("[")
+        if SLOW_CASE in case or name in MEASURED_SLOW:
             item.add_marker(pytest.mark.slow)
     here = Path(__file__).parent
     place = {here / file: number for number, file in enumerate(LONGEST)}

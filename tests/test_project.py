@@ -26,6 +26,15 @@ def test_commands_that_are_named_exist(page: str) -> None:
     assert named <= TARGETS
 
 
+def test_the_tests_that_were_measured_as_slow_exist() -> None:
+    """By `make times`; one that was renamed would be waited for by everyone, before each commit."""
+    names = text("tests/slow.txt").split()
+    assert len(names) > 50
+    for name in names:
+        file, *_, function = name.split("::")
+        assert f"def {function}(" in text(file), f"{name} is no more: run make times, or take it out of tests/slow.txt"
+
+
 def test_workflows_test_every_python_that_wheels_are_built_for() -> None:
     built = re.findall(r"cp3(\d+)-\*", PROJECT["tool"]["cibuildwheel"]["build"])
     (tested,) = re.findall(r"python: \[(.*)\]", text(".github/workflows/ci.yml"))

@@ -62,6 +62,7 @@ def test_cycles_grow_with_steps_and_batch():
     assert cost.of(learning, DATA).cycles == 419328000 / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", models.STACKS)
 def test_multiply_adds_are_those_that_pytorch_counts(name: str):
     pytest.importorskip("torch")

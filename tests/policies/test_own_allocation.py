@@ -154,6 +154,7 @@ UNLAWFUL: dict[str, tuple[Change, str, Callable[[pl.DataFrame], pl.DataFrame], s
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNLAWFUL)
 def test_what_physics_forbids_is_named(name: str, tmp_path: Path) -> None:
     """By the run, and by `verify` where the tables say so."""

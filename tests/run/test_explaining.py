@@ -32,6 +32,7 @@ def is_scheduled(run: Run, round: int, device: int) -> bool:
     return bool(rows(run, round)["scheduled"][device])
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     seed=st.integers(0, 50),

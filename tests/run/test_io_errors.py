@@ -46,6 +46,7 @@ def _tables(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.glob("*.parquet"))}
 
 
+@pytest.mark.slow
 def test_an_error_at_any_write_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As SQLite is tried: fail the first time that the disk is asked, then the second, until the run gets through."""
     scenario = small("system.rounds=3")

@@ -99,6 +99,7 @@ def check_energy_and_queues(run: fs.Run) -> None:
     assert run.rounds["energy_mean_cum_j"].to_numpy() == pytest.approx(np.cumsum(means) / np.arange(1, rounds + 1))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
 def test_toml_round_trip_loses_nothing(trace_file: str, data: st.DataObject) -> None:
@@ -130,6 +131,7 @@ class StopError(Exception):
     """Stands for the end of a process between two rounds."""
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.data(), st.integers(0, 3), st.integers(1, 6))
 def test_a_run_stopped_and_started_again_is_the_same(

@@ -14,6 +14,7 @@ from feelstream.scenario.files import from_dict
 PRESETS = list(fs.presets())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_survive_toml(name: str, tmp_path: Path) -> None:
     scenario = fs.preset(name)

@@ -28,6 +28,7 @@ def test_sizes_add_up_and_are_within_one_of_their_shares() -> None:
             assert all(abs(size - share * devices) <= 1 for size, share in zip(sizes, shares, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lyapunov", "random", "ocean", "fedcs"])
 def test_classes_differ_as_they_say_and_verify(policy: str, tmp_path: Path) -> None:
     scenario = small(CLASSES, f"policy.name={policy}", "system.rounds=30", "data.arrivals.kind=poisson")

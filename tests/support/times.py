@@ -1,0 +1,37 @@
+"""`make times`: write the tests whose cases together take long to tests/slow.txt, which `make quick` leaves out.
+
+Those that are there already do not run and stay; empty the file to measure all of them. What counts is CPU time, of the
+test and of the processes that it waits for, so that other work of the machine changes little.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+SLOW_S = 0.7
+TABLE = Path(__file__).parents[1] / "slow.txt"
+spent: Counter[str] = Counter()
+
+
+def _cpu_s() -> float:
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    before = _cpu_s()
+    result = yield
+    spent[item.nodeid.partition("[")[0]] += _cpu_s() - before
+    return result
+
+
+def pytest_sessionfinish() -> None:
+    known = set(TABLE.read_text(encoding="utf-8").split()) if TABLE.is_file() else set()
+    slow = {name for name, seconds in spent.items() if seconds >= SLOW_S}
+    names = sorted((known - spent.keys()) | slow)  # what did not run stays as it was
+    TABLE.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
