@@ -104,9 +104,13 @@ $(VENV)/.installed-dev: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m compileall -qq -j 0 $$($(PACKAGES)) || true
 	touch $@ $(VENV)/.installed
 
-# The numbers of docs/engine.md and docs/speed.md, on an idle machine: half an hour, and gigabytes for the peers' environments.
+# The numbers of docs/engine.md, docs/speed.md and docs/growth.md, on an idle machine: an hour and more, and gigabytes for the
+# peers' environments. What studies.py and cohort.py print goes into docs/growth.md by hand.
 speed: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/growth.py --page
+	$(BIN)/python benchmarks/studies.py
+	$(BIN)/python benchmarks/cohort.py
 	$(BIN)/python benchmarks/peers/run.py
 
 # The kernel's tests under the address and undefined-behaviour sanitizers (GCC, Linux), all but the largest models, and

@@ -1,14 +1,14 @@
 """How the cost of a round grows with devices, classes, scheduled devices and rounds, as exponents.
 
     python benchmarks/growth.py            K = 10³ … 10⁶, m = 10 … 1,000, n = 2 … 1,000, T = 10³ … 10⁵
-    python benchmarks/growth.py --smoke    the three smallest of each, two rounds
+    python benchmarks/growth.py --smoke    small and short, in one process
 
 The scenario is the preset `million` in all of it. **K**: devices, K/1000 of them scheduled. **m**: classes, with 2,000
-devices. **n**: scheduled devices of 2,000, with as much band for each. **T**: rounds of a whole run with 20 devices, kept
-in memory. A round is all of it: arrivals, decision, channel, queues and its row. It is CPU time on one thread, the least
-of several rounds, so that it can be measured beside other programs. An exponent is the slope of log cost over log size
-by least squares over the three largest sizes: where a constant part is left in them it is below 1, and it is above 1
-where a cost grows faster than its cause. For T it is the time of the whole run, and what the process holds more of.
+devices. **n**: scheduled devices of 2,000, with as much band for each. **T**: rounds of a whole run with 20 devices,
+kept in memory. A round is all of it: arrivals, decision, channel, queues and its row. It is CPU time on one thread, the
+least of several rounds, so that it can be measured beside other programs. An exponent is the slope of log cost over log
+size by least squares over the three largest sizes: where a constant part is left in them it is below 1, and it is above
+1 where a cost grows faster than its cause. For T it is the time of the whole run, and what the process holds more of.
 
 --page writes the table into docs/growth.md.
 """
@@ -20,7 +20,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import process_time
 
@@ -39,6 +39,7 @@ SIZES = {
     "n": (2, 10, 32, 100, 316, 1_000),
     "T": (1_000, 10_000, 100_000),
 }
+SMOKE = {"K": (10, 100, 1_000), "m": (2, 5, 10), "n": (1, 2, 5), "T": (5, 10, 20)}
 WORDS = {"K": "devices", "m": "classes", "n": "scheduled devices", "T": "rounds"}
 DEVICES, FEW = 2_000, 20
 SLOPES = 3  # largest sizes that an exponent is fitted to
@@ -61,7 +62,7 @@ def round_s(axis: str, value: int, policy: str, rounds: int) -> float:
     classes = value if axis == "m" else 10
     scenario = preset("million", overrides(policy, devices, size, rounds))
     labels = np.random.default_rng(0).integers(0, classes, 10 * devices).astype(np.int64)
-    simulation = Simulation(scenario, 0, labels, classes, None)
+    simulation = Simulation(scenario, 0, labels, classes, None)  # pyright: ignore[reportArgumentType]
     taken = []
     for _ in range(rounds):
         begun = process_time()
@@ -108,9 +109,12 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
     return float((x * (y - y.mean())).sum() / (x * x).sum())
 
 
-def measured(axis: str, sizes: Sequence[int], policy: str, rounds: int) -> list[str]:
+Measure = Callable[[str, int, str, int], tuple[float, float]]
+
+
+def measured(axis: str, sizes: Sequence[int], policy: str, rounds: int, measure: Measure = apart) -> list[str]:
     """The row of a table: policy, axis, cost at each size, exponent, memory."""
-    found = [apart(axis, value, policy, rounds) for value in sizes]
+    found = [measure(axis, value, policy, rounds) for value in sizes]
     costs, held = zip(*found, strict=True)
     slope = exponent(sizes[-SLOPES:], costs[-SLOPES:])
     each = [seconds / value if axis == "T" else seconds for seconds, value in zip(costs, sizes, strict=True)]
@@ -154,9 +158,9 @@ def main() -> None:
     rows = []
     for policy in policies:
         for axis in asked.axes.split(","):
-            sizes = [value for value in SIZES[axis] if value <= asked.largest]
-            sizes, rounds = ([value // 10 or 1 for value in sizes[:3]], 2) if asked.smoke else (sizes, asked.rounds)
-            rows.append(measured(axis, sizes, policy, rounds))
+            sizes = SMOKE[axis] if asked.smoke else [value for value in SIZES[axis] if value <= asked.largest]
+            rounds, measure = (2, one) if asked.smoke else (asked.rounds, apart)
+            rows.append(measured(axis, sizes, policy, rounds, measure))
             print(" | ".join(rows[-1]), flush=True)
     if asked.page:
         said = f"Measured on {about}.\n\n{table(rows)}"

@@ -7,8 +7,8 @@
 does nothing and one that imports NumPy and Polars. **Study**: the CPU time of the same runs, played one after another
 in this process and kept in memory, against all that this process and its workers took to play and store them.
 **Opening**: `report` and `compare` on 10,000 stored runs against the same commands on 20 runs, so that what is left is
-the reading; without an index, and with the one that the first command left. The stored runs are copies of 20 of each policy, with
-seeds of their own.
+the reading; without an index, and with the one that the first command left. The stored runs are copies of 20 of each
+policy, with seeds of their own.
 
 Ratios are of CPU times where they can be, because other programs add to every clock on the wall; those by the wall are
 only true on an idle machine.

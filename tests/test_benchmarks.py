@@ -31,7 +31,7 @@ def theorem() -> ModuleType:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["scale.py", "theorem.py", "learning.py"])
+@pytest.mark.parametrize("name", ["scale.py", "theorem.py", "learning.py", "studies.py", "growth.py"])
 def test_smoke(name: str, tmp_path: Path) -> None:
     source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
     done = subprocess.run(

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -100,7 +101,38 @@ def smoke(script: Path, *options: str) -> str:
 def test_pytorch_and_feelstream_play_the_workload(tmp_path: Path) -> None:
     said = smoke(PEERS / "run.py", "--folder", str(tmp_path))
     rows = [line.split("|")[1].strip() for line in said.splitlines() if line.startswith(("| PyTorch", "| feelstream"))]
-    assert rows == ["PyTorch", "PyTorch", "feelstream", "feelstream"]
+    assert rows == 2 * ["PyTorch", "PyTorch", "feelstream", "feelstream"]  # of either workload
+
+
+def test_a_workload_that_was_not_measured_keeps_its_section(page: ModuleType, results: dict[str, Any]) -> None:
+    about = {
+        "processor": "a",
+        "cores": 2,
+        "isa": "b",
+        "peak_gflops": 1.0,
+        "python": "c",
+        "torch": "d",
+        "feelstream": "e",
+    }
+    first = page.text({"mnist": results | {"machine": about | {"date": "f"}}}, "")
+    assert "Peer, takes 5.0 times as long" in first
+    assert "run.py --workloads cifar` on an idle machine" in first
+    assert page.text({}, first) == first
+    second = page.text({"cifar": results | {"machine": about | {"date": "g"}}}, first)
+    assert second.startswith(first.partition(page.MARK.format("cifar"))[0])
+    assert "Not measured yet" not in second
+
+
+def test_shares_of_the_second_workload_are_uneven_and_whole(page: ModuleType) -> None:
+    workload = importlib.import_module("workload")
+    labels = np.arange(5000) % 10
+    shares = workload.dirichlet(labels, 20, 0.3, np.random.default_rng(0))
+    assert sorted(np.concatenate(shares).tolist()) == list(range(5000))
+    assert min(map(len, shares)) >= workload.LEAST
+    mixes = np.array([np.bincount(labels[share], minlength=10) / len(share) for share in shares])
+    assert mixes.max(axis=1).mean() > 0.3  # evenly dealt, the largest class of a client has little more than a tenth
+    with pytest.raises(ValueError, match="too few"):
+        workload.dirichlet(labels[:100], 20, 0.3, np.random.default_rng(0))
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ class Peer:
     packages: tuple[str, ...]  # the first is the peer itself
     torch: bool = True
     note: str = ""  # what its environment needs beyond its own requirements
+    workloads: tuple[str, ...] = ("mnist", "cifar")
 
     @property
     def folder(self) -> str:
@@ -34,6 +35,7 @@ PEERS = (
     Peer(
         "FLGo", "with_flgo.py", ("flgo==0.4.4",),
         note=f"{TORCHVISION}, and its data set given the method __getitems__, which PyTorch 2.13 asks for",
+        workloads=("mnist",),  # it deals the data itself, and evenly here
     ),
     Peer("fluke", "with_fluke.py", ("fluke-fl==0.8.1",), note=TORCHVISION),
     Peer(

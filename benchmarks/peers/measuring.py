@@ -25,6 +25,7 @@ class Contender:
     tuned: bool
     python: Path
     script: str
+    workloads: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,10 @@ class Measured:
     failed: str = ""
 
 
-def measure(contender: Contender, data: Path, size: int, rounds: int, seed: int, limit_s: float) -> Measured:
-    command = [str(contender.python), str(HERE / contender.script), "--data", str(data)]
+def measure(
+    contender: Contender, workload: str, data: Path, size: int, rounds: int, seed: int, limit_s: float
+) -> Measured:
+    command = [str(contender.python), str(HERE / contender.script), "--workload", workload, "--data", str(data)]
     command += ["--size", str(size), "--rounds", str(rounds), "--seed", str(seed)] + ["--tuned"] * contender.tuned
     paths = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")]))
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:

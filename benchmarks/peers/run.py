@@ -1,12 +1,14 @@
-"""feelstream against its peers and plain PyTorch on one workload, in turns, and the page docs/speed.md made of it.
+"""feelstream against its peers and plain PyTorch on two workloads, in turns, and the page docs/speed.md made of it.
 
     python benchmarks/peers/run.py            # makes the environments (once), measures, writes docs/speed.md
+    python benchmarks/peers/run.py --workloads cifar    # the second workload; what is known of the first stays
     python benchmarks/peers/run.py --smoke    # seconds: PyTorch and feelstream on synthetic data, nothing written
 
-K = 40 clients share MNIST evenly, n = 2 and 4 random ones a round take 20 SGD steps of 32 images (lr 0.02), and all
-10,000 test images are classified after each of 40 rounds. Every contender runs as its users would run it, and once more
-in the fastest form that we could find. Times are whole round loops, start-up apart. Wants an idle machine, some
-gigabytes of disk and Linux.
+mnist: K = 40 clients share MNIST evenly, n = 2 and 4 random ones a round take 20 SGD steps of 32 images (lr 0.02), 40
+rounds. cifar: K = 100 clients share CIFAR-10 by Dirichlet 0.3, n = 10 take 10 steps of 32 (lr 0.05) on cifar-cnn, 30
+rounds. All 10,000 test images are classified after each round. Every contender runs as its users would run it, and
+once more in the fastest form that we could find. Times are whole round loops, start-up apart. Wants an idle machine,
+some gigabytes of disk and Linux.
 """
 
 from __future__ import annotations
@@ -28,23 +30,36 @@ sys.path.append(str(ROOT / "benchmarks"))
 import page  # noqa: E402
 from environments import PEERS, InstallError, make  # noqa: E402
 from measuring import Contender, Measured, measure  # noqa: E402
+from workload import KINDS, Kind  # noqa: E402
 
 from machine import machine  # noqa: E402
 
 OURS = [("PyTorch", "with_torch.py"), ("feelstream", "with_feelstream.py")]
-LIMIT_S = 400.0
+LIMIT_S = 900.0
+NOISE_IMAGES = 20_000  # to try a workload on
 NOISE_SEEDS = range(1, 6)
 
 
-def stored_data(folder: Path, name: str) -> Path:
-    """Our verified copy of the data as an .npz file, so that no contender downloads any."""
-    path = folder / f"{name}.npz"
-    if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        data = load(name, samples=800) if name == "synthetic" else load(name)
-        np.savez(
-            path, x_train=data.train_images, y_train=data.train_labels, x_test=data.test_images, y_test=data.test_labels
-        )
+def stored_data(folder: Path, kind: Kind, smoke: bool) -> Path:
+    """Our verified copy of the data as an .npz file, so that no contender downloads any; noise of its shape to try."""
+    path = folder / f"{'noise-' if smoke else ''}{kind.dataset}.npz"
+    if path.is_file():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    if smoke:
+        rng, shape = np.random.default_rng(0), kind.shape
+        data = {
+            f"{what}_{part}": rng.integers(0, most, (count, *(shape if what == "x" else ())), dtype=np.uint8)
+            for part, count in (("train", NOISE_IMAGES), ("test", NOISE_IMAGES // 10))
+            for what, most in (("x", 256), ("y", 10))
+        }
+    else:
+        known = load(kind.dataset)
+        data = {
+            "x_train": known.train_images, "y_train": known.train_labels,
+            "x_test": known.test_images, "y_test": known.test_labels,
+        }  # fmt: skip
+    np.savez(path, **data)  # pyright: ignore[reportArgumentType]
     return path
 
 
@@ -52,7 +67,7 @@ def contenders(folder: Path, smoke: bool, only: list[str]) -> tuple[list[Contend
     """Who takes part, the versions of each, and why others do not."""
     found, versions, absent = [], {}, {}
     for name, script in OURS:
-        found += [Contender(name, tuned, Path(sys.executable), script) for tuned in (False, True)]
+        found += [Contender(name, tuned, Path(sys.executable), script, tuple(KINDS)) for tuned in (False, True)]
     for peer in [] if smoke else [peer for peer in PEERS if not only or peer.folder in only]:
         try:
             print(f"{peer.name}: environment …", flush=True)
@@ -62,7 +77,9 @@ def contenders(folder: Path, smoke: bool, only: list[str]) -> tuple[list[Contend
             continue
         listed = ", ".join(f"{name} {version}" for name, version in environment.versions.items())
         versions[peer.name] = f"{listed} ({peer.note})" if peer.note else listed
-        found += [Contender(peer.name, tuned, environment.python, peer.script) for tuned in (False, True)]
+        found += [
+            Contender(peer.name, tuned, environment.python, peer.script, peer.workloads) for tuned in (False, True)
+        ]
     return found, versions, absent
 
 
@@ -75,48 +92,58 @@ def said(measured: Measured) -> str:
     )
 
 
+def played(workload: str, playing: list[Contender], data: Path, rounds: int, repeats: int, smoke: bool) -> dict:
+    """All turns of one workload, as the page wants them."""
+    kind = KINDS[workload]
+    sizes, taken = kind.sizes[:1] if smoke else kind.sizes, list[dict]()
+    playing = [contender for contender in playing if workload in contender.workloads]
+    for repeat in range(repeats):
+        for size in sizes:
+            for contender in playing:
+                if repeat and not contender.tuned:
+                    continue
+                measured = measure(contender, workload, data, size, rounds, seed=0, limit_s=LIMIT_S)
+                form = "tuned" if contender.tuned else "as users"
+                print(f"{workload}, n = {size}  {contender.name:18}{form:9}{said(measured)}", flush=True)
+                taken.append({"name": contender.name, "tuned": contender.tuned, "size": size, **asdict(measured)})
+    ours = next(c for c in playing if c.name == "feelstream" and c.tuned)
+    noise: dict[str, list[float]] = {}
+    for size in sizes:
+        seeds = [] if smoke else NOISE_SEEDS
+        runs = [measure(ours, workload, data, size, rounds, seed, LIMIT_S) for seed in seeds]
+        noise[str(size)] = [page.settled(run.accuracy) for run in runs]
+    return {"rounds": rounds, "taken": taken, "noise": noise}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="two rounds on synthetic data, no peers, no page")
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--workloads", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--rounds", type=int, help="default: 40 of mnist, 30 of cifar")
     parser.add_argument("--repeats", type=int, default=2, help="turns of each tuned form; the others have one")
     parser.add_argument("--only", nargs="*", default=[], metavar="PEER", help="flower pfl fedlab flgo fluke fedjax")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "peers", help="environments, data, results")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "speed.md")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the contender that plays is ended too
-    rounds, sizes, repeats = arguments.rounds, (2, 4), arguments.repeats
-    if arguments.smoke:
-        rounds, sizes, repeats = 1, (2,), 1
     folder: Path = arguments.folder.resolve()
-    data = stored_data(folder, "synthetic" if arguments.smoke else "mnist")
-    playing, versions, absent = contenders(folder, arguments.smoke, arguments.only)
-    taken: list[dict] = []
-    for repeat in range(repeats):
-        for size in sizes:
-            for contender in playing:
-                if repeat and not contender.tuned:
-                    continue
-                measured = measure(contender, data, size, rounds, seed=0, limit_s=LIMIT_S)
-                form = "tuned" if contender.tuned else "as users"
-                print(f"n = {size}  {contender.name:18}{form:9}{said(measured)}", flush=True)
-                taken.append({"name": contender.name, "tuned": contender.tuned, "size": size, **asdict(measured)})
-    noise: dict[int, list[float]] = {}
-    ours = next(c for c in playing if c.name == "feelstream" and c.tuned)
-    for size in sizes:
-        runs = [measure(ours, data, size, rounds, seed, LIMIT_S) for seed in ([] if arguments.smoke else NOISE_SEEDS)]
-        noise[size] = [page.settled(run.accuracy) for run in runs]
-    results = {"rounds": rounds, "machine": machine(), "versions": versions, "absent": absent, "taken": taken}
-    results["noise"] = {str(size): values for size, values in noise.items()}
-    tables = page.tables(results)
-    print("\n" + tables)
-    if arguments.smoke:
-        if failed := [run["failed"] for run in taken if run["failed"]]:
+    smoke: bool = arguments.smoke
+    playing, versions, absent = contenders(folder, smoke, arguments.only)
+    store = folder / "results.json"
+    results = {"workloads": {}, **(json.loads(store.read_text()) if store.is_file() and not smoke else {})}
+    for workload in arguments.workloads:
+        kind = KINDS[workload]
+        rounds, repeats = (1, 1) if smoke else (arguments.rounds or kind.rounds, arguments.repeats)
+        found = played(workload, playing, stored_data(folder, kind, smoke), rounds, repeats, smoke)
+        results["workloads"][workload] = {**found, "machine": machine(), "versions": versions, "absent": absent}
+        print("\n" + page.tables(found), flush=True)
+        if smoke and (failed := [run["failed"] for run in found["taken"] if run["failed"]]):
             sys.exit(f"a contender failed: {failed[0]}")
-        return
-    (folder / "results.json").write_text(json.dumps(results, indent=1))
-    arguments.page.write_text(page.text(results, tables))
-    print(f"written: {arguments.page}")
+        if not smoke:
+            store.write_text(json.dumps(results, indent=1))
+    if not smoke:
+        arguments.page.write_text(page.text(results["workloads"], arguments.page.read_text()))
+        print(f"written: {arguments.page}")
 
 
 if __name__ == "__main__":

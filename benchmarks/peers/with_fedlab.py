@@ -53,7 +53,7 @@ def main() -> None:
     images = Images(work)
     train = Batches(torch.from_numpy(images.train), torch.from_numpy(images.train_labels))
     test = Batches(torch.from_numpy(images.test), torch.from_numpy(images.test_labels))
-    model = network(work.seed)
+    model = network(work)
     trainer = SGDSerialClientTrainer(model, work.clients)
     trainer.setup_dataset(Shares(work, images, train))
     trainer.setup_optim(1, work.batch, work.lr)

@@ -15,6 +15,8 @@ from workload import Diary, Images, Workload, asked
 
 import feelstream as fs
 
+BAND_HZ = fs.preset("paper-iid").radio.bandwidth_hz  # enough for four
+
 
 def scenario(work: Workload, folder: Path) -> fs.Scenario:
     """The shares are the ones of all contenders; a trace of arrivals says that everything is there at once."""
@@ -29,7 +31,8 @@ def scenario(work: Workload, folder: Path) -> fs.Scenario:
             f"system.devices={work.clients}", f"system.rounds={work.played}",
             f"data.dataset={work.data}", "data.arrivals.kind=trace", f"data.arrivals.path={arrivals}",
             "cpu.frequency_hz=[1e9, 1.52e9]",  # fast enough for the deadline: nobody is ruled out
-            "policy.name=random", f"policy.size={work.size}",
+            "policy.name=random", f"policy.size={work.size}", f"learning.model={work.kind.model}",
+            f"radio.bandwidth_hz={BAND_HZ * max(work.size, 4) / 4}",  # nobody is dropped either
             f"learning.steps={work.steps}", f"learning.batch={work.batch}", f"learning.lr={work.lr}",
             f"trace.level={'rounds' if work.tuned else 'full'}",
         ],

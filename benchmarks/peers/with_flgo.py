@@ -47,7 +47,7 @@ test_data = tensors(images.test, images.test_labels)
 
 
 def get_model(*arguments, **options):
-    return network(work.seed).to(memory_format=layout)
+    return network(work).to(memory_format=layout)
 '''
 
 

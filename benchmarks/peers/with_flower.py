@@ -40,7 +40,7 @@ def train(message: Message, context: Context) -> Message:
     work = WORK
     if work.tuned:
         torch.set_num_threads(1)
-    model = network(0).to(memory_format=LAYOUT)  # pyright: ignore[reportCallIssue]
+    model = network(work, 0).to(memory_format=LAYOUT)  # pyright: ignore[reportCallIssue]
     torch.seed()
     model.load_state_dict(message.content.array_records["arrays"].to_torch_state_dict())
     optimizer = torch.optim.SGD(model.parameters(), work.lr)
@@ -57,7 +57,7 @@ def main(grid: Grid, context: Context) -> None:
     images = images_of(WORK)
     test = Batches(torch.from_numpy(images.test), torch.from_numpy(images.test_labels), LAYOUT)
     tests = test.in_order(250 if WORK.tuned else 1000)
-    model = network(WORK.seed).to(memory_format=LAYOUT)  # pyright: ignore[reportCallIssue]
+    model = network(WORK).to(memory_format=LAYOUT)  # pyright: ignore[reportCallIssue]
 
     def evaluate(round: int, arrays: ArrayRecord) -> MetricRecord | None:
         if round == 0:

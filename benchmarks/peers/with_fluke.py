@@ -79,7 +79,7 @@ def main() -> None:
             optimizer=DDict(name="SGD", lr=work.lr), scheduler=DDict(name="StepLR", step_size=1, gamma=1.0),
         ),
         server=DDict(weighted=False),
-        model=network(work.seed).to(memory_format=layout),  # pyright: ignore[reportCallIssue]
+        model=network(work).to(memory_format=layout),  # pyright: ignore[reportCallIssue]
     )  # fmt: skip
     algorithm = FedAVG(work.clients, Splitter(work, layout), settings)
     algorithm.set_callbacks([])

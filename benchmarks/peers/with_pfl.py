@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 import torch
-from network import network
+from network import drawn, network
 from pfl.aggregate.simulate import SimulatedBackend
 from pfl.algorithm.base import NNAlgorithmParams
 from pfl.algorithm.federated_averaging import FederatedAveraging
@@ -26,7 +26,7 @@ from pfl.metrics import Metrics, StringMetricName, Weighted
 from pfl.model.pytorch import PyTorchModel
 from torch import nn
 from torch.nn.functional import cross_entropy
-from workload import Diary, Images, asked
+from workload import Diary, Images, Workload, asked
 
 PROCESSES = 2
 ACCURACY = "Central val | accuracy"
@@ -35,9 +35,9 @@ ACCURACY = "Central val | accuracy"
 class Network(nn.Module):
     """What pfl asks of a model: its loss and its metrics."""
 
-    def __init__(self, seed: int, layout: torch.memory_format) -> None:
+    def __init__(self, work: Workload, layout: torch.memory_format) -> None:
         super().__init__()
-        self.layers = network(seed).to(memory_format=layout)  # pyright: ignore[reportCallIssue]
+        self.layers = network(work).to(memory_format=layout)  # pyright: ignore[reportCallIssue]
 
     def loss(self, pixels, labels, eval=False):
         self.train(not eval)
@@ -82,12 +82,12 @@ def main() -> None:
 
     def user(number: int) -> Dataset:
         share = torch.from_numpy(images.shares[number])
-        chosen = share[torch.randperm(len(share))[: work.drawn]]
+        chosen = drawn(share, work.drawn)
         return Dataset([pixels[chosen], labels[chosen]], user_id=str(number))
 
     np.random.seed(work.seed)  # noqa: NPY002 (pfl draws from it, and its workers must draw the same cohorts)
     users = FederatedDataset(user, get_user_sampler("random", list(range(work.clients))))
-    module = Network(work.seed, layout)
+    module = Network(work, layout)
     model = PyTorchModel(module, torch.optim.SGD, torch.optim.SGD(module.parameters(), 1.0))
     test = Dataset(
         [torch.from_numpy(images.test).contiguous(memory_format=layout), torch.from_numpy(images.test_labels)]

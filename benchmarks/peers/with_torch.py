@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import sys
 from multiprocessing.connection import Connection
-from pathlib import Path
+from time import process_time
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ def as_users(work: Workload) -> None:
     images, diary, rng = Images(work), Diary(), np.random.default_rng(work.seed)
     train = TensorDataset(torch.from_numpy(images.train), torch.from_numpy(images.train_labels))
     test = DataLoader(TensorDataset(torch.from_numpy(images.test), torch.from_numpy(images.test_labels)), 1000)
-    model = network(work.seed)
+    model = network(work)
     for _ in range(work.played):
         states = []
         for client in rng.choice(work.clients, work.size, replace=False):
@@ -42,13 +41,13 @@ def worker(work: Workload, part: int, parts: int, choice: tuple[str, dict[str, b
     """Trains every parts-th client and tests every parts-th batch; parameters travel as one vector."""
     torch.set_num_threads(1)
     layout_name, options, test_batch = choice
-    layout = getattr(torch, "channels_last" if layout_name == "channels_last" else "contiguous_format")
+    layout = getattr(torch, layout_name)
     images = Images(work)
     train = Batches(torch.from_numpy(images.train), torch.from_numpy(images.train_labels), layout)
     test = Batches(torch.from_numpy(images.test), torch.from_numpy(images.test_labels), layout)
     tests = test.in_order(min(test_batch, -(-len(test.labels) // parts)))[part::parts]  # some for every part
     shares = [torch.from_numpy(share) for share in images.shares]
-    model = network(work.seed).to(memory_format=layout)  # pyright: ignore[reportCallIssue]
+    model = network(work).to(memory_format=layout)  # pyright: ignore[reportCallIssue]
     torch.manual_seed(work.seed * parts + part + 1)
     parameters = list(model.parameters())
     optimizer = torch.optim.SGD(parameters, work.lr, **options)
@@ -76,30 +75,45 @@ def worker(work: Workload, part: int, parts: int, choice: tuple[str, dict[str, b
         wire.send(total.numpy())
 
 
-def best_choice(work: Workload) -> tuple[str, dict[str, bool], int]:
-    """Memory layout, form of SGD and batch of the test that are fastest here, by benchmarks/torch_contender.py."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from feelstream.learning.models import build
-    from learner import best_times
-    from torch_contender import Contender
+FORMS = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 
-    images = Images(work)
-    model = build("paper-cnn", (1, 28, 28), 10)
-    pixels = np.random.default_rng(0).integers(0, 256, (2000, 1, 28, 28), dtype=np.uint8)
-    theta = nn.utils.parameters_to_vector(network(0).parameters()).detach().numpy()
-    contender = Contender(model, theta, pixels, images.train_labels[:2000], 0.0, 1.0)
-    training = best_times(contender.training(np.arange(640).reshape(20, 32), work.lr), 2)
-    testing = best_times(contender.evaluation(), 1)
-    layout, form = min(training, key=training.__getitem__).split(", ")
-    options = {"SGD loop": {"foreach": False}, "SGD foreach": {"foreach": True}, "SGD fused": {"fused": True}}[form]
-    same_layout = {name: time for name, time in testing.items() if name.startswith(layout)}
-    return layout, options, int(min(same_layout, key=same_layout.__getitem__).split()[-1])
+
+def best_choice(work: Workload) -> tuple[str, dict[str, bool], int]:
+    """Memory layout, form of SGD and batch of the test that are fastest here on one thread, by CPU time, in turns."""
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    pixels = torch.from_numpy(rng.standard_normal((2000, *work.kind.shape), np.float32))
+    labels = torch.from_numpy(rng.integers(0, 10, 2000))
+    training: dict[tuple[str, str], float] = {}
+    testing: dict[tuple[str, int], float] = {}
+    for _ in range(2):
+        for layout_name in ("contiguous_format", "channels_last"):
+            layout = getattr(torch, layout_name)
+            data = Batches(pixels, labels, layout)
+            for form, options in FORMS.items():
+                model = network(work, 0).to(memory_format=layout)  # pyright: ignore[reportCallIssue]
+                optimizer = torch.optim.SGD(model.parameters(), work.lr, **options)
+                start = process_time()
+                for some, truth in data.draw(torch.arange(2000), work.steps, work.batch):
+                    optimizer.zero_grad(set_to_none=True)
+                    cross_entropy(model(some), truth).backward()
+                    optimizer.step()
+                taken = process_time() - start
+                training[layout_name, form] = min(taken, training.get((layout_name, form), taken))
+            for size in (50, 250, 1000):
+                model, start = network(work, 0).to(memory_format=layout), process_time()  # pyright: ignore[reportCallIssue]
+                accuracy(model, data.in_order(size))
+                taken = process_time() - start
+                testing[layout_name, size] = min(taken, testing.get((layout_name, size), taken))
+    layout_name, form = min(training, key=training.__getitem__)
+    same_layout = {size: taken for (name, size), taken in testing.items() if name == layout_name}
+    return layout_name, FORMS[form], min(same_layout, key=same_layout.__getitem__)
 
 
 def tuned(work: Workload, processes: int = 2) -> None:
     choice = best_choice(work)
     diary, rng = Diary(), np.random.default_rng(work.seed)
-    theta = nn.utils.parameters_to_vector(network(work.seed).parameters()).detach().numpy()
+    theta = nn.utils.parameters_to_vector(network(work).parameters()).detach().numpy()
     context = torch.multiprocessing.get_context("spawn")
     wires, workers = [], []
     for part in range(processes):
@@ -122,7 +136,9 @@ def tuned(work: Workload, processes: int = 2) -> None:
         wire.send(None)
         process.join()
     sgd = " ".join(name for name, used in choice[1].items() if used) or "loop"
-    diary.finish(f"{processes} processes of one thread, {choice[0]}, SGD {sgd}, tests of {choice[2]}")
+    diary.finish(
+        f"{processes} processes of one thread, {choice[0].removesuffix('_format')}, SGD {sgd}, tests of {choice[2]}"
+    )
 
 
 if __name__ == "__main__":

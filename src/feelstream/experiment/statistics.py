@@ -154,12 +154,16 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
     ends = np.cumsum(lengths)
     starts = ends - lengths
     final = rounds[ends - 1].rows(named=True) if len(runs) else []
-    tested = {name: _Tests.of(rounds, name) for name in ("accuracy", *measured)}
-    counts = {name: rounds[name].cast(pl.Int64).to_numpy() for name in ("scheduled", "transmitted")}
+    tested = {name: _Tests.of(rounds, name).by_run(starts, ends) for name in ("accuracy", *measured)}
+    counts = [
+        np.add.reduceat(rounds[name].cast(pl.Int64).to_numpy(), starts).tolist() if len(runs) else []
+        for name in ("scheduled", "transmitted")
+    ]
     rows = []
-    for start, end, last in zip(starts.tolist(), ends.tolist(), final, strict=True):
-        accuracy = tested["accuracy"].between(start, end)
-        scheduled, sent = (int(counts[name][start:end].sum()) for name in ("scheduled", "transmitted"))
+    for run, (start, end, last, scheduled, sent) in enumerate(
+        zip(starts.tolist(), ends.tolist(), final, *counts, strict=True)
+    ):
+        accuracy = tested["accuracy"][run]
         row = {
             "arm": last["arm"],
             "seed": last["seed"],
@@ -178,7 +182,7 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
             row[f"joules_to_{percent}"] = float(rounds["energy_mean_j"][start:end].filter(until).sum())
             row[f"reached_{percent}"] = float(when is not None)
         for name in measured:
-            known = tested[name].between(start, end)
+            known = tested[name][run]
             row[f"late_{name}"] = known.late_mean(last["round"]) if known.any else None
             row[f"final_{name}"] = last[name]
         rows.append(row)
@@ -201,9 +205,12 @@ class _Tests:
         measured = table.select("round", name)[rows]
         return cls(rows, measured["round"].cast(pl.Int64).to_numpy(), measured[name].cast(pl.Float64).to_numpy())
 
-    def between(self, start: int, end: int) -> _Tests:
-        first, after = np.searchsorted(self.rows, (start, end)).tolist()
-        return _Tests(self.rows[first:after], self.rounds[first:after], self.values[first:after])
+    def by_run(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> list[_Tests]:
+        """Those of each run, whose rows go from a start to an end."""
+        if not self.any:
+            return [self] * len(starts)
+        spans = zip(np.searchsorted(self.rows, starts).tolist(), np.searchsorted(self.rows, ends).tolist(), strict=True)
+        return [_Tests(self.rows[a:b], self.rounds[a:b], self.values[a:b]) for a, b in spans]
 
     @property
     def any(self) -> bool:
