@@ -96,6 +96,7 @@ $(VENV)/.installed-dev: $(VENV)/bin/python $(SOURCES)
 # The numbers of docs/engine.md and docs/speed.md, on an idle machine: half an hour, and gigabytes for the peers' environments.
 speed: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/learner.py --all
 	$(BIN)/python benchmarks/peers/run.py
 
 # The kernel's tests under the address and undefined-behaviour sanitizers (GCC, Linux), all but the largest models, and
