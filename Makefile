@@ -111,6 +111,7 @@ speed: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/growth.py --page
 	$(BIN)/python benchmarks/studies.py
 	$(BIN)/python benchmarks/cohort.py
+	$(BIN)/python benchmarks/learner.py --all
 	$(BIN)/python benchmarks/peers/run.py
 
 # The kernel's tests under the address and undefined-behaviour sanitizers (GCC, Linux), all but the largest models, and

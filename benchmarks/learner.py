@@ -9,6 +9,7 @@ may pass 100 %.
 FEELSTREAM_ISA=avx2 measures the engine on a lesser instruction set than the machine's, and holds PyTorch to it too.
 
     python benchmarks/learner.py            # a minute or two
+    python benchmarks/learner.py --all      # every named model, as a table in docs/engine.md; some minutes
     python benchmarks/learner.py --smoke    # seconds: does it still run?
 
 `engine.py` beside it runs this for every instruction set, in turns.
@@ -20,6 +21,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable
 from math import prod
@@ -28,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import model_table
 from feelstream import _native
 from feelstream.learning import cores
 from feelstream.learning.models import STACKS, Conv, Dense, Model, build
@@ -46,6 +49,7 @@ except ImportError:
     torch_contender = None  # the share of the peak can be measured without it
 
 STEPS = 20
+SHAPES = {"cifar-cnn": (3, 32, 32), "har-cnn": (6, 1, 128)}  # what they are made for; the others take MNIST's
 MEAN, STD, LR = 0.1307, 0.3081, 0.01
 
 
@@ -79,9 +83,10 @@ class Bench:
 
     def __init__(self, name: str, tests: int, repeats: int) -> None:
         rng = np.random.default_rng(0)
-        self.model = build(name, (1, 28, 28), 10)
+        shape = SHAPES.get(name, (1, 28, 28))
+        self.model = build(name, shape, 10)
         self.repeats = repeats
-        self.images = rng.integers(0, 256, (tests, 1, 28, 28), dtype=np.uint8)
+        self.images = rng.integers(0, 256, (tests, *shape), dtype=np.uint8)
         self.labels = rng.integers(0, 10, tests)
         self.batches = rng.integers(0, tests, (4, STEPS, 32))
         self.learner = self.with_threads(1)
@@ -132,6 +137,21 @@ class Bench:
                 variant = "not asked for" if torch_contender else "not installed"
             print(f"{line}{work / native / self.peak:9.0%}   {variant}")
 
+    def row(self, torch: Any) -> dict[str, Any]:
+        """This model's line of the table of all: training steps with batches of 32, and evaluation."""
+        rival = torch.Contender(self.model, self.theta, self.images, self.labels, MEAN, STD)
+        batches = self.batches[:1]
+        tasks = {
+            "training": (lambda: self.learner.train(self.theta, batches, LR), rival.training(batches[0], LR), STEPS),
+            "evaluation": (lambda: self.learner.evaluate(self.theta), rival.evaluation(), 1),
+        }
+        found = {}
+        for name, (native, theirs, count) in tasks.items():
+            best, ratio, variant = model_table.in_turns(native, theirs, self.measure_peak, self.repeats)
+            work = batches.size * self.sample_work if name == "training" else self.evaluation_work
+            found[name] = {"native_s": best / count, "ratio": ratio, "share": work / best / self.peak, "torch": variant}
+        return found
+
     def by_layer(self) -> None:
         """Each layer's share of the peak, forward and backward, in training with batches of 32."""
         learner, engine = self.learner, self.learner._engine
@@ -151,7 +171,10 @@ class Bench:
         for position, (number, (conv, work)) in enumerate(zip(weighted, self.layers, strict=True)):
             work *= batches.size
             phases = 3 if position else 2
-            shares = [work / best[number, phase] / self.peak for phase in range(phases)]
+            # Where both gradients are computed together, the time of the second is in the first.
+            together = phases == 3 and best[number, 2] == 0
+            done = [work, 2 * work] if together else [work] * phases
+            shares = [one / best[number, phase] / self.peak for phase, one in enumerate(done)]
             print(f"{engine.stages[number]:32}" + "".join(f"{share:9.0%}" for share in shares))
             conv_work += conv * phases * work
             conv_time += conv * best[number, :phases].sum()
@@ -176,14 +199,22 @@ class Bench:
             print(f"{title:22}{times['one_s'] / times['two_s']:7.2f}×")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repeat")
-    parser.add_argument("--model", default="paper-cnn", choices=STACKS)
-    parser.add_argument("--repeats", type=int, default=15, help="turns of each contender (default 15)")
-    parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out")
-    parser.add_argument("--json", action="store_true", help="end with a line of JSON that engine.py reads")
-    arguments = parser.parse_args()
+def every_model(arguments: argparse.Namespace) -> None:
+    turns = 1 if arguments.smoke else arguments.repeats
+    if not arguments.json:
+        smoke = ["--smoke"] if arguments.smoke else []
+        text = model_table.section(model_table.on_every_set(["--repeats", str(turns), *smoke]), turns)
+        print(text)
+        if not arguments.smoke:
+            model_table.write(text)
+        return
+    if torch_contender is None:
+        sys.exit("the table compares with PyTorch, which is not installed: pip install 'feelstream[torch]'")
+    tests = 100 if arguments.smoke else 1000
+    print(json.dumps([{"model": name, **Bench(name, tests, turns).row(torch_contender)} for name in STACKS]))
+
+
+def one_model(arguments: argparse.Namespace) -> None:
     bench = Bench(arguments.model, *((200, 1) if arguments.smoke else (10_000, arguments.repeats)))
     bench.measure_peak()
     print(
@@ -197,6 +228,18 @@ def main() -> None:
     if arguments.json:
         report: dict[str, Any] = {"peak_gflops": 2 * bench.peak / 1e9, **bench.found}
         print(json.dumps(report))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repeat")
+    parser.add_argument("--model", default="paper-cnn", choices=STACKS)
+    parser.add_argument("--repeats", type=int, default=15, help="turns of each contender (default 15)")
+    parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out")
+    parser.add_argument("--json", action="store_true", help="end with a line of JSON that engine.py reads")
+    parser.add_argument("--all", action="store_true", help="every named model; writes a table into docs/engine.md")
+    arguments = parser.parse_args()
+    (every_model if arguments.all else one_model)(arguments)
 
 
 if __name__ == "__main__":

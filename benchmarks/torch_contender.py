@@ -25,7 +25,9 @@ def module_of(model: Model, theta: NDArray[np.float32], layout: torch.memory_for
     for layer, after in zip(model.layers, model.shapes(), strict=True):
         match layer:
             case Conv(channels):
-                modules.append(nn.Conv2d(shape[0], channels, (layer.rows, layer.columns)))
+                # Both engines put one more zero behind than before where their number is odd.
+                padding = "same" if layer.same else 0
+                modules.append(nn.Conv2d(shape[0], channels, (layer.rows, layer.columns), padding=padding))
             case MaxPool(rows, columns):
                 modules.append(nn.MaxPool2d((rows, columns)))
             case ReLU():

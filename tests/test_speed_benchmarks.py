@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from feelstream.learning.models import STACKS
+
 pytest.importorskip("torch")
 
 ROOT = Path(__file__).parents[1]
@@ -141,3 +143,10 @@ def test_the_engine_is_measured_on_every_instruction_set(engine: ModuleType) -> 
     for isa in engine.instruction_sets():
         assert f"| {engine.TITLES[isa]}: training step, 32 |" in said
         assert f"| {engine.TITLES[isa]}: n = 4, batch 10 |" in said
+
+
+@pytest.mark.slow
+def test_every_named_model_is_compared_with_pytorch() -> None:
+    said = smoke(ROOT / "benchmarks" / "learner.py", "--all")
+    for name in STACKS:
+        assert f"| {name} |" in said

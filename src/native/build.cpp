@@ -64,6 +64,54 @@ Stage begin(const Layer& layer, int channels, int rows, int columns) {
     return s;
 }
 
+// Room that stages share, each the most that any of them needs: in lines of `lanes` numbers.
+struct Shared {
+    std::size_t largest = 0, expanded = 0, transposed = 0, delta_points = 0, sums = 0, filter_inputs = 0;
+
+    static void enlarge(std::size_t& room, std::size_t lines) { room = std::max(room, lines); }
+
+    // For a convolution by filter.hpp.
+    void filter(const Stage& s) {
+        for (const int outputs : {narrow, wide}) {
+            const int points = s.filter_points(outputs), strip = strip_of(points, s.channels);
+            enlarge(filter_inputs, strip * points * points_apart(s.channels) / lanes);
+        }
+        const int points = s.filter_points(wide), strip = strip_of(points, s.channels + s.out_channels);
+        enlarge(delta_points, strip * points * points_apart(s.out_channels) / lanes);
+        enlarge(transposed, std::size_t(strip) * s.padded_channels());
+        enlarge(sums, points * s.weight_points_apart() / lanes);
+    }
+};
+
+// Room for a convolution's weights in the order in which they are read, and for its input at points.
+template <class Take>
+void lay_out_convolution(Stage& s, Shared& shared, Take take) {
+    const std::size_t weights = std::size_t(s.out_channels) * s.channels * s.kernel_area();
+    if (s.filter() != Filter::none) shared.filter(s);
+    const std::size_t at_points = s.filter() == Filter::none ? 0 : s.filter_points(wide) * s.weight_points_apart();
+    constexpr int points = winograd_points * winograd_points;
+    // What is transformed is larger, so there is room for the direct way too, which training may take forward.
+    const std::size_t along_rows = weights / s.kernel_columns * winograd_points;
+    const std::size_t row_points = std::size_t(s.rows) * s.row_tiles() * winograd_points;
+    if (s.filters_back()) {
+        s.forward_weights = take(at_points);
+        s.backward_weights = take(at_points);
+    } else if (s.winograd_shared()) {
+        s.forward_weights = take(weights / s.kernel_area() * points);
+        s.backward_weights = take(along_rows);
+        const std::size_t square = std::size_t(s.square_tiles()) * points;
+        s.points = take(s.channels * std::max(square, row_points) * lanes);
+        Shared::enlarge(shared.delta_points,
+                        std::size_t(s.out_channels) * s.conv_rows() * s.row_tiles() * winograd_points);
+    } else {
+        s.forward_weights = take(std::max(at_points, s.winograd() ? along_rows : weights));
+        s.backward_weights = take(weights);
+        if (s.winograd()) s.points = take(s.channels * row_points * lanes);
+        Shared::enlarge(shared.sums, s.gradient_sums());
+        if (s.pool) Shared::enlarge(shared.expanded, s.conv_outputs());
+    }
+}
+
 }  // namespace
 
 const char* name_of(Kind kind) {
@@ -108,7 +156,8 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
     const Stage &first = stages.front(), &last = stages.back();
     net.stages = stages.data(), net.count = int(stages.size());
     net.pixels = int(first.inputs()), net.classes = int(last.outputs());
-    std::size_t used = 0, largest = 0, expanded = 0, transposed = 0, delta_points = 0, sums = 0;
+    Shared shared;
+    std::size_t used = 0;
     const auto take = [&](std::size_t floats) {
         const std::size_t at = used;
         used += whole_lines(floats);
@@ -122,31 +171,14 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
     for (Stage& s : stages) {
         s.output = take(s.outputs() * lanes);
         if (s.pool) s.route = take(s.outputs() * lanes);
-        largest = std::max({largest, s.inputs(), s.outputs()});
+        Shared::enlarge(shared.largest, std::max(s.inputs(), s.outputs()));
         std::int64_t weights = 0;
         if (s.kind == Kind::convolution) {
             weights = std::int64_t(s.out_channels) * s.channels * s.kernel_area();
-            constexpr int points = winograd_points * winograd_points;
-            // What is transformed is larger, so there is room for the direct way too, which training takes forward.
-            const std::size_t along_rows = weights / s.kernel_columns * winograd_points;
-            const std::size_t row_points = std::size_t(s.rows) * s.row_tiles() * winograd_points;
-            if (s.winograd_shared()) {
-                s.forward_weights = take(weights / s.kernel_area() * points);
-                s.backward_weights = take(along_rows);
-                const std::size_t square = std::size_t(s.square_tiles()) * points;
-                s.points = take(s.channels * std::max(square, row_points) * lanes);
-                delta_points = std::max(delta_points,
-                                        std::size_t(s.out_channels) * s.conv_rows() * s.row_tiles() * winograd_points);
-            } else {
-                s.forward_weights = take(s.winograd() ? along_rows : std::size_t(weights));
-                s.backward_weights = take(weights);
-                if (s.winograd()) s.points = take(s.channels * row_points * lanes);
-                sums = std::max(sums, s.gradient_sums());
-                if (s.pool) expanded = std::max(expanded, s.conv_outputs());
-            }
+            lay_out_convolution(s, shared, take);
         } else if (s.kind == Kind::dense) {
             weights = std::int64_t(s.out_channels) * s.inputs();
-            transposed = std::max(transposed, s.inputs());
+            Shared::enlarge(shared.transposed, s.padded_inputs());
         } else {
             continue;
         }
@@ -154,11 +186,12 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
         s.bias = s.weight + weights;
         net.parameters = s.bias + s.out_channels;
     }
-    net.delta[0] = take(largest * lanes), net.delta[1] = take(largest * lanes);
-    net.expanded = take(expanded * lanes);
-    net.transposed = take(transposed * lanes);
-    net.delta_points = take(delta_points * lanes);
-    net.sums = take(sums * lanes);
+    net.delta[0] = take(shared.largest * lanes), net.delta[1] = take(shared.largest * lanes);
+    net.expanded = take(shared.expanded * lanes);
+    net.transposed = take(shared.transposed * lanes);
+    net.delta_points = take(shared.delta_points * lanes);
+    net.sums = take(shared.sums * lanes);
+    net.filter_inputs = take(shared.filter_inputs * lanes);
     net.workspace = used;
     return net;
 }

@@ -10,9 +10,9 @@
 namespace feelstream {
 namespace {
 
-// Weight gradient: channels × kernel columns of accumulators.
-constexpr int gradient_channels = registers == 32 ? 5 : 2;
-constexpr int gradient_columns = 5;
+// Weight gradient: channels × kernel columns of accumulators, for kernels of up to 3 columns and for others.
+constexpr int gradient_channels = registers == 32 ? 5 : 2, gradient_columns = 5;
+constexpr int slim_channels = registers == 32 ? 8 : 4, slim_columns = 3;
 
 // Weights (out, in, row, column) → for each tile of output channels: (in, row, column, channel of the tile).
 inline void pack_forward(const Stage& s, const float* weight, float* packed) {
@@ -86,6 +86,8 @@ FEELSTREAM_NOINLINE void convolve_pooled(const Stage& s, const float* in, const 
                     for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
                 if (s.kernel_columns == 5)
                     convolve_tile<5>(window, from, at, weight, sums);
+                else if (s.kernel_columns == 3)
+                    convolve_tile<3>(window, from, at, weight, sums);
                 else
                     convolve_tile<0>(window, from, at, weight, sums);
                 for (int i = 0; i < C; ++i)
@@ -152,14 +154,22 @@ FEELSTREAM_NOINLINE void weight_gradient_rows(const Stage& s, const float* in, P
     for (int y = 0; y < rows; ++y) {
         const float* x = in + std::ptrdiff_t(y) * s.columns * lanes;
         const float* d = delta.memory + y * delta.row;
-        for (int left = columns * lanes; left > 0; left -= width, x += width, d += width) {
-            Vec value[C];
-            for (int i = 0; i < C; ++i) value[i] = load(d + i * delta.channel);
-            for (int k = 0; k < K; ++k) {
-                const Vec pixel = load(x + k * lanes);
-                for (int i = 0; i < C; ++i) total[k][i] += value[i] * pixel;
+        for (int left = columns * lanes; left > 0; left -= width, x += width, d += width)
+            if constexpr (K < C) {
+                Vec pixel[K];
+                for (int k = 0; k < K; ++k) pixel[k] = load(x + k * lanes);
+                for (int i = 0; i < C; ++i) {
+                    const Vec value = load(d + i * delta.channel);
+                    for (int k = 0; k < K; ++k) total[k][i] += value * pixel[k];
+                }
+            } else {
+                Vec value[C];
+                for (int i = 0; i < C; ++i) value[i] = load(d + i * delta.channel);
+                for (int k = 0; k < K; ++k) {
+                    const Vec pixel = load(x + k * lanes);
+                    for (int i = 0; i < C; ++i) total[k][i] += value[i] * pixel;
+                }
             }
-        }
     }
     for (int k = 0; k < K; ++k)
         for (int i = 0; i < C; ++i) store(sums + (k * C + i) * width, total[k][i]);
@@ -167,9 +177,9 @@ FEELSTREAM_NOINLINE void weight_gradient_rows(const Stage& s, const float* in, P
 
 // Rows of deltas at a time, so that they and their inputs stay in the innermost cache while all taps use them;
 // but all of them where the sums themselves would not.
-inline int band_rows(const Stage& s) {
-    const std::size_t sums = s.channels * s.kernel_area() * gradient_channels * width * sizeof(float);
-    const std::size_t row = std::size_t(gradient_channels) * s.conv_columns() * lanes * sizeof(float);
+inline int band_rows(const Stage& s, int channels) {
+    const std::size_t sums = s.channels * s.kernel_area() * channels * width * sizeof(float);
+    const std::size_t row = std::size_t(channels) * s.conv_columns() * lanes * sizeof(float);
     if (sums > 16384) return s.out_rows;
     const int rows = int(12288 / (row * s.pool_rows));
     return rows < 1 ? 1 : rows > s.out_rows ? s.out_rows : rows;
@@ -177,11 +187,12 @@ inline int band_rows(const Stage& s) {
 
 // With pooling, deltas are unpooled a band of some channels at a time, into `spread`: all of them at their place if
 // they will be wanted again (`keep`), else each over the one before. `sums` is room for Stage::gradient_sums.
-inline void weight_gradient(const Stage& s, const float* in, float* delta, const float* route, float* spread, bool keep,
-                            float* sums, float* gradient) {
+template <int Channels, int Columns>
+void weight_gradient(const Stage& s, const float* in, float* delta, const float* route, float* spread, bool keep,
+                     float* sums, float* gradient) {
     const std::ptrdiff_t row = std::ptrdiff_t(s.conv_columns()) * lanes, plane = s.conv_rows() * row;
-    const int taps = s.channels * s.kernel_area(), band = band_rows(s);
-    tiles<gradient_channels>(s.out_channels, [&](int first, auto count) {
+    const int taps = s.channels * s.kernel_area(), band = band_rows(s, Channels);
+    tiles<Channels>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
         for (int i = 0; i < taps * C * width; ++i) sums[i] = 0;
         for (int y = 0; y < s.out_rows; y += band) {
@@ -191,7 +202,7 @@ inline void weight_gradient(const Stage& s, const float* in, float* delta, const
             if (s.pool) unpool(s, first, C, y, rows, delta, route, from);
             for (int c = 0; c < s.channels; ++c)
                 for (int ky = 0; ky < s.kernel_rows; ++ky)
-                    tiles<gradient_columns>(s.kernel_columns, [&](int kx, auto size) {
+                    tiles<Columns>(s.kernel_columns, [&](int kx, auto size) {
                         weight_gradient_rows<C, decltype(size)::value>(
                             s, in + ((std::size_t(c) * s.rows + start + ky) * s.columns + kx) * lanes, from,
                             rows * s.pool_rows, sums + ((c * s.kernel_rows + ky) * s.kernel_columns + kx) * C * width);
@@ -205,6 +216,14 @@ inline void weight_gradient(const Stage& s, const float* in, float* delta, const
             for (int i = 0; i < C; ++i) gradient[std::ptrdiff_t(first + i) * taps + t] += total[i];
         }
     });
+}
+
+inline void weight_gradient(const Stage& s, const float* in, float* delta, const float* route, float* spread, bool keep,
+                            float* sums, float* gradient) {
+    if (s.kernel_columns <= slim_columns)
+        weight_gradient<slim_channels, slim_columns>(s, in, delta, route, spread, keep, sums, gradient);
+    else
+        weight_gradient<gradient_channels, gradient_columns>(s, in, delta, route, spread, keep, sums, gradient);
 }
 
 // ∂/∂in[c, y, x] = Σ over o, ky, kx of w[o, c, ky, kx] · delta[o, y − ky, x − kx], over the taps that exist:

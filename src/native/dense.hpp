@@ -3,43 +3,51 @@
 #include <cstddef>
 
 #include "network.hpp"
+#include "product.hpp"
 #include "tiles.hpp"
+#include "turn.hpp"
 #include "vector.hpp"
 
 namespace feelstream {
 namespace {
 
-constexpr int unit_tile = 8;
+// Units × vectors of accumulators; where one vector has all lanes there must be more units instead.
+constexpr int dense_vectors = position_tile * width > lanes ? lanes / width : position_tile;
+constexpr int dense_units = dense_vectors == 1 ? 8 : channel_tile;
+
+// f(first, Size<how many>, lane) for tiles of `count` rows and vectors of the lanes.
+template <class F>
+inline void dense_tiles(int count, F&& f) {
+    tiles<dense_units>(count, [&](int first, auto size) {
+        for (int v = 0; v < lanes; v += dense_vectors * width) f(first, size, v);
+    });
+}
+
+template <int U>
+FEELSTREAM_NOINLINE void dense_sums(std::ptrdiff_t count, Factors factors, const float* in, const float* bias,
+                                    bool with_relu, float* output) {
+    Vec sums[U][dense_vectors];
+    for (int i = 0; i < U; ++i)
+        for (int p = 0; p < dense_vectors; ++p) sums[i][p] = bias ? splat(bias[i]) : Vec{};
+    add_products(count, factors, in, lanes, width, sums);
+    for (int i = 0; i < U; ++i)
+        for (int p = 0; p < dense_vectors; ++p)
+            store(output + i * lanes + p * width, with_relu ? relu(sums[i][p]) : sums[i][p]);
+}
 
 void dense_forward(const Stage& s, const float* in, const float* weight, const float* bias, float* output) {
     const std::ptrdiff_t features = s.inputs();
-    tiles<unit_tile>(s.out_channels, [&](int first, auto count) {
-        constexpr int U = decltype(count)::value;
-        for (int v = 0; v < lanes; v += width) {
-            Vec sums[U];
-            for (int i = 0; i < U; ++i) sums[i] = splat(bias[first + i]);
-            const float* w = weight + first * features;
-            for (std::ptrdiff_t f = 0; f < features; ++f, ++w) {
-                const Vec value = load(in + f * lanes + v);
-                for (int i = 0; i < U; ++i) sums[i] += value * w[i * features];
-            }
-            for (int i = 0; i < U; ++i) store(output + (first + i) * lanes + v, s.relu ? relu(sums[i]) : sums[i]);
-        }
+    dense_tiles(s.out_channels, [&](int first, auto size, int v) {
+        dense_sums<decltype(size)::value>(features, {weight + first * features, features, 1}, in + v, bias + first,
+                                          s.relu, output + first * lanes + v);
     });
 }
 
 void dense_input_gradient(const Stage& s, const float* delta, const float* weight, float* result) {
     const std::ptrdiff_t features = s.inputs();
-    tiles<unit_tile>(int(features), [&](int first, auto count) {
-        constexpr int F = decltype(count)::value;
-        for (int v = 0; v < lanes; v += width) {
-            Vec sums[F] = {};
-            for (int u = 0; u < s.out_channels; ++u) {
-                const Vec value = load(delta + u * lanes + v);
-                for (int i = 0; i < F; ++i) sums[i] += value * weight[u * features + first + i];
-            }
-            for (int i = 0; i < F; ++i) store(result + (std::size_t(first) + i) * lanes + v, sums[i]);
-        }
+    dense_tiles(int(features), [&](int first, auto size, int v) {
+        dense_sums<decltype(size)::value>(s.out_channels, {weight + first, 1, features}, delta + v, nullptr, false,
+                                          result + std::ptrdiff_t(first) * lanes + v);
     });
 }
 
@@ -47,9 +55,8 @@ void dense_input_gradient(const Stage& s, const float* delta, const float* weigh
 // lanes need adding; lanes beyond `samples` are padding and are left out.
 void dense_weight_gradient(const Stage& s, const float* in, const float* delta, int samples, float* turned,
                            float* gradient) {
-    const std::ptrdiff_t features = s.inputs();
-    for (std::ptrdiff_t f = 0; f < features; ++f)
-        for (int lane = 0; lane < lanes; ++lane) turned[lane * features + f] = in[f * lanes + lane];
+    const std::ptrdiff_t features = s.inputs(), apart = s.padded_inputs();
+    turn(in, int(features), lanes, apart, turned);
     const int vectors = int(features / width);
     tiles<channel_tile>(s.out_channels, [&](int first, auto units) {
         constexpr int U = decltype(units)::value;
@@ -64,7 +71,7 @@ void dense_weight_gradient(const Stage& s, const float* in, const float* delta, 
                     for (int p = 0; p < P; ++p) sums[i][p] = load(to + i * features + start + p * width);
                 for (int lane = 0; lane < samples; ++lane)
                     for (int p = 0; p < P; ++p) {
-                        const Vec value = load(turned + lane * features + start + p * width);
+                        const Vec value = load(turned + lane * apart + start + p * width);
                         for (int i = 0; i < U; ++i) sums[i][p] += value * d[i * lanes + lane];
                     }
                 for (int i = 0; i < U; ++i)

@@ -8,6 +8,9 @@
 
 #include "convolution.hpp"
 #include "dense.hpp"
+#include "filter.hpp"
+#include "filter_backward.hpp"
+#include "filter_forward.hpp"
 #include "network.hpp"
 #include "optimiser.hpp"
 #include "pooling.hpp"
@@ -37,25 +40,46 @@ const float* input_of(const Network& net, const Workspace& space, int stage) {
     return space.memory + (stage ? net.stages[stage - 1].output : net.input);
 }
 
-// Training decides which of a window's values was the largest, and must decide like everybody else in close
-// cases: it takes the direct way forward. Evaluation only needs the values.
+// f(form) with the form of filter.hpp that this stage takes, for tiles of so many outputs in a row.
+template <int Outputs, class F>
+void with_form(const Stage& s, F&& f) {
+    if (s.filter() == Filter::square3)
+        f(Form<Outputs, 3, true>{});
+    else if constexpr (Outputs == wide)
+        f(Form<Outputs, 5, false>{});
+}
+
+// Training decides which of a window's values was the largest, and must decide like everybody else in close cases:
+// forward it takes the direct way, or one that rounds no worse. Evaluation only needs the values.
+template <bool Train>
+void pack_forward_weights(const Stage& s, const float* weight, float* packed) {
+    if (s.filters_forward(Train))
+        with_form<Train ? narrow : wide>(s, [&](auto form) { filter_weights<decltype(form)>(s, weight, packed); });
+    else if (!Train && s.winograd_shared())
+        square_pack(s, weight, packed);
+    else if (!Train && s.winograd())
+        winograd_pack(s, weight, packed);
+    else
+        pack_forward(s, weight, packed);
+}
+
+void pack_backward_weights(const Stage& s, const float* weight, float* packed) {
+    if (s.filters_back())
+        with_form<wide>(s, [&](auto form) { filter_weights<decltype(form)>(s, weight, packed); });
+    else if (s.winograd_shared())
+        winograd_pack_backward(s, weight, packed);
+    else
+        pack_backward(s, weight, packed);
+}
+
 template <bool Train>
 void pack(const Network& net, const float* theta, Workspace& space) {
     for (int i = 0; i < net.count; ++i) {
         const Stage& s = net.stages[i];
         if (s.kind != Kind::convolution) continue;
-        const float* weight = theta + s.weight;
-        if (!Train && s.winograd_shared())
-            square_pack(s, weight, space.memory + s.forward_weights);
-        else if (!Train && s.winograd())
-            winograd_pack(s, weight, space.memory + s.forward_weights);
-        else
-            pack_forward(s, weight, space.memory + s.forward_weights);
-        if (!Train || !s.has_earlier_weights) continue;
-        if (s.winograd_shared())
-            winograd_pack_backward(s, weight, space.memory + s.backward_weights);
-        else
-            pack_backward(s, weight, space.memory + s.backward_weights);
+        pack_forward_weights<Train>(s, theta + s.weight, space.memory + s.forward_weights);
+        if (Train && s.has_earlier_weights)
+            pack_backward_weights(s, theta + s.weight, space.memory + s.backward_weights);
     }
 }
 
@@ -68,7 +92,13 @@ void forward(const Network& net, const float* theta, Workspace& space) {
         float *output = space.memory + s.output, *route = space.memory + s.route;
         switch (s.kind) {
             case Kind::convolution:
-                if (!Train && s.winograd_shared())
+                if (s.filters_forward(Train))
+                    with_form<Train ? narrow : wide>(s, [&](auto form) {
+                        filter_convolve<decltype(form), Train>(s, in, space.memory + net.filter_inputs,
+                                                               space.memory + s.forward_weights, theta + s.bias, output,
+                                                               route);
+                    });
+                else if (!Train && s.winograd_shared())
                     square_convolve(s, in, space.memory + s.points, space.memory + s.forward_weights, theta + s.bias,
                                     output);
                 else if (!Train && s.winograd())
@@ -102,14 +132,22 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
                     pooled_bias_gradient(s, delta, route, gradient + s.bias);
                 else
                     bias_gradient(delta, s.out_channels, std::size_t(s.out_rows) * s.out_columns, gradient + s.bias);
-                if (s.winograd_shared())
+                if (s.filters_back())
+                    with_form<wide>(s, [&](auto form) {
+                        filter_gradients<decltype(form)>(
+                            s, in, delta, route, space.memory + s.backward_weights,
+                            {space.memory + net.filter_inputs, space.memory + net.delta_points,
+                             space.memory + net.transposed, space.memory + net.sums},
+                            gradient + s.weight, s.has_earlier_weights ? earlier : nullptr);
+                    });
+                else if (s.winograd_shared())
                     winograd_weight_gradient(s, in, delta, route, space.memory + s.points,
                                              space.memory + net.delta_points, gradient + s.weight);
                 else
                     weight_gradient(s, in, delta, route, spread, s.has_earlier_weights, space.memory + net.sums,
                                     gradient + s.weight);
             }
-            if (s.has_earlier_weights) {
+            if (s.has_earlier_weights && !s.filters_back()) {
                 const Clock clock(space, i, input_phase);
                 const float* packed = space.memory + s.backward_weights;
                 if (s.winograd_shared())

@@ -10,6 +10,14 @@ namespace {
 // For loops whose sums must stay in registers: inlined into a large caller, the compiler loses track of them.
 #define FEELSTREAM_NOINLINE __attribute__((noinline))
 
+// Before a loop that should be unrolled, whether or not the compiler thinks it too large.
+#if defined(__clang__)
+#define FEELSTREAM_UNROLL(times)  // unrolls by itself, and warns where it is asked to and does not
+#else
+#define FEELSTREAM_PRAGMA(words) _Pragma(#words)
+#define FEELSTREAM_UNROLL(times) FEELSTREAM_PRAGMA(GCC unroll times)
+#endif
+
 // Vectors a and b of `n` numbers: their lower (upper) halves, one from a and one from b in turn.
 #if defined(__clang__)
 #define FEELSTREAM_SHUFFLE(Numbers, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

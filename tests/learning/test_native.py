@@ -95,6 +95,23 @@ def test_minimal_filtering_at_every_edge(shape: tuple[int, int, int]):
     assert_evaluates_like_torch(model, rel=1e-5)
 
 
+@pytest.mark.parametrize("pool", [(), (MaxPool(),)])
+@pytest.mark.parametrize("shape", [(3, 5, 5), (5, 8, 9), (6, 9, 8), (17, 11, 13), (4, 12, 10), (9, 6, 18), (40, 7, 7)])
+def test_squares_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int], pool: tuple[MaxPool, ...]):
+    """3×3 kernels, with channels that leave vectors part empty and planes that leave tiles part empty."""
+    model = Model(shape, (Conv(4, 1), Conv(19, 3), *pool, ReLU(), Conv(shape[0], 3, same=True), Dense(3)))
+    assert_trains_like_torch(model, batch=19, steps=4)
+    assert_evaluates_like_torch(model, rel=1e-5)
+
+
+@pytest.mark.parametrize("pool", [(), (MaxPool(1, 2),)])
+@pytest.mark.parametrize("shape", [(3, 1, 9), (5, 2, 12), (16, 1, 23), (18, 3, 8)])
+def test_rows_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int], pool: tuple[MaxPool, ...]):
+    model = Model(shape, (Conv(4, 1), Conv(19, (1, 5)), *pool, ReLU(), Conv(shape[0], (1, 5), same=True), Dense(3)))
+    assert_trains_like_torch(model, batch=19, steps=4)
+    assert_evaluates_like_torch(model, rel=1e-5)
+
+
 @pytest.mark.parametrize("name", STACKS)
 @pytest.mark.parametrize("batch", [1, 10, 16, 33])
 def test_named_models_train_like_torch(name: str, batch: int):
@@ -119,9 +136,13 @@ def assert_evaluates_like_torch(model: Model, rel: float):
     assert evaluation.accuracy == (logits.argmax(1).numpy() == labels).mean()
 
 
-def test_ties_in_a_pooling_window_go_where_torch_sends_them():
-    """Uniform images make every window a tie; sharing the gradient would change the update."""
-    model = Model((1, 9, 9), (Conv(4, 3), MaxPool(), MaxPool(), Dense(3)))
+@pytest.mark.parametrize("first", [(), (Conv(4, 1),)])
+def test_ties_in_a_pooling_window_go_where_torch_sends_them(first: tuple[Conv, ...]):
+    """Uniform images make every window a tie; sharing the gradient would change the update.
+
+    Four channels are enough for minimal filtering, which must leave equal outputs equal.
+    """
+    model = Model((1, 9, 9), (*first, Conv(4, 3), MaxPool(), MaxPool(), Dense(3)))
     images = np.repeat(np.arange(0, 240, 6, dtype=np.uint8), 81).reshape(40, 1, 9, 9)
     images[:, 0, ::3, ::2] += 9
     labels = np.arange(40) % 3
@@ -186,6 +207,17 @@ def test_threads_do_not_change_a_bit(threads: int, devices: int, batch: int):
     one, many = (learner.train(theta, batches, 0.05) for learner in (alone, together))
     assert np.array_equal(one.updates, many.updates)
     assert np.array_equal(one.losses, many.losses)
+    assert alone.evaluate(theta) == together.evaluate(theta)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("cifar-cnn", (3, 16, 16)), ("har-cnn", (6, 1, 40))])
+def test_threads_do_not_change_a_bit_of_minimal_filtering(name: str, shape: tuple[int, int, int]):
+    model = build(name, shape, 10)
+    alone, together = (learner_of(model, tests=77, threads=n) for n in (1, 3))
+    theta = alone.init(0)
+    batches = np.random.default_rng(0).integers(0, 80, (2, 3, 40))
+    one, many = (learner.train(theta, batches, 0.05) for learner in (alone, together))
+    assert np.array_equal(one.updates, many.updates)
     assert alone.evaluate(theta) == together.evaluate(theta)
 
 

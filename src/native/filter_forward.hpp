@@ -1,0 +1,168 @@
+// Convolution by minimal filtering, forward: filter.hpp has the arithmetic, this file the order in memory.
+// Tiles of outputs are taken a strip at a time, so many that their points stay in the second cache.
+#pragma once
+#include <cstddef>
+
+#include "filter.hpp"
+#include "network.hpp"
+#include "pooling.hpp"
+#include "product.hpp"
+#include "tiles.hpp"
+#include "vector.hpp"
+
+namespace feelstream {
+namespace {
+
+// Weights (out, in, taps) → (point, out, in), the latter with room up to Stage::padded_channels.
+template <class F>
+void filter_weights(const Stage& s, const float* weight, float* points) {
+    const std::ptrdiff_t apart = s.weight_points_apart();
+    for (int o = 0; o < s.out_channels; ++o)
+        for (int c = 0; c < s.channels; c += width) {
+            float taps[F::taps][width] = {};
+            const int count = s.channels - c < width ? s.channels - c : width;
+            const float* from = weight + (std::ptrdiff_t(o) * s.channels + c) * F::taps;
+            for (int i = 0; i < count; ++i)
+                for (int t = 0; t < F::taps; ++t) taps[t][i] = *from++;
+            Vec w[F::taps], value[F::points];
+            for (int t = 0; t < F::taps; ++t) w[t] = load(taps[t]);
+            F::weights_to_points(w, value);
+            float* to = points + std::ptrdiff_t(o) * s.padded_channels() + c;
+            for (int j = 0; j < F::points; ++j) store(to + j * apart, value[j]);
+        }
+}
+
+// Where a tile's outputs begin.
+template <class F>
+struct Corner {
+    int top, left;
+    Corner(const Stage& s, int tile) {
+        const int across = s.tiles_across(F::columns);
+        top = tile / across * F::rows, left = tile % across * F::columns;
+    }
+};
+
+// Inputs of `count` tiles → (tile, point, channel, lane); zeros beyond the plane, for outputs nobody reads.
+template <class F>
+FEELSTREAM_NOINLINE void filter_inputs(const Stage& s, const float* in, int first, int count, float* points) {
+    const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes, apart = points_apart(s.channels);
+    for (int t = 0; t < count; ++t) {
+        const Corner<F> corner(s, first + t);
+        const int rows = s.rows - corner.top, columns = s.columns - corner.left;
+        const bool whole = rows >= F::in_rows && columns >= F::in_columns;
+        for (int c = 0; c < s.channels; ++c) {
+            const float* from = in + (std::ptrdiff_t(c) * s.rows + corner.top) * row + corner.left * lanes;
+            float* to = points + t * F::points * apart + c * lanes;
+            for (int v = 0; v < lanes; v += width, from += width, to += width) {
+                Vec x[F::points], value[F::points];
+                if (whole)
+                    for (int y = 0; y < F::in_rows; ++y)
+                        for (int i = 0; i < F::in_columns; ++i)
+                            x[y * F::in_columns + i] = load(from + y * row + i * lanes);
+                else
+                    for (int y = 0; y < F::in_rows; ++y)
+                        for (int i = 0; i < F::in_columns; ++i)
+                            x[y * F::in_columns + i] =
+                                y < rows && i < columns ? load(from + y * row + i * lanes) : Vec{};
+                F::inputs_to_points(x, value);
+                for (int j = 0; j < F::points; ++j) store(to + j * apart, value[j]);
+            }
+        }
+    }
+}
+
+// C channels × P vectors of products at every point, from (tile, point, channel, lane) of `channels`, and by factors of
+// which those of a point are factors_apart from those of the one before. With `Together` the vectors are of
+// neighbouring tiles.
+template <class F, bool Together, int C, int P>
+inline void filter_products(int channels, Factors factors, std::ptrdiff_t factors_apart, const float* points,
+                            Vec (&product)[C][P][F::points]) {
+    const std::ptrdiff_t apart = points_apart(channels);
+    for (int j = 0; j < F::points; ++j, factors.at += factors_apart, points += apart) {
+        Vec sums[C][P];
+        for (int i = 0; i < C; ++i)
+            for (int p = 0; p < P; ++p) sums[i][p] = Vec{};
+        add_products(channels, factors, points, lanes, Together ? F::points * apart : width, sums);
+        for (int i = 0; i < C; ++i)
+            for (int p = 0; p < P; ++p) product[i][p][j] = sums[i][p];
+    }
+}
+
+// Where a vector has all lanes of a tile, several tiles are multiplied together, else several vectors of one.
+constexpr bool tiles_together = position_tile * width > lanes;
+constexpr int filter_vectors = tiles_together ? 2 : position_tile;  // more would not fit the first cache at all points
+
+// f(tile, lane, Size<vectors>) for all vectors of `count` tiles.
+template <class F>
+inline void tile_vectors(int count, F&& f) {
+    if constexpr (tiles_together)
+        tiles<filter_vectors>(count, [&](int tile, auto together) { f(tile, 0, together); });
+    else
+        for (int tile = 0; tile < count; ++tile)
+            for (int v = 0; v < lanes; v += filter_vectors * width) f(tile, v, Size<filter_vectors>{});
+}
+
+// A tile of outputs: pooled if the stage pools, else as they are. `output` and `route` are those of its channel and
+// lane.
+template <class F, bool Train>
+inline void filter_store(const Stage& s, Corner<F> corner, const Vec (&value)[F::rows * F::columns], float* output,
+                         float* route) {
+    constexpr int rows = F::rows == 1 ? 1 : 2;  // of a pooling window
+    if (s.pool) {
+        for (int y = 0; y < F::rows / rows && corner.top / rows + y < s.out_rows; ++y)
+            for (int x = 0; x < F::columns / 2 && corner.left / 2 + x < s.out_columns; ++x) {
+                Vec window[rows * 2];
+                for (int p = 0; p < rows * 2; ++p) window[p] = value[(rows * y + p / 2) * F::columns + 2 * x + p % 2];
+                const std::ptrdiff_t to =
+                    ((corner.top / rows + y) * std::ptrdiff_t(s.out_columns) + corner.left / 2 + x) * lanes;
+                pool_window<Train>(window, s.relu, output + to, route + to);
+            }
+        return;
+    }
+    for (int y = 0; y < F::rows && corner.top + y < s.out_rows; ++y)
+        for (int x = 0; x < F::columns && corner.left + x < s.out_columns; ++x) {
+            const Vec one = value[y * F::columns + x];
+            store(output + ((corner.top + y) * std::ptrdiff_t(s.out_columns) + corner.left + x) * lanes,
+                  s.relu ? relu(one) : one);
+        }
+}
+
+// C output channels of P vectors; `tile` is that of the first, and `points` and `output` are at its lane.
+template <class F, bool Train, int C, int P>
+FEELSTREAM_NOINLINE void filter_outputs(const Stage& s, const float* points, const float* weights, const float* bias,
+                                        int first, int tile, float* output, float* route) {
+    Vec product[C][P][F::points];
+    filter_products<F, tiles_together>(s.channels, {weights + first * s.padded_channels(), s.padded_channels(), 1},
+                                       s.weight_points_apart(), points, product);
+    for (int p = 0; p < P; ++p) {
+        const Corner<F> corner(s, tiles_together ? tile + p : tile);
+        for (int i = 0; i < C; ++i) {
+            Vec value[F::rows * F::columns];
+            F::outputs_from_points(product[i][p], value);
+            for (Vec& one : value) one += splat(bias[first + i]);
+            const std::ptrdiff_t to =
+                std::ptrdiff_t(first + i) * s.out_rows * s.out_columns * lanes + (tiles_together ? 0 : p * width);
+            filter_store<F, Train>(s, corner, value, output + to, route + to);
+        }
+    }
+}
+
+template <class F, bool Train>
+void filter_convolve(const Stage& s, const float* in, float* points, const float* weights, const float* bias,
+                     float* output, float* route) {
+    const int all = s.tile_count(F::rows, F::columns), strip = strip_of(F::points, s.channels);
+    for (int start = 0; start < all; start += strip) {
+        const int count = all - start < strip ? all - start : strip;
+        filter_inputs<F>(s, in, start, count, points);
+        tiles<channel_tile>(s.out_channels, [&](int first, auto size) {
+            tile_vectors(count, [&](int tile, int v, auto together) {
+                filter_outputs<F, Train, decltype(size)::value, decltype(together)::value>(
+                    s, points + tile * F::points * points_apart(s.channels) + v, weights, bias, first, start + tile,
+                    output + v, route + v);
+            });
+        });
+    }
+}
+
+}  // namespace
+}  // namespace feelstream
