@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, model, silent_in_training
+from sealing import seal
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg
@@ -56,3 +57,21 @@ def test_streaming_data_is_never_taken_for_static(tmp_path: Path) -> None:
     devices = fs.read(tmp_path / "run").devices
     assert devices is not None
     assert devices.filter(pl.col("round") == 6, pl.col("device") < 2)["fresh"].sum() == 0
+
+
+def test_a_pass_that_began_too_early_is_found(tmp_path: Path) -> None:
+    """`verify` lets used labels start again only where all that could be scheduled was used."""
+    turns(STATIC, tmp_path / "run", rounds=3)
+    path = tmp_path / "run" / "devices.parquet"
+    devices = pl.read_parquet(path)
+    rows = devices.to_dicts()
+    assert any(any(row["used_labels"]) for row in rows if row["round"] == 2)  # of one device in four
+    for row in rows:
+        if row["round"] == 2:
+            row["fresh_labels"] = [a + b for a, b in zip(row["fresh_labels"], row["used_labels"], strict=True)]
+            row["fresh"], row["used_labels"] = sum(row["fresh_labels"]), [0] * CLASSES
+    pl.DataFrame(rows, schema=devices.schema).write_parquet(path)
+    seal(tmp_path / "run")
+    found = fs.verify(tmp_path / "run").disagreement
+    assert found is not None
+    assert (found.round, found.field) == (2, "used_labels")

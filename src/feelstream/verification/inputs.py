@@ -119,8 +119,7 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
         _check_stored_labels(check, s, block)
     sent, used_before = block.before("transmitted"), block.before("used_labels")
     rule = "used labels start at 0 and change only when a device transmits"
-    # A deployment on static data may begin a new pass over it: then nothing counts as used, of any device.
-    again = (used == 0).all(axis=(1, 2))[:, None] & s.passes
+    again = _new_pass(s, block) if s.passes else np.zeros((len(stored), 1), bool)
     check.flag("used_labels", _differ(used, used_before) & ~sent & ~again, used_before, rule)
     count = used.sum(axis=-1)
     rule = "a device that transmits has used all that it stored"
@@ -149,6 +148,19 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
         check.flag("stored", stored != fresh, fresh, "where use empties a buffer, nothing stored was used before")
     if (most := s.buffer.number("most_held")) is not None:
         check.flag("stored", stored > most, most, "a buffer never holds more than its capacity")
+
+
+def _new_pass(s: StoredSettings, block: Block) -> Array:
+    """Where a deployment on static data may begin a new pass over it: then nothing counts as used of any device. [R, 1]
+
+    No device has received anything since the round before, and of those that can be scheduled all data was used.
+    """
+    stored, known = block["stored"], block.before("report_age") >= 0
+    static = ((stored == block.before("stored")) | ~known).all(axis=1, keepdims=True)
+    used = block.before("used_labels").sum(axis=-1) + np.where(block.before("transmitted"), block.before("fresh"), 0)
+    prior_s = block["t_cmp_prior_s"] if s.plans_measured else computing_time_s(s, block["f_hz"])
+    left = (block["available"] & (prior_s < s.time_s) & (stored > used)).any(axis=1, keepdims=True)
+    return (block["used_labels"] == 0).all(axis=(1, 2))[:, None] & static & ~left
 
 
 def _check_stored_labels(check: Checker, s: StoredSettings, block: Block) -> None:
