@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-SLOW_S = 0.7
+SLOW_S = 0.5
 TABLE = Path(__file__).parents[1] / "slow.txt"
 spent: Counter[str] = Counter()
 
