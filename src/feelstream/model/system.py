@@ -130,11 +130,11 @@ class System:
         return self.energy.most_j(*self._asked(None), self.device_cycles / time_s, f_hz)
 
     def compute_pieces(self) -> Pieces | None:
-        """The energy law piece by piece, (K, M), where it can be told so."""
+        """The energy law piece by piece, (K, M), where it can be given so."""
         return self.energy.pieces(*self._asked(None))
 
     def _asked(self, ids: Ids | None) -> tuple[Cpus, Reals]:
-        """What the law is told of these devices: their CPUs and cycles."""
+        """What the law asks of these devices: their CPUs and cycles."""
         cpus, cycles = Cpus(self.power_coefficient, self.cores, self.core), self.device_cycles
         return (cpus, cycles) if ids is None else (cpus.take(ids), cycles[ids])
 
