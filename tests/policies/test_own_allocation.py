@@ -25,6 +25,7 @@ from feelstream.testing import check
 
 HERE = "tests/policies/test_own_allocation.py"
 ROUNDS = ("system.rounds=12",)
+COSTS = f"costs.rule.kind={Path(__file__).parents[2] / 'examples' / 'my_cost.py'}:Sparse"  # updates differ in size
 Change = Callable[[Transmission, Observation, Decision, np.ndarray], Transmission]
 
 
@@ -37,8 +38,8 @@ def lawful(observation: Observation, decision: Decision, gain: np.ndarray, rng: 
     power_w = rng.uniform(0.5, 4.0, len(ids)) * system.received_power_w / observation.beta[ids]
     hz = share * system.bandwidth_hz
     rate = hz * np.log2(1 + power_w * gain / (hz * system.noise_w_per_hz))
-    needed_s = system.update_bits / np.maximum(rate, 1e-300)
-    left_s = system.round_s - computed_s
+    needed_s = system.bits_of(ids) / np.maximum(rate, 1e-300)
+    left_s = system.time_of(ids) - computed_s
     sent = needed_s <= left_s
     time_s = np.where(sent, needed_s + rng.random(len(ids)) * np.maximum(left_s - needed_s, 0), 0.0)
     share, power_w = np.where(sent, share, 0.0), np.where(sent, power_w, 0.0)
@@ -52,10 +53,11 @@ class Free(Random):
     change: ClassVar[Change | None] = None
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
-        in_time = observation.available & (observation.compute_time_s < observation.system.round_s)
+        system = observation.system
+        in_time = observation.available & (observation.compute_time_s < system.time_s)
         plan = observation.plan(self.size, feasible=in_time)
         ids = np.sort(rng.permutation(np.flatnonzero(in_time))[: self.size])
-        slowest = observation.system.device_cycles[ids] / observation.system.round_s * 1.2
+        slowest = system.device_cycles[ids] / system.time_of(ids) * 1.2
         f_hz = np.minimum(
             np.maximum(observation.f_hz[ids] * rng.uniform(0.3, 1.0, len(ids)), slowest), observation.f_hz[ids]
         )
@@ -72,7 +74,7 @@ def run_of(policy: Any, *fields: str, seed: int = 1) -> fs.Run:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("fields", [(), ("radio.bandwidth_hz=1e6",), ("radio.fading=none",)])
+@pytest.mark.parametrize("fields", [(), ("radio.bandwidth_hz=1e6",), ("radio.fading=none",), (COSTS,)])
 def test_lawful_allocations_run_and_verify(fields: tuple[str, ...], seed: int, tmp_path: Path) -> None:
     run = run_of(Free(size=3), *fields, seed=seed)
     assert run.rounds["transmitted"].sum() > 0
@@ -114,7 +116,7 @@ UNLAWFUL: dict[str, tuple[Change, str, Callable[[pl.DataFrame], pl.DataFrame], s
         lambda s, o, d, g: replace(
             s, t_tr_s=s.t_tr_s + 1000.0 * s.sent, e_tr_j=s.power_w * (s.t_tr_s + 1000.0 * s.sent)
         ),
-        "ends after the round",
+        "ends after (the round|its deadline)",
         lambda t: t.with_columns(
             t_tr_s=pl.col("t_tr_s") + 1000.0 * pl.col("transmitted"),
             e_tr_j=pl.col("power_w") * (pl.col("t_tr_s") + 1000.0 * pl.col("transmitted")),
@@ -156,13 +158,14 @@ UNLAWFUL: dict[str, tuple[Change, str, Callable[[pl.DataFrame], pl.DataFrame], s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNLAWFUL)
-def test_what_physics_forbids_is_named(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fields", [(), (COSTS,)], ids=["alike", "by a cost rule"])
+def test_what_physics_forbids_is_named(fields: tuple[str, ...], name: str, tmp_path: Path) -> None:
     """By the run, and by `verify` where the tables say so."""
     change, refused, edit, rule = UNLAWFUL[name]
     spoilt = type("Free", (Free,), {"change": staticmethod(change)})
     with pytest.raises(PolicyError, match=refused):
-        run_of(spoilt(size=3))
-    run = run_of(Free(size=3))
+        run_of(spoilt(size=3), *fields)
+    run = run_of(Free(size=3), *fields)
     path = run.save(tmp_path / "run")
     assert run.devices is not None
     edit(run.devices).write_parquet(path / "devices.parquet")

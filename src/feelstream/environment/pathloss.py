@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
+from feelstream.arrays import Flags, Reals
+
 Place = Literal["umi", "uma", "rma"]
 
 LIGHT_M_S = 299792458.0
@@ -36,12 +36,12 @@ class Scene:
     correlation_m: tuple[float, float]  # of shadowing, LOS and not
     sight_correlation_m: float  # of line of sight
 
-    def loss_db(self, distance_m: Reals, ghz: float, sight: NDArray[np.bool_] | bool) -> Reals:
+    def loss_db(self, distance_m: Reals, ghz: float, sight: Flags | bool) -> Reals:
         """Without shadowing."""
         seen_db = self.loss_los_db(distance_m, ghz)
         return np.where(sight, seen_db, np.maximum(seen_db, self.loss_other_db(distance_m, ghz)))
 
-    def spread_db(self, distance_m: Reals, ghz: float, sight: NDArray[np.bool_] | bool) -> Reals:
+    def spread_db(self, distance_m: Reals, ghz: float, sight: Flags | bool) -> Reals:
         return np.where(sight, self.spread_los_db(distance_m, ghz), self.spread_other_db)
 
 

@@ -8,9 +8,10 @@ import numpy as np
 from pydantic import Field
 from scipy.special import ndtr
 
+from feelstream.arrays import Reals
 from feelstream.environment.base import ProcessContext, State, Step
 from feelstream.environment.mobility import Mobility, reflected
-from feelstream.environment.pathloss import NEAREST_M, SCENES, Place, Reals
+from feelstream.environment.pathloss import NEAREST_M, SCENES, Place
 from feelstream.model.physics import ratio
 
 MOST_SPREADS = 3.0  # shadowing beyond so many standard deviations is cut off, so that gains have a range

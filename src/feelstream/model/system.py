@@ -142,14 +142,14 @@ class System:
         return self.energy_factor * self.energy.most_j(*self._asked(None), self.device_cycles / time_s, f_hz)
 
     def compute_pieces(self) -> Pieces | None:
-        """The energy law piece by piece, (K, M), where it can be told so."""
+        """The energy law piece by piece, (K, M), where it can be given so."""
         pieces = self.energy.pieces(*self._asked(None))
         if pieces is None or (not isinstance(self.energy_factor, np.ndarray) and self.energy_factor == 1.0):
             return pieces
         return pieces.times(np.broadcast_to(np.asarray(self.energy_factor, float), self.devices))
 
     def _asked(self, ids: Ids | None) -> tuple[Cpus, Reals]:
-        """What the law is told of these devices: their CPUs and cycles."""
+        """What the law asks of these devices: their CPUs and cycles."""
         cpus, cycles = Cpus(self.power_coefficient, self.cores, self.core), self.device_cycles
         return (cpus, cycles) if ids is None else (cpus.take(ids), cycles[ids])
 

@@ -1,4 +1,4 @@
-"""Which CPU core each device has, and what follows from it: ranges of frequencies, and what an energy law is told."""
+"""Which CPU core each device has, and what follows from it: ranges of frequencies, and what an energy law knows."""
 
 from __future__ import annotations
 

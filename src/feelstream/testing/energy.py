@@ -81,8 +81,8 @@ def _play(law: EnergyLaw, case: Case) -> Iterator[tuple[str, Asked]]:
         some_j = np.asarray(law.energy_j(cpus.take(ids), frozen(cycles[ids]), frozen(f_hz[ids])))
         most_j = np.asarray(law.most_j(cpus, cycles, low_hz, f_hz))
         pieces = law.pieces(cpus, cycles)
-        told = (energy_j, again_j, ids, some_j, low_hz, most_j, between_j, pieces)
-        yield f"trial {trial + 1}", Asked(law, cpus, cycles, f_hz, *told)
+        said = (energy_j, again_j, ids, some_j, low_hz, most_j, between_j, pieces)
+        yield f"trial {trial + 1}", Asked(law, cpus, cycles, f_hz, *said)
 
 
 def _values(asked: Asked) -> str | None:

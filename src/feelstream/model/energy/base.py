@@ -21,7 +21,7 @@ from feelstream.plugins import Plugin
 
 @dataclass(frozen=True, eq=False)
 class Cpus:
-    """What a law is told of the CPUs of some devices: n of them, in the order of the other arrays."""
+    """What a law knows of the CPUs of some devices: n of them, in the order of the other arrays."""
 
     power_coefficient: float  # λ of [cpu]
     cores: tuple[Core, ...] = ()  # the profiles that occur

@@ -22,7 +22,7 @@ from feelstream.studies.hu2023.page.words import FITTED, settings
 OUT = "results/paper"
 DOCS_DPI = 120  # pictures that are kept in the repository stay small
 HOW_JUDGED = """\
-Each value is a number per seed (arms with the same seed receive the same arrivals, CPU frequencies and channels, so
+Each value is a number per seed (runs with the same seed receive the same arrivals, CPU frequencies and channels, so
 they are compared in pairs), with its two-sided 95 % t interval. A lead is called reproduced, or not reproduced, where
 its paired t-test says so at 5 % after Holm's correction over all claims of this table; where a claim names two rivals,
 both leads must be above 0. "Similar and even higher" is tested as not behind by more than 2 percentage points, and
