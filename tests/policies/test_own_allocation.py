@@ -148,9 +148,9 @@ UNLAWFUL: dict[str, tuple[Change, str, Callable[[pl.DataFrame], pl.DataFrame], s
         "a share of the band if it transmits",
     ),
     "too little power": (
-        lambda s, o, d, g: replace(s, power_w=s.power_w * 1e-6, e_tr_j=s.e_tr_j * 1e-6),
+        lambda s, o, d, g: replace(s, power_w=s.power_w * 1e-12, e_tr_j=s.e_tr_j * 1e-12),
         "sends fewer bits than the update has",
-        lambda t: t.with_columns(pl.col("power_w") * 1e-6, pl.col("e_tr_j") * 1e-6),
+        lambda t: t.with_columns(pl.col("power_w") * 1e-12, pl.col("e_tr_j") * 1e-12),
         "sends the whole update",
     ),
 }
