@@ -129,7 +129,9 @@ def race(opened: Studio, rounds: int) -> None:
     step = max(rounds // 10, 1)
     while not found or found[-1][0] < rounds:
         due = min((found[-1][0] // step + 1) * step if found else step, rounds)
-        page.wait_for_function(f"() => (/round (\\d+) of {rounds}$/.exec({ROUND}) ?? [])[1] >= {due}", timeout=0)
+        page.wait_for_function(
+            f"() => (/round (\\d+) of {rounds}$/.exec({ROUND}) ?? [])[1] >= {due}", timeout=0, polling=500
+        )
         opened.cdp.send("HeapProfiler.collectGarbage")
         metrics = {each["name"]: each["value"] for each in opened.cdp.send("Performance.getMetrics")["metrics"]}
         found.append((shown(page), opened.server.memory_info().rss / 2**20, metrics["JSHeapUsedSize"] / 2**20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -101,19 +102,21 @@ def history(named: Sequence[tuple[int, str, History]], what: str, rounds: int, s
     scale = QUANTITIES["queue_j"].scale if what.endswith("_j") else 1.0
     series: list[Options] = []
     for index, label, past in named:
-        upto = [at for at, round in enumerate(past.rounds) if round <= shown]
-        values = getattr(past, what)
-        points = [[past.rounds[at], short(values[at] * scale, 4)] for at in upto]
-        series.append(curve(label, thinned(points), index, dark))
-        turns = [point for at, point in zip(upto, points, strict=True) if past.turns[at]]
+        values, upto = getattr(past, what), bisect_right(past.rounds, shown)
+
+        def points(at: Sequence[int], past: History = past, values: Sequence[float] = values) -> list[list[float]]:
+            return [[past.rounds[each], short(values[each] * scale, 4)] for each in at]
+
+        series.append(curve(label, points(thinned(range(upto))), index, dark))
+        turns = [at for at in range(upto) if past.turns[at]][-200:]
         series.append({
-            "name": label, "type": "scatter", "data": turns[-200:], "symbolSize": 6, "silent": True,
+            "name": label, "type": "scatter", "data": points(turns), "symbolSize": 6, "silent": True,
             "itemStyle": {"color": colour(index, dark)},
         })  # fmt: skip
     if what == "spent_j" and named:
         past = named[0][2]
-        granted = [[t, short(past.granted_j[at] * scale, 4)] for at, t in enumerate(past.rounds) if t <= shown]
-        budget = curve("granted", thinned(granted), 0, dark)
+        at = thinned(range(bisect_right(past.rounds, shown)))
+        budget = curve("granted", [[past.rounds[t], short(past.granted_j[t] * scale, 4)] for t in at], 0, dark)
         series.append({**budget, "lineStyle": {"type": "dashed", "width": 1.2, "color": ink(dark)}})
     return {
         **base(dark),

@@ -6,7 +6,7 @@ Every chart has the race's whole length as its frame and a line at the round tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from feelstream.run.changes import BUDGET
 from feelstream.studio.lanes import Lane, scenario_at
 
 Options = dict[str, Any]
+T = TypeVar("T")
 MOST_POINTS = 400  # of a curve, as sent to the page
 BUDGETED = "energy_mean_cum_j"  # the quantity that the budget bounds
 CHANGED = {False: "#8A5A00", True: "#E8B84F"}  # of the lines where V, size or budget changed
@@ -70,12 +71,9 @@ def curves(lanes: Sequence[Lane], column: str, shown: int, dark: bool) -> Option
     rounds, quantity = min((lane.scenario.system.rounds for lane in lanes), default=1), QUANTITIES[column]
     series = []
     for index, lane in enumerate(lanes):
-        points = [
-            [row["round"], short(row[column] * quantity.scale, 4)]
-            for row in lane.rows[:shown]
-            if row.get(column) is not None
-        ]
-        series.append(curve(lane.label, thinned(points), index, dark))
+        rows = thinned([row for row in lane.rows[:shown] if row.get(column) is not None])
+        points = [[row["round"], short(row[column] * quantity.scale, 4)] for row in rows]
+        series.append(curve(lane.label, points, index, dark))
     if series:
         series[0]["markLine"] = marker(shown, dark, lanes)
         if column == BUDGETED:
@@ -150,8 +148,8 @@ def shown_setting(field: str, value: str) -> str:
         return "budgets by device"
 
 
-def thinned(points: list) -> list:
-    """At most MOST_POINTS of them, the last among them."""
+def thinned(points: Sequence[T]) -> Sequence[T]:
+    """At most MOST_POINTS of them and the last; before anything is computed of them, since a race may be long."""
     stride = -(-len(points) // MOST_POINTS)
     return points if stride <= 1 else [*points[:-1:stride], points[-1]]
 

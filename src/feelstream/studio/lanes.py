@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -95,6 +97,7 @@ class LiveLane:
         self._views: dict[int, RoundView] = {}
         self._snapshots: dict[int, Nested] = {0: self._player.snapshot()}
         self._stride = 1
+        self._past: tuple[int, list[tuple[int, dict[str, Any]]]] | None = None  # rows of the device last asked for
         self._ahead: tuple[Nested, RoundView] | None = None  # the state before a round that was played ahead, and it
 
     @property
@@ -109,11 +112,15 @@ class LiveLane:
         return self._views[round]
 
     def history(self, device: int) -> History:
-        rows = []
-        for view in list(self._views.values()):
-            if view.devices is not None and (at := view.where(device)) is not None:
+        if self._past is None or self._past[0] != device:
+            self._past = device, []
+        rows = self._past[1]  # goes on where it ended, since a race may be long
+        for round in range(max(rows[-1][0] + 1 if rows else 1, self.oldest), self.head + 1):
+            view = self._views.get(round)  # the race goes on meanwhile, and forgets the oldest
+            if view is not None and view.devices is not None and (at := view.where(device)) is not None:
                 columns = [name for name in (*HISTORY, *ENERGIES) if name in view.devices]
-                rows.append((view.round, {name: view.devices[name][at].item() for name in columns}))
+                rows.append((round, {name: view.devices[name][at].item() for name in columns}))
+        del rows[: bisect_left(rows, self.oldest, key=itemgetter(0))]
         return _history(self, device, rows)
 
     @property
@@ -198,7 +205,8 @@ def _history(lane: Lane, device: int, rows: list[tuple[int, dict[str, Any]]]) ->
     queues, stored, turns = ([row[name] for _, row in rows] for name in HISTORY)
     starts = {1, *(change.round for change in lane.changes)}
     budgets = {t: float(scenario_at(lane, t).population.energy_budget_j[device]) for t in starts}
-    granted = [budgets[max(start for start in starts if start <= t)] for t in rounds]
+    ordered = sorted(starts)
+    granted = [budgets[ordered[bisect_right(ordered, t) - 1]] for t in rounds]
     spent = [sum(row[name] for name in ENERGIES if name in row) for _, row in rows]
     return History(rounds, queues, np.cumsum(spent).tolist(), np.cumsum(granted).tolist(), stored, turns)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from feelstream.studio.charts import Options, axis, base, changes, colour, ink, 
 from feelstream.studio.lanes import Lane
 from feelstream.studio.views import RoundView
 
+MOST_MARKS = 1500  # of those who were scheduled, as sent to the page
 GOLDEN_ANGLE = 137.50776
 QUEUE_COLOURS = {
     False: ["#9CC9E3", "#F0D58C", "#E08A3C", "#B2341F"],
@@ -117,7 +120,8 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
 def timeline(lane: Lane, index: int, shown: int, selected: int | None, dark: bool) -> Options:
     """Who was scheduled when: a mark per round and device, hollow where the device was dropped."""
     rounds, devices = lane.scenario.system.rounds, lane.scenario.system.devices
-    recent = [entry for entry in lane.schedule if entry[0] <= shown][-1500:]
+    upto = bisect_right(lane.schedule, shown, key=itemgetter(0))
+    recent = lane.schedule[max(upto - MOST_MARKS, 0) : upto]
     width = max(2.0, min(9.0, 420 / rounds))
     mark = {"type": "scatter", "symbol": "rect", "symbolSize": [width, max(3.0, min(7.0, 240 / devices))]}
     line: Options = {"silent": True, "symbol": "none", "animation": False, "label": {"show": False}}

@@ -38,5 +38,8 @@ addEventListener('fullscreenchange', () => {
   if (!document.fullscreenElement && document.body.classList.contains('talk')) talk(false);
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('scheme', event.matches));
-// What changed in the charts of a round comes as one message.
-const drawCharts = (changed) => changed.forEach(([id, changes]) => getElement(id)?.change(changes));
+// What changed in the charts of a round comes as one message; the server sends the next when this one is drawn.
+const drawCharts = (changed) => {
+  changed.forEach(([id, changes]) => getElement(id)?.change(changes));
+  requestAnimationFrame(() => requestAnimationFrame(() => emitEvent('drawn')));
+};

@@ -18,6 +18,7 @@ from feelstream.studio.tour import Tour
 
 REDRAW_S = 0.05  # how often the page looks for what changed; a race calls it sooner, but at most so often:
 SOONEST_S = 0.03
+SLOW_S = 2.0  # a page that drew nothing for so long is sent the next round all the same: it may be in the background
 REST_S = 0.2  # without a change, before what takes longer is worked out
 IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
@@ -71,17 +72,21 @@ def build(session: Session) -> None:
         shown = len(race.notes)
 
     last: tuple = ()
-    drawn_at = 0.0
+    drawn_at, is_drawing = 0.0, False
 
     def tick() -> None:
-        nonlocal last, drawn_at
+        nonlocal last, drawn_at, is_drawing
         race = session.race
         state = (id(race), race.version, session.selected, session.dark, session.talk, session.note)
-        if not client.has_socket_connection:
-            return
-        if state != last:
-            last, drawn_at = state, monotonic()
+        waits = is_drawing and monotonic() - drawn_at < SLOW_S  # a slow browser skips rounds instead of lagging behind
+        if state != last and not waits and client.has_socket_connection:
+            last, drawn_at, is_drawing = state, monotonic(), True
             redraw()
+
+    def drawn() -> None:
+        nonlocal is_drawing
+        is_drawing = False
+        tick()
 
     async def rest() -> None:
         if monotonic() - drawn_at > REST_S and client.has_socket_connection:
@@ -107,6 +112,7 @@ def build(session: Session) -> None:
     def present(is_on: bool) -> None:
         session.talk = is_on
 
+    ui.on("drawn", drawn)
     ui.on("talk", lambda event: present(bool(event.args)))
     ui.on("scheme", lambda event: use_scheme(bool(event.args)))
     ui.timer(0.01, follow_scheme, once=True)

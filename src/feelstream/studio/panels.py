@@ -71,10 +71,9 @@ class Chart:
 
 
 def send_drawings(session: Session) -> None:
-    """Send what changed in all charts as one message; those that were removed in the meantime are no longer there."""
-    if session.drawings:
-        ui.run_javascript(f"drawCharts({dumps(session.drawings)})")
-        session.drawings = []
+    """Send what changed in all charts as one message, to which the page answers `drawn`."""
+    ui.run_javascript(f"drawCharts({dumps(session.drawings)})")
+    session.drawings = []
 
 
 def icon_button(icon: str, says: str, do: Callable[..., Any], key: str = "") -> ui.button:
