@@ -56,7 +56,7 @@ class Column:
 
 
 class TableFile:
-    """A .csv, .jsonl or .parquet file as it was read. A problem is a ScenarioError that begins with the field's name."""
+    """A .csv, .jsonl or .parquet file as it was read. Problems are ScenarioErrors that begin with the field's name."""
 
     def __init__(self, field: str, path: str | Path) -> None:
         self.field, self.path = field, Path(path)
