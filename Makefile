@@ -70,7 +70,7 @@ test-lowest:
 # The versions that the tests passed with, to install from: pip install -c constraints.txt .
 constraints: $(VENV)/.installed-dev
 	{ echo "# The versions that feelstream was last tested with, on Linux; made by make constraints."; \
-		$(BIN)/python -m pip freeze --exclude feelstream | sed 's/+[a-z0-9.]*$$//' | grep -v '@'; } > constraints.txt
+		$(BIN)/python -m pip freeze --exclude feelstream | sed -E 's/\+[a-z0-9.]*$$//; s/^(flwr|certifi)==/\1>=/' | grep -v '@'; } > constraints.txt
 
 # The site, in site/index.html; its notebooks are run, and a broken link or formula stops the build.
 docs: $(VENV)/.installed-docs

@@ -18,7 +18,7 @@ def plain(name: str) -> str:
 
 def test_the_constraints_are_admitted() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pinned = dict(re.split("[=>]=", line) for line in lines if not line.startswith("#"))
     versions = {plain(name): version for name, version in pinned.items()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [text for texts in project["optional-dependencies"].values() for text in texts]

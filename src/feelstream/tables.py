@@ -56,14 +56,14 @@ class Column:
 
 
 class TableFile:
-    """A .csv or .parquet file as it was read. Every problem is a ScenarioError that begins with the field's name."""
+    """A .csv, .jsonl or .parquet file as it was read. Problems are ScenarioErrors that begin with the field's name."""
 
     def __init__(self, field: str, path: str | Path) -> None:
         self.field, self.path = field, Path(path)
-        if self.path.suffix.lower() not in (".csv", ".parquet"):
-            raise self.problem("must end in .csv or .parquet")
+        if self.path.suffix.lower() not in (".csv", ".jsonl", ".parquet"):
+            raise self.problem("must end in .csv, .jsonl or .parquet")
         if not self.path.is_file():
-            raise self.problem("is not a file; give a CSV or Parquet file")
+            raise self.problem("is not a file; give a CSV, JSON Lines or Parquet file")
         try:
             content, self.digest = inputs.read(self.path)
         except (OSError, ValueError) as problem:
@@ -118,7 +118,8 @@ _PARSED: dict[tuple[str, str], pl.DataFrame] = {}
 def _parsed(kind: str, digest: str, content: bytes) -> pl.DataFrame:
     key = kind, digest
     if key not in _PARSED:
-        found = pl.read_csv(BytesIO(content), infer_schema_length=None) if kind == "csv" else _parsed_elsewhere(content)
+        read = {"csv": pl.read_csv, "jsonl": pl.read_ndjson}.get(kind)
+        found = read(BytesIO(content), infer_schema_length=None) if read else _parsed_elsewhere(content)
         while len(_PARSED) >= MOST_KEPT:
             _PARSED.pop(next(iter(_PARSED)), None)
         _PARSED[key] = found

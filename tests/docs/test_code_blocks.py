@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,6 +55,28 @@ def of_deployment(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"app": ClientApp(), "grid": None, "arrays": None, "evaluate": None}
 
 
+def of_a_client(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a message handler of an app is given, and an instrument of the reader's own."""
+    pytest.importorskip("flwr")
+    from flwr.app import Context, Message, MetricRecord, RecordDict
+
+    from feelstream.flower import LocalGrid
+
+    LocalGrid()  # fills in who we are
+    told = {
+        "round": 1,
+        "used-round": 0,
+        "classes": 3,
+        "deletes": 0,
+        "frequency-hz": [1e8, 1e9],
+        "gain-range": [0.25, 4.0],
+    }
+    message = Message(RecordDict({"feelstream.server": MetricRecord(told)}), 7, "query.feelstream")
+    context = Context(1, 7, {"partition-id": 2}, RecordDict(), {})
+    monitor = SimpleNamespace(joules=lambda: 0.0)
+    return {"context": context, "message": message, "label_counts": lambda: [1, 2, 3], "my_power_monitor": monitor}
+
+
 def of_evaluators(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The function is shown without its imports, and the page says so."""
     from feelstream.plugins import import_object
@@ -65,6 +88,8 @@ def of_evaluators(patch: pytest.MonkeyPatch) -> dict[str, Any]:
 BEFORE: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "docs/extending.md": of_extending,
     "docs/deployment.md": of_deployment,
+    "docs/semi-synchronous.md": of_deployment,
+    "docs/measured-plans.md": of_a_client,
     "docs/evaluators.md": of_evaluators,
     "README.md": of_deployment,
 }

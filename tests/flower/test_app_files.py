@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import runpy
+import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from flwr.cli.build import build_fab_from_disk
 
 APP = """
 from pathlib import Path
@@ -57,3 +60,29 @@ def test_flowers_home_is_in_the_users_home_by_default(tmp_path: Path, monkeypatc
 
 def test_an_absolute_path_stays_as_it_is(home: Path, tmp_path: Path) -> None:
     assert run_app(home / "apps" / "somebody.cameras.1.0.0.ab", str(tmp_path / "out")) == tmp_path / "out"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a package that Flower uses
+def test_a_table_of_devices_is_packed_with_the_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower packs no CSV, but it packs JSON Lines, and the app finds the table again."""
+    app = tmp_path / "cameras"
+    app.mkdir()
+    (app / "pyproject.toml").write_text(
+        '[project]\nname = "cameras"\nversion = "1.0.0"\nlicense = "Apache-2.0"\n\n[tool.flwr.app]\n'
+        'publisher = "somebody"\n\n[tool.flwr.app.components]\n'
+        'serverapp = "server_app:app"\nclientapp = "server_app:app"\n'
+    )
+    (app / "server_app.py").write_text(
+        "from feelstream.flower import ScheduledFedAvg\n\n"
+        'strategy = ScheduledFedAvg({"system": {"devices": 2}, "devices": {"table": "devices.jsonl"}})\napp = None\n'
+    )
+    (app / "devices.jsonl").write_text(
+        '{"device": 0, "energy_budget_j": 0.25}\n{"device": 1, "energy_budget_j": 0.5}\n'
+    )
+    packed = build_fab_from_disk(app)
+    with zipfile.ZipFile(BytesIO(packed)) as archive:
+        assert "devices.jsonl" in archive.namelist()
+        archive.extractall(tmp_path / "unpacked")
+    monkeypatch.chdir(tmp_path)
+    strategy = runpy.run_path(str(tmp_path / "unpacked" / "server_app.py"))["strategy"]
+    assert strategy.scenario.population.energy_budget_j.tolist() == [0.25, 0.5]

@@ -16,7 +16,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["label_noise.py", "flower_scale.py", "flower.py"])
+@pytest.mark.parametrize("name", ["label_noise.py", "flower_scale.py", "flower_value.py", "flower.py"])
 def test_smoke(name: str, tmp_path: Path) -> None:
     source = Path(feelstream.__file__ or "").parents[1]
     command, env = [sys.executable, str(BENCHMARKS / name), "--smoke"], {**os.environ, "PYTHONPATH": str(source)}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import runpy
+import sys
 from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -115,3 +118,16 @@ def test_the_first_round_warns_of_a_model_that_is_not_measured_or_far_off(
     found = [line for line in caplog.messages if ("energy" in line and "charged" not in line) or "no device" in line]
     assert len(found) == bool(warning)
     assert all(warning in line for line in found)
+
+
+def test_the_example_for_telemetry_sets_its_gauges(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: dict[str, float] = {}
+    meter = SimpleNamespace(create_gauge=lambda name: SimpleNamespace(set=lambda value: shown.update({name: value})))
+    api = ModuleType("opentelemetry")
+    api.metrics = SimpleNamespace(get_meter=lambda name: meter)  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setitem(sys.modules, "opentelemetry", api)
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "telemetry.py"))
+    strategy(callbacks=[example["Telemetry"]()]).start(grid_of(client(growing)), model(), num_rounds=2)
+    assert shown["feelstream.round"] == 2
+    assert shown["feelstream.transmitted"] == 1
+    assert "feelstream.accuracy" not in shown  # nothing was evaluated

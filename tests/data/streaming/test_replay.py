@@ -123,7 +123,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "trace.parquet").write_text("no parquet")
     for name, says in [
         ("none.csv", "is not a file"),
-        ("trace.txt", "must end in .csv or .parquet"),
+        ("trace.txt", "must end in .csv, .jsonl or .parquet"),
         ("trace.parquet", "cannot be read as parquet"),
     ]:
         with pytest.raises(ScenarioError, match=says):
