@@ -37,9 +37,9 @@ def test_every_policy_is_run_in_every_scenario_and_labels_are_read_back() -> Non
 
 def test_scenarios_that_take_long_have_fewer_seeds() -> None:
     found = plan(range(4000, 4020))
-    counts = {Key.of(arm.label).scenario: len(found.seeds_of(arm)) for arm in found.arms}
-    assert counts["paper-3digit"] == 20
-    assert counts["long-iid"] == FEW
+    counts = {Key.of(arm.label): len(found.seeds_of(arm)) for arm in found.arms}
+    assert counts[Key("paper-3digit", OURS)] == counts[Key("paper-3digit", REFERENCE)] == 20
+    assert counts[Key("paper-3digit", "lyapunov")] == counts[Key("long-iid", OURS)] == FEW
 
 
 def made_up(gaps: dict[str, np.ndarray]) -> pl.DataFrame:
@@ -97,6 +97,18 @@ def test_its_report_and_page_are_written_from_runs(tmp_path: Path) -> None:
     found = page(results)
     assert "paper-iid" in found.sections[0].html
     assert "± " in found.sections[0].html
+
+
+def test_the_further_seeds_are_quoted_as_their_table_has_them() -> None:
+    table = table_of(pl.read_csv(ROOT / "docs/within-budget-more.csv")).filter(policy=OURS)
+    text = (ROOT / "docs/within-budget.md").read_text(encoding="utf-8").replace("−", "-")
+    for row in table.iter_rows(named=True):
+        late, whole = (
+            f"{100 * row[f'{name}_gap']:.1f} [{100 * row[f'{name}_gap_low']:.1f}, {100 * row[f'{name}_gap_high']:+.1f}]"
+            for name in ("late_accuracy", "accuracy_area")
+        )
+        assert f"| `{row['scenario']}` | {late} | {whole} |" in text
+        assert not row["devices_over_budget"]
 
 
 def test_the_readme_and_the_page_say_what_the_table_says() -> None:

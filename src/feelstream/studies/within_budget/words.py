@@ -23,7 +23,7 @@ in percentage points. Two margins were fixed before any of these runs: 1 point f
 rounds, 2 points for the mean over the whole run. "Within" says that a one-sided paired t-test rejects a larger loss at
 5 %, after Holm's correction over all scenarios and both margins of a policy; "not shown" says no more than that it does
 not. The settings of `balanced_joint` were chosen on seeds 1000 to 1004 of paper-3digit and 1000 to 1002 of paper-iid,
-and `size=K` on seeds 1000 to 1003 of paper-3digit. Other pacings were tried on seeds 1000 and 1001 of paper-3digit and
+and `size=K` on seeds 1000 to 1003 of paper-3digit. Other pacings were tried on seed 1000 of paper-3digit and
 paper-2digit, and none was better ([which](within-budget.md#pacings-that-were-not-better)). That scenarios whose runs
 take long, and all policies but `select_all` and `balanced_joint(size=K)`, have at most five seeds was fixed before any
 of these runs, too. All numbers are in [within-budget.csv](within-budget.csv).
