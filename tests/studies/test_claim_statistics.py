@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from math import log2
+
 import numpy as np
 import pytest
 
+from feelstream.experiment.significance import one_sided_p
 from feelstream.studies.claims.judging import p_values
 from feelstream.studies.claims.resampling import Resampled, resampled
 from feelstream.studies.hu2023.claims.metrics import MARGIN, shrinkage
+from feelstream.studies.hu2023.claims.statements import slope_by_width
 
 SEEDS, WORLDS, ROUNDS = 20, 400, 9
 CHANCE = 4 * np.sqrt(0.05 * 0.95 / WORLDS)  # four deviations of a share of 5 %
@@ -78,3 +82,46 @@ def test_one_seed_has_no_interval():
 def test_the_resamples_are_the_same_every_time():
     values = curves(np.random.default_rng(7), (0.5, 0.1))
     assert np.array_equal(resampled(shrinkage, values).draws, resampled(shrinkage, values).draws)
+
+
+def _slopes(rng: np.random.Generator, per_halving: float, seeds: int = 10) -> dict[int, float]:
+    """Of leads at three widths that grow by so much with each halving, with noise of each run and of each seed."""
+    widths = (1 / 32, 1 / 8, 1 / 2)
+    own = rng.normal(0, 5, seeds)
+    leads = [
+        {seed: per_halving * -log2(width) + own[seed] + rng.normal(0, 2) for seed in range(seeds)} for width in widths
+    ]
+    return slope_by_width(leads, widths)
+
+
+def test_a_slope_of_zero_is_called_positive_in_2_5_percent_and_a_true_one_is_found():
+    """One-sided t-tests at 2.5 %, 2,000 times each; 0.5 points a halving, where seeds differ by ten times that."""
+    rng = np.random.default_rng(4)
+    level = 0.025
+
+    def share(per_halving: float) -> float:
+        found = [one_sided_p(list(_slopes(rng, per_halving).values())) for _ in range(2000)]
+        return float(np.mean([p is not None and p < level for p in found]))
+
+    assert abs(share(0.0) - level) < 0.012
+    # The slope has variance 2² · 2/4² = 0.5 a seed: 0.5/(0.71/√10) = 2.2 standard errors, so a power of about a half.
+    assert 0.4 < share(0.5) < 0.65
+    assert share(1.0) > 0.95
+
+
+def test_the_slope_is_that_of_least_squares():
+    rng = np.random.default_rng(5)
+    widths = (0.03, 0.1, 0.2, 0.9)
+    leads = [{7: rng.normal()} for _ in widths]
+    slope = np.polyfit([-log2(width) for width in widths], [lead[7] for lead in leads], 1)[0]
+    assert slope_by_width(leads, widths)[7] == pytest.approx(slope)
+
+
+def test_pseudo_values_average_to_the_jackknife_estimate_and_of_a_mean_are_the_values():
+    rng = np.random.default_rng(6)
+    values = rng.normal(1, 2, (7, 1))
+    plain = resampled(lambda mean: float(mean[0]), values, seeds=tuple(range(7)))
+    assert plain.per_seed == pytest.approx(dict(enumerate(values[:, 0])))
+    folded = resampled(lambda mean: float(mean[0] ** 2), values)
+    # The square of a mean is too large by its variance, which the jackknife takes off exactly.
+    assert folded.pseudo_values.mean() == pytest.approx(values.mean() ** 2 - values.var(ddof=1) / 7)

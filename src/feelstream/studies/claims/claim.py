@@ -58,7 +58,7 @@ class Measured:
         if not shared:
             return None
         rows = [each.values[[each.seeds.index(seed) for seed in shared]] for each in known]
-        return resampled(statistic, QUANTITIES[column].scale * np.stack(rows, axis=1))
+        return resampled(statistic, QUANTITIES[column].scale * np.stack(rows, axis=1), seeds=tuple(shared))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ configurations of a seed together, since they share its world.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import sqrt
 
 import numpy as np
@@ -32,6 +32,8 @@ class Resampled:
     estimate: float
     draws: Reals  # (B,)
     n: int
+    pseudo_values: Reals = field(default_factory=lambda: np.empty(0))  # (n,) of the jackknife, n θ̂ − (n − 1) θ̂₍ᵢ₎
+    seeds: tuple[int, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -42,7 +44,12 @@ class Resampled:
         return float(self.draws.std(ddof=1)) * sqrt(self.n / (self.n - 1))
 
     def shifted(self, by: float) -> Resampled:
-        return Resampled(self.estimate + by, self.draws + by, self.n)
+        return replace(self, estimate=self.estimate + by, draws=self.draws + by, pseudo_values=self.pseudo_values + by)
+
+    @property
+    def per_seed(self) -> dict[int, float]:
+        """A number for each seed whose mean estimates θ, for what needs one: Tukey's pseudo-values."""
+        return dict(zip(self.seeds, self.pseudo_values.tolist(), strict=True))
 
     @property
     def interval(self) -> Interval:
@@ -67,12 +74,18 @@ class Resampled:
         return float((1 + np.count_nonzero(mirrored <= 0)) / (1 + len(mirrored)))
 
 
-def resampled(statistic: Callable[[Reals], float], values: Reals, draws: int = DRAWS) -> Resampled:
+def resampled(
+    statistic: Callable[[Reals], float], values: Reals, draws: int = DRAWS, seeds: tuple[int, ...] = ()
+) -> Resampled:
     """A statistic of the mean over seeds: values (n, …) → mean (…) → number. The draws are the same every time."""
     n = len(values)
     rng = np.random.default_rng(0)
+    whole = values.mean(axis=0)
+    estimate = statistic(whole)
     if n < 2:
-        return Resampled(statistic(values.mean(axis=0)), np.empty(0), n)
+        return Resampled(estimate, np.empty(0), n, np.array([estimate]), seeds)
     counts = rng.multinomial(n, np.full(n, 1 / n), draws) / n
     means = np.tensordot(counts, values, axes=1)  # (B, …)
-    return Resampled(statistic(values.mean(axis=0)), np.array([statistic(mean) for mean in means]), n)
+    without = [statistic((n * whole - own) / (n - 1)) for own in values]
+    pseudo = n * estimate - (n - 1) * np.array(without)
+    return Resampled(estimate, np.array([statistic(mean) for mean in means]), n, pseudo, seeds)

@@ -23,7 +23,7 @@ STUDY = Study(
         ),
         Command(
             "multiverse",
-            "Judge the claims of the paper under other readings and settings of it.",
+            "Search readings of the paper for those under which its claims hold.",
             "feelstream.studies.hu2023.commands.multiverse:app",
         ),
     ),

@@ -218,10 +218,18 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = (), specifi
     return Plan(PLAN_PREFIX + name, tuple(arms), tuple(seeds), study=STUDY.name)
 
 
-def scenario(label: str, overrides: Iterable[AnyOverride] = ()) -> Scenario:
-    """The scenario of one arm of the paper's figures; overrides that are not for this arm are passed over."""
+def scenario(label: str, overrides: Iterable[AnyOverride] = (), always: Sequence[str] = ()) -> Scenario:
+    """The scenario of one arm of the paper's figures; overrides that are not for this arm are passed over.
+
+    always: those that are set even so, such as a finite V where the figure's is infinite.
+    """
     base, own = _recipes()[label]
-    return preset(base, (*own, *fitting_overrides(label, overrides)))
+    return preset(base, (*own, *fitting_overrides(label, overrides), *always))
+
+
+def is_blind(label: str) -> bool:
+    """Whether an arm schedules by importance alone: V is "sufficiently large"."""
+    return getattr(_unchanged(label).policy, "V", 0.0) == inf
 
 
 def fitting_overrides(label: str, overrides: Iterable[AnyOverride]) -> list[Override]:
@@ -257,6 +265,8 @@ def _fits(scenario: Scenario, own: Sequence[str], override: Override) -> bool:
         return False
     if section == ("data", "arrivals") and field in TruncatedNormal.model_fields:
         return field in type(scenario.data.arrivals).model_fields  # uniform arrivals have no σ
+    if section == ("data", "partition"):
+        return field in type(scenario.data.partition).model_fields  # only devices of few digits may differ in size
     if section != ("policy",):
         return True
     has_it = field in type(scenario.policy).model_fields

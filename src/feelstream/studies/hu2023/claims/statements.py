@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import log2
 
 import numpy as np
 
 from feelstream.experiment.series import SPANS, Span
 from feelstream.studies.claims import Ahead, Claim, Effects, Measured, Published, lead, share_saved
+from feelstream.studies.claims.claim import PerSeed
 from feelstream.studies.hu2023 import paper as reproduce
 from feelstream.studies.hu2023.claims import quotes
 from feelstream.studies.hu2023.claims.metrics import (
@@ -93,6 +94,17 @@ def _saving(arm: Callable[[str], str] = _same) -> Iterable[Claim]:
             )
 
 
+def slope_by_width(leads: Sequence[PerSeed], widths: Sequence[float]) -> PerSeed:
+    """By how much a lead grows with every halving of σ, by seed: the least-squares slope over −log₂ σ.
+
+    All widths of a seed share its world, so what a seed does to all of them alike does not count.
+    """
+    x = np.array([-log2(width) for width in widths])
+    weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    shared = [seed for seed in leads[0] if all(seed in each for each in leads)]
+    return {seed: float(weights @ np.array([each[seed] for each in leads])) for seed in shared}
+
+
 def width_claims() -> Iterable[Claim]:
     """The more concentrated in time the arrivals of a device are, the larger the lead over random."""
     n = reproduce.SIZES[0]
@@ -107,14 +119,8 @@ def width_claims() -> Iterable[Claim]:
             known = [each for each in leads if each is not None]
             if len(known) < len(leads):
                 return None
-            x = np.array([-log2(width) for width in reproduce.WIDTHS])
-            weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()  # of the least-squares slope
-            shared = [seed for seed in known[0] if all(seed in each for each in known)]
-            return (
-                {"wider arrivals": {seed: float(weights @ np.array([each[seed] for each in known])) for seed in shared}}
-                if shared
-                else None
-            )
+            slopes = slope_by_width(known, reproduce.WIDTHS)
+            return {"wider arrivals": slopes} if slopes else None
 
         yield Claim(
             key=f"{panel}-widths",

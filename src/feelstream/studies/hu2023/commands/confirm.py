@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,15 @@ import typer
 
 from feelstream.experiment import Plan, Results
 from feelstream.studies.hu2023.confirmation import playing, table
-from feelstream.studies.hu2023.confirmation.candidates import CANDIDATES, SEEDS, figures, widths, without_empty
+from feelstream.studies.hu2023.confirmation.candidates import (
+    CANDIDATES,
+    SEEDS,
+    Specified,
+    figures,
+    widths,
+    without_empty,
+)
+from feelstream.studies.hu2023.confirmation.finalists import finalists
 from feelstream.terminal.common import JsonOption, out, print_json
 from feelstream.terminal.playing import DaskOption, WorkersOption, play, tell_failures
 
@@ -41,7 +50,13 @@ def confirm(
         return play(plan, directory, workers, dask)
 
     first, chosen = CANDIDATES[0], (CANDIDATES[0], CANDIDATES[2])
-    for candidates, labels in ((CANDIDATES, figures()), ((first,), widths()), (chosen, without_empty())):
+    wanted: list[tuple[Sequence[Specified], list[str]]] = [
+        (CANDIDATES, figures()),
+        ((first,), widths()),
+        (chosen, without_empty()),
+    ]
+    wanted += [((each,), each.arms) for each in finalists(file.parent)]
+    for candidates, labels in wanted:
         for results in playing.confirm(file, candidates, labels, SEEDS[:seeds], played):
             tell_failures(results)
     from feelstream.studies.hu2023.confirmation import evidence, writing  # matplotlib takes a while to come

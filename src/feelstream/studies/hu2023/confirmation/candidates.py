@@ -8,7 +8,7 @@ example with its number of parameters; only T is fitted, to the energy savings. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from feelstream.scenario import Scenario
 from feelstream.studies.hu2023 import paper
@@ -30,9 +30,19 @@ TESTED = {"literal": "learning.eval_every=3", "fitted": "learning.eval_every=4"}
 SEEDS = range(2000, 2020)
 
 
+class Specified(Protocol):
+    """A specification of all that the paper leaves open, as the table names it."""
+
+    @property
+    def settings(self) -> str: ...
+    @property
+    def fresh(self) -> str: ...
+    def scenario(self, label: str) -> Scenario: ...
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """A specification of all that the paper leaves open."""
+    """One of those that were fixed before any search."""
 
     settings: Settings
     fresh: Fresh

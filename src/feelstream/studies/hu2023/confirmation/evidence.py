@@ -16,14 +16,14 @@ from feelstream.studies.claims.judging import evidence
 from feelstream.studies.hu2023 import STUDY, paper
 from feelstream.studies.hu2023.claims import all_claims, remaining_claims
 from feelstream.studies.hu2023.confirmation import table as tables
-from feelstream.studies.hu2023.confirmation.candidates import Candidate
+from feelstream.studies.hu2023.confirmation.candidates import Specified
 
 
 @dataclass(frozen=True)
 class Confirmed:
     """One specification and its runs."""
 
-    candidate: Candidate
+    candidate: Specified
     table: pl.DataFrame  # of all specifications
 
     @cached_property
@@ -68,7 +68,7 @@ class Confirmed:
         return float(shares.to_numpy().mean()) if len(shares) else None
 
 
-def confirmed(table: pl.DataFrame, candidates: Sequence[Candidate]) -> list[Confirmed]:
+def confirmed(table: pl.DataFrame, candidates: Sequence[Specified]) -> list[Confirmed]:
     """Those of the specifications whose figures have at least two seeds."""
     every = (Confirmed(candidate, table) for candidate in candidates)
     return [each for each in every if not each.rounds.is_empty() and each.seeds > 1]

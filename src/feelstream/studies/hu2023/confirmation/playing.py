@@ -9,12 +9,12 @@ from feelstream.experiment import Arm, Plan, Results
 from feelstream.studies.hu2023 import STUDY
 from feelstream.studies.hu2023.claims.empty_slots import empty_slots
 from feelstream.studies.hu2023.confirmation import table as tables
-from feelstream.studies.hu2023.confirmation.candidates import Candidate
+from feelstream.studies.hu2023.confirmation.candidates import Specified
 
 Play = Callable[[Plan], Results]
 
 
-def missing(path: Path, candidates: Iterable[Candidate], labels: Sequence[str], seed: int) -> dict[tables.Key, Arm]:
+def missing(path: Path, candidates: Iterable[Specified], labels: Sequence[str], seed: int) -> dict[tables.Key, Arm]:
     """The runs of one seed that the table does not hold."""
     known = tables.keys(tables.read(path))
     found: dict[tables.Key, Arm] = {}
@@ -27,7 +27,7 @@ def missing(path: Path, candidates: Iterable[Candidate], labels: Sequence[str], 
 
 
 def confirm(
-    path: Path, candidates: Sequence[Candidate], labels: Sequence[str], seeds: Iterable[int], play: Play
+    path: Path, candidates: Sequence[Specified], labels: Sequence[str], seeds: Iterable[int], play: Play
 ) -> Iterable[Results]:
     """The results of each seed that had anything missing; the table is complete for it by then."""
     for seed in seeds:

@@ -20,6 +20,8 @@ from feelstream.studies.hu2023.confirmation import table as tables
 from feelstream.studies.hu2023.confirmation import words
 from feelstream.studies.hu2023.confirmation.candidates import CANDIDATES, SEEDS
 from feelstream.studies.hu2023.confirmation.evidence import Confirmed, confirmed, lead, panels, saving, shown
+from feelstream.studies.hu2023.confirmation.finalists import finalists
+from feelstream.studies.hu2023.confirmation.widths import CAPTION, PICTURE, has_widths, widths_figure
 from feelstream.studies.hu2023.page.docs import DOCS_DPI, HOW_JUDGED, claims_table
 from feelstream.studies.hu2023.page.words import FITTED
 
@@ -33,7 +35,7 @@ def write(table: Path, docs: Path) -> Path:
     found = confirmed(tables.read(table), CANDIDATES)
     drawn = _draw(found[0], docs / "figures") if found else []
     path = usable_directory(docs) / PAGE
-    text = page(found, drawn, table.name)
+    text = page(found, drawn, table.name, confirmed(tables.read(table), finalists(table.parent)))
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
     return path
 
@@ -45,6 +47,8 @@ def _draw(first: Confirmed, directory: Path) -> list[str]:
         figure = paper.FIGURES[key]
         drawn = composite(figure, curves([figure], first.rounds))
         save(drawn, pictures, figure.key, formats=("png",), dpi=DOCS_DPI)
+    if has_widths(first.rounds):
+        save(widths_figure(first.rounds), pictures, PICTURE, formats=("png",), dpi=DOCS_DPI)
     return figures(first)
 
 
@@ -55,20 +59,17 @@ def figures(first: Confirmed) -> list[str]:
     return [
         key
         for key, figure in paper.FIGURES.items()
-        if all(curve.arm in known for panel in figure.panels for curve in panel.curves)
+        if key != "fig1-widths"  # the lead by width shows more of it
+        and all(curve.arm in known for panel in figure.panels for curve in panel.curves)
         and all(has_data(panel, whole) for panel in figure.panels)
     ]
 
 
-def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str) -> str:
+def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str, finals: Sequence[Confirmed] = ()) -> str:
     parts = [
         "# The paper, reproduced\n",
-        f"{finding(found)}\n",
         at_a_glance(found),
-        words.EARLIER,
-        words.INTRODUCTION,
-        f"This page is written from `docs/results/{table}`, a row per run, by a command; do not edit it:\n",
-        f"    {COMMAND}\n",
+        f"{finding(found)}\n",
         "## Figures\n",
         f"The {words.NAMES[found[0].candidate.settings]} specification, fresh data that "
         f"{words.FRESH[found[0].candidate.fresh]}. Lines are means over seeds, shades are 95 % t intervals.\n"
@@ -78,12 +79,21 @@ def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str) -> str:
     for key in drawn:
         figure = paper.FIGURES[key]
         parts.append(f"![{figure.title}](figures/{key}.png)\n\n*{figure.title}.* {figure.caption}\n")
+    if found and has_widths(found[0].rounds):
+        parts.append(CAPTION)
     parts += [
+        "## What this is\n",
+        words.INTRODUCTION,
+        f"This page is written from `docs/results/{table}`, a row per run, by a command; do not edit it:\n",
+        f"    {COMMAND}\n",
+        words.EARLIER,
         "## How these settings were chosen\n",
         words.HISTORY,
         decision(found),
         words.READINGS,
-        "Over other readings and settings: [the multiverse](multiverse.md).\n",
+        "Over other readings and settings: [the multiverse](multiverse.md), and [a page to explore "
+        "it](explorer.html).\n",
+        *_finalists(finals),
         "## What the paper says, and how it is tested\n",
         statements(),
         "## When is late?\n",
@@ -106,6 +116,14 @@ def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str) -> str:
             parts += [f"### {_name(each)}, only devices with data\n", claims_table(each.remaining)]
     parts += ["## Notes\n", words.OPEN]
     return "\n".join(part for part in parts if part)
+
+
+def _finalists(finals: Sequence[Confirmed]) -> list[str]:
+    """What the search ended with, on the seeds that it never touched; nothing until it ends."""
+    parts = ["## What the search ended with\n"] if finals else []
+    for each in finals:
+        parts += [f"### {str(each.candidate).capitalize()}, {each.seeds} seeds\n", claims_table(each.findings)]
+    return parts
 
 
 def _name(each: Confirmed) -> str:

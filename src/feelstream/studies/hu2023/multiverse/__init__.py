@@ -1,10 +1,10 @@
-"""The multiverse: every claim of the paper under every defensible reading and every setting that it does not state.
+"""The multiverse: the paper's claims over readings of it and settings that it does not state, searched in stages.
 
-settings: what may differ, and a specification, one choice of each. design: which specifications are played.
-plans: specifications as arms of ordinary plans. outcomes: what each claim comes to in each. search: towards a
-specification under which all claims are reproduced.
+registration.toml: what is tried and by which rules, fixed before any run. settings: a specification, one choice of
+each. energy: all schedules, without learning. race: which of those that save what the paper saves keep their claims
+with learning, seed by seed. mixed: what each setting does to a claim, and how likely it is. page: docs/multiverse.md.
 
 References: S. Steegen, F. Tuerlinckx, A. Gelman, W. Vanpaemel, "Increasing Transparency Through a Multiverse Analysis",
-Perspectives on Psychological Science 11, 2016. U. Simonsohn, J. P. Simmons, L. D. Nelson, "Specification Curve
-Analysis", Nature Human Behaviour 4, 2020.
+Perspectives on Psychological Science 11, 2016. O. Maron, A. W. Moore, "The Racing Algorithm: Model Selection for Lazy
+Learners", Artificial Intelligence Review 11, 1997.
 """

@@ -1,121 +1,133 @@
-"""What the paper leaves open, and a specification: one choice of each.
-
-Readings are ways to understand a sentence of the paper; unstated settings are numbers that it does not give.
-"""
+"""What the paper leaves open, as registered, and a specification: one choice of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any
 
-from feelstream.errors import ScenarioError
-from feelstream.plugins import did_you_mean
-from feelstream.scenario.overrides import Override
-from feelstream.studies.claims import Claim
-from feelstream.studies.hu2023 import paper as reproduce
+from feelstream.scenario import Scenario
+from feelstream.studies.hu2023 import paper
 
-Kind = Literal["reading", "unstated", "learning"]
-MOST_STEPS = 2000  # SGD steps of a device over a whole run, were it scheduled in every round
-
-
-@dataclass(frozen=True)
-class Factor:
-    """A setting that may differ, its levels as a scenario file writes them, and the policies that never look at it."""
-
-    name: str
-    field: str
-    values: tuple[str, ...]  # the first of a reading is the preset's
-    title: str
-    kind: Kind
-    unread_by: Callable[[str], bool] = lambda label: False  # of a label of hu2023.paper
-
-    def is_read_by(self, label: str) -> bool:
-        """Whether it can change the runs of an arm of the paper: whether its policy and arrivals look at it."""
-        return not self.unread_by(label) and bool(reproduce.fitting_overrides(label, [self.at(self.values[0])]))
-
-    def at(self, value: str) -> Override:
-        return Override(self.field, value, typed=True)
+SCHEDULE = ("eligible", "fresh", "sigma", "T")  # what decides about energy
+SETTINGS = (*SCHEDULE, "reading", "training", "weight")
+TITLES = {
+    "eligible": "eligible devices", "fresh": "fresh data", "sigma": "width σ / T", "T": "rounds T",
+    "reading": "other readings", "training": "local training", "weight": "V of figures 2, 3",
+}  # fmt: skip
+FIELDS = {
+    "eligible": "data.eligible", "fresh": "data.fresh", "sigma": "data.arrivals.sigma", "T": "system.rounds",
+}  # fmt: skip
+DEFAULTS = {"reading": "cyclic", "training": "settling", "weight": "infinite"}
 
 
-def _by_random(label: str) -> bool:
-    return " random " in label
+@cache
+def registration() -> dict[str, Any]:
+    text = (files("feelstream.studies.hu2023.multiverse") / "registration.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
-def _by_random_or_amount(label: str) -> bool:
-    return _by_random(label) or label.endswith(" amount")
+def seeds(of: str = "search") -> range:
+    first, last = registration()["seeds"][of]
+    return range(first, last + 1)
 
 
-SETTINGS: tuple[Factor, ...] = (
-    Factor("eligible", "data.eligible", ("any", "with_data"), "eligible devices", "reading"),
-    Factor("fresh", "data.fresh", ("since_use", "per_round"), "fresh data", "reading", _by_random),
-    Factor("empty_used", "data.empty_used", ("zero", "vector"), "nothing used yet", "reading", _by_random_or_amount),
-    Factor("empty_fresh", "data.empty_fresh", ("zero", "vector"), "nothing fresh", "reading", _by_random_or_amount),
-    Factor("bounds", "data.arrivals.bounds", ("truncate", "clip"), "arrival times", "reading"),
-    Factor("T", "system.rounds", ("20", "30", "40", "60", "100", "300"), "rounds T", "unstated"),
-    Factor("sigma", "data.arrivals.sigma", ("0.01", "0.02", "0.03", "0.05", "0.08", "0.125"), "width σ", "unstated"),
-    Factor("steps", "learning.local.steps", ("5", "20", "50"), "SGD steps", "learning"),
-    Factor("lr", "learning.local.lr", ("0.01", "0.02", "0.05"), "learning rate", "learning"),
-    Factor("batch", "learning.local.batch", ("16", "32", "64"), "batch size", "learning"),
-)
-SCHEDULE = tuple(setting.name for setting in SETTINGS if setting.kind != "learning")  # what energy depends on
-LEARNING = tuple(setting.name for setting in SETTINGS)
+@cache
+def levels(name: str) -> tuple[str, ...]:
+    """The values of a setting, as registered."""
+    tables = {"reading": "readings", "training": "training", "weight": "weight"}
+    known = registration()
+    return tuple(known[tables[name]] if name in tables else known["schedules"][name])
+
+
+def _changes(name: str, value: str) -> tuple[str, ...]:
+    if name in FIELDS:
+        return (f"{FIELDS[name]}={value}",)
+    tables = {"reading": "readings", "training": "training", "weight": "weight"}
+    return tuple(registration()[tables[name]][value])
+
+
+def looks_at(label: str, name: str, value: str) -> bool:
+    """Whether a choice can change the runs of an arm of the paper."""
+    by_random, by_amount = " random " in label, label.endswith(" amount")
+    if name == "weight":
+        return paper.is_blind(label)
+    if name == "fresh":
+        return not by_random
+    if name == "sigma" or value == "clipped":
+        return "uniform" not in label
+    if value == "zero_vector":
+        return not by_random and not by_amount
+    return value != "equal_sizes" or "digit" in label
 
 
 @dataclass(frozen=True, order=True)
 class Specification:
-    """One choice of each setting, in the order of SETTINGS; without learning, of those that the schedule needs."""
+    """One choice of each setting, in the order of SETTINGS."""
 
-    choices: tuple[tuple[str, str], ...]
+    eligible: str
+    fresh: str
+    sigma: str
+    T: str
+    reading: str = DEFAULTS["reading"]
+    training: str = DEFAULTS["training"]
+    weight: str = DEFAULTS["weight"]
 
-    @classmethod
-    def of(cls, choices: Mapping[str, str]) -> Specification:
-        return cls(tuple((name, choices[name]) for name in LEARNING if name in choices))
-
-    def __getitem__(self, name: str) -> str:
-        return dict(self.choices)[name]
+    @property
+    def choices(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in SETTINGS}
 
     def __str__(self) -> str:
-        return " ".join(f"{name}={value}" for name, value in self.choices)
+        return " ".join(self.choices.values())
+
+    @classmethod
+    def parse(cls, text: str) -> Specification:
+        return cls(*text.split())
 
     @property
     def schedule(self) -> Specification:
-        """Without the settings of learning, which neither the proposed policy nor random looks at."""
-        return Specification(tuple((name, value) for name, value in self.choices if name in SCHEDULE))
+        return Specification(self.eligible, self.fresh, self.sigma, self.T)
 
-    def read_by(self, label: str, settings: Mapping[str, Factor]) -> Specification:
-        """The choices that can change the runs of an arm of the paper."""
-        return Specification(tuple(choice for choice in self.choices if settings[choice[0]].is_read_by(label)))
+    @property
+    def steps(self) -> int:
+        """SGD steps of a device over a whole run, were it scheduled in every round."""
+        own = next(each for each in _changes("training", self.training) if "steps" in each)
+        return int(self.T) * int(own.partition("=")[2])
 
-    def overrides(self, settings: Mapping[str, Factor]) -> list[Override]:
-        return [settings[name].at(value) for name, value in self.choices]
+    @cache  # noqa: B019 - specifications are few
+    def read_by(self, label: str) -> Specification:
+        """The same, with the first value of whatever cannot change the runs of an arm: arms that agree share runs."""
+        kept = {name: value if looks_at(label, name, value) else _blank(name) for name, value in self.choices.items()}
+        return Specification(**kept)
+
+    def scenario(self, label: str, learning: bool) -> Scenario:
+        """The scenario of an arm of the paper's figures."""
+        own = [change for name in SETTINGS[:-1] for change in _changes(name, getattr(self.read_by(label), name))]
+        weight = _changes("weight", self.weight) if paper.is_blind(label) else ()
+        every = max(1, round(int(self.T) / registration()["race"]["tests"]))
+        frame = (f"learning.eval_every={every}",) if learning else ("learning.engine=none",)
+        return paper.scenario(label, ("trace.level=rounds", *frame, *own), weight)
 
 
-def read_by(claim: Claim, settings: Mapping[str, Factor]) -> list[str]:
-    """The names of the settings that a claim can depend on: uniform arrivals, for instance, have no σ."""
-    return [name for name in LEARNING if any(settings[name].is_read_by(label) for label in claim.arms)]
+def _blank(name: str) -> str:
+    return DEFAULTS.get(name) or levels(name)[0]
 
 
-def is_played(choices: Mapping[str, str]) -> bool:
-    """Whether T · steps is at most MOST_STEPS: long runs with many steps have long converged, and take hours."""
-    return "steps" not in choices or int(choices["T"]) * int(choices["steps"]) <= MOST_STEPS
+@cache
+def schedules() -> tuple[Specification, ...]:
+    """Every combination of what decides about energy."""
+    return tuple(Specification(*values) for values in product(*(levels(name) for name in SCHEDULE)))
 
 
-def chosen(levels: Iterable[str] = ()) -> dict[str, Factor]:
-    """All settings by name, with the values of some replaced: `name=value,value,…`."""
-    found = {setting.name: setting for setting in SETTINGS}
-    for text in levels:
-        name, equals, values = text.partition("=")
-        name, split = name.strip(), tuple(value.strip() for value in values.split(",") if value.strip())
-        if name not in found:
-            raise ScenarioError(
-                f"--levels {name}: there is no such setting; {did_you_mean(name, list(found))}"
-                f"allowed: {', '.join(found)}"
-            )
-        if not equals or not split or len(set(split)) < len(split):
-            raise ScenarioError(f"--levels '{text}' must read name=value,value,… with different values, as in T=20,40")
-        old = found[name]
-        found[name] = replace(old, values=split)
-        for value in split:  # a wrong value is named before anything is played
-            reproduce.scenario(reproduce.proposed("iid", 2), [old.at(value)])
-    return found
+@cache
+def confirmed_ones() -> tuple[Specification, ...]:
+    """Those that are confirmed by themselves, in the order of the confirmation."""
+    return tuple(Specification(*each) for each in registration()["race"]["already"])
+
+
+@cache
+def already() -> frozenset[Specification]:
+    return frozenset(confirmed_ones())
