@@ -38,7 +38,7 @@ def check_admission(case: Case) -> None:
     doubtful = scheduled & (late | edge)
     expected = scheduled.copy()
     admit = {"paper": _admit_by_dropping, "largest": _admit_largest}[s.admission]
-    for r in np.flatnonzero(doubtful.any(axis=1)):
+    for r in np.flatnonzero(doubtful.any(axis=1)).tolist():
         k = np.flatnonzero(scheduled[r])
         expected[r, k] = admit(_of_these(s, r, k), ratio[r, k], computing[r, k], sent[r, k])
     case.at(Stage.ADMISSION).flag("transmitted", sent != expected, expected, RULES[s.admission])
@@ -46,7 +46,7 @@ def check_admission(case: Case) -> None:
 
 def _of_these(s: StoredSettings, r: int, k: Array) -> StoredSettings:
     """The settings with the bits of these devices alone, where updates differ in size."""
-    return s if isinstance(s.update_bits, float) else replace(s, update_bits=s.update_bits[r, k])
+    return replace(s, update_bits=s.update_bits[r, k]) if isinstance(s.update_bits, np.ndarray) else s
 
 
 def is_late(s: StoredSettings, n: Array | int, ratio: Array, computing_s: Array, sent: Array) -> Array:
