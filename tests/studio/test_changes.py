@@ -49,9 +49,9 @@ def test_a_round_sends_its_points_and_not_the_chart() -> None:
     lane = LiveLane("lyapunov", small(), 3)
     for _ in range(4):
         lane.step()
-    before, timeline = charts.curves([lane], "accuracy", 4, False), maps.timeline(lane, 0, 4, None, False)
+    before, timeline = charts.curves([lane], "energy_mean_cum_j", 4, False), maps.timeline(lane, 0, 4, None, False)
     lane.step()
-    after = charts.curves([lane], "accuracy", 5, False)
+    after = charts.curves([lane], "energy_mean_cum_j", 5, False)
     changes = differences(before, after)
     assert [change[0] for change in changes] == [("series", 0, "data"), ("series", 0, "markLine", "data", 0, "xAxis")]
     assert changes[0][1:] == [4, [after["series"][0]["data"][-1]]]
