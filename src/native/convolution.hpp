@@ -86,8 +86,6 @@ FEELSTREAM_NOINLINE void convolve_pooled(const Stage& s, const float* in, const 
                     for (int p = 0; p < P; ++p) sums[i][p] = splat(bias[i]);
                 if (s.kernel_columns == 5)
                     convolve_tile<5>(window, from, at, weight, sums);
-                else if (s.kernel_columns == 3)
-                    convolve_tile<3>(window, from, at, weight, sums);
                 else
                     convolve_tile<0>(window, from, at, weight, sums);
                 for (int i = 0; i < C; ++i)

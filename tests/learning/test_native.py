@@ -95,19 +95,20 @@ def test_minimal_filtering_at_every_edge(shape: tuple[int, int, int]):
     assert_evaluates_like_torch(model, rel=1e-5)
 
 
-@pytest.mark.parametrize("pool", [(), (MaxPool(),)])
+# No ReLU where nothing is pooled: float32 decides like float64 only as long as no input of it is nearly zero.
+@pytest.mark.parametrize("pool", [(), (MaxPool(), ReLU())])
 @pytest.mark.parametrize("shape", [(3, 5, 5), (5, 8, 9), (6, 9, 8), (17, 11, 13), (4, 12, 10), (9, 6, 18), (40, 7, 7)])
-def test_squares_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int], pool: tuple[MaxPool, ...]):
+def test_squares_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int], pool: tuple[Layer, ...]):
     """3×3 kernels, with channels that leave vectors part empty and planes that leave tiles part empty."""
-    model = Model(shape, (Conv(4, 1), Conv(19, 3), *pool, ReLU(), Conv(shape[0], 3, same=True), Dense(3)))
+    model = Model(shape, (Conv(4, 1), Conv(19, 3), *pool, Conv(shape[0], 3, same=True), Dense(3)))
     assert_trains_like_torch(model, batch=19, steps=4)
     assert_evaluates_like_torch(model, rel=1e-5)
 
 
-@pytest.mark.parametrize("pool", [(), (MaxPool(1, 2),)])
+@pytest.mark.parametrize("pool", [(), (MaxPool(1, 2), ReLU())])
 @pytest.mark.parametrize("shape", [(3, 1, 9), (5, 2, 12), (16, 1, 23), (18, 3, 8)])
-def test_rows_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int], pool: tuple[MaxPool, ...]):
-    model = Model(shape, (Conv(4, 1), Conv(19, (1, 5)), *pool, ReLU(), Conv(shape[0], (1, 5), same=True), Dense(3)))
+def test_rows_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int], pool: tuple[Layer, ...]):
+    model = Model(shape, (Conv(4, 1), Conv(19, (1, 5)), *pool, Conv(shape[0], (1, 5), same=True), Dense(3)))
     assert_trains_like_torch(model, batch=19, steps=4)
     assert_evaluates_like_torch(model, rel=1e-5)
 
