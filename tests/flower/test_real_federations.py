@@ -47,7 +47,7 @@ def test_two_bad_devices_of_four_do_not_stop_the_others(outcome: Outcome) -> Non
     sent = devices.filter(pl.col("transmitted"))["device"].to_list()
     assert set(sent) <= {0, 1}
     assert found["two bad of four"]["rounds"] >= 2  # in which anyone trained
-    assert devices.filter(pl.col("device") >= 2)["reliability"].min() < 1.0  # pyright: ignore[reportOptionalOperand]
+    assert devices.filter(pl.col("device") >= 2, pl.col("reliability") < 1.0).height
 
 
 def test_a_straggler_holds_nobody_up(outcome: Outcome) -> None:
