@@ -53,6 +53,11 @@ def check_one_sentence(result: tuple[int, str, str], *told: str) -> None:
         assert words in err, err
 
 
+def test_words_for_numbers_are_refused_in_plain_words(feelstream: Command) -> None:
+    check_one_sentence(feelstream("run", "tiny", "--rounds", "x"), "--rounds", "'x' is not a whole number")
+    check_one_sentence(feelstream("run", "tiny", "--rounds", "-3"), "--rounds", "-3 is not in the range")
+
+
 def test_run_verify_and_run_again(feelstream: Command) -> None:
     code, out, _ = feelstream("run", "tiny", *QUICK, "--seed", "7", "--set", "system.rounds=5", "--out", "runs/a")
     assert code == 0

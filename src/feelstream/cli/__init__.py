@@ -27,6 +27,7 @@ app = typer.Typer(
 
 UsageError: Any = typer.BadParameter.__base__  # typer shows no other way to it
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
+PLAIN = {"a valid integer range": "a whole number", "a valid integer": "a whole number", "a valid float": "a number"}
 
 
 def main() -> None:
@@ -47,7 +48,10 @@ def main() -> None:
         if not problem.format_message().strip():  # no arguments at all: typer has shown the help
             sys.exit(problem.exit_code)
         hint = f"; see {problem.ctx.command_path} --help" if problem.ctx else ""
-        _complain(problem.format_message().rstrip(".") + hint)
+        sentence = problem.format_message().rstrip(".")
+        for theirs, plain in PLAIN.items():
+            sentence = sentence.replace(theirs, plain)
+        _complain(sentence + hint)
         sys.exit(problem.exit_code)
     except MemoryError:
         _complain("there is not enough memory for this; make the scenario smaller")
