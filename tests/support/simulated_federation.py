@@ -27,7 +27,7 @@ def main(out: str) -> None:
 
     @server_app.main()
     def server(grid: Grid, context: Context) -> None:
-        patient = {"query_timeout_s": 900.0, "deadline_s": 900.0}  # Ray needs a while to start, minutes on a busy machine
+        patient = {"query_timeout_s": 900.0, "deadline_s": 900.0}  # Ray takes minutes to start on a busy machine
         strategy = strategy_for(settings, dataset, SEED, out=out, min_available_nodes=DEVICES, **patient)
         serve(strategy, grid, None)
 
