@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from feelstream.experiment import Results
+from feelstream.quantities import counted
 from feelstream.studies.contract import Study
 from feelstream.terminal.common import err, out, print_json
 from feelstream.terminal.playing import failures
@@ -37,7 +38,7 @@ def report(
         fitted = f"; †: {written.wording.fitted}" if written.wording.fitted else ""
         out.print(claims_table(written.findings))
         out.print(
-            f"ours: mean [95 % t interval] over {len(results.plan.seeds)} seeds, in pairs by seed; verdicts after "
+            f"ours: mean [95 % t interval] over {counted(len(results.plan.seeds), 'seed')}, in pairs by seed; verdicts after "
             "Holm's correction over all claims; early, late: first, last third of the rounds; end: last tenth; "
             f"pp: percentage points{fitted}. Why a claim does not reproduce is in the report.",
             style="dim",
