@@ -39,8 +39,8 @@ def report(
         out.print(claims_table(written.findings))
         out.print(
             f"ours: mean [95 % t interval] over {counted(len(results.plan.seeds), 'seed')}, in pairs by seed; "
-            "verdicts after Holm's correction over all claims; early, late: first, last third of the rounds; end: last tenth; "
-            f"pp: percentage points{fitted}. Why a claim does not reproduce is in the report.",
+            "verdicts after Holm's correction over all claims; early, late: first, last third of the rounds; "
+            f"end: last tenth; pp: percentage points{fitted}. Why a claim does not reproduce is in the report.",
             style="dim",
             highlight=False,
         )
