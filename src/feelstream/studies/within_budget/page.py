@@ -20,7 +20,7 @@ from feelstream.studies.within_budget.figure import figure_of
 from feelstream.studies.within_budget.findings import MARGINS, held, per_run, table_of
 from feelstream.studies.within_budget.words import HOW, OPENING, SETTING
 
-TITLE = "Everyone's accuracy within the budget"
+TITLE = "Within the budget, against training everyone"
 MEASURED = {"late_accuracy": "accuracy of the last fifth", "accuracy_area": "mean accuracy over the run"}
 
 

@@ -11,8 +11,7 @@ SETTING = """\
 `size=K` leaves the number of devices in a round to the budget. `pace=running` knows no horizon; `knows=sizes` tells the
 server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit` with Fashion-MNIST.
 "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of devices above their
-budget. Training everyone at the least energy that the deadline allows, which is not enough, is on the
-[leaderboard](leaderboard.md) as `lyapunov_joint`.
+budget.
 """
 
 HOW = """\
