@@ -188,6 +188,11 @@ def did_you_mean(name: str, known: list[str]) -> str:
     return f"did you mean '{close[0]}'? " if close else ""
 
 
+def near_or_all(name: str, known: list[str], others: str = "") -> str:
+    """The name that a mistyped one is close to, or else all that are allowed: a long list is for those alone."""
+    return did_you_mean(name, known).rstrip() or f"allowed: {', '.join(known)}{others}"
+
+
 def import_object(reference: str) -> Any:
     """The object that `package.module:Name` or `path/to/file.py:Name` stands for."""
     if isinstance(reference, StoredName):
@@ -249,11 +254,10 @@ class Registry(Generic[T]):
         if found is None and ":" in name:
             found = import_object(name)
         if found is None:
-            known = self.names()
-            raise ScenarioError(
-                f"'{name}' is not known; {did_you_mean(name, known)}allowed: {', '.join(known)}, "
-                "or one of your own as file.py:Name"
-            )
+            if name.endswith(".py"):
+                raise ScenarioError(f"'{name}' names a file alone; name the class in it too, as in {name}:Name")
+            meant = near_or_all(name, self.names(), ", or one of your own as file.py:Name")
+            raise ScenarioError(f"'{name}' is not known; {meant}")
         if problem := self.why_not(found):
             raise ScenarioError(f"'{name}' {problem}")
         if isinstance(found, type) and issubclass(found, Plugin) and found not in self.ours.values():

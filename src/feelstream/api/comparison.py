@@ -14,6 +14,7 @@ from feelstream.api.tables import chosen, latex, plain, wide
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
 from feelstream.experiment.measures import by_arm, cell, judgement
+from feelstream.quantities import counted
 from feelstream.run import Run, views
 from feelstream.run.pandas_tables import as_pandas
 
@@ -35,9 +36,9 @@ class Comparison:
     swept: tuple[str, ...] = ()  # fields that a sweep went over
 
     def __repr__(self) -> str:
-        arms, seeds = len(self.results.plan.arms), len(self.results.plan.seeds)
+        arms, seeds = counted(len(self.arms), "configuration"), counted(len(self.results.plan.seeds), "seed")
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"Comparison({arms} configurations, {seeds} seeds{failed}, in {self.directory})"
+        return f"Comparison({arms}, {seeds}{failed}, in {self.directory})"
 
     def __str__(self) -> str:
         """The table of `COMPARED`, in words."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import zip_longest
+from textwrap import wrap
 
 import polars as pl
 
@@ -13,6 +16,9 @@ from feelstream.plugins import did_you_mean
 from feelstream.quantities import MINUS, QUANTITIES, Quantity, counted, of_table
 
 MARKS = {"better": "+", "worse": "-", "unclear": "", "": ""}
+WIDTH = 80  # columns of a terminal, and about those of a page
+TITLE_WIDTH = 13  # "last fifth, %"
+VERDICT_WIDTH = 16  # "accuracy unclear"
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
@@ -42,7 +48,10 @@ def wide(summary: pl.DataFrame, quantities: Sequence[str]) -> pl.DataFrame:
 
 
 def plain(summary: pl.DataFrame, quantities: Sequence[str], seeds: int) -> str:
-    """One line per configuration: mean ± half of the 95 % interval, and what is better or worse than in the first."""
+    """A row per configuration: mean ± half of the 95 % interval, and what is better or worse than in the first.
+
+    A row is one line where that fits `WIDTH` columns; otherwise titles and verdicts are wrapped, never a number.
+    """
     shown, rows = chosen(summary, quantities), by_arm(summary)
     first = next(iter(rows))
     lines = [["policy", *(quantity.column_title for quantity in shown), f"against {first}" if len(rows) > 1 else ""]]
@@ -51,10 +60,31 @@ def plain(summary: pl.DataFrame, quantities: Sequence[str], seeds: int) -> str:
         words = [f"{QUANTITIES[row['quantity']].heading.partition(',')[0]} {word}" for row, word in judged if word]
         why = "" if words or not judged or not shown else str(judged[0][0]["verdict"])
         lines.append([arm, *(cell(own[quantity.name], seeds) for quantity in shown), ", ".join(words) or why])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(f"{text:{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    if max(len(line) for line in _aligned(lines)) <= WIDTH:
+        return "\n".join(_aligned(lines))
+    titles, *rows_of_text = lines
+    narrow = [max(TITLE_WIDTH, *map(len, column)) for column in zip(*(line[:-1] for line in rows_of_text), strict=True)]
+    heads = [_wrapped(title, width) for title, width in zip(titles, [*narrow, VERDICT_WIDTH], strict=True)]
+    wrapped = [[*line[:-1], _wrapped(line[-1], VERDICT_WIDTH)] for line in rows_of_text]
+    return "\n".join(_aligned([heads, *wrapped]))
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Text in lines that are no wider where words allow; a stroke or a unit stays with the word before it."""
+    bound = re.sub(r" (?=/ |%$|mJ$)", "\0", text)
+    lines = wrap(bound, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\0", " ")
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table whose cells may have several."""
+    cells = [[text.split("\n") for text in row] for row in rows]
+    widths = [max(len(line) for cell in column for line in cell) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(f"{text:{width}}" for text, width in zip(line, widths, strict=True)).rstrip()
+        for row in cells
+        for line in zip_longest(*row, fillvalue="")
+    ]
 
 
 def latex(summary: pl.DataFrame, quantities: Sequence[str], seeds: int) -> str:
@@ -92,6 +122,6 @@ def _unit(quantity: Quantity) -> str:
 
 def _number(row: dict[str, object], seeds: int) -> str:
     """A cell as mathematics, with a mark where the verdict is for or against it."""
-    text = cell(row, seeds).replace("±", r"\pm").replace(MINUS, "-").replace("–", r"\text{--}")
+    text = cell(row, seeds).replace("±", r"\pm").replace(MINUS, "-").replace("–", r"\mbox{--}")
     mark = MARKS[judgement(row)]
     return f"${text}^{{{mark}}}$" if mark else f"${text}$"

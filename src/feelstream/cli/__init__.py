@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from feelstream import signals
 from feelstream.cli.lazy import LazyGroup
+from feelstream.cli.usage import sentence
 from feelstream.errors import FeelstreamError
 from feelstream.terminal.common import err, out
 from feelstream.version import __version__
@@ -27,7 +28,6 @@ app = typer.Typer(
 
 UsageError: Any = typer.BadParameter.__base__  # typer shows no other way to it
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
-PLAIN = {"a valid integer range": "a whole number", "a valid integer": "a whole number", "a valid float": "a number"}
 
 
 def main() -> None:
@@ -47,11 +47,7 @@ def main() -> None:
     except UsageError as problem:
         if not problem.format_message().strip():  # no arguments at all: typer has shown the help
             sys.exit(problem.exit_code)
-        hint = f"; see {problem.ctx.command_path} --help" if problem.ctx else ""
-        sentence = problem.format_message().rstrip(".")
-        for theirs, plain in PLAIN.items():
-            sentence = sentence.replace(theirs, plain)
-        _complain(sentence + hint)
+        _complain(sentence(problem))
         sys.exit(problem.exit_code)
     except MemoryError:
         _complain("there is not enough memory for this; make the scenario smaller")
@@ -83,15 +79,15 @@ class _Log(logging.Handler):
         err.print(record.getMessage(), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def _give_up(sentence: str) -> NoReturn:
+def _give_up(why: str) -> NoReturn:
     """Say why and end at once: what is left in the buffers would only fail again."""
     with suppress(OSError):
-        _complain(sentence)
+        _complain(why)
     os._exit(2)
 
 
-def _complain(sentence: str) -> None:
-    err.print(f"feelstream: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
+def _complain(why: str) -> None:
+    err.print(f"feelstream: {why}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _version(wanted: bool) -> None:

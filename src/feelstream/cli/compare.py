@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from feelstream.terminal.common import (
     RoundsOption,
     ScenarioArgument,
     SetOption,
+    hint,
     next_command,
     print_json,
     with_rounds,
@@ -56,7 +58,10 @@ def compare(
         print_json(found)
     tell_failures(results)
     if not as_json:
-        next_command("feelstream", "studio", where)
+        if find_spec("nicegui") is not None:
+            next_command("feelstream", "studio", where)
+        else:
+            hint(f"next: open {found['report']} in a browser")
 
 
 def _command(

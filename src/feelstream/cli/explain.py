@@ -48,7 +48,7 @@ def explain(
 def _name(name: str | None) -> None:
     topics = {file.name.removesuffix(".md"): file for file in TOPICS.iterdir() if file.name.endswith(".md")}
     quantities = {key: quantity for key, quantity in QUANTITIES.items() if quantity.meaning}
-    fields = _fields()
+    known_fields = fields()
     if name is None:
         table = plain_table()
         for topic, file in sorted(topics.items()):
@@ -64,12 +64,12 @@ def _name(name: str | None) -> None:
     elif name in quantities:
         quantity = quantities[name]
         out.print(f"{quantity.column_title}: {quantity.meaning}", markup=False, highlight=False)
-    elif found := [field for field in fields if name in (field, field.rpartition(".")[2])]:
+    elif found := [field for field in known_fields if name in (field, field.rpartition(".")[2])]:
         for field in found:
-            out.print(f"{field}: {fields[field]}", markup=False, highlight=False)
+            out.print(f"{field}: {known_fields[field]}", markup=False, highlight=False)
     else:
-        short = [field.rpartition(".")[2] for field in fields]
-        known = [*topics, *POLICIES.names(), *quantities, *fields, *short]
+        short = [field.rpartition(".")[2] for field in known_fields]
+        known = [*topics, *POLICIES.names(), *quantities, *known_fields, *short]
         close = did_you_mean(name, known)
         raise ScenarioError(f"there is no topic '{name}'; {close}topics: {', '.join(sorted(topics))}, or a field")
 
@@ -78,11 +78,14 @@ def _decision(name: str | None, round: int | None, device: int | None) -> None:
     from feelstream.run import read
 
     if name is None or round is None or device is None:
-        raise RunError("to explain a decision, give a run directory, --round and --device")
+        raise RunError(
+            "to explain a decision, give a run directory, a round and a device, as in feelstream explain "
+            f"{name or 'runs/first'} --round {1 if round is None else round} --device {0 if device is None else device}"
+        )
     out.print(str(read(name).explain(round, device)), markup=False, highlight=False)
 
 
-def _fields() -> dict[str, str]:
+def fields() -> dict[str, str]:
     """Every field of a scenario and its meaning; of one that several policies, buffers, … have, the first meaning."""
     found: dict[str, str] = {}
 

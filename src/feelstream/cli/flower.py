@@ -20,6 +20,7 @@ from feelstream.terminal.common import (
     progress_bar,
     with_rounds,
 )
+from feelstream.terminal.numbers import number_option
 
 PATIENCE_S = 60.0  # a message takes a second, and many more on a busy machine
 app = typer.Typer()
@@ -32,13 +33,18 @@ def run(
     scenario: ScenarioArgument,
     out: Annotated[Path, typer.Option("--out", help="Run directory; an interrupted run in it is continued.")],
     nodes: Annotated[
-        int | None, typer.Option("--nodes", min=1, help="SuperNodes, one per device; default: the scenario's devices.")
+        int | None, number_option("--nodes", help="SuperNodes, one per device; default: the scenario's devices.")
     ] = None,
     seed: SeedOption = 0,
     rounds: RoundsOption = None,
     overrides: SetOption = None,
-    deadline_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a training reply.")] = PATIENCE_S,
-    query_timeout_s: Annotated[float, typer.Option(min=1, help="Wall-clock seconds for a report.")] = PATIENCE_S,
+    deadline_s: Annotated[
+        float,
+        number_option("--deadline-s", whole=False, metavar="SECONDS", help="Wall-clock time for a training reply."),
+    ] = PATIENCE_S,
+    query_timeout_s: Annotated[
+        float, number_option("--query-timeout-s", whole=False, metavar="SECONDS", help="Wall-clock time for a report.")
+    ] = PATIENCE_S,
     as_json: JsonOption = False,
 ) -> None:
     """Run a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pkgutil import resolve_name
 from typing import Any, get_type_hints
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 from typer.models import ArgumentInfo
 
+from feelstream.cli.usage import MEANT
 from feelstream.errors import ScenarioError
 from feelstream.studies import Command, registry
 
@@ -60,12 +62,18 @@ class LazyGroup(TyperGroup):
         return load(command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[:1] == ["help"]:  # as in `feelstream help run`
+            args = [*args[1:], "--help"]
+            if args == ["--help"]:
+                typer.echo(ctx.get_help(), color=ctx.color)
+                ctx.exit()
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            from feelstream.plugins import did_you_mean  # with pydantic, which nothing else here needs
+            from feelstream.plugins import near_or_all  # with pydantic, which nothing else here needs
 
             known = self.list_commands(ctx)
-            raise ScenarioError(f"there is no command '{name}'; {did_you_mean(name, known)}known: {', '.join(known)}")
+            meant = f"did you mean '{MEANT[name]}'?" if name in MEANT else near_or_all(name, known)
+            raise ScenarioError(f"there is no command '{name}'; {meant}")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

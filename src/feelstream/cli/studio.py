@@ -10,6 +10,7 @@ import typer
 
 from feelstream.errors import RunError
 from feelstream.terminal.common import out
+from feelstream.terminal.numbers import number_option
 
 app = typer.Typer()
 
@@ -20,7 +21,9 @@ def studio(
         list[Path] | None,
         typer.Argument(metavar="[DIR]...", help="Run directories or results to replay; default: a race."),
     ] = None,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port on loopback; default: a free one.")] = None,
+    port: Annotated[
+        int | None, number_option("--port", high=65535, help="Port on loopback; default: a free one.")
+    ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address, open no browser.")] = False,
     export: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the runs as one HTML file that plays them, and end.")
@@ -41,7 +44,7 @@ def studio(
     try:
         import nicegui  # noqa: F401
     except ImportError:
-        raise RunError("the studio needs NiceGUI; install it with: pip install 'feelstream[studio]'") from None
+        raise RunError("the studio needs NiceGUI; install it with pip install 'feelstream[studio]'") from None
     from feelstream.studio.server import serve
 
     def tell(address: str) -> None:

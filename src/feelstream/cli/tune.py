@@ -18,6 +18,7 @@ from feelstream.run.files import make_directory, write_atomically
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
 from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, hint, out, print_json
+from feelstream.terminal.numbers import number_option
 from feelstream.terminal.playing import (
     DaskOption,
     SeedsOption,
@@ -37,11 +38,17 @@ def tune(
     scenario: ScenarioArgument,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", help="Energy per device and round to keep, J; default: the scenario's own."),
+        number_option(
+            "--budget",
+            low=float("-inf"),
+            whole=False,
+            metavar="JOULES",
+            help="Energy per device and round to keep; default: the scenario's own.",
+        ),
     ] = None,
     horizon: Annotated[
         int | None,
-        typer.Option("--horizon", "--rounds", min=1, help="Rounds over which to keep it; default: the scenario's."),
+        number_option("--horizon", "--rounds", help="Rounds over which to keep it; default: the scenario's."),
     ] = None,
     weights: Annotated[
         str, typer.Option("--weights", metavar="LOW:HIGH:COUNT", help="Weights to try, evenly on a log scale.")
@@ -116,9 +123,10 @@ def _recommend(
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
     elif found:
+        wanted = f"{significant(allowed * energy.scale, 3)} {energy.unit}"  # of any size
         least = min(found, key=lambda trade: trade.energy_j.mean)
         out.print(
-            f"no weight keeps {energy.text(allowed)} per device and round over {rounds} rounds; the cheapest, "
+            f"no weight keeps {wanted} per device and round over {rounds} rounds; the cheapest, "
             f"policy.{field} = {least.weight:g}, spends {energy.text(least.energy_j.mean)}",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip

@@ -40,6 +40,8 @@ def verify_runs(
 
 def _runs_in(directory: Path) -> list[Path]:
     """The directory itself if it is a run, or else the runs in it."""
+    if directory.is_file():
+        raise RunError(f"{directory} is a file; give the directory that it is in: {directory.parent}")
     if (directory / "run.json").is_file() or not directory.is_dir():
         return [directory]
     depths = ("/".join(["*"] * depth) for depth in range(1, DEEPEST + 1))

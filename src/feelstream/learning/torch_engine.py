@@ -47,7 +47,7 @@ try:
     from feelstream.learning.torch_sgd import Descent
 except ImportError as error:
     raise EngineError(
-        "the torch engine needs PyTorch; install feelstream[torch] or choose another learning.engine"
+        "the torch engine needs PyTorch; get it with pip install 'feelstream[torch]' or choose another learning.engine"
     ) from error
 
 EVALUATION_CHUNK = 250  # test images at a time: a chunk's activations fit the cache

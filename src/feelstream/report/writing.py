@@ -38,7 +38,13 @@ def results_in(directory: str | Path) -> Results:
         label = run.scenario.policy.plugin_name()
         plan = Plan(f"{path.resolve().name}: {label}, seed {run.seed}", (Arm(label, run.scenario),), (run.seed,))
         return Results(plan, {(label, run.seed): path}, [])
-    raise RunError(f"{path} holds neither results (plan.json) nor a run (run.json)")
+    if not path.is_dir():
+        raise RunError(
+            f"{path} is {'a file, not' if path.exists() else 'not there; give'} a directory of results or of a run"
+        )
+    inside = sorted(each.parent for name in ("plan.json", "run.json") for each in path.glob(f"*/{name}"))
+    instead = f"; in it are {', '.join(map(str, inside[:3]))}{', …' if len(inside) > 3 else ''}" if inside else ""
+    raise RunError(f"{path} holds neither results (plan.json) nor a run (run.json){instead}")
 
 
 def write(

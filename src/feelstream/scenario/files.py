@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from tomlkit.items import Table
 
 from feelstream.errors import RunError, ScenarioError
-from feelstream.plugins import Plugin, Promise, did_you_mean, stored_with
+from feelstream.plugins import Plugin, Promise, near_or_all, stored_with
 from feelstream.scenario.overrides import AnyOverride, overridden
 from feelstream.scenario.settings import Scenario
 
@@ -40,9 +40,7 @@ def preset(name: str, overrides: Iterable[AnyOverride] = ()) -> Scenario:
     0.2
     """
     if name not in presets():
-        raise ScenarioError(
-            f"there is no preset '{name}'; {did_you_mean(name, list(presets()))}known: {', '.join(presets())}"
-        )
+        raise ScenarioError(f"there is no preset '{name}'; {near_or_all(name, list(presets()))}")
     text = PRESETS.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return from_dict(tomllib.loads(text), overrides)
 
@@ -54,15 +52,16 @@ def load(source: str | Path, overrides: Iterable[AnyOverride] = ()) -> Scenario:
     path = Path(source)
     if path.suffix != ".toml" and not os.path.exists(path):
         shown = text if len(text := str(source)) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
-        raise ScenarioError(
-            f"'{shown}' is neither a preset nor a file; {did_you_mean(str(source), list(presets()))}"
-            f"presets: {', '.join(presets())}"
-        )
+        meant = near_or_all(str(source), list(presets()))
+        raise ScenarioError(f"'{shown}' is neither a preset nor a file; {meant}")
+    if path.is_dir():
+        raise ScenarioError(f"{path} is a directory; a scenario is a preset (feelstream presets) or a TOML file")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
-        raise ScenarioError(f"cannot read the scenario {path}: {reason}") from problem
+        meant = f"; did you mean the preset '{path.stem}'?" if str(path.with_suffix("")) in presets() else ""
+        raise ScenarioError(f"cannot read the scenario {path}: {reason}{meant}") from problem
     except tomllib.TOMLDecodeError as problem:
         raise ScenarioError(f"{path} is not a TOML file: {problem}") from problem
     except (ValueError, RecursionError) as problem:  # thousands of digits, or of brackets

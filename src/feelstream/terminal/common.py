@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from feelstream.terminal.numbers import number_option
+
 out = Console()
 err = Console(stderr=True)
 
@@ -40,12 +42,10 @@ SetOption = Annotated[
     typer.Option("--set", metavar="FIELD=VALUE", help="Override a field, as V=0.1 or policy.V=0.1; repeatable."),
 ]
 RoundsOption = Annotated[
-    int | None, typer.Option("--rounds", min=1, help="How many rounds, the same as --set system.rounds=N.")
+    int | None, number_option("--rounds", help="How many rounds, the same as --set system.rounds=N.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of every random draw.")]
-ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", min=1, help="CPU threads for learning; default: all cores.")
-]
+SeedOption = Annotated[int, number_option("--seed", low=0, high=2**63 - 1, help="Seed of every random draw.")]
+ThreadsOption = Annotated[int | None, number_option("--threads", help="CPU threads for learning; default: all cores.")]
 
 
 def with_rounds(overrides: list[str] | None, rounds: int | None) -> list[str]:

@@ -15,16 +15,17 @@ from rich.progress import Progress as Bar
 from feelstream.errors import RunError
 from feelstream.experiment import Plan, Progress, Results, dask_executor, execute, load
 from feelstream.terminal.common import err
+from feelstream.terminal.numbers import number_option
 
-WorkersOption = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; default: one per core.")]
+WorkersOption = Annotated[int | None, number_option("--workers", help="Processes; default: one per core.")]
 DaskOption = Annotated[
     str | None,
     typer.Option(
         "--dask", metavar="ADDRESS", help="Run on a Dask cluster: tcp://host:port of its scheduler, or local."
     ),
 ]
-SeedsOption = Annotated[int, typer.Option("--seeds", min=1, max=100_000, help="How many seeds.")]
-SeedStartOption = Annotated[int, typer.Option("--seed-start", min=0, max=2**62, help="The first seed.")]
+SeedsOption = Annotated[int, number_option("--seeds", high=100_000, help="How many seeds.")]
+SeedStartOption = Annotated[int, number_option("--seed-start", low=0, high=2**62, help="The first seed.")]
 
 
 def play(

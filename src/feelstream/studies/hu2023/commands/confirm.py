@@ -20,6 +20,7 @@ from feelstream.studies.hu2023.confirmation.candidates import (
 )
 from feelstream.studies.hu2023.confirmation.finalists import finalists
 from feelstream.terminal.common import JsonOption, out, print_json
+from feelstream.terminal.numbers import number_option
 from feelstream.terminal.playing import DaskOption, WorkersOption, play, tell_failures
 
 app = typer.Typer()
@@ -29,8 +30,8 @@ app = typer.Typer()
 def confirm(
     seeds: Annotated[
         int,
-        typer.Option(
-            "--seeds", min=0, max=len(SEEDS), help="Run what the table lacks of this many seeds; 0: only write."
+        number_option(
+            "--seeds", low=0, high=len(SEEDS), help="Run what the table lacks of this many seeds; 0: only write."
         ),
     ] = len(SEEDS),
     file: Annotated[Path, typer.Option("--table", help="The table of all runs; it grows as they finish.")] = Path(

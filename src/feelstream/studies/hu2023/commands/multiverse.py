@@ -10,6 +10,7 @@ import typer
 from feelstream.experiment import Plan, Results
 from feelstream.studies.hu2023.multiverse import energy, playing
 from feelstream.terminal.common import JsonOption, err, out, print_json
+from feelstream.terminal.numbers import number_option
 from feelstream.terminal.playing import DaskOption, WorkersOption, play, tell_failures
 
 CONFIRMATION = "confirmation.csv"
@@ -20,8 +21,8 @@ app = typer.Typer()
 def multiverse(
     turns: Annotated[
         int | None,
-        typer.Option(
-            "--turns", min=0, help="Turns of the race at most, each a seed of a specification; 0: only write."
+        number_option(
+            "--turns", low=0, help="Turns of the race at most, each a seed of a specification; 0: only write."
         ),
     ] = None,
     tables: Annotated[Path, typer.Option("--tables", help="Directory of the tables; they grow as runs finish.")] = Path(

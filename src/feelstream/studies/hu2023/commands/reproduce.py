@@ -12,6 +12,7 @@ from feelstream.studies import printing
 from feelstream.studies.hu2023 import paper
 from feelstream.studies.hu2023.confirmation.candidates import LITERAL
 from feelstream.terminal.common import JsonOption, SetOption, next_command
+from feelstream.terminal.numbers import number_option
 from feelstream.terminal.playing import DaskOption, SeedStartOption, WorkersOption, play, tell_failures
 
 app = typer.Typer()
@@ -32,7 +33,7 @@ def reproduce(
             "all.",
         ),
     ],
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds; intervals need two or more.")] = 10,
+    seeds: Annotated[int, number_option("--seeds", help="How many seeds; intervals need two or more.")] = 10,
     seed_start: SeedStartOption = 0,
     presets: Annotated[
         Presets,

@@ -1,0 +1,44 @@
+"""The command line as the tests call it: in this process, in a directory of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from feelstream.cli import main
+
+Command = Callable[..., tuple[int, str, str]]
+QUICK = ["--set", "learning.engine=none"]
+
+
+@pytest.fixture
+def feelstream(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """Run the command in a directory of its own: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["feelstream", *arguments])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        printed = capsys.readouterr()
+        code = exit.value.code
+        assert code is None or isinstance(code, int)
+        return code or 0, printed.out, printed.err
+
+    return command
+
+
+def check_one_sentence(result: tuple[int, str, str], *told: str) -> None:
+    code, out, err = result
+    assert code == 2
+    assert out == ""
+    assert err.startswith("feelstream: ")
+    assert err.count("\n") == 1, err
+    assert "Traceback" not in err
+    assert "pydantic" not in err
+    assert len(err) < 600
+    for words in told:
+        assert words in err, err
