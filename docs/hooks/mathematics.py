@@ -21,7 +21,7 @@ SYMBOL = re.compile(
     rf"(?P<other>{LEFT_ALONE})"
     r"|(?<![\w\\{.*])(?P<letter>min|max|[A-Za-zα-ωΑ-Ω])(?P<tilde>~?)"
     r"(?:_(?P<index>[A-Za-z0-9]+|\{[^}\n]+\})(?:\^(?P<power>avg))?(?P<square>[²³])?|(?=\*)|(?<=~)(?=\())"
-    r"(?P<star>\*)?(?![A-Za-z0-9_=*])",
+    r"(?P<star>\*)?(?P<of>\([tT1](?:\+1)?\))?(?![A-Za-z0-9_=*])",
     re.DOTALL | re.MULTILINE,
 )
 PAGES = ("model.md", "derivation.md", "joint.md", "policies.md", "trace.md")
@@ -45,7 +45,7 @@ def symbol(found: re.Match[str]) -> str:
         tex += "^*"
     if square := found["square"]:
         tex += {"²": "^2", "³": "^3"}[square]
-    return f"${tex}$"
+    return f"${tex}{found['of'] or ''}$"
 
 
 def on_page_content(html: str, *, page: Any, **_: Any) -> str:

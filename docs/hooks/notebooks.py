@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -66,7 +67,7 @@ def cells(notebook: Any, name: str, pictures: dict[str, bytes]) -> Iterator[str]
             yield cell.source
             continue
         yield f"```python\n{cell.source}\n```"
-        for output in cell.outputs:
+        for output in joined(cell.outputs):
             data = output.get("data", {})
             if output.output_type == "stream":
                 yield f"```text\n{plain(output.text)}\n```" if output.text.strip() else ""
@@ -78,6 +79,17 @@ def cells(notebook: Any, name: str, pictures: dict[str, bytes]) -> Iterator[str]
                 yield f"![What the lines above draw]({file})"
             else:
                 yield f"```text\n{plain(data['text/plain'])}\n```"
+
+
+def joined(outputs: list[Any]) -> Iterator[Any]:
+    """The outputs of a cell; what was printed in several goes, as a slow machine does, is one of them."""
+    for kind, group in groupby(outputs, key=lambda output: (output.output_type, output.get("name"))):
+        if kind[0] == "stream":
+            first, *others = group
+            first.text += "".join(output.text for output in others)
+            yield first
+        else:
+            yield from group
 
 
 def plain(text: str) -> str:

@@ -14,8 +14,8 @@ found = fs.compare(
 found
 
 # %% [markdown]
-# `table` has one row per policy: accuracy over the last fifth of the run, mean accuracy over all rounds, and energy per device and round
-# in joules.
+# The same numbers as a data frame, with both ends of every interval: accuracy over the last fifth of the run, energy per device and
+# round in joules, and energy over budget.
 
 # %%
 found.table()
@@ -24,7 +24,8 @@ found.table()
 # ## Is a difference real?
 #
 # `summary` has one row per policy and quantity: mean, 95 % interval over seeds, and the paired difference against the first policy with
-# its own interval. An interval that holds 0 means that these seeds do not tell the two apart, and that is what one should write then.
+# its own interval. The verdict is that of a paired t-test with Holm's correction for the number of policies. It is stricter than a single
+# interval: a difference whose interval leaves out 0 may still be "not distinguishable" among several.
 
 # %%
 import polars as pl
@@ -35,15 +36,20 @@ chosen.select(
 )
 
 # %% [markdown]
-# ## Pictures
+# ## Pictures and tables for a paper
+#
+# `plot` draws any quantity of the rounds, into axes of your own if you give them as `ax`. `to_latex` makes a table for the package booktabs.
 
 # %%
-found.plot()
+found.plot("queue_mean_j", figsize=(5, 3))
+
+# %%
+print(found.to_latex())
 
 # %% [markdown]
 # ## More seeds
 #
-# `out` keeps the runs. The same call with more seeds runs only the new ones, and a call that was interrupted goes on.
+# `out` keeps the runs. The same call with more seeds runs only the new ones, and a call that was interrupted continues where it stopped.
 
 # %%
 more = fs.compare(
@@ -54,8 +60,9 @@ more.table(["energy_j"])
 # %% [markdown]
 # ## The same on the command line
 #
-#     feelstream compare tiny --policy lyapunov --policy random --policy greedy_energy --seeds 6 --out results/three
+#     feelstream compare tiny --policy lyapunov,random,greedy_energy \
+#         --seeds 6 --out results/three
 #
 # also writes `report.html` with curves and maps. In Python that is `found.report()`.
 #
-# `tiny` is a toy, and its numbers mean nothing. The [leaderboard](../leaderboard.md) has all policies on real MNIST.
+# `tiny` is a toy: its numbers say nothing about real data. The [leaderboard](../leaderboard.md) has all policies on real MNIST.

@@ -6,12 +6,12 @@
 #
 # $$ Q_k(t+1) = \max\bigl(Q_k(t) + E_k(t) - E_k^{\mathrm{avg}},\; 0\bigr). $$
 #
-# A large $V$ takes important data at almost any price. A small one saves energy. What does a given $V$ promise?
+# A large $V$ takes important data at almost any price. A small one saves energy. What can one expect of a given $V$?
 #
 # ## The budget has to be possible
 #
 # With `cardinality="exact"`, as in the paper's figures, two devices train in every round, whatever they cost. `cap` schedules at most two, and
-# nobody if nobody is worth it. Only then can a budget be kept. Here it is 5 mJ per device and round, and data keeps arriving for ever.
+# nobody if nobody is worth it. Only then can a budget be kept. Here it is 5 mJ per device and round, and data never stops arriving.
 # Scheduling alone shows it; `engine="none"` trains nothing.
 
 # %%
@@ -58,7 +58,7 @@ trade
 #
 # ## Picking one
 #
-# Decide how far above the budget a run of your length may be, and take the largest $V$ that stays below. A quarter above, after 600 rounds:
+# Decide how far above the budget a run of your length may be, and take the largest $V$ that stays below. Here, at most a quarter above after 600 rounds:
 
 # %%
 trade.filter(pl.col("energy_over_budget") <= 1.25).tail(1)
@@ -67,4 +67,5 @@ trade.filter(pl.col("energy_over_budget") <= 1.25).tail(1)
 # On the command line, `tune` does this for any policy with such a weight. It tries many weights, takes the upper end of the 95 % interval over seeds
 # for what a weight spends, and draws the trade:
 #
-#     feelstream tune tiny --set policy.cardinality=cap --set data.arrivals.kind=poisson --set system.energy_budget_j=0.005 --budget 0.006 --horizon 600
+#     feelstream tune tiny --set cardinality=cap --set arrivals=poisson \
+#         --set energy_budget_j=0.005 --budget 0.006 --horizon 600

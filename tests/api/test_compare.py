@@ -153,7 +153,7 @@ def test_pictures_and_the_page_of_a_notebook(tmp_path: Path, threads: ThreadPool
 def test_what_cannot_be_is_told(threads: ThreadPoolExecutor) -> None:
     with pytest.raises(ScenarioError, match="did you mean 'random'"):
         fs.compare(["randm"], small(), executor=threads)
-    with pytest.raises(ScenarioError, match="at least one configuration and one seed"):
+    with pytest.raises(ScenarioError, match="give the policies as a list"):
         fs.compare([], small())
     with pytest.raises(ScenarioError, match="give at least one field"):
         fs.sweep(small(), {})

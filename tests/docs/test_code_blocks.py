@@ -120,8 +120,8 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
 
 
 def run_commands(block: Block, name: str, patch: pytest.MonkeyPatch) -> None:
-    """Lines `feelstream … [> file]`, in this process."""
-    for line in block.text.splitlines():
+    """Lines `feelstream … [> file]`, in this process; a line may go on below a backslash."""
+    for line in block.text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         assert words[0] == "feelstream", f"{name}: blocks of bash hold commands of feelstream, not: {line}"
         command, _, to = " ".join(map(shlex.quote, words)).partition(" '>' ")
@@ -148,6 +148,16 @@ def test_the_policy_of_the_readme_schedules(tmp_path: Path, monkeypatch: pytest.
     Path("my_policy.py").write_text(policy)
     run = fs.simulate(fs.preset("tiny", ["policy.name=my_policy.py:MostData", "learning.engine=none"]))
     assert run.rounds["scheduled"].sum() > 0
+
+
+def test_the_first_run_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    page = (DOCS / "getting-started.md").read_text(encoding="utf-8")
+    shown = page.partition("```text\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["feelstream", "run", "tiny", "--out", "runs/first"])
+    with pytest.raises(SystemExit):
+        main()
+    assert re.sub(r"\d+", "0", capsys.readouterr().out).split() == re.sub(r"\d+", "0", shown).split()
 
 
 @pytest.mark.slow

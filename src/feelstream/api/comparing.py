@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
+from numbers import Integral
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -56,10 +57,15 @@ def compare(
     >>> found.table(["energy_j"]).columns
     ['arm', 'energy_j', 'energy_j_low', 'energy_j_high', 'energy_j_verdict']
     """
+    if isinstance(policies, str | Path | Scenario) or not isinstance(policies, Sequence | Mapping) or not policies:
+        raise ScenarioError("compare: give the policies as a list, as in compare(['lyapunov', 'random'], 'tiny')")
+    _check("compare", seeds, fields)
     base = scenario_of(scenario if scenario is not None else Scenario(), fields)
     arms: list[Arm] = []
     labelled = policies.items() if isinstance(policies, Mapping) else ((None, entry) for entry in policies)
     for label, entry in labelled:
+        if not isinstance(entry, str | Policy | type | Scenario):
+            raise ScenarioError(f"compare: a policy must be a name, a Policy or a Scenario, not {entry!r}")
         if isinstance(entry, Scenario):
             changed = entry.with_(**fields) if fields else entry
             arms.append(Arm(label or changed.policy.plugin_name(), changed))
@@ -97,13 +103,26 @@ def sweep(
     >>> found.arms
     ['lyapunov V=0.01', 'lyapunov V=1.0']
     """
+    _check("sweep", seeds, fields)
     base = scenario_of(scenario, fields)
-    if not over or not all(over.values()):
+    lists = isinstance(over, Mapping) and all(not isinstance(v, str) and isinstance(v, Iterable) for v in over.values())
+    if not lists or not over or not all(map(list, over.values())):
         raise ScenarioError("sweep: give at least one field, each with at least one value, as in {'V': [0.01, 0.1]}")
     grid = [(name, list(values)) for name, values in over.items()]
     arms = comparison.arms(base, policies, (), grid)
     swept = tuple(_whole(name, arms[0].scenario) for name in over)
     return _played("sweep", arms, seeds, out, workers, executor, progress, swept)
+
+
+def _check(name: str, seeds: Any, fields: Mapping[str, Any]) -> None:
+    """Refuse what stands in the wrong place, before anything is made of it."""
+    if "seed" in fields:
+        raise ScenarioError(f"{name}: give seeds, as in seeds=10 or seeds=[{fields['seed']}]; seed belongs to simulate")
+    listed = [seeds] if isinstance(seeds, int) else seeds
+    if not isinstance(listed, Iterable) or not all(isinstance(seed, Integral) for seed in listed):
+        raise ScenarioError(f"{name}: seeds must be a number or a list, as in seeds=10 or seeds=[3, 4], not {seeds!r}")
+    if isinstance(seeds, int) and seeds < 1:
+        raise ScenarioError(f"{name}: seeds must be at least 1, not {seeds}")
 
 
 def _whole(name: str, scenario: Scenario) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from feelstream import run as runs
 from feelstream.api.progress import bar
+from feelstream.errors import ScenarioError
 from feelstream.run import Change, Run
 from feelstream.run.callbacks import Callback, Telling
 from feelstream.scenario import Scenario
@@ -45,6 +47,8 @@ def simulate(
     0.1
     """
     settings = scenario_of(scenario, fields)
+    if not isinstance(seed, Integral):
+        raise ScenarioError(f"simulate: seed must be a whole number, not {seed!r}; several seeds are for compare")
     with bar(f"{settings.policy.plugin_name()}, seed {seed}", progress is True) as show:
         telling = Telling(callbacks, _shown(show, settings, progress))
         telling.start(settings, seed)
@@ -61,6 +65,8 @@ def simulate(
 
 def scenario_of(source: str | Path | Scenario, fields: dict[str, Any]) -> Scenario:
     """A scenario with some fields changed."""
+    if not isinstance(source, str | Path | Scenario):
+        raise ScenarioError(f"the scenario must be a preset's name, a TOML file or a Scenario, not {source!r}")
     scenario = source if isinstance(source, Scenario) else load(source)
     return scenario.with_(**fields) if fields else scenario
 

@@ -54,19 +54,21 @@ def plain(summary: pl.DataFrame, quantities: Sequence[str], seeds: int) -> str:
     """
     shown, rows = chosen(summary, quantities), by_arm(summary)
     first = next(iter(rows))
-    lines = [["policy", *(quantity.column_title for quantity in shown), f"against {first}" if len(rows) > 1 else ""]]
+    judged_at_all = len(rows) > 1 and seeds >= LEAST_SEEDS
+    lines = [["policy", *(quantity.column_title for quantity in shown), f"against {first}" if judged_at_all else ""]]
     for arm, own in rows.items():
         judged = [(own[name], judgement(own[name])) for name in JUDGED if name in own and arm != first]
         words = [f"{QUANTITIES[row['quantity']].heading.partition(',')[0]} {word}" for row, word in judged if word]
-        why = "" if words or not judged or not shown else str(judged[0][0]["verdict"])
+        why = "" if words or not judged or not shown or not judged_at_all else str(judged[0][0]["verdict"])
         lines.append([arm, *(cell(own[quantity.name], seeds) for quantity in shown), ", ".join(words) or why])
+    below = [f"fewer than {LEAST_SEEDS} seeds: no verdict"] if len(rows) > 1 and not judged_at_all else []
     if max(len(line) for line in _aligned(lines)) <= WIDTH:
-        return "\n".join(_aligned(lines))
+        return "\n".join([*_aligned(lines), *below])
     titles, *rows_of_text = lines
     narrow = [max(TITLE_WIDTH, *map(len, column)) for column in zip(*(line[:-1] for line in rows_of_text), strict=True)]
     heads = [_wrapped(title, width) for title, width in zip(titles, [*narrow, VERDICT_WIDTH], strict=True)]
     wrapped = [[*line[:-1], _wrapped(line[-1], VERDICT_WIDTH)] for line in rows_of_text]
-    return "\n".join(_aligned([heads, *wrapped]))
+    return "\n".join([*_aligned([heads, *wrapped]), *below])
 
 
 def _wrapped(text: str, width: int) -> str:

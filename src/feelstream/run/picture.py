@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from threading import RLock
@@ -45,17 +45,25 @@ class Look:
         """Ours wherever the user's settings are as matplotlib ships them, theirs wherever they changed one."""
         theirs, shipped = dict[Any, Any](mpl.rcParams), dict[Any, Any](mpl.rcParamsDefault)
         left: Any = {key: value for key, value in ours.items() if theirs[key] == shipped[key]}
-        above: Any = nullcontext() if self.style is None else mpl.style.context(self.style)  # pyright: ignore
-        with ONE_AT_A_TIME, mpl.rc_context(left), above:
+        with ONE_AT_A_TIME, mpl.rc_context(left), ExitStack() as above:
+            if self.style is not None:
+                try:
+                    above.enter_context(mpl.style.context(self.style))  # pyright: ignore
+                except OSError:
+                    known = ", ".join(mpl.style.available)
+                    raise RunError(f"style: matplotlib has no style {self.style!r}; known: {known}") from None
             yield
 
     def frame(self, rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
         """A figure and its (rows, columns) axes: the user's own, or new ones; size: inches, if they asked for none."""
+        if self.figsize is not None and np.shape(self.figsize) != (2,):
+            raise RunError(f"figsize: must be a width and a height in inches, as in (6, 3), not {self.figsize!r}")
         if self.ax is None:
             figure = Picture(figsize=self.figsize or size, layout="constrained")
             FigureCanvasAgg(figure)
             return figure, figure.subplots(rows, columns, squeeze=False)
         given = np.ravel(np.asarray(self.ax, object))
         if len(given) != rows * columns or not all(isinstance(axes, Axes) for axes in given):
-            raise RunError(f"ax: must be {rows * columns} Axes, one for each panel, not {len(given)}")
+            found = len(given) if all(isinstance(axes, Axes) for axes in given) else repr(self.ax)
+            raise RunError(f"ax: must be {rows * columns} Axes, one for each panel, not {found}")
         return given[0].figure, given.reshape(rows, columns)
