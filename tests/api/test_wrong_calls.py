@@ -30,7 +30,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a policy that is near": (lambda: fs.simulate("tiny", policy="randm"), "did you mean 'random'?"),
     "seed in place of seeds": (lambda: fs.compare(["random"], "tiny", seed=7), r"seeds=10 or seeds=\[7\]"),
     "no seeds": (lambda: fs.compare(["random"], "tiny", seeds=0), "seeds must be at least 1, not 0"),
-    "seeds as a text": (lambda: fs.compare(["random"], "tiny", seeds="3"), "seeds must be a number or a list"),
+    "seeds as a text": (lambda: fs.compare(["random"], "tiny", seeds="3"), "seeds must be a number or a list"),  # type: ignore[arg-type]
     "a seed twice": (lambda: fs.compare(["random"], "tiny", seeds=[1, 1]), "seed '1' 2 times"),
     "no workers": (lambda: fs.compare(["random"], "tiny", **MANY | {"workers": 0}), "workers must be 1 or more"),
     "a scenario of numbers": (lambda: fs.simulate(3), "the scenario must be a preset's name, a TOML file"),  # type: ignore[arg-type]

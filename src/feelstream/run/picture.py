@@ -50,7 +50,7 @@ class Look:
                 try:
                     above.enter_context(mpl.style.context(self.style))  # pyright: ignore
                 except OSError:
-                    known = ", ".join(mpl.style.available)
+                    known = ", ".join(mpl.style.available)  # pyright: ignore
                     raise RunError(f"style: matplotlib has no style {self.style!r}; known: {known}") from None
             yield
 
