@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from feelstream.experiment import Plan, Results
+from feelstream.quantities import significant
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ def origin(results: Results, title: str = "", command: str = "") -> Origin:
         },
         "Learning engine": _distinct(_engine(about["engine"]) for about in abouts),
         "Data": _distinct(_data(about["data"]) for about in abouts),
-        "Computing time": f"{sum(about['timings'].get('total_s', 0.0) for about in abouts):.0f} s over all runs",
+        "Computing time": f"{significant(sum(about['timings'].get('total_s', 0.0) for about in abouts), 2)} s"
+        + (" over all runs" if len(abouts) > 1 else ""),
     }
     command, hint = _command(plan, command)
     known = {name: fact for name, fact in facts.items() if fact}
