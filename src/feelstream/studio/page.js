@@ -39,7 +39,13 @@ addEventListener('fullscreenchange', () => {
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('scheme', event.matches));
 // What changed in the charts of a round comes as one message; the server sends the next when this one is drawn.
+// A chart that the page is still making takes its changes when it is there: the server sends them once.
+const earlyChanges = new Map();
 const drawCharts = (changed) => {
-  changed.forEach(([id, changes]) => getElement(id)?.change(changes));
+  changed.forEach(([id, changes]) => {
+    const chart = getElement(id);
+    if (chart?.change) chart.change(changes);
+    else earlyChanges.set(`c${id}`, [...(earlyChanges.get(`c${id}`) ?? []), ...changes]);
+  });
   requestAnimationFrame(() => requestAnimationFrame(() => emitEvent('drawn')));
 };
