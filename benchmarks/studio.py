@@ -101,8 +101,8 @@ def studio(browser: Browser) -> Iterator[Studio]:
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         command = [sys.executable, "-m", "feelstream", "studio", "--no-open"]
-        with _started(command, folder, environment) as (server, _):
-            server.terminate()
+        with _started(command, folder, environment):
+            pass
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.set_default_timeout(PATIENCE_MS)
         begin = time()
@@ -125,6 +125,7 @@ def _started(command: list[str], folder: str, environment: dict[str, str]) -> It
             yield server, found.group()
         finally:
             server.terminate()
+            server.communicate()  # it says that it ends, to whoever still listens
     if server.returncode:
         raise SystemExit(f"the studio's server ended with {server.returncode}")
 

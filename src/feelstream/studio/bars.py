@@ -120,7 +120,7 @@ def history(named: Sequence[tuple[int, str, History]], what: str, rounds: int, s
         series.append({**budget, "lineStyle": {"type": "dashed", "width": 1.2, "color": ink(dark)}})
     return {
         **base(dark),
-        "grid": {"left": 8, "right": 14, "top": 12, "bottom": 4, "containLabel": True},
+        "grid": {"left": 8, "right": 14, "top": 18, "bottom": 4, "containLabel": True},
         "tooltip": tooltip(dark, "axis"),
         "xAxis": axis(dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False}),
         "yAxis": axis(dark, type="value", min=0, splitNumber=3),

@@ -3,11 +3,14 @@ addEventListener('pagehide', (event) => {
   if (!event.persisted) navigator.sendBeacon('leave/CLIENT');
 });
 // The keys that move the race must not scroll the page as well.
-const free = ({target}) => !target.closest('input, textarea, select, button, [role=slider], .q-dialog');
+const free = ({target}) => !target.closest('input, textarea, select, button, [role=slider], .q-slider, .q-dialog');
+const movesRace = ({key}) => [' ', 'Home', 'End', 'ArrowLeft', 'ArrowRight'].includes(key);
 addEventListener('keydown', (event) => {
-  if (free(event) && [' ', 'Home', 'End', 'ArrowLeft', 'ArrowRight'].includes(event.key)) {
-    event.preventDefault();
-  }
+  if (free(event) && movesRace(event)) event.preventDefault();
+});
+// Where they move a slider or are typed in a dialog they are not for the race, which listens to the whole document.
+document.body.addEventListener('keydown', (event) => {
+  if (!free(event) && movesRace(event)) event.stopPropagation();
 });
 // Whoever clicks a button or drags the slider goes on with the keys of the race; with the tab key the focus stays.
 addEventListener('click', (event) => {

@@ -43,6 +43,7 @@ class Chart:
         self.session, self.title, self.axes = session, title, axes
         self._options: Options = {"series": []}
         self.element = Drawing().classes(f"chart {classes}").props('role="img"')
+        self.element._props["aria-label"] = title()
 
     def show(self, options: Options) -> None:
         options = enlarged(options) if self.session.talk else options
