@@ -38,10 +38,8 @@ def of_device(
     elif ranking is not None:
         texts.append("Every candidate was scheduled, so it competed with nobody.")
     else:
-        ours = POLICIES.ours.get(policy)
-        texts.append(
-            f"{policy} ranks devices by no score. The rule: {rule(ours, size) or "that of the policy's own code"}."
-        )
+        says = rule(POLICIES.ours.get(policy), size) or "that of the policy's own code"
+        texts.append(f"{policy} ranks devices by no score. The rule: {says}.")
     if scheduled and not figures["transmitted"]:
         texts.append("It was then dropped: with this round's channel its update would have been too late.")
     if found:
