@@ -122,7 +122,7 @@ class LanePanel:
                     ui.label(ABOUT_MAP).classes("caption")
                 with ui.element("div"):
                     self.scores = self._titled("The best candidates", "scores", ("sum of the terms", ""))
-                    self.place = ui.label().classes("caption")
+                    self.place = ui.label().classes("caption place")
                     self.unranked = ui.label(
                         "This policy ranks devices by no score, so there is nothing to draw."
                     ).classes("caption unranked")

@@ -54,6 +54,15 @@ def axis(dark: bool, **settings: Any) -> Options:
     }
 
 
+def round_axis(dark: bool, rounds: int) -> Options:
+    """The axis of a race's rounds, which tooltips name as such."""
+    label = {"formatter": "round {value}", "precision": 0}
+    return axis(
+        dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False},
+        axisPointer={"label": label},
+    )  # fmt: skip
+
+
 def tooltip(dark: bool, trigger: str) -> Options:
     return {
         "trigger": trigger,
@@ -113,7 +122,7 @@ def _curves(series: list[Options], rounds: int, dark: bool, top: float | None) -
         **base(dark),
         "grid": {"left": 8, "right": 14, "top": 18, "bottom": 4, "containLabel": True},
         "tooltip": tooltip(dark, "axis"),
-        "xAxis": axis(dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False}),
+        "xAxis": round_axis(dark, rounds),
         "yAxis": axis(dark, type="value", min=0, max=top, splitNumber=4, interval=top and top / 4),
         "series": series,
     }

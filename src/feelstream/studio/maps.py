@@ -11,7 +11,7 @@ import numpy as np
 
 from feelstream.quantities import QUANTITIES, short
 from feelstream.run.explaining.wording import number, shown_as
-from feelstream.studio.charts import Options, axis, base, changes, colour, ink, tooltip
+from feelstream.studio.charts import Options, axis, base, changes, colour, ink, round_axis, tooltip
 from feelstream.studio.lanes import Lane
 from feelstream.studio.views import RoundView
 
@@ -114,8 +114,8 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
             {**cloud, "name": "fresh", "data": fresh, "z": 3, "silent": True},
             rings("sent", sent, SENT[dark]),
             rings("dropped", dropped, DROPPED[dark], "dashed"),
-            {**cloud, "name": "server", "data": [server], "z": 1, "silent": True},
             {**cloud, "name": "selected", "data": [] if where is None else [frame(where)], "z": 6, "silent": True},
+            {**cloud, "name": "server", "data": [server], "z": 1, "silent": True},
         ],
     }  # fmt: skip
 
@@ -140,7 +140,7 @@ def timeline(lane: Lane, index: int, shown: int, selected: int | None, dark: boo
         **base(dark),
         "grid": {"left": 8, "right": 14, "top": 16, "bottom": 4, "containLabel": True},
         "tooltip": {**tooltip(dark, "item"), "formatter": "{b}"},
-        "xAxis": axis(dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False}),
+        "xAxis": round_axis(dark, rounds),
         "yAxis": axis(dark, type="value", min=0, max=max(devices - 1, 1), minInterval=1, splitNumber=4, inverse=True),
         "series": [
             {
