@@ -145,7 +145,7 @@ function drawWhen({lane, when}) {
   const [pen, width, height] = surface(when), left = 3.2 * type(), [x, y] = frame(pen, width, height, 1, left);
   const row = (device) => y(1) + (y(0) - y(1)) * (device + 0.5) / lane.devices;
   pen.textAlign = 'right'; pen.textBaseline = 'middle';
-  pen.fillText(0, left - 6, row(0)); pen.fillText(lane.devices - 1, left - 6, row(lane.devices - 1));
+  pen.fillText(0, left - 12, row(0)); pen.fillText(lane.devices - 1, left - 12, row(lane.devices - 1));
   pen.fillStyle = colour(lane);
   const wide = Math.min(14, Math.max(2, 0.8 * (width - left) / race.rounds)), high = Math.max(2, Math.min(8, 0.8 * (y(0) - y(1)) / lane.devices));
   for (const [round, device] of lane.scheduled) if (round <= shown) pen.fillRect(x(round) - wide / 2, row(device) - high / 2, wide, high);

@@ -7,6 +7,7 @@ the libraries of the page, since each takes about a second.
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 import socket
 import sys
@@ -85,11 +86,16 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
 
 def _load(first: bool) -> None:
     """Import what a page needs, the simulator among it; first: and prepare the first race."""
-    import feelstream.studio.page  # noqa: F401
-    from feelstream.studio.session import prepare_first
+    gc.disable()  # nothing of what is imported is ever garbage
+    try:
+        import feelstream.studio.page  # noqa: F401
+        from feelstream.studio.session import prepare_first
 
-    if first:
-        prepare_first()
+        if first:
+            prepare_first()
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _open(client: Client, start: Sequence[Path]) -> None:
