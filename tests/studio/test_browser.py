@@ -181,6 +181,10 @@ def test_keys_pause_step_and_jump(tab: Tab) -> None:
     tab.shows("round 2 of 10")
     tab.page.keyboard.press("ArrowLeft")
     tab.shows("round 1 of 10")
+    tab.page.locator(".knob [tabindex='0']").first.press("ArrowRight")  # turns V, and moves nothing else
+    tab.sees("the race is over; fork from an earlier round instead")
+    tab.shows("round 1 of 10")
+    tab.page.locator("body").click(position={"x": 5, "y": 400})
     tab.press("On one round")
     tab.shows("round 2 of 10")
     tab.page.keyboard.press("Space")  # plays, although the button was clicked before
@@ -243,6 +247,9 @@ def test_a_change_while_it_runs_a_fork_and_what_is_saved(tab: Tab, folder: Path)
     tab.page.get_by_label("directory", exact=True).fill("saved")
     tab.press("Save run directories")
     tab.sees("Saved in ")
+    with tab.page.expect_download() as download:
+        tab.press("tiny-seed-6.html")
+    assert Path(download.value.path()).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     saved = folder / "saved"
     forked = saved / "lyapunov-V-2-from-2"
     assert "--change 2:policy.V=2" in (saved / "commands.txt").read_text()

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from feelstream.cli import app
 from feelstream.errors import RunError
 from feelstream.run import Change, simulate
-from feelstream.studio.lanes import StoredLane
+from feelstream.studio.lanes import LiveLane, StoredLane
 from feelstream.studio.offline import page, race, write_race
 
 
@@ -46,6 +46,18 @@ def test_the_file_holds_the_race_and_fetches_nothing() -> None:
             taken = [device for device, state in zip(step["id"], step["state"], strict=True) if state >= 2]
             assert taken == rows.filter("scheduled")["device"].to_list()
             assert step["why"].endswith(".")
+
+
+def test_a_race_under_way_is_saved_as_far_as_it_has_run(monkeypatch) -> None:
+    lane = LiveLane("lane", small(), 3)
+    with pytest.raises(RunError, match="no round has been played yet"):
+        page([lane], "none")
+    for _ in range(5):
+        lane.step()
+    assert figures_of(page([lane], "five"))["rounds"] == 5
+    monkeypatch.setattr(LiveLane, "oldest", 3)
+    with pytest.raises(RunError, match="no longer in the history"):
+        page([lane], "rest")
 
 
 def test_names_cannot_end_the_script_or_the_title() -> None:

@@ -100,6 +100,36 @@ def test_the_map_says_in_words_what_a_device_has_and_where_its_colours_end() -> 
     assert view.devices is not None
     assert sorted(map(int, numbered)) == view.devices["device"][view.chosen].tolist()
     assert options["series"][4]["data"][0]["symbol"] == "rect"  # no ring, which those who were dropped have
+    # The server is in the middle, nobody nearer than it, and the circles are at even numbers of dB.
+    middle, outermost = options["radiusAxis"]["min"], options["radiusAxis"]["max"]
+    assert options["series"][5]["data"][0]["value"][0] == middle
+    losses = [point["value"][0] for point in options["series"][0]["data"]]
+    assert middle < min(losses) <= max(losses) <= outermost
+    assert middle % 2 == outermost % 2 == 0
+
+
+def test_tooltips_name_the_round() -> None:
+    lane = played()
+    past = lane.history(0)
+    for options in (
+        charts.curves([lane], "accuracy", 6, False),
+        maps.timeline(lane, 0, 6, None, False),
+        bars.history([(0, "lane", past)], "stored", 8, 5, False),
+    ):
+        label = options["xAxis"]["axisPointer"]["label"]
+        assert (label["formatter"], label["precision"]) == ("round {value}", 0)
+
+
+def test_for_a_talk_a_legend_of_two_lines_has_room() -> None:
+    lane = played()
+    view = lane.view(6)
+    ranking = ranked(view)
+    assert ranking is not None
+    assert view.scene is not None
+    options = bars.scores(ranking, view.scene.decision.schedule, False)
+    larger = charts.enlarged(options)
+    assert larger["grid"]["top"] == 2 * options["grid"]["top"]
+    assert larger["legend"]["textStyle"]["fontSize"] > options["legend"]["textStyle"]["fontSize"]
 
 
 def test_a_picture_names_its_axes_and_explains_every_curve_and_nothing_else() -> None:

@@ -311,3 +311,15 @@ def test_what_a_long_race_keeps_is_bounded(monkeypatch) -> None:
     assert lane.oldest > 100  # so that nothing of round 100 is left but its row
     assert kept[300] < 3 * (2**18 + 2**18)  # what is counted is about what Python takes
     assert kept[300] - kept[100] < 200 * 4096
+
+
+def test_a_step_is_drawn_once(start) -> None:
+    """A page that is called before the round is played would draw the old one first, and the new one after that."""
+    race = start()
+    race.jump(1)
+    reached(race, 1)
+    drawn: list[int] = []
+    race.wake = lambda: drawn.append(race.shown)
+    race.step()
+    reached(race, 2)
+    assert drawn == [2]

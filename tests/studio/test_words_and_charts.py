@@ -17,7 +17,7 @@ from feelstream.studio import bars, charts, maps
 from feelstream.studio.details import facts
 from feelstream.studio.lanes import LiveLane, scenario_at
 from feelstream.studio.views import RoundView
-from feelstream.studio.words import why
+from feelstream.studio.words import explained, why
 
 
 def played(*overrides: str, rounds: int = 6, changes=()) -> LiveLane:
@@ -51,6 +51,29 @@ def test_whoever_is_merely_cheap_is_not_said_to_have_much_data() -> None:
     decided = [why(lane.view(t), lane.scenario).partition("What decided: ")[2] for t in range(3, 7)]
     assert any("by energy Q·E" in words for words in decided)
     assert not any(" by amount" in words or "fresh data" in words for words in decided)
+
+
+def test_a_tie_is_said() -> None:
+    """In the first rounds most devices have neither data nor a queue, so that their scores are all 0."""
+    lane, ties = LiveLane("lane", preset("tiny", ["learning.engine=none"]), 0), 0
+    for _ in range(4):
+        lane.step()
+        view = lane.view(lane.head)
+        devices = devices_of(view)
+        left_out = np.nanmin(np.where(devices["scheduled"] | ~devices["feasible"], np.nan, devices["score"]))
+        for at in view.chosen:
+            said = f"device {devices['device'][at]} ties with device " in why(view, lane.scenario)
+            assert said == (devices["score"][at] == left_out)
+            ties += said
+    assert ties
+
+
+def test_a_rule_is_said_with_the_policys_size() -> None:
+    lane = played("policy.name=round_robin", "policy.size=3")
+    assert "`" not in why(lane.view(6), lane.scenario)
+    found = explained(played("policy.name=random", "policy.size=3").view(6), 0)
+    assert found is not None
+    assert "The rule: 3 feasible devices, all equally likely." in found.text
 
 
 @pytest.mark.parametrize("name", POLICIES.names())
@@ -129,7 +152,7 @@ def test_the_map_shows_channel_queue_data_and_rings() -> None:
     devices = devices_of(view)
     options = maps.device_map(view, 1.0, float(devices["stored"].max()), 4, False)
     plain(options)
-    stored, fresh, sent, dropped, selected = options["series"]
+    stored, fresh, sent, dropped, selected, _ = options["series"]
     assert [point["name"] for point in stored["data"]] == [f"device {k}" for k in range(6)]
     loss = [point["value"][0] for point in stored["data"]]
     assert loss == pytest.approx(-10 * np.log10(devices["beta"]), abs=0.01)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from feelstream import signals
 from feelstream.errors import RunError
 from feelstream.terminal.common import out
 from feelstream.terminal.numbers import number_option
@@ -42,7 +45,8 @@ def studio(
         out.print(str(write_race(stored, export, title)), markup=False, highlight=False)
         return
     try:
-        import nicegui  # noqa: F401
+        with _left_out("aiohttp", "requests"):
+            import nicegui  # noqa: F401
     except ImportError:
         raise RunError("the studio needs NiceGUI; install it with pip install 'feelstream[studio]'") from None
     from feelstream.studio.server import serve
@@ -53,3 +57,18 @@ def studio(
     with suppress(KeyboardInterrupt):  # how one ends it
         serve(stored, port, not no_open, tell)
     out.print("The studio has ended.", highlight=False)
+    # A race, a save or an explanation may still be at work in a thread. Python would wait for some of them, and abort
+    # where one is in compiled code; a run directory survives the end of the process.
+    signals.exit_with(0)
+
+
+@contextmanager
+def _left_out(*modules: str) -> Iterator[None]:
+    """Import without these: the server's libraries want them to be clients of other servers, and they take a while."""
+    absent = [name for name in modules if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: there is none
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]

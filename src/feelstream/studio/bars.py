@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Ids
 from feelstream.policies.base import Ranking
 from feelstream.quantities import QUANTITIES, short
-from feelstream.studio.charts import Options, axis, base, colour, curve, faint, ink, thinned, tooltip
+from feelstream.studio.charts import Options, axis, base, colour, curve, faint, ink, round_axis, thinned, tooltip
 from feelstream.studio.lanes import History
 from feelstream.studio.maps import SENT
 
@@ -120,9 +120,9 @@ def history(named: Sequence[tuple[int, str, History]], what: str, rounds: int, s
         series.append({**budget, "lineStyle": {"type": "dashed", "width": 1.2, "color": ink(dark)}})
     return {
         **base(dark),
-        "grid": {"left": 8, "right": 14, "top": 12, "bottom": 4, "containLabel": True},
+        "grid": {"left": 8, "right": 14, "top": 18, "bottom": 4, "containLabel": True},
         "tooltip": tooltip(dark, "axis"),
-        "xAxis": axis(dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False}),
+        "xAxis": round_axis(dark, rounds),
         "yAxis": axis(dark, type="value", min=0, splitNumber=3),
         "series": series,
     }

@@ -17,7 +17,10 @@ from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
 from feelstream.studio.words import place, ranked, why
 
-ABOUT_MAP = "Distance: channel loss. Discs: stored, fresh data. Ring: sent; dashed: dropped. Square: the chosen device."
+ABOUT_MAP = (
+    "Triangle: the server. Distance: channel loss. Discs: stored and fresh data. Ring: sent; dashed: dropped. "
+    "Square: the chosen device."
+)
 CURVES = ("accuracy", "loss", "energy_mean_cum_j")
 
 
@@ -27,6 +30,7 @@ class Board:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._shown: tuple = ()
+        self.legend = ui.html("", sanitize=False).classes("legend")
         self.curves_box = ui.element("div").classes("grid3")
         self.curves: dict[str, Chart] = {}
         self._fit_curves([])
@@ -57,6 +61,7 @@ class Board:
             return
         self._shown = state
         lanes, shown, dark = list(race.lanes), race.shown, session.dark
+        self.legend.set_content(_legend(lanes, dark))
         self._fit_curves(lanes)
         for name, chart in self.curves.items():
             chart.show(charts.curves(lanes, name, shown, dark))
@@ -117,8 +122,10 @@ class LanePanel:
                     ui.label(ABOUT_MAP).classes("caption")
                 with ui.element("div"):
                     self.scores = self._titled("The best candidates", "scores", ("sum of the terms", ""))
-                    self.place = ui.label().classes("caption")
-                    self.unranked = ui.label("This policy ranks devices by no score.").classes("caption unranked")
+                    self.place = ui.label().classes("caption place")
+                    self.unranked = ui.label(
+                        "This policy ranks devices by no score, so there is nothing to draw."
+                    ).classes("caption unranked")
                     self.times = self._titled("Who was scheduled when", "when", ("round", "device"))
             for chart in (self.map, self.times, self.scores):
                 chart.element.on_point_click(self._choose)
@@ -157,6 +164,16 @@ class LanePanel:
             self.scores.show(bars.scores(ranking, view.scene.decision.schedule, dark))
         if view.devices is not None:
             self.map.show(maps.device_map(view, most_queue_j, most_stored, selected, dark))
+
+
+def _legend(lanes: list[Lane], dark: bool) -> str:
+    """Which curve is whose, once for all charts."""
+    lines = [
+        f'<span><i style="border-top: 3px {charts.dash_name(index)} {charts.colour(index, dark)}"></i>'
+        f"{html.escape(lane.label)}</span>"
+        for index, lane in enumerate(lanes)
+    ]
+    return "".join(lines)
 
 
 def _unit(name: str) -> str:

@@ -15,7 +15,8 @@ const drawOneUnseen = () => {
 };
 const drawAtRest = (after) => {
   clearTimeout(rest);
-  rest = setTimeout(() => (window.requestIdleCallback ?? setTimeout)(drawOneUnseen), after);
+  // A machine that is never idle draws them too, if late.
+  rest = setTimeout(() => (window.requestIdleCallback ?? setTimeout)(drawOneUnseen, { timeout: 1000 }), after);
 };
 const drawSoon = (chart) => {
   waiting.add(chart);
@@ -50,13 +51,19 @@ export default {
   props: { options: Object, enable3d: Boolean, renderer: String, theme: String },
   mounted() {
     this.current = { series: [] };
-    this.isSeen = this.isStale = false;
+    this.isSeen = false;
+    this.changed = new Set(); // what ECharts was not told yet, by its place at the top of the options
     this.isNew = true;
     owners.set(this.$el, this);
     seen.observe(this.$el);
     sized.observe(this.$el);
     this.print = () => this.draw(true);
     addEventListener("beforeprint", this.print);
+    const early = earlyChanges.get(this.$el.id);
+    if (early) {
+      earlyChanges.delete(this.$el.id);
+      this.change(early);
+    }
   },
   beforeUnmount() {
     seen.unobserve(this.$el);
@@ -69,8 +76,8 @@ export default {
   methods: {
     change(changes) {
       changes.forEach((each) => apply(this.current, each));
+      changes.forEach(([[top]]) => this.changed.add(top));
       this.isNew ||= changes.some(isStructural);
-      this.isStale = true;
       if (this.isSeen) drawSoon(this);
       else {
         unseen.add(this);
@@ -79,7 +86,7 @@ export default {
     },
     see(isSeen) {
       this.isSeen = isSeen;
-      if (isSeen && this.isStale) drawSoon(this);
+      if (isSeen && this.changed.size) drawSoon(this);
     },
     fit() {
       const { offsetWidth: width, offsetHeight: height } = this.$el;
@@ -88,15 +95,18 @@ export default {
       }
     },
     draw(always = false) {
-      if (!this.isStale || (!this.isSeen && !always) || !this.$el.offsetWidth) return;
+      if (!this.changed.size || (!this.isSeen && !always) || !this.$el.offsetWidth) return;
       if (!this.chart) {
         this.chart = echarts.init(this.$el, null, { renderer: "canvas" });
         this.chart.on("click", (event) => this.$emit("componentClick", event));
       }
       this.fit();
-      this.chart.setOption(this.current, { notMerge: this.isNew, silent: true });
+      // It goes over all it is told, so that a round tells it of the curves and not of axes and legends once more.
+      const told = this.isNew ? this.current : Object.fromEntries([...this.changed].map((top) => [top, this.current[top]]));
+      this.chart.setOption(told, { notMerge: this.isNew, silent: true });
       this.chart.getZr().flush();
-      this.isStale = this.isNew = false;
+      this.changed.clear();
+      this.isNew = false;
     },
   },
 };

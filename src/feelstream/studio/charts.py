@@ -40,7 +40,6 @@ def base(dark: bool) -> Options:
         "animation": False,
         "backgroundColor": "transparent",
         "textStyle": {"fontFamily": "system-ui, sans-serif", "color": ink(dark)},
-        "aria": {"enabled": True},
     }
 
 
@@ -53,6 +52,15 @@ def axis(dark: bool, **settings: Any) -> Options:
         "nameTextStyle": {"color": ink(dark), "fontSize": 11},
         **settings,
     }
+
+
+def round_axis(dark: bool, rounds: int) -> Options:
+    """The axis of a race's rounds, which tooltips name as such."""
+    label = {"formatter": "round {value}", "precision": 0}
+    return axis(
+        dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False},
+        axisPointer={"label": label},
+    )  # fmt: skip
 
 
 def tooltip(dark: bool, trigger: str) -> Options:
@@ -104,12 +112,17 @@ def curve(name: str, points: list, index: int, dark: bool) -> Options:
     }  # fmt: skip
 
 
+def dash_name(index: int) -> str:
+    """The nearest that a border of the page can have to the dashes of a curve."""
+    return {"solid": "solid", "dot": "dotted"}.get(line_style(index).plotly_dash, "dashed")
+
+
 def _curves(series: list[Options], rounds: int, dark: bool, top: float | None) -> Options:
     return {
         **base(dark),
-        "grid": {"left": 8, "right": 14, "top": 12, "bottom": 4, "containLabel": True},
+        "grid": {"left": 8, "right": 14, "top": 18, "bottom": 4, "containLabel": True},
         "tooltip": tooltip(dark, "axis"),
-        "xAxis": axis(dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False}),
+        "xAxis": round_axis(dark, rounds),
         "yAxis": axis(dark, type="value", min=0, max=top, splitNumber=4, interval=top and top / 4),
         "series": series,
     }
@@ -128,7 +141,7 @@ def changes(lanes: Sequence[Lane], dark: bool) -> list[Options]:
     """A labelled line at each round from which a lane has another V, size or budget; equal ones once."""
     named = {(c.round, f"{shown_setting(c.field, c.value)}"): None for lane in lanes for c in lane.changes}
     style = {"color": CHANGED[dark], "type": "dashed", "width": 1.2, "opacity": 0.9}
-    label = {"show": True, "color": CHANGED[dark], "fontSize": 10, "position": "insideEndTop"}
+    label = {"show": True, "color": CHANGED[dark], "fontSize": 10, "position": "end", "distance": 2, "rotate": 0}
     return [
         {"xAxis": round, "lineStyle": style, "label": {**label, "formatter": text}} for round, text in sorted(named)
     ]
@@ -161,10 +174,13 @@ def enlarged(options: Any, factor: float = 1.6) -> Any:
     if not isinstance(options, dict):
         return options
     grown = ("fontSize", "width", "borderWidth")
-    return {
+    larger = {
         name: value * factor if name in grown and isinstance(value, int | float) else enlarged(value, factor)
         for name, value in options.items()
     }
+    if "legend" in options and "grid" in options:  # which has two lines now
+        larger["grid"] = {**options["grid"], "top": 2 * options["grid"]["top"]}
+    return larger
 
 
 def for_export(options: Options, title: str, dark: bool, axes: tuple[str, str] = ("", "")) -> Options:

@@ -17,8 +17,8 @@ from feelstream.studio.words import explained
 
 # Of one device by round: attributes of lanes.History, titles and units.
 PAST = {
-    "queue_j": ("Queue, dots: turns", "mJ"),
-    "spent_j": ("Energy spent, dashed: granted", "mJ"),
+    "queue_j": ("Queue; dots: turns", "mJ"),
+    "spent_j": ("Energy spent; dashed: granted", "mJ"),
     "stored": ("Data stored", "samples"),
 }
 Shown = Sequence[tuple[Lane, RoundView | None]]

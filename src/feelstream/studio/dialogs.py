@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from nicegui import run, ui
 
 from feelstream.errors import FeelstreamError
 from feelstream.run.changes import CHANGEABLE
-from feelstream.studio import saving
+from feelstream.studio import offline, saving
 from feelstream.studio.draft import value_in
 from feelstream.studio.lanes import MOST_LANES, Lane, open_runs, runs_by_seed, scenario_at, stored_runs
 from feelstream.studio.panels import heading
@@ -110,6 +111,9 @@ def save_dialog(session: Session) -> None:
         with ui.element("div").classes("actions"):
             for lane in lanes:
                 _download(lane)
+        ui.label("As far as it has run, as one HTML file that plays by itself in any browser").classes("unit")
+        with ui.element("div").classes("actions"):
+            _download_race(session, lanes)
         ui.label("Pictures: every chart has a button for PNG and SVG.").classes("caption")
 
 
@@ -117,6 +121,22 @@ def _download(lane: Lane) -> None:
     name = f"{saving.file_name(lane.label)}.toml"
     button = ui.button(name, icon="description").props("outline dense")
     button.on_click(lambda: ui.download.content(saving.scenario_file(lane), name))
+
+
+def _download_race(session: Session, lanes: Sequence[Lane]) -> None:
+    name = f"{saving.file_name(session.title)}.html"
+
+    async def download() -> None:
+        button.disable()
+        try:
+            text = await run.io_bound(offline.page, lanes, session.title)
+            if text is not None:  # None: the studio is ending
+                ui.download.content(text, name)
+        except FeelstreamError as problem:
+            ui.notify(str(problem), type="warning", multi_line=True)
+        button.enable()
+
+    button = ui.button(name, icon="movie", on_click=download).props("outline dense")
 
 
 def open_dialog(session: Session) -> None:

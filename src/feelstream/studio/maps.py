@@ -11,7 +11,7 @@ import numpy as np
 
 from feelstream.quantities import QUANTITIES, short
 from feelstream.run.explaining.wording import number, shown_as
-from feelstream.studio.charts import Options, axis, base, changes, colour, ink, tooltip
+from feelstream.studio.charts import Options, axis, base, changes, colour, ink, round_axis, tooltip
 from feelstream.studio.lanes import Lane
 from feelstream.studio.views import RoundView
 
@@ -86,14 +86,16 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
         return point(i, size(devices["stored"][i]) + 16, symbol="rect", itemStyle=style)
 
     most = max(short(most_queue_j * queue.scale, 3), 1.0)
-    low, high = float(np.floor(loss_db.min())), float(np.ceil(loss_db.max()))
+    # Circles at even numbers, and room for the server in the middle.
+    low, high = 2 * float(np.floor(loss_db.min() / 2)) - 2, 2 * float(np.ceil(loss_db.max() / 2))
     cloud: Options = {"type": "scatter", "coordinateSystem": "polar"}
+    server = {"value": [low, 0, 0], "symbol": "triangle", "symbolSize": 12, "itemStyle": {"color": ink(dark)}}
     return {
         **base(dark),
-        "polar": {"radius": "90%", "center": ["50%", "46%"]},
+        "polar": {"radius": "84%", "center": ["50%", "46%"]},
         "angleAxis": {"type": "value", "min": 0, "max": 360, "show": False},
         "radiusAxis": axis(
-            dark, type="value", min=low - 1.5, max=high + 0.5, interval=2, axisLine={"show": False},
+            dark, type="value", min=low, max=high, interval=2 if high - low <= 12 else 4, axisLine={"show": False},
             axisLabel={
                 "color": ink(dark), "fontSize": 9, "opacity": 0.6, "formatter": "{value} dB", "showMinLabel": False,
             },
@@ -113,6 +115,7 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
             rings("sent", sent, SENT[dark]),
             rings("dropped", dropped, DROPPED[dark], "dashed"),
             {**cloud, "name": "selected", "data": [] if where is None else [frame(where)], "z": 6, "silent": True},
+            {**cloud, "name": "server", "data": [server], "z": 1, "silent": True},
         ],
     }  # fmt: skip
 
@@ -135,9 +138,9 @@ def timeline(lane: Lane, index: int, shown: int, selected: int | None, dark: boo
 
     return {
         **base(dark),
-        "grid": {"left": 8, "right": 14, "top": 8, "bottom": 4, "containLabel": True},
+        "grid": {"left": 8, "right": 14, "top": 16, "bottom": 4, "containLabel": True},
         "tooltip": {**tooltip(dark, "item"), "formatter": "{b}"},
-        "xAxis": axis(dark, type="value", min=1, max=max(rounds, 2), minInterval=1, splitLine={"show": False}),
+        "xAxis": round_axis(dark, rounds),
         "yAxis": axis(dark, type="value", min=0, max=max(devices - 1, 1), minInterval=1, splitNumber=4, inverse=True),
         "series": [
             {

@@ -25,7 +25,9 @@ const lanes = race.lanes.map((lane) => {
   head.append(lane.label + ' ');
   make('span', head, {className: 'soft', textContent: `seed ${lane.seed}, ${lane.devices} devices`});
   const why = make('p', box, {className: 'why'});
-  const map = make('canvas', box, {className: 'map'}), when = make('canvas', box, {className: 'when'});
+  const map = make('canvas', box, {className: 'map'});
+  make('p', box, {className: 'soft', textContent: 'Who was scheduled when, by device and round'});
+  const when = make('canvas', box, {className: 'when'});
   const longest = most(lane.steps.map((step) => step.queue ?? []));
   const stored = most(lane.steps.map((step) => step.stored ?? []));
   const losses = lane.steps.flatMap((step) => [Math.min(...(step.loss ?? [0])), Math.max(...(step.loss ?? [0]))]);
@@ -121,6 +123,9 @@ function drawMap({lane, map, low, high}) {
     pen.globalAlpha = alpha; pen.fillStyle = heat(step.queue[index] / longest);
     pen.beginPath(); pen.arc(...spot(index), wide, 0, 7); pen.fill(); pen.globalAlpha = 1;
   };
+  const [x0, y0] = middle, tall = 0.45 * type();
+  pen.fillStyle = style('--ink'); pen.beginPath(); // the server
+  pen.moveTo(x0, y0 - tall); pen.lineTo(x0 + tall, y0 + tall); pen.lineTo(x0 - tall, y0 + tall); pen.fill();
   step.id.forEach((_, index) => disc(index, size(step.stored[index]), step.state[index] ? 0.5 : 0.18));
   step.id.forEach((_, index) => step.fresh[index] && disc(index, 0.6 * size(step.fresh[index]), 1));
   step.id.forEach((device, index) => {
@@ -140,9 +145,9 @@ function drawWhen({lane, when}) {
   const [pen, width, height] = surface(when), left = 3.2 * type(), [x, y] = frame(pen, width, height, 1, left);
   const row = (device) => y(1) + (y(0) - y(1)) * (device + 0.5) / lane.devices;
   pen.textAlign = 'right'; pen.textBaseline = 'middle';
-  pen.fillText(0, left - 6, row(0)); pen.fillText(lane.devices - 1, left - 6, row(lane.devices - 1));
+  pen.fillText(0, left - 12, row(0)); pen.fillText(lane.devices - 1, left - 12, row(lane.devices - 1));
   pen.fillStyle = colour(lane);
-  const wide = Math.max(2, 0.8 * (width - left) / race.rounds), high = Math.max(2, Math.min(8, 0.8 * (y(0) - y(1)) / lane.devices));
+  const wide = Math.min(14, Math.max(2, 0.8 * (width - left) / race.rounds)), high = Math.max(2, Math.min(8, 0.8 * (y(0) - y(1)) / lane.devices));
   for (const [round, device] of lane.scheduled) if (round <= shown) pen.fillRect(x(round) - wide / 2, row(device) - high / 2, wide, high);
 }
 

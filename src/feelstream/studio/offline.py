@@ -50,7 +50,11 @@ def page(lanes: Sequence[Lane], title: str) -> str:
 
 def race(lanes: Sequence[Lane], title: str) -> dict[str, Any]:
     """What the script draws: the curves and, for each lane and round, devices and reasons."""
-    rounds = min(lane.scenario.system.rounds for lane in lanes)
+    rounds = min(min(lane.scenario.system.rounds, lane.head) for lane in lanes)
+    if not rounds:
+        raise RunError("no round has been played yet; let the race run first")
+    if any(lane.oldest > 1 for lane in lanes):
+        raise RunError("the first rounds are no longer in the history; save the runs and export them from there")
     most = max(FEWEST_DEVICES, MOST_FIGURES // (3 * rounds * len(lanes)))
     return {
         "title": title,

@@ -3,11 +3,14 @@ addEventListener('pagehide', (event) => {
   if (!event.persisted) navigator.sendBeacon('leave/CLIENT');
 });
 // The keys that move the race must not scroll the page as well.
-const free = ({target}) => !target.closest('input, textarea, select, button, [role=slider], .q-dialog');
+const free = ({target}) => !target.closest('input, textarea, select, button, [role=slider], .q-slider, .q-dialog');
+const movesRace = ({key}) => [' ', 'Home', 'End', 'ArrowLeft', 'ArrowRight'].includes(key);
 addEventListener('keydown', (event) => {
-  if (free(event) && [' ', 'Home', 'End', 'ArrowLeft', 'ArrowRight'].includes(event.key)) {
-    event.preventDefault();
-  }
+  if (free(event) && movesRace(event)) event.preventDefault();
+});
+// Where they move a slider or are typed in a dialog they are not for the race, which listens to the whole document.
+document.body.addEventListener('keydown', (event) => {
+  if (!free(event) && movesRace(event)) event.stopPropagation();
 });
 // Whoever clicks a button or drags the slider goes on with the keys of the race; with the tab key the focus stays.
 addEventListener('click', (event) => {
@@ -39,7 +42,13 @@ addEventListener('fullscreenchange', () => {
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('scheme', event.matches));
 // What changed in the charts of a round comes as one message; the server sends the next when this one is drawn.
+// A chart that the page is still making takes its changes when it is there: the server sends them once.
+const earlyChanges = new Map();
 const drawCharts = (changed) => {
-  changed.forEach(([id, changes]) => getElement(id)?.change(changes));
+  changed.forEach(([id, changes]) => {
+    const chart = getElement(id);
+    if (chart?.change) chart.change(changes);
+    else earlyChanges.set(`c${id}`, [...(earlyChanges.get(`c${id}`) ?? []), ...changes]);
+  });
   requestAnimationFrame(() => requestAnimationFrame(() => emitEvent('drawn')));
 };

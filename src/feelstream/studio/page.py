@@ -7,7 +7,6 @@ from time import monotonic
 
 from nicegui import ui
 
-from feelstream.studio.assets import asset
 from feelstream.studio.board import Board
 from feelstream.studio.controls import Knobs, Transport
 from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog
@@ -24,11 +23,8 @@ IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
 
 def build(session: Session) -> None:
-    """Lay the page out for one session."""
+    """Lay the page out for one session, after `curtain.furnish`."""
     client = ui.context.client
-    ui.add_css(asset("studio.css"))
-    script = asset("page.js").replace("CLIENT", client.id)
-    ui.add_body_html(f"<script>{script}</script>")
     dark = ui.dark_mode(None)
 
     def use_scheme(is_dark: bool) -> None:

@@ -13,6 +13,7 @@ from nicegui.json import dumps
 from feelstream.studio.assets import asset
 from feelstream.studio.changes import differences
 from feelstream.studio.charts import Options, enlarged, for_export
+from feelstream.studio.drawing import Drawing
 from feelstream.studio.saving import file_name
 from feelstream.studio.session import Session
 
@@ -32,14 +33,6 @@ def heading(text: str, level: str = "h2") -> ui.element:
     return element
 
 
-class Drawing(ui.echart, component="chart.js"):
-    """ECharts in the page, drawn by chart.js from changes of its options."""
-
-    def __init__(self) -> None:
-        super().__init__({"series": []})
-        self._update_method = None  # an element that is sent once more, such as a hidden one, keeps its picture
-
-
 class Chart:
     """An ECharts panel part with a menu to save it; `show` notes for the page what changed in its options."""
 
@@ -50,6 +43,7 @@ class Chart:
         self.session, self.title, self.axes = session, title, axes
         self._options: Options = {"series": []}
         self.element = Drawing().classes(f"chart {classes}").props('role="img"')
+        self.element._props["aria-label"] = title()
 
     def show(self, options: Options) -> None:
         options = enlarged(options) if self.session.talk else options

@@ -88,11 +88,15 @@ class Race:
     def jump(self, round: int) -> None:
         """Show this round, playing up to it if need be, and stop there."""
         with self._changed:
+            before = self.playing, self.shown
             self.playing = False
             round = min(max(round, self.oldest, 1), self.rounds)
             self._target = round if round > self.head else 0
             self.shown = min(round, self.head)
-            self._tell()
+            if (self.playing, self.shown) != before:
+                self._tell()
+            else:  # there is nothing to draw before the worker has played the round
+                self._changed.notify_all()
 
     def set_speed(self, rounds_per_s: float) -> None:
         with self._changed:

@@ -1,23 +1,33 @@
-"""The studio's server: loopback only, a token in the address, one session per tab."""
+"""The studio's server: loopback only, a token in the address, one session per tab.
+
+It answers before the simulator is imported: that and the first race are prepared in a thread while the browser reads
+the libraries of the page, since each takes about a second.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import secrets
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread
 
-from nicegui import app, ui
+from nicegui import Client, app, ui
+from nicegui.server import Server
 
 from feelstream.errors import RunError
+from feelstream.studio.curtain import curtain, furnish
 from feelstream.studio.gate import TokenGate
-from feelstream.studio.lanes import stored_runs
-from feelstream.studio.page import build
-from feelstream.studio.session import SESSIONS, Session, prepare_first
 
 HOST = "127.0.0.1"
 RECONNECT_S = 12 * 3600.0  # a lid may stay closed for a night; a tab that is closed says so itself
+CONNECT_S = 60.0  # for a browser to come back with the page's libraries, before its tab is given up
+GRACE_S = 2  # for open connections when the server is told to end: a browser that is stuck keeps its own open for good
+POLL_S = 0.005
+SWITCH_S = 0.0005  # how long a thread may keep the others waiting; the usual 5 ms add up over many small answers
 
 
 def free_port() -> int:
@@ -27,45 +37,90 @@ def free_port() -> int:
 
 
 def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[str], None]) -> None:
-    """Serve until interrupted. tell: receives the address once it is known; start: stored runs or results to show."""
-    for path in start:
-        stored_runs(path)  # complains now rather than on the page
+    """Serve until interrupted. tell: receives the address once it answers; start: stored runs or results to show."""
+    if start:
+        from feelstream.studio.lanes import stored_runs
+
+        for path in start:
+            stored_runs(path)  # complains now rather than on the page
     port, token = port or free_port(), secrets.token_urlsafe(18)
     _check_free(port)
-    if not start:
-        Thread(target=prepare_first, daemon=True).start()
+    sys.setswitchinterval(SWITCH_S)
+    loading = Thread(target=_load, args=(not start,), name="loading", daemon=True)
+    loading.start()
 
     @ui.page("/", title="feelstream studio", reconnect_timeout=RECONNECT_S)
-    def _page() -> None:
+    async def _page() -> None:
         client = ui.context.client
-        session = SESSIONS[client.id] = Session(start)
-        build(session)
-        client.on_disconnect(lambda: session.race.suspend())
-        client.on_connect(lambda: session.race.suspend(False))
-        client.on_delete(lambda: _end(client.id))
+        furnish(client.id)
+        if loading.is_alive():
+            waiting = curtain()
+            await client.connected(timeout=CONNECT_S)
+            while loading.is_alive():
+                await asyncio.sleep(POLL_S)
+            waiting.delete()
+        _open(client, start)
 
     @app.post("/leave/{client_id}")
     def _leave(client_id: str) -> None:
         """A tab says that it is being closed; a lost connection says nothing."""
-        from nicegui import Client
-
         _end(client_id)
         if client_id in Client.instances:
             Client.instances[client_id].delete()
 
+    async def told() -> None:
+        while not Server.instance.started:  # it listens only after everyone has heard that it starts
+            await asyncio.sleep(POLL_S)
+        tell(f"http://{HOST}:{port}/{token}/")
+
     app.add_middleware(TokenGate, token=token, port=port)
-    app.on_shutdown(lambda: [_end(client_id) for client_id in list(SESSIONS)])
-    app.on_startup(lambda: tell(f"http://{HOST}:{port}/{token}/"))
+    app.on_startup(lambda: asyncio.create_task(told()))
+    app.on_shutdown(_end_all)
     ui.run(
         host=HOST, port=port, title="feelstream studio", favicon="📡", show=f"/{token}/" if show else False,
         reload=False, show_welcome_message=False, tailwind=False, dark=None, reconnect_timeout=RECONNECT_S,
         gzip_middleware_factory=None,  # nothing leaves the machine, so that packing costs more than it saves
+        timeout_graceful_shutdown=GRACE_S,
     )  # fmt: skip
 
 
+def _load(first: bool) -> None:
+    """Import what a page needs, the simulator among it; first: and prepare the first race."""
+    gc.disable()  # nothing of what is imported is ever garbage
+    try:
+        import feelstream.studio.page  # noqa: F401
+        from feelstream.studio.session import prepare_first
+
+        if first:
+            prepare_first()
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _open(client: Client, start: Sequence[Path]) -> None:
+    from feelstream.studio.page import build
+    from feelstream.studio.session import SESSIONS, Session
+
+    session = SESSIONS[client.id] = Session(start)
+    session.race.suspend(not client.has_socket_connection)  # until there is someone to look, and cores to spare
+    build(session)
+    client.on_disconnect(lambda: session.race.suspend())
+    client.on_connect(lambda: session.race.suspend(False))
+    client.on_delete(lambda: _end(client.id))
+
+
 def _end(client_id: str) -> None:
+    from feelstream.studio.session import SESSIONS
+
     if session := SESSIONS.pop(client_id, None):
         session.close()
+
+
+def _end_all() -> None:
+    if "feelstream.studio.session" in sys.modules:
+        for client_id in list(sys.modules["feelstream.studio.session"].SESSIONS):
+            _end(client_id)
 
 
 def _check_free(port: int) -> None:

@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from feelstream.data.datasets.catalogue import COLLECTIONS
-from feelstream.errors import FeelstreamError
 from feelstream.studio.draft import Draft
 from feelstream.studio.lanes import (
     MOST_LANES,
@@ -98,12 +97,18 @@ class Session:
 
 
 def prepare_first() -> None:
-    """Make the lanes of the first race while the browser opens; what is wrong with them its page will say."""
+    """Make the lanes of the first race, with their first round, while the browser opens.
+
+    What is wrong with them its page will say.
+    """
     draft, _ = first_draft()
     prepared = PREPARED[repr(draft)] = Future()
     try:
-        prepared.set_result(draft.lanes())
-    except FeelstreamError as problem:
+        lanes = draft.lanes()
+        for lane in lanes:
+            lane.look_ahead()
+        prepared.set_result(lanes)
+    except Exception as problem:  # whoever waits for the lanes is told, whatever it is
         prepared.set_exception(problem)
 
 

@@ -142,8 +142,8 @@ class SetupForm:
 
 
 def _first_line(plugin: type[Plugin]) -> str:
-    return (plugin.__doc__ or "").strip().partition("\n")[0]
+    return (plugin.__doc__ or "").strip().partition("\n")[0].replace("`", "")
 
 
 def _attribute(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', "'")
+    return text.replace("\\", "\\\\").replace('"', "'").replace("`", "")

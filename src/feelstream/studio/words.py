@@ -9,6 +9,7 @@ from feelstream.arrays import Ids
 from feelstream.policies import guard
 from feelstream.policies.base import Ranking, Term
 from feelstream.run.explaining import Explanation, explain_scene
+from feelstream.run.explaining.sentences import rule
 from feelstream.run.explaining.wording import listed, number
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView
@@ -29,9 +30,9 @@ def why(view: RoundView, scenario: Scenario) -> str:
         return f"{row['scheduled']} of {row['feasible']} feasible devices were scheduled; this run stores no devices."
     chosen = view.chosen
     who = _who(devices["device"][chosen])
-    rule = _RULES.get(scenario.policy.plugin_name(), _by_score_or_rule)
+    reason = _RULES.get(scenario.policy.plugin_name(), _by_score_or_rule)
     decided = _decided(view, chosen)
-    sentence = f"{who} {rule(view, scenario, chosen)}{decided or _rule(scenario)}"
+    sentence = f"{who} {reason(view, scenario, chosen)}{decided or _rule(scenario)}"
     lost = row["scheduled"] - row["transmitted"]
     if lost:
         dropped = devices["device"][chosen[~devices["transmitted"][chosen]]]
@@ -98,8 +99,10 @@ def _decided(view: RoundView, chosen: np.ndarray) -> str:
     contests = [
         (int(view.devices["device"][at]), found.contest)
         for at in chosen[:MOST_RANKED]
-        if view.devices and (found := explained(view, at)) and found.contest is not None and found.contest.decisive
+        if view.devices and (found := explained(view, at)) and found.contest is not None
     ]
+    ties = [(device, against.rival) for device, against in contests if against.rival is not None and not against.margin]
+    contests = [each for each in contests if each[1].decisive]
     if len(contests) > MOST_EXPLAINED:
         contests = [min(contests, key=lambda each: each[1].margin)]
     texts = []
@@ -112,7 +115,11 @@ def _decided(view: RoundView, chosen: np.ndarray) -> str:
                 f"device {device} comes {number(contest.margin)} before device {contest.rival} by "
                 f"{contest.decisive} ({number(own)} against {number(its)})"
             )
-    return f" What decided: {'; '.join(texts)}." if texts else ""
+    decided = f" What decided: {'; '.join(texts)}." if texts else ""
+    if 0 < len(ties) <= MOST_EXPLAINED:
+        drawn = [f"device {device} ties with device {rival}" for device, rival in ties]
+        decided += f" A draw decided where {listed(drawn)}."
+    return decided
 
 
 def _at_random(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
@@ -130,9 +137,9 @@ def _by_score_or_rule(view: RoundView, scenario: Scenario, chosen: np.ndarray) -
 
 
 def _rule(scenario: Scenario) -> str:
-    """What the policy says of itself; nothing where the sentence says it already."""
-    rule = (type(scenario.policy).__doc__ or "").replace("`", "").strip().partition("\n")[0].rstrip(".")
-    return f" The rule: {rule}." if rule and scenario.policy.plugin_name() not in _RULES else ""
+    """What the policy says of itself, with its size as a number; nothing where the sentence says it already."""
+    said = rule(type(scenario.policy), getattr(scenario.policy, "size", None))
+    return f" The rule: {said}." if said and scenario.policy.plugin_name() not in _RULES else ""
 
 
 _RULES = {"lyapunov": _by_drift_and_penalty, "lyapunov_joint": _by_drift_and_penalty, "random": _at_random}

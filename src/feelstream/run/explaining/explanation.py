@@ -101,8 +101,20 @@ def _explained(
     terms = {}
     if ranking is not None and placed is not None:
         terms = {term.name: float((-1 if term.subtracted else 1) * term.values[device]) for term in ranking.terms}
+    size = getattr(scene.policy, "size", None) if scene is not None else None
     text = sentences.of_device(
-        name, figures, round, device, scheduled, ranking, placed, against, refusal, found, _needed_hz(scene, device)
+        name,
+        size,
+        figures,
+        round,
+        device,
+        scheduled,
+        ranking,
+        placed,
+        against,
+        refusal,
+        found,
+        _needed_hz(scene, device),
     )
     return Explanation(round, device, scheduled, terms, against, found, text)
 

@@ -14,6 +14,7 @@ from feelstream.run.explaining.wording import listed, number, shown_as
 
 def of_device(
     policy: str,
+    size: int | None,
     figures: Mapping[str, Any],
     round: int,
     device: int,
@@ -37,7 +38,8 @@ def of_device(
     elif ranking is not None:
         texts.append("Every candidate was scheduled, so it competed with nobody.")
     else:
-        texts.append(f"{policy} ranks devices by no score. The rule: {rule(policy)}.")
+        says = rule(POLICIES.ours.get(policy), size) or "that of the policy's own code"
+        texts.append(f"{policy} ranks devices by no score. The rule: {says}.")
     if scheduled and not figures["transmitted"]:
         texts.append("It was then dropped: with this round's channel its update would have been too late.")
     if found:
@@ -45,11 +47,12 @@ def of_device(
     return " ".join(text for text in texts if text)
 
 
-def rule(policy: str) -> str:
-    """What a policy's own description says, without the full stop."""
-    if policy not in POLICIES.ours:
-        return "that of the policy's own code"
-    return (POLICIES.ours[policy].__doc__ or "").strip().partition("\n")[0].rstrip(".").replace("`", "")
+def rule(policy: type | None, size: int | None) -> str:
+    """What a policy's own description says, without the full stop and with its size as a number."""
+    said = (policy.__doc__ or "" if policy else "").strip().partition("\n")[0].rstrip(".")
+    said = said.replace("`size`", "size" if size is None else str(size)).replace("`", "")
+    begins_a_word = said[1:2] == " " or said[1:2].islower()
+    return f"{said[:1].lower() if begins_a_word else said[:1]}{said[1:]}"
 
 
 def _ruled_out(figures: Mapping[str, Any], ranked: bool, refusal: str | None, needed_hz: float | None) -> str | None:
