@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 
 from nicegui import app, ui
+from nicegui.server import Server
 
 from feelstream.errors import RunError
 from feelstream.studio.gate import TokenGate
@@ -18,6 +19,7 @@ from feelstream.studio.session import SESSIONS, Session, prepare_first
 
 HOST = "127.0.0.1"
 RECONNECT_S = 12 * 3600.0  # a lid may stay closed for a night; a tab that is closed says so itself
+END_S = 3  # what is under way may take so long when the studio ends
 
 
 def free_port() -> int:
@@ -53,12 +55,13 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
         if client_id in Client.instances:
             Client.instances[client_id].delete()
 
-    app.add_middleware(TokenGate, token=token, port=port)
+    app.add_middleware(TokenGate, token=token, port=port, ending=lambda: Server.instance.should_exit)
     app.on_shutdown(lambda: [_end(client_id) for client_id in list(SESSIONS)])
     app.on_startup(lambda: tell(f"http://{HOST}:{port}/{token}/"))
     ui.run(
         host=HOST, port=port, title="feelstream studio", favicon="📡", show=f"/{token}/" if show else False,
         reload=False, show_welcome_message=False, tailwind=False, dark=None, reconnect_timeout=RECONNECT_S,
+        timeout_graceful_shutdown=END_S,
         gzip_middleware_factory=None,  # nothing leaves the machine, so that packing costs more than it saves
     )  # fmt: skip
 
