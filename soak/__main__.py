@@ -28,6 +28,7 @@ from soak.processes import Groups, Kills, Signals
 from soak.scenarios import Scenarios
 
 FUZZ: tuple[type[Attack], ...] = (Scenarios, Budgets, Damage, Inputs, Policies)  # within this process
+NOTE_S = 30.0  # a soak of hours may be ended by anything: this often its counts are written
 SOAK: tuple[type[Attack], ...] = (*FUZZ, Io, Kills, Signals, Groups)
 
 
@@ -49,7 +50,8 @@ def main() -> None:
     if given.add:
         counts = added([read(file) for file in given.add], list(known))
     else:
-        counts = attacked([known[name] for name in given.only.split(",")], given.seed, given.seconds, given.tries)
+        kinds = [known[name] for name in given.only.split(",")]
+        counts = attacked(kinds, given.seed, given.seconds, given.tries, given.json)
     print(as_text(counts))
     if given.json:
         write(given.json, counts)
@@ -58,10 +60,12 @@ def main() -> None:
     sys.exit(any(count.lost for count in counts))
 
 
-def attacked(kinds: list[type[Attack]], seed: int, seconds: float, tries: int) -> list[Counts]:
-    """Attack by turns, each kind for the same share of the time."""
+def attacked(
+    kinds: list[type[Attack]], seed: int, seconds: float, tries: int, noted: Path | None = None
+) -> list[Counts]:
+    """Attack by turns, each kind for the same share of the time; the counts so far are noted now and then."""
     with tempfile.TemporaryDirectory(prefix="feelstream-soak-") as place:
-        end = monotonic() + seconds
+        end, note = monotonic() + seconds, monotonic() + NOTE_S
         attacks = [kind(Path(place) / kind.name, random.Random(seed)) for kind in kinds]
         for number in (signal.SIGINT, signal.SIGTERM):  # in the background, too: what came out so far
             signal.signal(number, signal.default_int_handler)
@@ -72,9 +76,12 @@ def attacked(kinds: list[type[Attack]], seed: int, seconds: float, tries: int) -
                 attack.try_once()
                 for loss in attack.lost[before:]:
                     print(f"lost, {attack.name}: {loss}", file=sys.stderr, flush=True)
+                if noted and monotonic() > note:
+                    write(noted, [each.counts for each in attacks])
+                    note = monotonic() + NOTE_S
         for attack in attacks:
             attack.close()
-    return [Counts(each.name, each.tried, each.survived, each.refused, each.lost, each.slowest_s) for each in attacks]
+    return [each.counts for each in attacks]
 
 
 if __name__ == "__main__":

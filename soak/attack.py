@@ -13,6 +13,7 @@ from time import monotonic
 from types import FrameType
 
 from feelstream.errors import FeelstreamError
+from soak.counts import Counts
 
 SENTENCE = 2000  # characters; more than that nobody reads
 PATIENCE_S = 300.0  # a trial that takes longer hangs
@@ -40,6 +41,10 @@ class Attack:
         self.slowest_s: float | None = None  # that a signal took to end a process, where this attack measures it
         place.mkdir(parents=True)
         self.prepare()
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(self.name, self.tried, self.survived, self.refused, list(self.lost), self.slowest_s)
 
     def prepare(self) -> None:
         """Once, before the first trial."""

@@ -16,6 +16,7 @@ ROUNDING = 1e-9  # relative: sums of up to 40 energies
 
 class Budgets(Scenarios):
     name = "budgets"
+    verified = 0.3  # to solve each round a second time takes longer than to play it; what is promised is seen without
 
     def check(self, run: fs.Run) -> None:
         """Whoever pays in round t has then spent T·E_k at most with a horizon, t·E_k and one turn at most without.
@@ -41,7 +42,7 @@ class Budgets(Scenarios):
 
     def _ordinary(self) -> Tables:
         tables, draw = super()._ordinary(), self.draw
-        tables["system"]["rounds"] = draw.randint(1, 20)
+        tables["system"]["rounds"] = draw.randint(1, draw.choice([6, 6, 20]))
         tables["policy"] = {"name": BalancedJoint.tag, "size": draw.randint(1, tables["system"]["devices"])}
         for name in ("pace", "knows"):
             tables["policy"][name] = fields.drawn(draw, BalancedJoint, name)

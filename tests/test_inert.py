@@ -23,6 +23,7 @@ from feelstream.api import Comparison
 from feelstream.errors import FeelstreamError, RunError, ScenarioError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
+from feelstream.experiment.hindsight import bound_of
 from feelstream.plugins import PluginRegistry, Registry, StoredName, import_object
 from feelstream.report import results_in
 from feelstream.run import simulate_in
@@ -62,7 +63,6 @@ def _verifies(directory: Path) -> None:
 
 
 def _reports(directory: Path) -> None:
-    """Takes seconds, so it is tried on many kinds at once."""
     assert fs.read(directory / "run")._repr_html_()
     assert Comparison(load_results(directory / "results"), directory / "results")._repr_html_()
     for part in ("run", "results"):
@@ -92,8 +92,41 @@ def _shows(directory: Path) -> None:
             assert saving.command(lane)
 
 
+def _explains(directory: Path) -> None:
+    """Deciding again is what an explanation with thresholds does; what cannot be decided again is said."""
+    run = fs.read(directory / "run")
+    for round in (1, 3):
+        for device in (0, 1):
+            with suppress(FeelstreamError):
+                assert str(run.explain(round, device))
+
+
+def _bounds(directory: Path) -> None:
+    with suppress(FeelstreamError):
+        bound_of(fs.read(directory / "run"))
+
+
+def _exports(directory: Path) -> None:
+    offline = pytest.importorskip("feelstream.studio.offline")
+    offline.write_race([directory / "run"], directory / "race.html", None)
+
+
+def _follows(directory: Path) -> None:
+    """As if it were under way: run.json does not say that it is complete."""
+    run = directory / "run"
+    seal(run, status="running", digests={}, timings={})
+    with suppress(FeelstreamError):
+        reporting.write(results_in(run), directory / "page")
+    lanes = pytest.importorskip("feelstream.studio.lanes")
+    with suppress(FeelstreamError):
+        lanes.open_runs(lanes.stored_runs(run))
+    with suppress(FeelstreamError):
+        fs.verify(run)
+
+
 Reader = Callable[[Path], None]
 READERS: dict[str, Reader] = {"read": _reads, "verify": _verifies, "compare": _compares, "studio": _shows}
+MORE_READERS = [_reports, _explains, _bounds, _exports, _follows]  # tried on many kinds at once
 
 
 @pytest.fixture(scope="module")
@@ -170,11 +203,12 @@ def test_nothing_that_a_stored_file_names_is_imported(
             assert not trap.mark.exists(), (name, changes)
 
 
+@pytest.mark.parametrize("reader", MORE_READERS)
 @pytest.mark.parametrize("groups", [["policies"], [group for group in PLACES if group != "policies"]], ids=len)
-def test_no_report_imports_what_a_stored_file_names(
-    groups: list[str], honest: Path, trap: Trap, tmp_path: Path
+def test_nor_by_a_reader_that_takes_longer(
+    reader: Reader, groups: list[str], honest: Path, trap: Trap, tmp_path: Path
 ) -> None:
-    _reports(_forged(honest, tmp_path / "forged", _naming(trap.names[0], *groups), CHANGES))
+    reader(_forged(honest, tmp_path / "forged", _naming(trap.names[0], *groups), CHANGES))
     assert not trap.mark.exists()
 
 

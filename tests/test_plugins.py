@@ -99,11 +99,11 @@ def test_a_policy_may_import_what_lies_beside_it(tmp_path: Path) -> None:
         )
         scenario = from_dict({**small().as_dict(), "policy": {"name": f"{home / 'mine.py'}:Mine"}})
         sizes[directory] = scenario.policy.size
-        before = named_files(scenario.as_dict())
+        before = named_files(scenario)
         assert [name.rpartition(" > ")[2] for name in before if ">" in name] == ["deeper.py", "rule_helper.py"]
         (home / "deeper.py").write_text("what = 2\n")
-        assert named_files(scenario.as_dict()) == before, "what was run"
-        assert named_files(from_dict(scenario.as_dict()).as_dict()) != before
+        assert named_files(scenario) == before, "what was run"
+        assert named_files(from_dict(scenario.as_dict())) != before
     assert sizes == {"one": 1, "two": 2}
 
 

@@ -93,6 +93,12 @@ class Plugin(Settings):
     tag: ClassVar[str] = ""
 
     @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        super().__pydantic_init_subclass__(**more)
+        if not cls.__module__.startswith("feelstream."):
+            user_code.note_imported(cls.__module__)
+
+    @classmethod
     def plugin_name(cls) -> str:
         return cls.__dict__.get("tag", "") or f"{cls.__module__}:{cls.__qualname__}"
 

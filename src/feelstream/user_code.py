@@ -11,7 +11,7 @@ import ast
 import importlib.util
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib.machinery import FileFinder, SourceFileLoader
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 
 PREFIX = "feelstream_user_"
 _ran: dict[Path, str] = {}  # SHA-256 of what was run, by resolved path
+_specs: dict[Path, Any] = {}  # with which Python imported what it imported by itself
 _borrowed: dict[str, ModuleType] = {}  # modules that users' files imported from beside them, by name
 
 
@@ -37,6 +38,23 @@ class _AsRead(SourceFileLoader):
 def digest_of_code(path: Path) -> str:
     """SHA-256 of a Python file: of what was run in this process, or, if nothing was, of what is there."""
     return _ran.get(path.resolve()) or sha256(path.read_bytes()).hexdigest()
+
+
+def note_imported(module: str) -> None:
+    """Remember what the file of a module holds while Python imports it: later it may hold something else.
+
+    What it imports from beside it was imported before; of that the first that was seen since then counts.
+    """
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if module == "__main__" or module.startswith(PREFIX) or not file or not file.endswith(".py"):
+        return
+    path = Path(file).resolve()
+    loaded = {str(getattr(each, "__file__", "")): each for each in list(sys.modules.values())}
+    for each in (path, *imported_from_beside(path)):
+        spec = getattr(loaded.get(str(each)), "__spec__", None)  # another one after each import
+        if each == path or each not in _ran or (spec is not None and _specs.get(each) is not spec):
+            with suppress(OSError):  # from an archive, or gone by now: nothing can be told
+                _ran[each], _specs[each] = sha256(each.read_bytes()).hexdigest(), spec
 
 
 def load(path: Path, *, again: bool = False) -> Any:

@@ -98,7 +98,8 @@ def test_a_stored_run_is_refused_to_changed_code(tmp_path):
 
 
 def test_code_that_cannot_be_told_is_never_taken_for_another(tmp_path):
-    opaque = OWN.replace("SIGN = -1.0", "SIGN = type('Odd', (), {'__mul__': lambda s, x: -x})()")
+    opaque = OWN.replace("SIGN = -1.0", "from itertools import repeat\nSIGNS = (x for x in repeat(-1.0))")
+    opaque = opaque.replace("SIGN *", "next(SIGNS) *")
     assert run(tmp_path, opaque + SIMULATE).returncode == 0
     assert run(tmp_path, opaque + SIMULATE).returncode == 1
 

@@ -89,3 +89,21 @@ def test_every_answer_forbids_frames_and_sets_no_cookie(path: str) -> None:
     assert headers[b"x-frame-options"] == b"DENY"
     assert headers[b"referrer-policy"] == b"no-referrer"
     assert b"set-cookie" not in headers
+
+
+def test_a_request_that_waits_for_news_ends_with_the_studio() -> None:
+    """A browser whose websocket takes too long asks by HTTP; nothing may keep the studio from ending."""
+    sent: list[dict[str, Any]] = []
+
+    async def studio(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await send({"type": "http.response.start", "status": 200, "headers": []})  # too late
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": f"/{TOKEN}/news", "headers": [(HOST[0].encode(), HOST[1].encode())]}
+    asyncio.run(TokenGate(studio, TOKEN, PORT, lambda: True)(scope, None, send))
+    assert [message.get("status") for message in sent] == [503, None]

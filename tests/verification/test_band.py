@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
+import numpy as np
+from builders import small
+
+import feelstream as fs
 from feelstream.verification.band import efficiency_at_power, efficiency_at_price
 
 
@@ -29,3 +33,10 @@ def test_efficiency_at_power() -> None:
     ratio = np.where(x < 1e-3, x / 2 + x**2 / 6 + x**3 / 24, np.expm1(x) / x - 1)
     np.testing.assert_allclose(ratio, q - 1, rtol=1e-8)
     assert (efficiency_at_power(np.array([0.5, 1.0])) == 0).all()
+
+
+def test_a_price_far_from_one_is_found(tmp_path: Path) -> None:
+    """At so few bits log μ is below −512, where the doubles lie further apart than an absolute tolerance of 1e-13."""
+    scenario = small("policy.name=ocean", "radio.update_bits=1e-100", "radio.fading=none", "data.eligible=with_data")
+    report = fs.verify(fs.simulate(scenario, 0).save(tmp_path / "run"))
+    assert report.ok, report.disagreement

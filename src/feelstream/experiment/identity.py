@@ -31,14 +31,15 @@ def identity(scenario: Scenario) -> dict[str, Any]:
         "format": FORMAT,
         "engine": {"name": learner.name if learner else "none", **(learner.details if learner else {})},
         "data": dataset.digest,
-        "files": named_files(scenario.as_dict()),
+        "files": named_files(scenario),
     }
 
 
 def same_identity(scenario: Scenario) -> str:
     """Equal for scenarios that have the same identity, without loading anything."""
     data = {"dataset": scenario.data.dataset, "samples": scenario.data.samples}
-    return canonical([scenario.learning.model_dump(), data, sorted(set(texts(scenario.as_dict())))])
+    classes = [id(type(part)) for part in scenario.plugins()]  # two of a script may have one name
+    return canonical([scenario.learning.model_dump(), data, sorted(set(texts(scenario.as_dict()))), classes])
 
 
 def run_name(scenario: Scenario, seed: int, known: dict[str, Any]) -> str:

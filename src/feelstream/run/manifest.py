@@ -64,7 +64,7 @@ class Manifest(BaseModel):
             scenario=settings,
             promises=scenario.promises(),
             cores=scenario.profiles.stated(),
-            files=named_files(settings),
+            files=named_files(scenario),
             engine=engine,
             data=data,
             versions={"python": platform.python_version(), **{name: _version(name) for name in packages}},

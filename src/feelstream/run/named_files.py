@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from feelstream.inputs import digest_of
-from feelstream.run.main_code import is_in_main, main_digest
+from feelstream.plugins import Inert
+from feelstream.run.live_code import digest_of_live
+from feelstream.run.main_code import found_in_main, is_in_main
+from feelstream.scenario import Scenario
 from feelstream.user_code import digest_of_code, has_changed, imported_from_beside
 
 
@@ -25,19 +29,21 @@ def texts(value: Any) -> Iterator[str]:
         yield value
 
 
-def named_files(scenario: dict[str, Any]) -> dict[str, str]:
+def named_files(scenario: Scenario) -> dict[str, str]:
     """SHA-256 of the contents of every file that the scenario names: as a path, file.py:Name or package.module:Name.
 
     A Python file brings those that it imports from its own directory or package, by `import` or `from … import`. What
-    is defined in a script or a notebook (`__main__:Name`) is known by its code.
+    is defined in a script or a notebook (`__main__:Name`) is known by its code, and what an installed package offers
+    by the file of its class.
     """
     digests: dict[str, str] = {}
-    for text in texts(scenario):
+    classes = {part.plugin_name(): type(part) for part in scenario.plugins() if not isinstance(part, Inert)}
+    for text in texts(scenario.as_dict()):
         if is_in_main(text):
-            if (code := main_digest(text)) is not None:
-                digests[text] = code
+            if (found := classes.get(text) or found_in_main(text)) is not None:
+                digests[text] = digest_of_live(found)
             continue
-        path = _file_of(text)
+        path = _file_of(text) or _file_of_class(classes.get(text))
         if path is None:
             continue
         digests[text] = _digest(path)
@@ -55,6 +61,14 @@ def changed_code(scenario: dict[str, Any]) -> str | None:
         if path is not None and path.suffix == ".py" and has_changed(path):
             return text
     return None
+
+
+def _file_of_class(cls: type | None) -> Path | None:
+    """The file of a plug-in that is known by a name of its package's choice; ours have the version of the package."""
+    if cls is None or cls.__module__.startswith(f"{__name__.partition('.')[0]}."):
+        return None
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return Path(file) if file else None
 
 
 def _file_of(text: str) -> Path | None:

@@ -78,7 +78,9 @@ def check_code(scenario: Scenario) -> None:
     """Refuse to run code that its file does not hold any more."""
     stale = [part.plugin_name() for part in scenario.plugins() if not is_current(type(part))]
     if name := next(iter(stale), None) or changed_code(scenario.as_dict()):
-        raise ScenarioError(f"'{name}' changed after this scenario was made; make the scenario again to run it")
+        if name.rpartition(":")[0].endswith(".py"):
+            raise ScenarioError(f"'{name}' changed after this scenario was made; make the scenario again to run it")
+        raise ScenarioError(f"'{name}' changed after it was imported; start Python again to run it as it is now")
 
 
 def _prepare(

@@ -242,7 +242,7 @@ def play_in(
         if stored is not None and stored.complete:
             check_code(scenario)
             settings = scenario.as_dict()
-            wanted = {"seed": seed, "scenario": settings, "files": named_files(settings)}
+            wanted = {"seed": seed, "scenario": settings, "files": named_files(scenario)}
             check_same_run(path, stored, wanted | noted(scenario, changes))
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return _read(path, scenario, stored)

@@ -73,7 +73,7 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
             await asyncio.sleep(POLL_S)
         tell(f"http://{HOST}:{port}/{token}/")
 
-    app.add_middleware(TokenGate, token=token, port=port)
+    app.add_middleware(TokenGate, token=token, port=port, ending=lambda: Server.instance.should_exit)
     app.on_startup(lambda: asyncio.create_task(told()))
     app.on_shutdown(_end_all)
     ui.run(
