@@ -38,7 +38,7 @@ class ClusterChannel(Channel):
             strict=True,
             ge=0,
             le=1e9,
-            description="B, the band over which |g|² is averaged, Hz; 0: at the carrier alone; 0 to 1e9",
+            description="B, the band over which the power is averaged, Hz; 0: at the carrier alone; 0 to 1e9",
         ),
     ] = 0.0
 
