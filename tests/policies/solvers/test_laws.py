@@ -32,9 +32,7 @@ def compare(problems: Iterable[LawProblem], search: Callable[[LawProblem], float
         if found.feasible:
             apart.append((problem.weight * found.energy_j).sum() / least - 1)
             assert abs(apart[-1]) <= 1e-6, number
-    print(
-        f"{len(apart)} problems that can be solved: from {min(apart):.1e} below to {max(apart):.1e} above, relatively"
-    )
+    print(f"{len(apart)} problems that can be solved: apart by {min(apart):.1e} to {max(apart):.1e} of the least")
 
 
 @pytest.mark.slow
