@@ -106,6 +106,10 @@ class Plugin(Settings):
         """Its flags by name."""
         return {flag: getattr(self, flag) for flag in self.plugin_flags}
 
+    def plugin_versions(self) -> dict[str, str]:
+        """Packages beyond ours that its numbers depend on, with their versions: part of what decides a run."""
+        return {}
+
     @model_serializer(mode="wrap")
     def _named(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {self.tag_field: self.plugin_name(), **fields(self)}

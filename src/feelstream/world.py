@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +98,9 @@ class World:
         """Let this round begin: samples arrive, devices move, frequencies and channels change."""
         self.stream.advance(round)
         self.round = round
+        if self.scenario.world.channel.needs_links:
+            links = self.scenario.world.mobility.links(self._states["mobility"])
+            self._context = replace(self._context, links=links)
         for name in PROCESSES:
             self._values[name], self._states[name] = self._step(name, round)
 

@@ -61,7 +61,7 @@ def test_losses_rise_with_distance_and_have_no_step(place: Place) -> None:
 
 @pytest.mark.parametrize("place", list(SCENES))
 def test_as_in_sionna(place: Place) -> None:
-    """Where the package sionna-no-rt is installed: basic path loss and probability of a line of sight."""
+    """Where the package sionna-no-rt is installed: path loss, probability of a line of sight, correlation distances."""
     tr38901, torch = pytest.importorskip("sionna.phy.channel.tr38901"), pytest.importorskip("torch")
     distance_m, n = np.array([10.0, 30, 60, 100, 150, 200, 300, 500, 800, 1500, 3000]), 11
     array = tr38901.PanelArray(
@@ -83,6 +83,9 @@ def test_as_in_sionna(place: Place) -> None:
         )  # fmt: skip
         theirs = channel._scenario.basic_pathloss.numpy().ravel()
         np.testing.assert_allclose(SCENES[place].loss_db(distance_m, GHZ, sight), theirs, atol=1e-4)
+        correlation_m = channel._scenario.get_param("corrDistSF").numpy()
+        assert (correlation_m == SCENES[place].correlation_m[0 if sight else 1]).all()
+    assert float(channel._scenario._los_state_correlation_distance()) == SCENES[place].sight_correlation_m
     chance = channel._scenario.los_probability.numpy().ravel()
     np.testing.assert_allclose(SCENES[place].line_of_sight(distance_m), chance, atol=1e-5)
 
@@ -139,5 +142,9 @@ def test_devices_at_rest_keep_their_gain() -> None:
 def test_what_the_model_does_not_cover_is_refused() -> None:
     with pytest.raises(ScenarioError, match=r"world\.mobility\.carrier_ghz: must be at least 0\.5"):
         small("world.mobility.kind=tr38901", "world.mobility.carrier_ghz=0.1")
+    with pytest.raises(ScenarioError, match=r"world\.mobility\.carrier_ghz: must be at most 30 in rma, not 60\.0"):
+        small("world.mobility.kind=tr38901", "world.mobility.carrier_ghz=60.0", "world.mobility.place=rma")
+    with pytest.raises(ScenarioError, match=r"world\.mobility\.radius_m: must be at most 5000 in uma, not 6000\.0"):
+        small("world.mobility.kind=tr38901", "world.mobility.radius_m=6000.0", "world.mobility.place=uma")
     with pytest.raises(ScenarioError, match=r"world\.mobility\.place"):
         small("world.mobility.kind=tr38901", "world.mobility.place=inh")

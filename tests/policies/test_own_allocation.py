@@ -26,6 +26,7 @@ from feelstream.testing import check
 HERE = "tests/policies/test_own_allocation.py"
 ROUNDS = ("system.rounds=12",)
 COSTS = f"costs.rule.kind={Path(__file__).parents[2] / 'examples' / 'my_cost.py'}:Sparse"  # updates differ in size
+LIMIT = "radio.power_max_w=20.0"  # above all that a lawful allocation takes here
 Change = Callable[[Transmission, Observation, Decision, np.ndarray], Transmission]
 
 
@@ -94,6 +95,12 @@ UNLAWFUL: dict[str, tuple[Change, str, Callable[[pl.DataFrame], pl.DataFrame], s
         lambda t: t.with_columns(pl.col("t_cmp_s") * 0.1),
         "no device computes faster than it can",
     ),
+    "in no time": (
+        lambda s, o, d, g: replace(s, t_cmp_s=s.t_cmp_s * 0.0),
+        "computes faster than its CPU allows",
+        lambda t: t.with_columns(pl.col("t_cmp_s") * 0.0),
+        "a scheduled device computes for some time",
+    ),
     "free computing": (
         lambda s, o, d, g: replace(s, e_cmp_j=s.e_cmp_j * 0.0),
         "e_cmp_j that the energy law does not give",
@@ -153,12 +160,18 @@ UNLAWFUL: dict[str, tuple[Change, str, Callable[[pl.DataFrame], pl.DataFrame], s
         lambda t: t.with_columns(pl.col("power_w") * 1e-12, pl.col("e_tr_j") * 1e-12),
         "sends the whole update",
     ),
+    "too much power": (
+        lambda s, o, d, g: replace(s, power_w=s.power_w * 1e3, e_tr_j=s.e_tr_j * 1e3),
+        "sends with more power than its power_max_w",
+        lambda t: t.with_columns(pl.col("power_w") * 1e3, pl.col("e_tr_j") * 1e3),
+        "no device sends with more than its power_max_w",
+    ),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNLAWFUL)
-@pytest.mark.parametrize("fields", [(), (COSTS,)], ids=["alike", "by a cost rule"])
+@pytest.mark.parametrize("fields", [(LIMIT,), (LIMIT, COSTS)], ids=["alike", "by a cost rule"])
 def test_what_physics_forbids_is_named(fields: tuple[str, ...], name: str, tmp_path: Path) -> None:
     """By the run, and by `verify` where the tables say so."""
     change, refused, edit, rule = UNLAWFUL[name]

@@ -2,6 +2,7 @@
 
 from feelstream.environment.availability import Always, Availability, ComesAndGoes, Diurnal, RecordedAvailability
 from feelstream.environment.channel import AutoregressiveChannel, Channel, IndependentChannel, JakesChannel
+from feelstream.environment.clusters import ClusterChannel
 from feelstream.environment.faults import Breakdowns, Faults, NoFaults, RandomFaults
 from feelstream.environment.frequency import Frequency, FrequencyLevels, RecordedFrequency, UniformFrequency
 from feelstream.environment.harvest import Harvest, NoHarvest, PacketHarvest, SolarHarvest
@@ -10,7 +11,7 @@ from feelstream.environment.tr38901 import TR38901
 from feelstream.plugins import PluginRegistry
 
 FREQUENCIES = PluginRegistry(Frequency, UniformFrequency, FrequencyLevels, RecordedFrequency)
-CHANNELS = PluginRegistry(Channel, IndependentChannel, AutoregressiveChannel, JakesChannel)
+CHANNELS = PluginRegistry(Channel, IndependentChannel, AutoregressiveChannel, JakesChannel, ClusterChannel)
 MOBILITIES = PluginRegistry(Mobility, Static, RandomDirection, TR38901)
 AVAILABILITIES = PluginRegistry(Availability, Always, ComesAndGoes, Diurnal, RecordedAvailability)
 FAULTS = PluginRegistry(Faults, NoFaults, RandomFaults, Breakdowns)

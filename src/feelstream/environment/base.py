@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Flags, Reals
 from feelstream.environment.recorded import Recorded, values_by_round
 from feelstream.plugins import Plugin
 from feelstream.tables import Column
@@ -27,6 +27,17 @@ from feelstream.tables import Column
 State = dict[str, NDArray]
 Step = tuple[NDArray, State]  # the values of a round, (K,), and the next state
 Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
+
+
+@dataclass(frozen=True)
+class Links:
+    """How the devices stand to the base station, at the origin, when a round begins."""
+
+    place: str  # umi, uma or rma
+    carrier_hz: float
+    position_m: Reals  # (2, K)
+    velocity_m_s: Reals  # (2, K)
+    seen: Flags  # (K,) a line of sight
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,7 @@ class ProcessContext:
     frequency_high_hz: Reals  # (K,)
     gain_low_db: Reals  # (K,)
     gain_high_db: Reals  # (K,)
+    links: Links | None = None  # for a channel in a round, where the mobility says where devices are
     recordings: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)  # by field, once read
 
     def recorded(self, field: str, path: str, value: Column) -> Recorded:

@@ -17,9 +17,11 @@ Doppler = Annotated[
 
 
 class Channel(Process):
-    """Power ratios ≥ 0 with mean 1; all of ours are Rayleigh fading, |h|² ~ Exp(1) in every single round."""
+    """Power ratios ≥ 0 with mean 1; those of this file are Rayleigh fading, |h|² ~ Exp(1) in every single round."""
 
     plugin_group: ClassVar[str] = "channels"
+
+    needs_links: ClassVar[bool] = False  # it goes by context.links, which not every mobility knows
 
 
 class IndependentChannel(Channel):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.environment.base import Process, ProcessContext, State, Step
+from feelstream.environment.base import Links, Process, ProcessContext, State, Step
 from feelstream.model.physics import ratio
 from feelstream.plugins import Positive
 
@@ -26,6 +26,10 @@ class Mobility(Process):
     @abstractmethod
     def gain_range_db(self, low_db: float, high_db: float) -> tuple[float, float]:
         """The least and the largest β that can occur, given those of radio.gain_db."""
+
+    def links(self, state: State) -> Links | None:
+        """Where devices are in the round that begins with this state, and who is seen; None: it does not know."""
+        return None
 
 
 class Static(Mobility):

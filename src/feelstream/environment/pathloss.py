@@ -35,6 +35,8 @@ class Scene:
     spread_other_db: float
     correlation_m: tuple[float, float]  # of shadowing, LOS and not
     sight_correlation_m: float  # of line of sight
+    most_ghz: float = 100.0  # carriers and distances for which the tables are meant
+    most_m: float = 5000.0
 
     def loss_db(self, distance_m: Reals, ghz: float, sight: Flags | bool) -> Reals:
         """Without shadowing."""
@@ -145,5 +147,7 @@ SCENES: dict[Place, Scene] = {
         spread_other_db=8.0,
         correlation_m=(37.0, 120.0),
         sight_correlation_m=60.0,
+        most_ghz=30.0,
+        most_m=10000.0,  # without a line of sight the table ends at 5000
     ),
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 from scipy.special import ndtr
 
-from feelstream.arrays import Reals
-from feelstream.environment.base import ProcessContext, State, Step
+from feelstream.arrays import Flags, Reals
+from feelstream.environment.base import Links, ProcessContext, State, Step
 from feelstream.environment.mobility import Mobility, reflected
 from feelstream.environment.pathloss import NEAREST_M, SCENES, Place
 from feelstream.model.physics import ratio
@@ -46,6 +46,14 @@ class TR38901(Mobility):
         Field(strict=True, ge=-1000, le=1000, description="path loss at which β is 0 dB, dB; -1000 to 1000"),
     ] = 110.0
 
+    @model_validator(mode="after")
+    def _within_the_tables(self) -> Self:
+        most = {"carrier_ghz": SCENES[self.place].most_ghz, "radius_m": SCENES[self.place].most_m}
+        for field, limit in most.items():
+            if (value := getattr(self, field)) > limit:
+                raise ValueError(f".{field}: must be at most {limit:g} in {self.place}, not {value!r}")
+        return self
+
     def gain_range_db(self, low_db: float, high_db: float) -> tuple[float, float]:
         scene, ends = SCENES[self.place], np.array([NEAREST_M, self.radius_m])
         most = max(
@@ -67,10 +75,20 @@ class TR38901(Mobility):
         place = distance * np.array([np.cos(angle), np.sin(angle)])
         return {"place": place, "heading": heading, "shadow": shadow, "sight": sight}
 
+    def links(self, state: State) -> Links:
+        direction = np.array([np.cos(state["heading"]), np.sin(state["heading"])])
+        seen = self._seen(state, self._distance_m(state))
+        return Links(self.place, self.carrier_ghz * 1e9, state["place"], self.speed_m_s * direction, seen)
+
+    def _distance_m(self, state: State) -> Reals:
+        return np.clip(np.hypot(*state["place"]), NEAREST_M, self.radius_m)
+
+    def _seen(self, state: State, distance_m: Reals) -> Flags:
+        return ndtr(state["sight"]) < SCENES[self.place].line_of_sight(distance_m)
+
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
-        scene = SCENES[self.place]
-        distance_m = np.clip(np.hypot(*state["place"]), NEAREST_M, self.radius_m)
-        seen = ndtr(state["sight"]) < scene.line_of_sight(distance_m)
+        scene, distance_m = SCENES[self.place], self._distance_m(state)
+        seen = self._seen(state, distance_m)
         spread_db = scene.spread_db(distance_m, self.carrier_ghz, seen)
         shadow_db = spread_db * np.clip(state["shadow"], -MOST_SPREADS, MOST_SPREADS)
         beta = ratio(self.offset_db - scene.loss_db(distance_m, self.carrier_ghz, seen) - shadow_db)

@@ -23,7 +23,8 @@ def broken_law(observation: Observation, decision: Decision, spent: Transmission
     """The first law that a transmission breaks, in words with the device that does; gain: (scheduled,)."""
     system, ids, sent = observation.system, decision.schedule, spent.sent
     cycles, ceiling_hz = system.device_cycles[ids], observation.f_hz[ids]
-    used_hz = cycles / np.maximum(spent.t_cmp_s, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):  # in no time at all
+        used_hz = cycles / np.maximum(spent.t_cmp_s, np.finfo(float).tiny)
     share_hz = np.where(sent, spent.bandwidth_share, 1.0) * system.bandwidth_hz
     snr = spent.power_w * gain / (share_hz * system.noise_w_per_hz)
     carried = share_hz * np.log1p(snr) / np.log(2) * spent.t_tr_s

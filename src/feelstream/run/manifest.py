@@ -59,6 +59,9 @@ class Manifest(BaseModel):
     ) -> Self:
         """Of a run that is about to begin."""
         settings = scenario.as_dict()
+        versions = {"python": platform.python_version(), **{name: _version(name) for name in packages}}
+        for part in scenario.plugins():
+            versions |= part.plugin_versions()
         return cls(
             seed=seed,
             scenario=settings,
@@ -67,7 +70,7 @@ class Manifest(BaseModel):
             files=named_files(scenario),
             engine=engine,
             data=data,
-            versions={"python": platform.python_version(), **{name: _version(name) for name in packages}},
+            versions=versions,
             **more,
         )
 

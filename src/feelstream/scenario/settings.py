@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Field, SerializeAsAny, ValidationError, model_validator
 
-from feelstream.environment import IndependentChannel
+from feelstream.environment import IndependentChannel, Mobility
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LearningSettings
 from feelstream.model import physics
@@ -138,6 +138,13 @@ class Scenario(Settings):
         """What the processes of the world do not go together with."""
         if self.radio.fading == "none" and self.world.channel != IndependentChannel():
             raise ScenarioError("world.channel.kind: must be independent where radio.fading = none")
+        channel, mobility = self.world.channel, self.world.mobility
+        knows = type(mobility).links is not Mobility.links or isinstance(mobility, Inert)
+        if channel.needs_links and not knows:
+            raise ScenarioError(
+                f"world.channel.kind: {channel.plugin_name()} needs a world.mobility that says where devices are and "
+                f"which are seen, such as tr38901, and {mobility.plugin_name()} does not"
+            )
         says_power = self.policy.equal_shares or type(self.policy).most_power_w is not Policy.most_power_w
         if self.world.harvest.battery_j is not None and not says_power:
             raise ScenarioError(

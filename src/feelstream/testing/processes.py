@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.environment.availability import Availability
-from feelstream.environment.base import Process, ProcessContext, State
+from feelstream.environment.base import Links, Process, ProcessContext, State
 from feelstream.environment.faults import Faults
 from feelstream.environment.harvest import Harvest
 from feelstream.environment.mobility import Mobility
@@ -24,7 +24,14 @@ def _context(devices: int, rounds: int = 25, spread: float = 1.0) -> ProcessCont
     low_hz, low_db = rng.uniform(1e8, 5e8, devices), rng.uniform(-10, 0, devices)
     high_hz, high_db = low_hz + spread * rng.uniform(0, 1e9, devices), low_db + spread * rng.uniform(0, 8, devices)
     low_hz, high_hz, low_db, high_db = (frozen(values) for values in (low_hz, high_hz, low_db, high_db))
-    return ProcessContext(devices, rounds, 4.0, low_hz, high_hz, low_db, high_db)
+    return ProcessContext(devices, rounds, 4.0, low_hz, high_hz, low_db, high_db, _links(devices))
+
+
+def _links(devices: int) -> Links:
+    """Devices about a street, half of them seen, that go at a walking pace."""
+    rng = np.random.default_rng([devices, 1])
+    position_m, velocity_m_s = (frozen(rng.normal(0, scale, (2, devices))) for scale in (80.0, 1.0))
+    return Links("umi", 3.5e9, position_m, velocity_m_s, frozen(rng.random(devices) < 0.5))
 
 
 CASES = {
