@@ -67,10 +67,11 @@ test-lowest:
 		. pytest pytest-xdist hypothesis psutil
 	$(LOWEST)/venv/bin/python -m pytest -n 2 -W ignore::DeprecationWarning
 
-# The versions that the tests passed with, to install from: pip install -c constraints.txt .
+# The versions that the tests passed with, to install from: pip install -c constraints.txt . Flower moves the lower ends of
+# certifi and uv with every release, so that pinning these would keep the next Flower out.
 constraints: $(VENV)/.installed-dev
 	{ echo "# The versions that feelstream was last tested with, on Linux; made by make constraints."; \
-		$(BIN)/python -m pip freeze --exclude feelstream | sed -E 's/\+[a-z0-9.]*$$//; s/^(flwr|certifi)==/\1>=/' | grep -v '@'; } > constraints.txt
+		$(BIN)/python -m pip freeze --exclude feelstream | sed -E 's/\+[a-z0-9.]*$$//; s/^(flwr|certifi|uv)==/\1>=/' | grep -v '@'; } > constraints.txt
 
 # The site, in site/index.html; its notebooks are run, and a broken link or formula stops the build.
 docs: $(VENV)/.installed-docs

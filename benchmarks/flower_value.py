@@ -1,6 +1,6 @@
 """What scheduling is worth in a deployment: joules and seconds until the model has 80 % on the test set.
 
-    python benchmarks/flower_value.py --markdown value.md    10 emulated devices, 5 seeds: some minutes
+    python benchmarks/flower_value.py --markdown value.md    10 emulated devices, 30 seeds: ten minutes
     python benchmarks/flower_value.py --smoke                one seed, few rounds, synthetic data: only that it works
 
 Server, strategy, reports and meters are those of a deployment, on a grid in this process; only time and energy are
@@ -10,8 +10,9 @@ hundred is a thousand times too high. It receives 20 samples of its three digits
 this: 10⁹ cycles and the cubic law, by which the slowest device is the cheapest.
 
 "true f" devices state their frequency, "no f" devices do not, so that all look alike to the model. The budget of a
-device is 80 % of what a turn costs on average, times the share of rounds in which it has one; `balanced` has a price of
-0.1 for such a turn. Seconds are those of the slowest device of each round.
+device is 80 % of what a turn costs on average, times the share of rounds in which it has one. Policies are as a
+deployment has them unless told otherwise: `lyapunov` with V = auto, `balanced` with price = auto. Seconds are those of
+the slowest device of each round. Five seeds say nothing about differences of less than a third.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,13 @@ from feelstream.run import dataset_of
 DEVICES, SIZE, WANTED = 10, 2, 0.8
 CYCLES, SENDING_S, SENDING_J = 6e9, 0.2, 0.4
 SLOWEST_HZ, FASTEST_HZ = 0.6e9, 2.4e9
-POLICIES = ("random", "round_robin", "lyapunov", "balanced")
+POLICIES: dict[str, dict[str, Any]] = {
+    "random": {"name": "random"},
+    "round_robin": {"name": "round_robin"},
+    "lyapunov": {"name": "lyapunov"},
+    "balanced": {"name": "balanced"},
+}
+PLANNED = ("lyapunov", "balanced")  # for the others neither frequencies nor plans matter
 
 
 class EnoughError(Exception):
@@ -116,7 +123,6 @@ def _softmax(values: NDArray) -> NDArray:
 
 
 def scenario(policy: str, data: str, turn_j: float, rounds: int) -> dict[str, Any]:
-    own = {"V": "auto"} if policy == "lyapunov" else {"price": 0.1 / turn_j} if policy == "balanced" else {}
     return {
         "system": {
             "devices": DEVICES,
@@ -126,7 +132,7 @@ def scenario(policy: str, data: str, turn_j: float, rounds: int) -> dict[str, An
         },
         "cpu": {"frequency_hz": [SLOWEST_HZ, FASTEST_HZ], "cycles": 1e9},
         "radio": {"gain_db": [-10.0, 10.0], "fading": "none"},
-        "policy": {"name": policy, "size": SIZE, **own},
+        "policy": {**POLICIES[policy], "size": SIZE},
         "data": {"dataset": data},
         "learning": {"engine": "none"},
     }
@@ -165,39 +171,43 @@ def played(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=30)
+    parser.add_argument("--first-seed", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=80)
-    parser.add_argument("--only", nargs="+", choices=POLICIES, default=POLICIES, help="and no table")
+    parser.add_argument("--only", nargs="+", choices=POLICIES, default=list(POLICIES), help="and no table")
     parser.add_argument("--markdown", type=Path, help="write the table there")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     name = "synthetic" if options.smoke else "mnist"
     seeds, rounds = (1, 3) if options.smoke else (options.seeds, options.rounds)
+    first = options.first_seed
     data = dataset_of(fs.preset("tiny", [f"data.dataset={name}"]))
     rows = [
         (policy, states_f, plans)
         for policy in options.only
-        for states_f in (True, False)
-        for plans in (("measured", "model") if policy in ("lyapunov", "balanced") else ("measured",))
+        for states_f in ((True, False) if policy in PLANNED else (True,))
+        for plans in (("measured", "model") if policy in PLANNED else ("measured",))
     ]
     found = {}
     for row in rows:
-        found[row] = [played(*row, seed, data, name, rounds) for seed in range(seeds)]
+        found[row] = [played(*row, first + seed, data, name, rounds) for seed in range(seeds)]
         print(*row, *(f"{joules:.0f} J {seconds:.0f} s" for joules, seconds in found[row]), sep="; ", flush=True)
     if set(options.only) != set(POLICIES):
         return
     lines = [
-        "| policy | devices state | plans by | J to 80 % | of round_robin's, by seed | s to 80 % | of round_robin's |"
+        "| policy | devices state | plans by | J to 80 % | of round_robin's, by seed | above | s to 80 % | of its |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    lines.append("|---|---|---|---|---|---|---|")
-    for row, results in found.items():
-        policy, states_f, plans = row
-        base = found["round_robin", states_f, "measured"]
+    base = found["round_robin", True, "measured"]
+    for (policy, states_f, plans), results in found.items():
         shares = [[own[i] / other[i] for own, other in zip(results, base, strict=True)] for i in (0, 1)]
         j, s = (mean(each[i] for each in results) for i in (0, 1))
+        error = stdev(shares[0]) / seeds**0.5 if seeds > 1 else 0.0
+        told = ("true f" if states_f else "no f", plans) if policy in PLANNED else ("either", "")
         lines.append(
-            f"| {policy} | {'true f' if states_f else 'no f'} | {plans} | {j:.0f} | "
-            f"{mean(shares[0]):.2f} ({min(shares[0]):.2f} to {max(shares[0]):.2f}) | {s:.0f} | {mean(shares[1]):.2f} |"
+            f"| {policy} | {told[0]} | {told[1]} | {j:.0f} | {mean(shares[0]):.2f} ± {error:.2f} "
+            f"({min(shares[0]):.2f} to {max(shares[0]):.2f}) | {sum(share > 1 for share in shares[0])} | {s:.0f} | "
+            f"{mean(shares[1]):.2f} |"
         )
     text = "\n".join(lines) + "\n"
     print(text)

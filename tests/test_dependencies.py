@@ -29,6 +29,16 @@ def test_the_constraints_are_admitted() -> None:
         assert known is None or wanted.specifier.contains(known), f"{text}, but {known}"
 
 
+def test_the_constraints_let_the_next_flower_in() -> None:
+    """flwr 1.42 asks for a uv and a certifi that are newer than those which 1.41 was tested with."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    moving = [line for line in lines if re.match("(flwr|certifi|uv)[=>]", line)]
+    assert len(moving) == 3
+    assert all(">=" in line for line in moving), moving
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "s/^(flwr|certifi|uv)==/" in recipe  # or `make constraints` pins them again
+
+
 def test_the_lowest_versions_can_be_told() -> None:
     """`make test-lowest` installs them: a lower end, and nothing that would make it another version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

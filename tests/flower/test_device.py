@@ -23,11 +23,11 @@ HELD = [4, 0, 6]
 
 
 def context(**config: Any) -> Context:
-    LocalGrid()  # fills in who we are
     return Context(1, 7, {"partition-id": 2, **config}, RecordDict(), {})
 
 
 def message(round: int = 1, deletes: bool = False) -> Message:
+    LocalGrid()  # fills in who we are
     told = {
         "round": round, "used-round": 0, "classes": 3, "deletes": int(deletes),
         "frequency-hz": [1e8, 1e9], "gain-range": [0.25, 4.0],

@@ -13,7 +13,7 @@ from flwr.app import Context, Message
 
 import feelstream as fs
 from feelstream.flower import ScheduledFedAvg
-from feelstream.flower.estimates import FORGETTING, PRIOR, Estimate
+from feelstream.flower.estimates import FORGETTING, Estimate
 
 PLAIN = [each for each in FAST if "policy.V" not in each]
 
@@ -29,7 +29,29 @@ def test_the_estimate_is_the_weighted_mean_of_logarithms() -> None:
     weights = np.array([FORGETTING ** (3 - i) for i in range(4)])
     mean = np.average(np.log(readings), weights=weights)  # of what it read; the prior's middle is the same number
     assert factors(estimate) == pytest.approx([np.exp(mean)] * 2)  # the other one is expected to be like it
-    assert estimate.expected()[1] == pytest.approx(0.3 / np.sqrt([weights.sum() + PRIOR, PRIOR]))
+    # Of one device nobody can tell how far others are from it: it counts as one at the middle beside one at ln 10.
+    prior = 0.3**2 / np.mean([0.0, np.log(10.0) ** 2])
+    assert estimate.expected()[1] == pytest.approx(0.3 / np.sqrt([weights.sum() + prior, prior]))
+
+
+def test_devices_are_as_far_apart_as_they_have_been_found_to_be() -> None:
+    estimate = Estimate(5)
+    estimate.add(1, {k: (reading, 1.0) for k, reading in enumerate([1.0, 2.0, 4.0, 8.0])})
+    middle = np.log(2.0)  # the lower median
+    apart = np.mean([*np.square(np.log([1.0, 2.0, 4.0, 8.0]) - middle), np.log(10.0) ** 2])
+    assert estimate.expected()[0][4] == pytest.approx(middle)
+    assert estimate.expected()[1][4] == pytest.approx(np.sqrt(apart))
+
+
+def test_a_glitch_at_a_devices_first_turn_does_not_exclude_it() -> None:
+    """What the others measure says what is possible, even of a fleet that is far from the model."""
+    estimate = Estimate(3)
+    for t in range(1, 4):
+        estimate.add(t, {0: (70.0, 1.0), 1: (50.0, 1.0)})
+    estimate.add(4, {2: (30e3, 1.0)})
+    assert factors(estimate)[2] == pytest.approx(50.0, rel=0.1)
+    estimate.add(5, {2: (60.0, 1.0)})
+    assert factors(estimate)[2] == pytest.approx(60.0, rel=0.05)
 
 
 @pytest.mark.parametrize("at", [1, 2, 5])
@@ -104,3 +126,25 @@ def test_plans_by_the_model_alone_store_no_estimates(tmp_path: Path) -> None:
     assert fs.verify(tmp_path / "run").ok
     with pytest.raises(fs.FeelstreamError, match="plans must be 'measured' or 'model'"):
         ScheduledFedAvg(scenario, plans="by hand")
+
+
+def test_a_glitch_is_charged_ten_times_what_is_usual_however_far_the_model_is_off(tmp_path: Path) -> None:
+    """All use 70 J where the model says 0.1 J; by then both are known, and neither may multiply the other."""
+
+    def device(glitch: bool) -> object:
+        def answer(context: Context, message: Message) -> Message | None:
+            t = message.content.metric_records["feelstream.server"]["round"]
+            return client(growing, after={"t_cmp_s": 0.5, "e_cmp_j": 70e3 if glitch and t == 4 else 70.0})(
+                context, message
+            )
+
+        return answer
+
+    grid = grid_of(device(True), *[device(False)] * 3)  # pyright: ignore[reportArgumentType]
+    scenario = fs.preset("tiny", [*PLAIN, "policy.name=select_all", "radio.fading=none"])
+    ScheduledFedAvg(scenario, classes=CLASSES, out=tmp_path / "run").start(grid, model(), num_rounds=5)
+    devices = fs.read(tmp_path / "run").devices
+    assert devices is not None
+    charged = devices.filter(pl.col("device") == 0, pl.col("scheduled"))["e_cmp_j"].to_list()
+    assert charged[1:] == pytest.approx([70.0, 70.0, 700.0, 70.0], rel=0.02)  # a little more: sending is in the ratio
+    assert fs.verify(tmp_path / "run").ok

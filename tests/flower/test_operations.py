@@ -23,8 +23,8 @@ from feelstream.flower import ScheduledFedAvg, app_files
 from feelstream.run.files import sole_writer, usable_directory
 
 
-def strategy(**options: Any) -> ScheduledFedAvg:
-    return ScheduledFedAvg(fs.preset("tiny", FAST), classes=CLASSES, **options)
+def strategy(*overrides: str, **options: Any) -> ScheduledFedAvg:
+    return ScheduledFedAvg(fs.preset("tiny", [*FAST, *overrides]), classes=CLASSES, **options)
 
 
 def test_a_server_waits_for_the_lock_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_the_first_round_warns_of_a_model_that_is_not_measured_or_far_off(
 ) -> None:
     logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
-        strategy().start(grid_of(client(growing, after=measured)), model(), num_rounds=3)
+        strategy("system.energy_budget_j=5.0").start(grid_of(client(growing, after=measured)), model(), num_rounds=3)
     found = [line for line in caplog.messages if ("energy" in line and "charged" not in line) or "no device" in line]
     assert len(found) == bool(warning)
     assert all(warning in line for line in found)

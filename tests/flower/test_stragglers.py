@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, client, growing, model
-from flwr.app import Message
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
+from flwr.app import Context, Error, Message
+from flwr.common.constant import ErrorCode
 from flwr.serverapp.strategy import FedMedian, Krum
 
 import feelstream as fs
@@ -151,3 +152,21 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(fs.FeelstreamError, match="Strict does not say that it takes late updates"):
         Scheduled(Strict(), scenario(2), classes=CLASSES, late="use")
     Scheduled(FedMedian(), scenario(2), classes=CLASSES, late="use")
+
+
+def test_a_call_that_expired_is_told_as_a_late_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Flower answers such a call itself, with an error about its database."""
+
+    def expired(context: Context, message: Message) -> Message | None:
+        if message.metadata.message_type != "train":
+            return client(growing)(context, message)
+        return Message(Error(code=ErrorCode.MESSAGE_UNAVAILABLE, reason="not in the database"), reply_to=message)
+
+    with caplog.at_level(logging.WARNING):
+        ScheduledFedAvg(fs.preset("tiny", FAST), classes=CLASSES, out=tmp_path / "run", wait_s=0.0).start(
+            grid_of(expired, client(growing)), model(), num_rounds=1
+        )
+    assert "round 1: no reply within the deadline of 4 s from 0" in caplog.messages
+    assert "database" not in caplog.text
+    line = json.loads((tmp_path / "run/logs/rounds.jsonl").read_text(encoding="utf-8"))
+    assert line["failed"] == {"0": "no reply within the deadline of 4 s"}

@@ -126,5 +126,9 @@ def test_who_shares_out_the_rest_of_a_round_goes_by_the_measured_time(
     assert first["transmitted"].to_list() == [took_s < 3.99] * len(first)  # in 0.1 µs nobody can send anything
     if took_s < 3.99:
         assert (first["t_tr_s"] - (4.0 - took_s)).abs().max() < 1e-9  # pyright: ignore[reportOperatorIssue]
+    if policy == "lyapunov_joint":  # without a meter: the energy of the frequency that the time amounts to
+        cycles, slowest_hz = float(scenario.cpu.cycles), 1e9
+        amounts_to_hz = np.clip(cycles / max(took_s, 1e-9), slowest_hz, 1.2e9)
+        assert first["e_cmp_j"][0] == pytest.approx(scenario.cpu.power_coefficient * cycles * amounts_to_hz**2)
     change(tmp_path / "run", int(first["round"][0]), 0, e_cmp_j=1e9)
     assert not fs.verify(tmp_path / "run").ok

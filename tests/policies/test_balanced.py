@@ -39,6 +39,23 @@ def test_a_price_makes_it_wait_for_slow_and_so_cheap_computers() -> None:
     assert Balanced(size=1, price=1e3).select(seen, see(f_hz=f_hz), np.random.default_rng(0)).schedule.tolist() == [1]
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_auto_is_a_tenth_for_a_mean_turn_whatever_a_turn_costs(scale: float) -> None:
+    """Device 3 holds nothing, so that its energy does not count."""
+    f_hz = np.array([1.2e9, 4e8, 1.0e9, 2e9])
+    dear = replace(SMALL, power_coefficient=SMALL.power_coefficient * scale)
+    seen = observe(dear, 2, stored_labels=LABELS, stored=LABELS.sum(axis=1), f_hz=f_hz)
+    energy_j = seen.plan(1).energy_j
+    rule = Balanced(size=1, price="auto")
+    state, lots = {"seen": np.array([0.5, 0.3, 0.2])}, np.random.default_rng(0)
+    by_hand = Balanced(size=1, price=0.1 / float(energy_j[:3].mean()))
+    decision = rule.select(state, seen, lots)
+    assert decision.schedule.tolist() == by_hand.select(state, seen, lots).schedule.tolist()
+    ranking = rule.ranking(state, seen, decision, 0)
+    assert ranking.total == pytest.approx(by_hand.ranking(state, seen, decision, 0).total, nan_ok=True)
+    assert np.nanmean(ranking.terms[1].values) == pytest.approx(0.1)
+
+
 def test_what_was_seen_is_a_moving_average_of_what_got_through() -> None:
     rule = Balanced(memory=0.25)
     start = rule.init(SMALL)

@@ -24,6 +24,10 @@ def authenticated(grid: Grid) -> bool | None:
     ahead = all(_registered_ahead(node.registered_at, node.last_activated_at) for node in nodes)
     if ahead:
         log.info("the nodes authenticate, so that each name belongs to the node that uses it first (bind_names)")
+    else:
+        log.info(
+            "the nodes seem not to authenticate: a name belongs to whichever node uses it (bind_names=True binds it)"
+        )
     return ahead
 
 

@@ -28,7 +28,7 @@ from feelstream.flower.names import NameRules
 from feelstream.flower.patience import Patience, shortened
 from feelstream.flower.records import Record, alike_records, others, the_one
 from feelstream.flower.report import REPORT, SERVER, DeviceReport, ReportError
-from feelstream.flower.reporting import Reporting, content_of
+from feelstream.flower.reporting import Reporting, content_of, nobody_replied
 from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import DeploymentSettings
 from feelstream.flower.stragglers import KEPT, LateReply, Stragglers
@@ -151,6 +151,8 @@ class Deployment:
         updates: dict[int, Update] = {}
         failures: dict[int, str] = {}
         for reply in replies:
+            if nobody_replied(reply):
+                continue
             device = called.pop(reply.metadata.reply_to_message_id, None)
             if device is None:
                 self._drop(t, None, "nobody asked for it")
@@ -160,6 +162,9 @@ class Deployment:
             except ReportError as problem:
                 failures[device] = self._drop(t, device, str(problem))
         late = f"no reply within the deadline of {self.settings.deadline_s:g} s"
+        silent = [self.directory.name(device) for device in called.values() if device not in self.cut]
+        if silent:
+            log.warning("round %d: %s from %s", t, late, shortened(silent))
         return updates, failures | dict.fromkeys(called.values(), late)
 
     def _read_update(self, device: int, reply: Message) -> Update:

@@ -2,11 +2,14 @@
 
     y = ln(reading / what the scenario's model says)                  of each turn that a device measured
     S ← γ S + y,  W ← γ W + 1                                        γ = 0.9
-    x = (S + κ m) / (W + κ),  σ² = ν² / (W + κ),  κ = (ν/ν₀)²        ν = 0.3, ν₀ = ln 10
+    x = (S + κ m) / (W + κ),  σ² = ν² / (W + κ),  κ = (ν/τ)²         ν = 0.3
+    τ² = (ν₀² + Σ min((S/W − m)², ν₀²)) / (1 + N)                    over the N devices that have measured; ν₀ = ln 10
 
 m is the lower median of S/W of all devices that have measured, 0 before: a device that measures nothing is expected to
-be as far from the model as the others are. The estimate is the model's figure times exp x; that of the energy is at
-most the model's until a device has had its first turn, so that nobody goes untried because of what others use.
+be as far from the model as the others are, give or take τ, by which devices have been found to differ. Nobody knows at
+first how far they do, which counts as one device ν₀ away. The estimate is the model's figure times exp x; that of the
+energy is at most the model's until a device has had its first turn, so that nobody goes untried because of what others
+use.
 
 One glitch changes nothing. A reading farther from x than 3·√(σ² + ν²) only waits; if the next one agrees with it,
 within 3·√2·ν, both count and all from before is forgotten, and if not it is dropped.
@@ -21,7 +24,6 @@ from feelstream.model.system import System
 
 FORGETTING = 0.9  # γ
 NOISE, SPREAD = 0.3, float(np.log(10.0))  # ν, ν₀: of a reading about the estimate, of devices about the model
-PRIOR = (NOISE / SPREAD) ** 2  # κ
 GATE = 3.0
 LEAST = 1e-12  # times the model: a reading of 0 counts as this
 STALE = 32  # rounds
@@ -40,10 +42,13 @@ class Estimate:
 
     def expected(self) -> tuple[Reals, Reals]:
         """(K,) x and σ."""
-        known = np.sort((self.total / np.maximum(self.weight, PRIOR))[self.weight > 0])
+        measured = self.weight > 0
+        known = np.sort(self.total[measured] / self.weight[measured])
         middle = known[(len(known) - 1) // 2] if len(known) else 0.0
-        weight = self.weight + PRIOR
-        return (self.total + PRIOR * middle) / weight, NOISE / np.sqrt(weight)
+        away2 = np.minimum(np.square(known - middle), SPREAD**2)  # one device far off must not hide the next glitch
+        prior = NOISE**2 * (1 + len(known)) / (SPREAD**2 + away2.sum())  # κ
+        weight = self.weight + prior
+        return (self.total + prior * middle) / weight, NOISE / np.sqrt(weight)
 
     def add(self, round: int, readings: dict[int, tuple[float, float]]) -> None:
         """What devices measured in a round, each beside what the model says, above 0."""

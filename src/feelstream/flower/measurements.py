@@ -45,12 +45,12 @@ class Measurements:
         return system.learned(*self.estimates.planned(round, self.system, f_hz, able, n))
 
     def in_place_of(
-        self, modelled: Transmission, schedule: Ids, replies: Replies
+        self, modelled: Transmission, observation: Observation, decision: Decision, replies: Replies
     ) -> tuple[Transmission, dict[str, NDArray[np.bool_]]]:
         """The transmission with devices' own measurements in place of the model's figures, and which those are."""
         flags = {f"{name}_measured": np.zeros(self.system.devices, bool) for name in MEASURED}
         columns = {name: getattr(modelled, name).copy() for name in MEASURED}
-        modelled_j = modelled.e_cmp_j + modelled.e_tr_j
+        schedule, modelled_j = decision.schedule, self._by_the_scenario(modelled, observation, decision, replies)
         for row, device in enumerate(schedule):
             reply = replies.get(int(device))
             for name in self.measured if reply is not None else ():
@@ -62,6 +62,17 @@ class Measurements:
                     flags[f"{name}_measured"][device] = True
         return replace(modelled, **columns), flags
 
+    def _by_the_scenario(
+        self, modelled: Transmission, observation: Observation, decision: Decision, replies: Replies
+    ) -> Reals:
+        """(scheduled,) the energy of the round by the scenario's model, J, which readings are compared with.
+
+        Not by what was learned since: the ratios of a device's first turns and of its later ones must be of one kind,
+        or a fleet that is seventy times the model would let one glitch be charged seventy times too high.
+        """
+        trained_hz = _trained_hz(observation, decision, replies)
+        return self.system.compute_energy_j(trained_hz, decision.schedule) + modelled.e_tr_j
+
     def take(
         self,
         observation: Observation,
@@ -72,7 +83,7 @@ class Measurements:
     ) -> dict[str, NDArray]:
         """Learn from a round; what it was planned with, and by what, as columns of the trace."""
         schedule, t = decision.schedule, observation.round
-        self._limit(t, schedule, modelled, flags, replies)
+        self._limit(t, schedule, self._by_the_scenario(modelled, observation, decision, replies), flags, replies)
         trained_hz = _trained_hz(observation, decision, replies)
         model = {
             "t_cmp_s": self.system.device_cycles[schedule] / trained_hz,
@@ -89,6 +100,7 @@ class Measurements:
         if replies and not self._model_judged:
             self._model_judged = True
             self._judge(t, read)
+            self._judge_budgets(t, schedule, read["e_cmp_j"])
         if self.plans == "model":
             return {}
         columns = self._columns(observation)
@@ -117,14 +129,14 @@ class Measurements:
         self,
         t: int,
         schedule: Ids,
-        modelled: Transmission,
+        modelled_j: Reals,
         flags: Mapping[str, NDArray[np.bool_]],
         replies: Replies,
     ) -> None:
         """Remember how far readings are from what was expected, and tell of those that are charged in part only."""
         for name in ENERGIES:
             found: dict[int, float] = {}
-            for device, expected_j in zip(map(int, schedule), modelled.e_cmp_j + modelled.e_tr_j, strict=True):
+            for device, expected_j in zip(map(int, schedule), map(float, modelled_j), strict=True):
                 if flags[f"{name}_measured"][device] and expected_j > 0:
                     reading = getattr(replies[device], name)
                     found[device] = reading / expected_j
@@ -159,6 +171,18 @@ class Measurements:
                     "round %d: devices measure %.3g times the %s of the scenario's model (%s); %s",
                     *(t, middle, what, fields, followed),
                 )
+
+    def _judge_budgets(self, t: int, schedule: Ids, read: Pairs) -> None:
+        """Warn, once, where budgets are of another order than what devices measure: the queues then decide all."""
+        granted_j = float(np.sum(self.system.energy_budget_j)) / len(schedule)
+        turns_j = sorted(reading for reading, _ in read.values())
+        turn_j = turns_j[(len(turns_j) - 1) // 2] if turns_j else 0.0
+        if turn_j > FAR_OFF * granted_j > 0:
+            log.warning(
+                "round %d: a turn takes %.3g J, and the budgets grant %.3g J for each of the %d turns of a round "
+                "(system.energy_budget_j is per device and round): policies with energy queues go by energy alone",
+                *(t, turn_j, granted_j, len(schedule)),
+            )
 
     def snapshot(self) -> Nested:
         return {"readings": self.readings.snapshot(), "estimates": self.estimates.snapshot()}

@@ -9,6 +9,7 @@ from time import monotonic, sleep
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 from flwr.supercore.differential_privacy import KEY_CLIPPING_NORM
 
@@ -24,6 +25,7 @@ from feelstream.flower.settings import DeploymentSettings
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 UNKNOWN_NAME = "an unknown name"
 POLL_S = 0.5
+NO_REPLY = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE)
 
 
 class Reporting:
@@ -196,8 +198,15 @@ def _question(server: MetricRecord) -> RecordDict:
     return RecordDict({SERVER: server, MODS: ArrayRecord([np.zeros(1, np.float32)]), f"{MODS}.config": clipping})
 
 
+def nobody_replied(message: Message) -> bool:
+    """Whether it is Flower's word for a call that expired, which speaks of databases and of four possible reasons."""
+    return message.has_error() and message.error.code in NO_REPLY
+
+
 def content_of(message: Message) -> RecordDict:
     """What a reply holds; ReportError if it is an error."""
     if message.has_error():
+        if nobody_replied(message):
+            raise ReportError("no reply came in time, or the node has left")
         raise ReportError(f"Flower says: {str(message.error.reason)[:200]}")
     return message.content

@@ -224,7 +224,7 @@ class Scheduler:
             gain[device] = _gain(replies.get(int(device)))
         while True:
             modelled = self._modelled(observation, decision, gain[schedule], replies)
-            transmission, flags = self.measurements.in_place_of(modelled, schedule, replies)
+            transmission, flags = self.measurements.in_place_of(modelled, observation, decision, replies)
             late = transmission.sent & (transmission.t_cmp_s + transmission.t_tr_s > self.system.round_s * (1 + 1e-9))
             if not late.any():
                 break

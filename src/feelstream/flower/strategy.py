@@ -78,7 +78,9 @@ class Scheduled(Strategy):
 
         inner: the strategy that averages and evaluates; it sees the replies of the senders only.
         scenario: devices, budgets, CPU and radio constants: a Scenario, a preset's name, a TOML file, or its tables.
-            A name, file or table that does not set data.eligible gets with_data: only devices with data are scheduled.
+            A name, file or table that does not set data.eligible gets with_data: only devices with data are scheduled;
+            and what it leaves unset of the policy is what suits joules that nobody knows before: V = "auto" of
+            lyapunov, price = "auto" of balanced.
         policy: a policy or its name, in place of the scenario's.
         classes: length of the label counts that devices report.
         out: run directory; a server that is started again with the same one goes on where it stopped. Relative paths
@@ -160,7 +162,8 @@ class Scheduled(Strategy):
         """Log the settings, ours and the inner strategy's."""
         settings, system = self.settings, self.scenario.system
         log.info("\t├──> Scheduling:")
-        log.info("\t│\t├── Policy: %s, %d devices", self.scenario.policy.plugin_name(), system.devices)
+        policy = self.scenario.policy
+        log.info("\t│\t├── Policy: %s (%s), %d devices", policy.plugin_name(), policy, system.devices)
         log.info("\t│\t├── Deadline: %g s; reports count for %d rounds", settings.deadline_s, settings.max_report_age)
         log.info("\t│\t└── Run directory: %s", self.out or "none")
         self.inner.strategy.summary()
@@ -291,22 +294,26 @@ def _deadline_s(round_s: float, deadline_s: float | None, clock: str) -> float:
 
 
 def _resolve(given: ScenarioLike, policy: Policy | str | None) -> Scenario:
+    """The scenario as it is meant in a deployment; one that is given as an object says all of it."""
     if isinstance(given, Scenario):
-        scenario = given
+        scenario, said = given, set[str](type(given.policy).model_fields)
     else:
         scenario = (
             scenario_files.from_dict(given, own_table(given))
             if isinstance(given, Mapping)
             else scenario_files.load(found := scenario_from_app(given), own_table(found))
         )
+        said = set(scenario.policy.model_fields_set)
         if "eligible" not in scenario.data.model_fields_set:
             # A server that knows the counts asks nobody who holds nothing; the paper's reading must be asked for.
             scenario = scenario_files.from_dict(scenario.as_dict(), ["data.eligible=with_data"])
-    if policy is None:
-        return scenario
-    if isinstance(policy, str):
-        return scenario_files.from_dict(scenario.as_dict(), [f"policy.name={policy}"])
-    return Scenario.model_validate({**dict(scenario), "policy": policy})
+    if isinstance(policy, Policy):
+        return Scenario.of({**scenario.tables(), "policy": policy})
+    if policy is not None:
+        scenario = scenario_files.from_dict(scenario.as_dict(), [f"policy.name={policy}"])
+    chosen = scenario.policy
+    unsaid = {name: value for name, value in chosen.in_deployments.items() if name not in said}
+    return Scenario.of({**scenario.tables(), "policy": chosen.model_copy(update=unsaid)}) if unsaid else scenario
 
 
 def _with_rounds(scenario: Scenario, rounds: int | None, evaluates: bool) -> Scenario:

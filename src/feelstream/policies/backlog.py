@@ -58,5 +58,7 @@ def next_backlog_j(backlog_j: float, outcome: Outcome) -> float:
 def _place_j(system: System, size: int) -> float:
     total = float(np.sum(system.energy_budget_j))
     if total <= 0:
-        raise ScenarioError("policy.V: auto needs an energy budget above 0")
+        raise ScenarioError(
+            "policy.V: auto needs an energy budget above 0 (system.energy_budget_j); without one, set a number"
+        )
     return total / size

@@ -6,7 +6,8 @@
     Π*    built one by one: n times the device that makes   D(Π ∪ {k}) + price·E~_k(n)   least
 
 Only feasible devices that hold data are taken, fewer than n where there are fewer. `price` says what a joule may cost;
-η (`memory`) how fast the model forgets.
+η (`memory`) how fast the model forgets. price = "auto" is 0.1 for the mean E~_k(n) of those that can be taken, which
+is sensible whatever a turn costs, millijoules or kilojoules: imbalances differ by tenths.
 
 Why: (1) A virtual queue that starts at 0 puts no price on a device's first turns, and in a short run these are most of
 its turns. A price on energy from the first round on lets every device wait for a round in which its CPU happens to be
@@ -21,7 +22,8 @@ docs/leaderboard.md has what it is worth. It keeps no budget by itself: `feelstr
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -32,13 +34,17 @@ from feelstream.plugins import NonNegative
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, State, Term
 from feelstream.policies.solvers.greedy import greedy_set, rest_of
 
+MEAN_TURN = 0.1  # what it costs under price = "auto"
+
 
 class Balanced(Policy):
     """At most `size` feasible devices with data: class balance of what the model sees, at a price on energy."""
 
     tag: ClassVar[str] = "balanced"
 
-    price: NonNegative = Field(default=1.0, description="what a joule costs against class balance, 1/J; ≥ 0")
+    price: NonNegative | Literal["auto"] = Field(
+        default=1.0, description="what a joule costs against class balance, 1/J; ≥ 0; auto: 0.1 for a mean turn"
+    )
     memory: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=0.5, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
     )
@@ -46,6 +52,10 @@ class Balanced(Policy):
     @property
     def needs_stored_labels(self) -> bool:
         return True
+
+    @property
+    def in_deployments(self) -> Mapping[str, Any]:
+        return {"price": "auto"}
 
     def init(self, system: System) -> State:
         return {"seen": np.full(system.classes, 1.0 / system.classes)}
@@ -56,7 +66,7 @@ class Balanced(Policy):
         holds = observation.stored_labels.any(axis=1)
         ids = rng.permutation(np.flatnonzero(plan.feasible & holds))  # equals in random order
         labels = observation.stored_labels[ids].astype(float)
-        energy_cost = self.price * plan.energy_j[ids]
+        energy_cost = self._cost(plan.energy_j[ids])
         chosen = greedy_set(labels, self.size, lambda pooled, _: energy_cost + self.imbalance(state["seen"], pooled))
         return Decision(np.sort(ids[chosen]), plan)
 
@@ -65,7 +75,8 @@ class Balanced(Policy):
         plan, held = decision.plan, observation.stored_labels
         assert held is not None
         candidates = plan.feasible & held.any(axis=1)
-        cost = np.where(candidates, self.price * plan.energy_j, np.nan)
+        cost = np.full(len(held), np.nan)
+        cost[candidates] = self._cost(plan.energy_j[candidates])
 
         def balance(rest: Ids) -> Reals:
             found = np.full(len(held), np.nan)
@@ -79,6 +90,13 @@ class Balanced(Policy):
     def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
         held = observation.stored_labels
         return "it holds no data" if held is not None and not held[device].any() else None
+
+    def _cost(self, energy_j: Reals) -> Reals:
+        """price·E~_k of all that can be taken."""
+        if self.price != "auto":
+            return self.price * energy_j
+        total = float(energy_j.sum())
+        return energy_j * (MEAN_TURN * len(energy_j) / total) if total > 0 else np.zeros(len(energy_j))
 
     def imbalance(self, seen: Reals, labels: Reals) -> Reals:
         """D for sets whose pooled label counts are given, (sets, m); between 0 and m − 1."""

@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -256,6 +256,11 @@ class Policy(Plugin):
     def one_deadline(self) -> bool:
         """Whether it plans with one deadline for all, fixed cycles, and without the energy of receiving the model."""
         return False
+
+    @property
+    def in_deployments(self) -> Mapping[str, Any]:
+        """What the fields are that a deployment's file or table leaves unset: nobody knows the joules there before."""
+        return {}
 
     def init(self, system: System) -> State:
         return {}

@@ -12,7 +12,8 @@ ICASSP 2023, arXiv:2305.01238, Algorithm 1.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -41,6 +42,10 @@ class Lyapunov(Policy):
     @property
     def smallest_plan(self) -> int:
         return 1 if self.cardinality == "free" else self.size
+
+    @property
+    def in_deployments(self) -> Mapping[str, Any]:
+        return {"V": "auto"}  # a fixed V is in J², and turns take millijoules here and kilojoules there
 
     def score(self, observation: Observation, plan: RoundPlan, state: State | None = None) -> tuple[Reals, Reals]:
         """(importance, score) of every device when plan.n devices share the band; the state matters to auto only."""

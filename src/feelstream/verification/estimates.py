@@ -2,7 +2,8 @@
 planned by them must have been planned by just those.
 
 The logarithm of reading/model is averaged with weights 1, 0.9, 0.81, … from the last turn back, and with the weight
-(0.3/ln 10)² for the middle of all devices. A reading three standard deviations away waits for a second one like it.
+(0.3/τ)² for the middle of all devices; τ² is the mean square of how far devices are from that middle, each ln 10 at
+most, with one device more that is just so far. A reading three standard deviations away waits for a second one like it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from feelstream.verification.reading import ESTIMATES, Block
 from feelstream.verification.settings import OUR_POLICIES, StoredSettings
 
 NU, NU0, GAMMA, STALE = 0.3, np.log(10.0), 0.9, 32
-KAPPA = NU**2 / NU0**2
 FROM_ONE = ("select_all", "fedcs", "balanced_joint")  # these plan for as few devices as there are
 
 
@@ -64,8 +64,9 @@ def _replayed(block: Block, name: str, reading: Array, modelled: Array, measured
         seen = weight > 0
         means = np.sort(total[seen] / weight[seen])
         middle = means[(means.size - 1) // 2] if means.size else 0.0
+        kappa = NU**2 / np.mean(np.minimum(np.abs(np.append(means - middle, NU0)), NU0) ** 2)
         open_to[r] = (t - last > STALE) | np.isfinite(waiting)
-        x[r], sd[r] = (total + KAPPA * middle) / (weight + KAPPA), NU / np.sqrt(weight + KAPPA)
+        x[r], sd[r] = (total + kappa * middle) / (weight + kappa), NU / np.sqrt(weight + kappa)
         read = measured[r] & (modelled[r] > 0)
         y = np.log(np.maximum(np.where(read, reading[r], 1.0) / np.where(read, modelled[r], 1.0), 1e-12))
         near = read & (np.abs(y - x[r]) <= 3 * np.sqrt(sd[r] ** 2 + NU**2))
