@@ -46,5 +46,8 @@ class Budgets(Scenarios):
         tables["policy"] = {"name": BalancedJoint.tag, "size": draw.randint(1, tables["system"]["devices"])}
         for name in ("pace", "knows"):
             tables["policy"][name] = fields.drawn(draw, BalancedJoint, name)
+        for name in ("lead", "tolerance", "scarcity"):  # any value keeps the promise; half of the time the usual one
+            if draw.random() < 0.5:
+                tables["policy"][name] = draw.choice([fields.drawn(draw, BalancedJoint, name), draw.uniform(0.01, 5.0)])
         tables["trace"] = {"level": "full"}
         return tables

@@ -32,7 +32,9 @@ def checked(directory: Path, *more: str, seed: int = 0):
         (),
         ("policy.pace=running",),
         ("policy.knows=sizes",),
-        ("policy.memory=1.0", "policy.spread=0.0", "policy.price=0.0"),
+        ("policy.memory=1.0", "policy.spread=0.0", "policy.price=0.0", "policy.scarcity=0.0", "policy.lead=100.0"),
+        ("policy.lead=0.7", "policy.tolerance=0.0"),
+        ("policy.size=2", "policy.tolerance=0.1", "data.partition.kind=digits", "data.partition.per_device=1"),
         ("policy.least=4", "data.partition.kind=digits", "data.partition.per_device=2"),
         ("data.buffer.kind=window", "data.fresh=per_round"),
         ("data.buffer.kind=reservoir", "data.buffer.capacity=9", "data.arrivals.kind=poisson"),
@@ -89,6 +91,24 @@ def one_too_many(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rations, "turns", lambda *known: right(*known) + 1)
 
 
+def runs_ahead(patch: pytest.MonkeyPatch) -> None:
+    """Every lead counts as a hundred turns."""
+    right = balanced_joint.BalancedJoint._candidates
+
+    def wrong(self: Any, state: Any, observation: Any) -> Any:
+        return right(self.model_copy(update={"lead": 100.0}), state, observation)
+
+    patch.setattr(balanced_joint.BalancedJoint, "_candidates", wrong)
+
+
+def never_waits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(balanced_joint.BalancedJoint, "_waits", lambda self, known, members: False)
+
+
+def knows_no_scarcity(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rations, "part", lambda pace, system, t, turn_j: np.zeros(len(turn_j)))
+
+
 def spends_without_limit(patch: pytest.MonkeyPatch) -> None:
     right = balanced_joint.BalancedJoint.transmit
 
@@ -105,7 +125,10 @@ def spends_without_limit(patch: pytest.MonkeyPatch) -> None:
         (forgets_what_was_spent, ()),
         (takes_the_first, ()),
         (takes_the_worst, ()),
-        (one_too_many, ("policy.least=1",)),
+        (one_too_many, ("policy.least=1", "policy.scarcity=0.0")),
+        (runs_ahead, ("policy.lead=1.0",)),
+        (never_waits, ("policy.tolerance=0.01", "data.partition.kind=digits", "data.partition.per_device=2")),
+        (knows_no_scarcity, ("policy.scarcity=2.0",)),
         (spends_without_limit, ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02")),
     ],
 )

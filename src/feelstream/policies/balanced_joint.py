@@ -3,12 +3,16 @@
     e_k        the energy of a turn: frequencies, band and powers of least Σ_{k∈Π} e_k (docs/joint.md, all weights 1)
     due_k(t)   = T E_k (t − s_k + 1)/(T − s_k + 1)        the ration since device k first held data, in round s_k
     n(t)       = max(least, (Σ due_k − Σ spent_k)/e)      at most that many, and at most `size`; e the mean turn
-    cost_k     = price · (spent_k + max(spent_k + e_k − due_k, 0)) / e_k        turns it had, and is ahead, or would be
-    Π*         ⊆ {k : feasible, holds data, e_k ≤ T E_k − spent_k},  |Π| ≤ n(t),  of the least
+    C(t)       = {k : feasible, holds data, e_k ≤ T E_k − spent_k, spent_k + e_k ≤ due_k + lead · e_k}      candidates
+    had_k      = (spent_k + max(spent_k + e_k − due_k, 0)) / e_k                turns it had, and is ahead, or would be
+    cost_k     = price · (had_k − min_C had_j) + scarcity · e_k/(T E_k)         few turns in all: each is dear
+    Π*         ⊆ C(t),  |Π| ≤ n(t),  of the least
                  D(Π) + spread/N(Π) + Σ cost_k            D: class imbalance, N: effective number (solvers/balance.py)
 
-The set is built one by one with exchanges, for every size up to n(t). Once the gains are known, nobody sends with more
-power than (A_k − E_cmp)/T_tr, A_k = min(T E_k − spent_k, (1 + 10⁻⁶)(E_cmp + e_k)): an update in hand is worth a turn.
+The set is built one by one with exchanges, for every size up to n(t). Nobody trains where its label mix p is too far
+from balance: m‖p − 1/m‖² above that of all data held, and of the best `size` devices, by more than `tolerance`.
+Once the gains are known, nobody sends with more power than (A_k − E_cmp)/T_tr, A_k = min(T E_k − spent_k, (1 + 10⁻⁶)
+(E_cmp + e_k)): an update in hand is worth a turn.
 So no device ever exceeds its own budget T·E_k, whatever arrives and fades (docs/within-budget.md has the proof).
 
 `pace = "running"` needs no horizon: due_k = t E_k, a device with credit left may take a turn, and its mean energy over
@@ -31,7 +35,7 @@ from feelstream.model.system import System
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, State, Term
 from feelstream.policies.solvers import joint, rations
-from feelstream.policies.solvers.balance import Balance
+from feelstream.policies.solvers.balance import Balance, imbalance
 from feelstream.policies.solvers.greedy import rest_of
 from feelstream.policies.solvers.packing import pack
 
@@ -47,6 +51,7 @@ class Candidates(NamedTuple):
     able: Flags
     plan: RoundPlan
     devices: joint.Problem | None  # None where n = 0
+    due_j: Reals
     cost: Reals  # of a turn, against class balance
 
 
@@ -64,11 +69,22 @@ class BalancedJoint(Policy):
         default=0.3, description="what averaging over few devices costs against class balance; ≥ 0"
     )
     price: NonNegative = Field(
-        default=0.01, description="what a turn costs that a device had, or is ahead of its ration; ≥ 0"
+        default=0.01,
+        description="what a turn costs that a device had or is ahead of its ration, beyond the least of all; ≥ 0",
+    )
+    scarcity: NonNegative = Field(
+        default=0.2, description="what a turn costs that takes the whole budget of a device, others in proportion; ≥ 0"
     )
     pace: rations.Pace = Field(
         default="horizon",
         description="horizon: T·budget shared out over the run; running: credit by round, for any length",
+    )
+    lead: Positive = Field(
+        default=3.0, description="turns that a device may be ahead of its ration, the next one included; > 0"
+    )
+    tolerance: NonNegative = Field(
+        default=1.5,
+        description="nobody trains if a round's label mix is further from balance than that of all data by more; ≥ 0",
     )
     knows: Literal["labels", "sizes"] = Field(
         default="labels", description="what the server knows of a device's data: its label counts, or its size only"
@@ -115,6 +131,8 @@ class BalancedJoint(Policy):
         ids = lot[known.able[lot]]
         labels = known.labels[ids].astype(float)
         chosen = Balance(labels, known.cost[ids], state["seen"], self.memory, self.spread).choose(known.plan.n)
+        if self._waits(known, ids[chosen]):
+            chosen = []
         schedule, allocation = _affordable(known.devices, np.sort(ids[chosen]), known.left_j)
         if allocation is None:
             return Decision(schedule, known.plan, f_hz=np.zeros(0), allowance_j=np.zeros(0))
@@ -133,14 +151,31 @@ class BalancedJoint(Policy):
 
         alone_j = np.maximum(joint.alone_j(self._planned(observation, 1)), np.finfo(float).tiny)
         able = holds & observation.plan(1).feasible & (alone_j <= left_j)  # NaN where no band would do: never
+        able &= spent_j + alone_j <= due_j + self.lead * alone_j
         n = self._most(observation, able, alone_j, due_j, spent_j, holds)
         plan, devices = observation.plan(n), None
         if n:
             devices = self._planned(observation, n)
             able &= plan.feasible & (devices.share_min <= 1 / n)
-        ahead_j = np.maximum(spent_j + alone_j - due_j, 0.0)
-        cost = self.price * (spent_j + ahead_j) / alone_j
-        return Candidates(labels, left_j, alone_j, able, plan, devices, cost)
+        had = (spent_j + np.maximum(spent_j + alone_j - due_j, 0.0)) / alone_j
+        fewest = float(had[able].min()) if able.any() else 0.0
+        cost = self.price * (had - fewest) + self.scarcity * rations.part(self.pace, system, t, alone_j)
+        return Candidates(labels, left_j, alone_j, able, plan, devices, due_j, cost)
+
+    def _waits(self, known: Candidates, members: Ids) -> bool:
+        """Whether a round without training is better than one with this set."""
+
+        def distance(labels: np.ndarray) -> float:
+            return float(imbalance(labels.sum(axis=0, dtype=float), np.zeros(labels.shape[1]), 1.0))
+
+        here = distance(known.labels[members])
+        if here <= distance(known.labels) + self.tolerance:
+            return False
+        held = known.labels[known.labels.any(axis=1)].astype(float)
+        if len(held) <= self.size:  # then all data is what a set could have
+            return True
+        best = Balance(held, np.zeros(len(held)), np.zeros(held.shape[1]), 1.0, 0.0).choose(self.size)
+        return here > distance(held[best]) + self.tolerance
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """What each candidate adds to D, to spread/N and to the costs, beside the rest of the set."""
@@ -148,6 +183,8 @@ class BalancedJoint(Policy):
         labels, able = known.labels.astype(float), known.able
         balance = Balance(labels, known.cost, state["seen"], self.memory, self.spread)
         room = len(schedule) < known.plan.n
+        if not len(schedule):  # nobody was ranked: `refusal` says why
+            able = np.zeros_like(able)
 
         def added(rest: Ids) -> tuple[Reals, Reals]:
             free = able & ~np.isin(np.arange(len(able)), rest)
@@ -169,6 +206,11 @@ class BalancedJoint(Policy):
         turn_mj, left_mj = 1e3 * known.alone_j[device], 1e3 * known.left_j[device]
         if not turn_mj <= left_mj:
             return f"a turn costs it {turn_mj:.3g} mJ and {left_mj:.3g} mJ of its budget is left"
+        ahead = (state["spent_j"] + known.alone_j - known.due_j)[device] / known.alone_j[device]
+        if ahead > self.lead:
+            return f"a turn would put it {ahead:.3g} turns ahead of its ration, and lead = {self.lead:g} are allowed"
+        if known.able[device] and not len(decision.schedule):
+            return "no set of candidates is balanced well enough, so nobody trains and the energy is kept"
         return None
 
     def _most(

@@ -139,20 +139,28 @@ def check_rationed_decision(case: Case) -> None:
     turn = np.maximum(alone_j(alone), np.finfo(float).tiny)
     holds = np.asarray(labels_of(s, block).any(axis=-1))
     able = holds & feasible_at(s, block, 1)[0] & (turn <= money.left) & fits_alone
+    ahead = (known.spent_j + turn - money.due) / turn
+    near_lead = np.asarray((able & (np.abs(ahead - fields(s).lead) <= NEAR * max(fields(s).lead, 1.0))).any(axis=1))
+    able &= ahead <= fields(s).lead
     sizes, unsure_size = _planned_sizes(s, block, able, turn, holds, known, money)
     rule = "as many are planned for as the rations of those with data leave, at least `least`, if so many are on time"
-    check.flag("planned", (case.planned != sizes) & ~unsure_size, sizes, rule, stored=case.planned)
+    check.flag("planned", (case.planned != sizes) & ~(unsure_size | near_lead), sizes, rule, stored=case.planned)
 
     radio, fits = planned_radio(s, block, case.n, np.ones(block["beta"].shape))
     candidates = able & case.importance.feasible & fits & (case.planned > 0)[:, None]
-    cost = fields(s).price * (known.spent_j + np.maximum(known.spent_j + turn - money.due, 0.0)) / turn
+    had = known.spent_j / turn + np.maximum(ahead, 0.0)
+    fewest = np.where(candidates, had, np.inf).min(axis=1, keepdims=True)
+    cost = fields(s).price * (had - np.where(np.isfinite(fewest), fewest, 0.0))
+    if fields(s).pace == "horizon":
+        cost = cost + fields(s).scarcity * turn / np.maximum(money.granted, np.finfo(float).tiny)
     expected, unsure = _chosen(s, block, case.planned, candidates, cost, known.seen)
+    expected, unsure = _worth(s, block, expected, unsure | near_lead)
     expected, unsure = _afforded(radio, expected, money.left, unsure)
     scheduled = block["scheduled"]
-    rule = "the set of candidates of least imbalance + spread/N + cost, as far as all can afford to share the band"
+    rule = "the set of least imbalance + spread/N + cost as far as all can afford to share the band, if balanced enough"
     check.flag("scheduled", (scheduled != expected) & ~unsure[:, None], expected, rule)
-    rule = "only feasible devices with data that can afford a turn are scheduled"
-    check.flag("scheduled", scheduled & ~candidates, scheduled & candidates, rule)
+    rule = "only feasible devices with data that can afford a turn and are not too far ahead are scheduled"
+    check.flag("scheduled", scheduled & ~candidates & ~near_lead[:, None], scheduled & candidates, rule)
     _check_promise(case, known, money)
 
 
@@ -166,6 +174,29 @@ def check_rationed_subset(case: Case) -> None:
     check.flag("scheduled", count > case.planned, case.planned, rule, stored=count)
     known = remembered(s, block)
     _check_promise(case, known, budgets(s, block, known))
+
+
+def _worth(s: StoredSettings, block: Block, chosen: Array, unsure: Array) -> tuple[Array, Array]:
+    """The sets, none where labels are worse balanced than all data and the best of the size by more than tolerated."""
+    labels, limit = labels_of(s, block).astype(float), fields(s).tolerance
+    chosen, unsure = chosen.copy(), unsure.copy()
+    for r in np.flatnonzero(chosen.any(axis=1)):
+        own = _from_balance(labels[r][chosen[r]])
+        worse = [own - _from_balance(labels[r])]
+        held = labels[r][labels[r].any(axis=1)]
+        if worse[0] > limit * (1 - NEAR) and len(held) > (s.size or 0):
+            choice = Choice(held, np.zeros(len(held)), np.zeros(held.shape[1]), 1.0, 0.0)
+            worse.append(own - _from_balance(held[choice.best(s.size or 0)]))
+            unsure[r] |= choice.unsure
+        unsure[r] |= any(abs(each - limit) <= RELATIVE * (1 + limit) for each in worse)
+        chosen[r] &= min(worse) <= limit
+    return chosen, unsure
+
+
+def _from_balance(labels: Array) -> float:
+    """m ‖p − 1/m‖² of the pooled labels of devices, [devices, m], in another form: m Σ p² − 1."""
+    pooled = labels.sum(axis=0)
+    return float(len(pooled) * np.square(pooled / pooled.sum()).sum() - 1)
 
 
 def _afforded(radio: Stretched, chosen: Array, left: Array, unsure: Array) -> tuple[Array, Array]:

@@ -141,6 +141,9 @@ def _rationed(policy: Section, seed: Section) -> Rationed:
         memory=policy["memory"].positive(),
         spread=policy["spread"].number(),
         price=policy["price"].number(),
+        scarcity=policy["scarcity"].number(),
+        lead=policy["lead"].positive(),
+        tolerance=policy["tolerance"].number(),
         pace=policy["pace"].one_of("horizon", "running"),
         knows=policy["knows"].one_of("labels", "sizes"),
     )

@@ -40,6 +40,9 @@ class Rationed(NamedTuple):
     memory: float
     spread: float
     price: float
+    scarcity: float
+    lead: float
+    tolerance: float
     pace: str
     knows: str
 
