@@ -1,5 +1,6 @@
 """Settings of all property tests, the results that several rooms report on, and what is tested first."""
 
+import gc
 from pathlib import Path
 
 import one_thread  # noqa: F401
@@ -49,3 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     place = {here / file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and thousands of tests stay until the end: no collection of garbage need look at them again."""
+    gc.collect()
+    gc.freeze()
