@@ -37,6 +37,8 @@ LONGEST = (
 
 # Cases that are slow wherever they take part: the solver of this policy takes seconds.
 SLOW_CASE = "lyapunov_joint"
+# Fixtures that take a second or more: whichever test asks first would pay for them.
+SLOW_FIXTURES = frozenset({"learned_results", "paper_output", "paper_results", "raced", "worlds"})
 # What was measured to take long, by `make times`; tests that start processes, or take seconds, say so themselves.
 MEASURED_SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
 
@@ -45,7 +47,7 @@ MEASURED_SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encodin
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name, _, case = item.nodeid.partition("[")
-        if SLOW_CASE in case or name in MEASURED_SLOW:
+        if SLOW_CASE in case or name in MEASURED_SLOW or SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     here = Path(__file__).parent
     place = {here / file: number for number, file in enumerate(LONGEST)}
