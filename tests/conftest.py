@@ -1,5 +1,6 @@
 """Settings of all property tests, the results that several rooms report on, and what is tested first."""
 
+import atexit
 import gc
 from pathlib import Path
 
@@ -58,3 +59,4 @@ def pytest_collection_finish() -> None:
     """Modules and thousands of tests stay until the end: no collection of garbage need look at them again."""
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # what is left when Python ends is taken for a leak by nanobind
