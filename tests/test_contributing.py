@@ -98,7 +98,7 @@ def copy(tmp_path: Path) -> Copy:
     return Copy.made(tmp_path)
 
 
-FIELDS_PAGE = "page_of_fields or catalogue_names"  # tests of the pages that are made from the program
+FIELDS_PAGE = "page_of_fields or a_catalogue_names"  # tests of the pages that are made from the program
 
 FULLEST = '''"""The n feasible devices that hold most: largest |S_k|."""
 
