@@ -22,8 +22,9 @@ PARALLEL = -n 4 --dist loadfile --no-loadscope-reorder
 tests: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL)
 
-# Before each commit: under 90 seconds on two cores. The linters run beside the tests that are not marked slow; types of the
-# tests, and the slow tests, are left to `make test`.
+# Before each commit: under 90 seconds on two cores. The linters run beside the tests that are not marked slow. Types are
+# checked of files that differ from the last commit, and of those that import them; other commits: make quick BASE=main.
+# All types take as long as the tests, and are left to `make test` like the slow tests.
 quick: $(VENV)/.installed-dev
 	@$(MAKE) --no-print-directory -j 3 quick-lint quick-types quick-tests
 
@@ -34,7 +35,7 @@ quick-lint:
 	@said=$$($(BIN)/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 
 quick-types:
-	$(BIN)/pyright src
+	@files=$$($(BIN)/python .ci/affected.py $(BASE)) && { [ -z "$$files" ] || $(BIN)/pyright $$files; }
 
 quick-tests:
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'

@@ -1,5 +1,7 @@
 """Settings of all property tests, the results that several rooms report on, and what is tested first."""
 
+import atexit
+import gc
 from pathlib import Path
 
 import one_thread  # noqa: F401
@@ -36,6 +38,8 @@ LONGEST = (
 
 # Cases that are slow wherever they take part: the solver of this policy takes seconds.
 SLOW_CASE = "lyapunov_joint"
+# Fixtures that take a second or more: whichever test asks first would pay for them.
+SLOW_FIXTURES = frozenset({"learned_results", "paper_output", "paper_results", "raced", "worlds"})
 # What was measured to take long, by `make times`; tests that start processes, or take seconds, say so themselves.
 MEASURED_SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
 
@@ -44,8 +48,15 @@ MEASURED_SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encodin
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name, _, case = item.nodeid.partition("[")
-        if SLOW_CASE in case or name in MEASURED_SLOW:
+        if SLOW_CASE in case or name in MEASURED_SLOW or SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     here = Path(__file__).parent
     place = {here / file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and thousands of tests stay until the end: no collection of garbage need look at them again."""
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # what is left when Python ends is taken for a leak by nanobind

@@ -7,9 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -45,18 +44,7 @@ class Copy:
     """A copy of the tree, in which a change is tried."""
 
     root: Path
-    before: dict[str, bytes] = field(default_factory=dict)
-
-    @classmethod
-    def made(cls, root: Path) -> Copy:
-        unwanted = shutil.ignore_patterns("__pycache__", "figures", "assets", "*.ipynb", "replay_results")
-        for name in COPIED:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-            options: dict[str, Any] = {"ignore": unwanted} if (ROOT / name).is_dir() else {}
-            copy(ROOT / name, root / name, **options)
-        kernel = Path(_native.__file__)  # compiled, so in no list of files to touch
-        shutil.copy(kernel, root / "src/feelstream" / kernel.name)
-        return cls(root, _contents(root))
+    before: dict[str, bytes]
 
     def change(self, path: str, *pairs: tuple[str, str]) -> None:
         text = (self.root / path).read_text(encoding="utf-8")
@@ -71,8 +59,8 @@ class Copy:
 
     def python(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-B", *words], cwd=self.root, capture_output=True, text=True, check=False,
-            env=os.environ | {"PYTHONPATH": str(self.root / "src"), "OMP_NUM_THREADS": "1"},
+            [sys.executable, *words], cwd=self.root, capture_output=True, text=True, check=False,
+            env=os.environ | {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": ""},
         )  # fmt: skip
 
     def check(self, row: str, tests: list[str], chosen: str) -> None:
@@ -93,12 +81,30 @@ def _contents(root: Path) -> dict[str, bytes]:
     return {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
 
 
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the project, compiled once for all copies of it."""
+    root = tmp_path_factory.mktemp("tree")
+    unwanted = shutil.ignore_patterns("__pycache__", "figures", "assets", "*.ipynb", "replay_results")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, root / name, ignore=unwanted)
+        else:
+            shutil.copy2(ROOT / name, root / name)
+    kernel = Path(_native.__file__)  # compiled, so in no list of files to touch
+    shutil.copy(kernel, root / "src/feelstream" / kernel.name)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(root / "src")], check=True)
+    return root
+
+
 @pytest.fixture
-def copy(tmp_path: Path) -> Copy:
-    return Copy.made(tmp_path)
+def copy(tree: Path, tmp_path: Path) -> Copy:
+    root = tmp_path / "copy"
+    shutil.copytree(tree, root)  # with the times of the files, by which what is compiled counts as current
+    return Copy(root, _contents(root))
 
 
-FIELDS_PAGE = "page_of_fields or catalogue_names"  # tests of the pages that are made from the program
+FIELDS_PAGE = "page_of_fields or a_catalogue_names"  # tests of the pages that are made from the program
 
 FULLEST = '''"""The n feasible devices that hold most: largest |S_k|."""
 

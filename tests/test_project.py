@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def test_the_tests_that_were_measured_as_slow_exist() -> None:
     for name in names:
         file, *_, function = name.split("::")
         assert f"def {function}(" in text(file), f"{name} is no more: run make times, or take it out of tests/slow.txt"
+
+
+def test_types_are_checked_of_what_a_change_can_break() -> None:
+    """c is changed: d imports it, e has it by way of the package p, and what imports d has nothing of c."""
+    pytest.importorskip("grimp")
+    imports = {"d": {"c"}, "p": {"c"}, "e": {"p"}, "f": {"d"}, "c": {"a"}}
+    affected = runpy.run_path(str(ROOT / ".ci" / "affected.py"))["affected"]
+    found = affected(["c"], lambda module: {name for name, of in imports.items() if module in of}, "p".__eq__)
+    assert found == {"c", "d", "p", "e"}
 
 
 def test_workflows_test_every_python_that_wheels_are_built_for() -> None:

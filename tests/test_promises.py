@@ -14,6 +14,7 @@ import pytest
 from builders import small
 from sealing import seal
 from small_plans import in_process
+from stopped import stop_in
 
 import feelstream as fs
 from feelstream.data.streaming import BUFFERS
@@ -231,18 +232,9 @@ class Fragile(odd.Diary):
         return Breaking(devices)
 
 
-def interrupted(directory: Path, scenario: fs.Scenario) -> None:
-    def stop(record: Any) -> None:
-        if record.observation.round == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(directory, scenario, progress=stop, checkpoint_s=0)
-
-
 def test_a_buffer_that_cannot_go_on_is_named(tmp_path: Path) -> None:
     scenario = small().with_(buffer=Fragile())
-    interrupted(tmp_path, scenario)
+    stop_in(tmp_path, scenario, at=4)
     with pytest.raises(RunError, match=r"data\.buffer: '.*Fragile' cannot go on .*KeyError: 'lists' \(test_promises"):
         simulate_in(tmp_path, scenario)
 
@@ -250,7 +242,7 @@ def test_a_buffer_that_cannot_go_on_is_named(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as earlier:
         earlier.setattr(checkpoint, "STATE_FORMAT", 1)
-        interrupted(tmp_path, small())
+        stop_in(tmp_path, small(), at=4)
     told = r"was written in format 1 and this version goes on from format 2; remove .*progress to start the run again"
     with pytest.raises(RunError, match=told):
         simulate_in(tmp_path, small())

@@ -66,7 +66,6 @@ class Magnitude:
 
 
 Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False), Magnitude]
 Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False), Magnitude]
 NonNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False), Magnitude]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]

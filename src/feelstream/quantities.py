@@ -77,11 +77,6 @@ class Quantity:
         return f"{self.unit} per {self.per}" if self.per else self.unit
 
     @property
-    def gap_unit(self) -> str:
-        """Of a difference: percentage points where the values are in %."""
-        return "pp" if self.unit == "%" else self.unit
-
-    @property
     def axis(self) -> str:
         """What stands beside an axis: "Energy per device (mJ per round)"."""
         return f"{self.words} ({self.full_unit})" if self.unit else self.words

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import small
+from stopped import stop_in
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
 from feelstream.policies import Lyapunov
-from feelstream.run import simulate_in
 
 
 def test_a_name_a_path_or_a_scenario(tmp_path: Path) -> None:
@@ -102,12 +102,7 @@ def test_callbacks_are_told_the_rows_of_the_table(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_has_the_running_mean_of_all_its_rounds(tmp_path: Path) -> None:
-    def stop(record: object) -> None:
-        if record.observation.round == 5:  # type: ignore[attr-defined]
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(tmp_path / "run", small(), progress=stop, checkpoint_s=0)
+    stop_in(tmp_path / "run", small(), at=5)
     notes = Notes()
     run = fs.simulate(small(), out=tmp_path / "run", callbacks=[notes])
     told = [row for row in notes.said if isinstance(row, dict)]

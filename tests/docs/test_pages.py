@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pages import DOCS, PAGES, ROOT, TUTORIALS
 
-from feelstream.policies import POLICIES
+from feelstream.testing import KINDS
 
 MADE_BY_THE_SITE = {f"tutorials/{script.stem}.md" for script in TUTORIALS} | {
     "reference/policies.md",
@@ -51,9 +51,26 @@ def _exists(target: Path) -> bool:
     return made or target.exists()
 
 
-def test_the_catalogue_names_every_policy() -> None:
-    page = (DOCS / "policies.md").read_text(encoding="utf-8")
-    assert [name for name in POLICIES.ours if f"`{name}`" not in page] == []
+# The pages that describe what there is of each kind of plug-in, as CONTRIBUTING.md names them.
+DESCRIBED = {
+    "policy": ("policies.md",),
+    "metric": ("model.md",),
+    "evaluator": ("evaluators.md",),
+    "partition": ("model.md", "data.md"),
+    "arrivals": ("model.md", "data.md"),
+    "buffer": ("model.md",),
+    "energy law": ("energy-laws.md",),
+    "local_training": ("learning.md",),
+    "server_update": ("learning.md",),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_catalogue_names_every_one_of_ours(kind: str) -> None:
+    pages = DESCRIBED.get(kind, ("worlds.md",))
+    text = "".join((DOCS / page).read_text(encoding="utf-8") for page in pages)
+    missing = [name for name in KINDS[kind].registry.ours if not re.search(rf"""[`"]{name}[`"]""", text)]
+    assert missing == [], f"described in none of {', '.join(f'docs/{page}' for page in pages)}"
 
 
 def test_the_menu_names_pages_that_exist() -> None:

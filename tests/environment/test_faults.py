@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 from sealing import seal
+from stopped import stop_in
 
 import feelstream as fs
 from feelstream.environment.base import ProcessContext
 from feelstream.environment.faults import Breakdowns, Faults, NoFaults, RandomFaults
 from feelstream.run import simulate_in
-from feelstream.scheduling import RoundRecord
 
 NO_LEARNING = ["learning.engine=none", "system.devices=10", "system.rounds=40", "system.energy_budget_j=0.3"]
 BAD = ["world.faults.kind=random", "world.faults.rate=1.0", "world.faults.share=0.2"]
@@ -75,12 +75,7 @@ def test_a_run_that_is_stopped_goes_on_with_what_it_had_learned(tmp_path: Path) 
     scenario = fs.preset("tiny", [*NO_LEARNING, "world.faults.kind=markov"])
     whole = fs.simulate(scenario, seed=2)
 
-    def stop(record: RoundRecord) -> None:
-        if record.observation.round == 17:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(tmp_path / "parts", scenario, 2, progress=stop, checkpoint_s=0.0)
+    stop_in(tmp_path / "parts", scenario, at=17, seed=2)
     again = simulate_in(tmp_path / "parts", scenario, 2)
     assert again.devices is not None
     assert whole.devices is not None

@@ -19,7 +19,7 @@ BASE = fs.preset("tiny", ["learning.engine=none"])
 
 
 def name_of(scenario: fs.Scenario, seed: int = 0, **changed: object) -> str:
-    return identity.run_name(scenario, seed, identity.identity(scenario) | changed)
+    return identity.run_names(scenario, [seed], identity.identity(scenario) | changed)[0]
 
 
 def test_a_name_is_readable_and_stable() -> None:

@@ -53,12 +53,6 @@ def test_equal_differences_are_a_point() -> None:
     )  # the mean may be off in the last bit
 
 
-def test_saving() -> None:
-    saving = fs.paired_saving([0.8, 0.6], [1.0, 1.0])
-    low, high = stats.t.interval(0.95, 1, 0.3, stats.sem([0.2, 0.4]))
-    assert (saving.mean, saving.low, saving.high) == pytest.approx((0.3, low, high), rel=1e-7)
-
-
 @pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), ([[1.0]], [[2.0]]), ([math.nan, 1.0], [1.0, 2.0])])
 def test_no_interval_of_what_is_not_paired(a: list[float], b: list[float]) -> None:
     with pytest.raises(ValueError, match=r"seed|pairs"):
@@ -101,11 +95,6 @@ def test_per_run_and_pairs_over_common_seeds() -> None:
     last = one["accuracy"][-1]  # rounds 5 and 6 of 6 are the last fifth, and 6 is tested
     expected = ("z", 1, last, last, pytest.approx(area), 1.0, one["energy_mean_cum_j"][-1], 0.1 * 6, 3 / 24)
     assert runs.row(1)[:9] == expected
-    for percent in (80, 90):
-        when, joules = fs.rounds_to_reach(one, percent / 100), fs.joules_to_reach(one, percent / 100)
-        whole = (6, pytest.approx(one["energy_mean_j"].sum()), 0.0)
-        found = tuple(runs[f"{what}_{percent}"][1] for what in ("rounds_to", "joules_to", "reached"))
-        assert found == (whole if when is None else (when, joules, 1.0))
     energy = dict(zip(runs.select("arm", "seed").rows(), runs["energy_j"], strict=True))
     differences = [energy["a", seed] - energy["z", seed] for seed in (0, 1)]
     assert fs.compare_arms(runs, "energy_j", "a", "z") == fs.interval(differences)
@@ -120,12 +109,11 @@ def test_runs_that_learn_nothing_have_no_accuracy() -> None:
 
 
 def test_reaching_an_accuracy() -> None:
-    run = pl.DataFrame(
-        {"round": [1, 2, 3, 4], "accuracy": [None, 0.5, None, 0.8], "energy_mean_j": [1.0, 2.0, 4.0, 8.0]}
-    )
-    assert (fs.rounds_to_reach(run, 0.5), fs.joules_to_reach(run, 0.5)) == (2, 3.0)
-    assert (fs.rounds_to_reach(run, 0.6), fs.joules_to_reach(run, 0.6)) == (4, 15.0)
-    assert (fs.rounds_to_reach(run, 0.9), fs.joules_to_reach(run, 0.9)) == (None, None)
+    accuracy = pl.Series("accuracy", [None, 0.5, None, 0.85, None, 0.8])
+    spent = pl.Series("energy_mean_j", [1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    run = fs.per_run(rounds_table().filter(arm="z", seed=0).with_columns(accuracy, spent)).row(0, named=True)
+    assert (run["rounds_to_80"], run["joules_to_80"], run["reached_80"]) == (4, 15.0, 1.0)
+    assert (run["rounds_to_90"], run["joules_to_90"], run["reached_90"]) == (6, 63.0, 0.0)  # the whole run
 
 
 def test_mean_height_of_a_line_and_of_a_point() -> None:
@@ -148,11 +136,6 @@ def test_jain_index_knows_no_unit(shares: list[float], unit: float) -> None:
     assert index <= 1 + 1e-12
     if max(shares) > 1e-200:
         assert fs.jain_index([unit * share for share in shares]) == pytest.approx(index)
-
-
-def test_drops_are_a_share_of_the_scheduled() -> None:
-    assert fs.drop_share(pl.DataFrame({"scheduled": [2, 0, 3], "transmitted": [1, 0, 3]})) == 0.2
-    assert fs.drop_share(pl.DataFrame({"scheduled": [0, 0], "transmitted": [0, 0]})) is None
 
 
 def test_pareto_front_by_hand() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from builders import small
 from sealing import seal
+from stopped import stop_in
 
 import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
@@ -51,13 +52,8 @@ def test_nothing_changes_before_its_round_and_all_of_it_from_then_on() -> None:
 
 
 def test_an_interrupted_run_with_changes_ends_in_the_same_bytes_and_other_changes_are_refused(tmp_path: Path) -> None:
-    def stop(record) -> None:
-        if record.observation.round == 5:
-            raise KeyboardInterrupt
-
     simulate_in(tmp_path / "alone", small(), 2, changes=CHANGES)
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(tmp_path / "run", small(), 2, changes=CHANGES, progress=stop, checkpoint_s=0)
+    stop_in(tmp_path / "run", small(), at=5, seed=2, changes=CHANGES)
     for others in ((), CHANGES[:1]):
         with pytest.raises(RunError, match="other changes"):
             simulate_in(tmp_path / "run", small(), 2, changes=others)

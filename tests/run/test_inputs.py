@@ -12,6 +12,7 @@ import pytest
 from builders import small
 from recorded import series_of_five
 from small_plans import in_process
+from stopped import stop_in
 
 import feelstream as fs
 from feelstream.errors import DataError, ScenarioError
@@ -195,12 +196,7 @@ def test_a_run_that_is_taken_up_again_with_another_table_is_refused(tmp_path: Pa
     path.write_text(TRACES["world.availability"][0])
     scenario = small("world.availability.kind=trace", f"world.availability.path={path}")
 
-    def stop(record: Any) -> None:
-        if record.observation.round == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(tmp_path / "run", scenario, 0, progress=stop, checkpoint_s=0)
+    stop_in(tmp_path / "run", scenario, at=3)
     path.write_text(TRACES["world.availability"][1])
     with pytest.raises(fs.FeelstreamError, match="holds a run with other files"):
         simulate_in(tmp_path / "run", scenario, 0)

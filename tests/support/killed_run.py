@@ -1,7 +1,8 @@
-"""Play a run and be killed: `killed_run.py DIRECTORY POLICY_FILE KIND AT [RECORDED_NPZ | odd]`.
+"""Play a run and be killed, again and again: `killed_run.py DIRECTORY POLICY_FILE KIND:AT,… [RECORDED_NPZ | odd]`.
 
 KIND `file`: SIGKILL at the AT-th time a file is about to be forced to disk or moved into place; `time`: AT ms after
-the start of the simulation; `never`.
+the start of the simulation; `never`. Each is a process of its own, forked from one that has imported everything and
+done nothing yet: the imports take longer than the run. Printed: how each ended, 0 or minus the signal.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -60,10 +62,21 @@ def die_at_call(at: int) -> None:
 
 
 if __name__ == "__main__":
-    directory, policy_file, kind, at, *recorded = sys.argv[1:]
-    if kind == "file":
-        die_at_call(int(at))
-    elif kind == "time":
-        threading.Timer(int(at) / 1000, die).start()
-    simulate_in(directory, scenario(policy_file, *recorded), seed=4, checkpoint_s=0)
-    os._exit(0)  # the timer may still be ticking
+    directory, policy_file, fates, *recorded = sys.argv[1:]
+    for fate in fates.split(","):
+        if child := os.fork():
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+            continue
+        status = 1
+        try:
+            kind, at = fate.split(":")
+            if kind == "file":
+                die_at_call(int(at))
+            elif kind == "time":
+                threading.Timer(int(at) / 1000, die).start()
+            simulate_in(directory, scenario(policy_file, *recorded), seed=4, checkpoint_s=0)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)  # the timer may still be ticking

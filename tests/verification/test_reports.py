@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import small
+from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
 from feelstream.model.reporting import Reporting
-from feelstream.run import simulate_in
 from feelstream.run.replaying import replay
 from feelstream.verification import verify
 
@@ -24,18 +24,7 @@ POLICIES = ("update_norm", "gradient_norm")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(policy: str, tmp_path: Path) -> None:
     scenario = small(*LEARNING, f"policy.name={policy}", "learning.local.momentum=0.5", "learning.local.keep=momentum")
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    simulate_in(whole, scenario)
-
-    def stop(record: Any) -> None:
-        if record.observation.round == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(parts, scenario, progress=stop, checkpoint_s=0)
-    simulate_in(parts, scenario)
-    for name in ("rounds.parquet", "devices.parquet", "model.npz"):
-        assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    whole = goes_on_bit_for_bit(tmp_path, scenario, at=3)
     report = verify(whole)
     assert report.ok, str(report)
     assert replay(whole).ok

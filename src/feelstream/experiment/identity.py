@@ -42,13 +42,8 @@ def same_identity(scenario: Scenario) -> str:
     return canonical([scenario.learning.model_dump(), data, sorted(set(texts(scenario.as_dict()))), classes])
 
 
-def run_name(scenario: Scenario, seed: int, known: dict[str, Any]) -> str:
-    """For readers: policy, partition, devices, schedule size, seed. For certainty: a hash of all that matters."""
-    return run_names(scenario, [seed], known)[0]
-
-
 def run_names(scenario: Scenario, seeds: Iterable[int], known: dict[str, Any]) -> list[str]:
-    """`run_name` with each of the seeds; what they share is spelled once."""
+    """For readers: policy, partition, devices, schedule size, seed. For certainty: a hash of all that matters."""
     parts = {name: canonical(value) for name, value in {"scenario": scenario.as_dict(), **known}.items()}
     policy, partition = scenario.policy, scenario.data.partition
     words = [

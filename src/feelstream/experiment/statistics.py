@@ -94,14 +94,6 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = LEVEL) -> Inter
     return interval(x - y, level)
 
 
-def paired_saving(a: ArrayLike, b: ArrayLike, level: float = LEVEL) -> Interval:
-    """Interval of the mean of 1 − a/b by seed: the share of b that a saves (0.16 means 16 %); b must not be 0."""
-    x, y = np.asarray(a, float), np.asarray(b, float)
-    if x.shape != y.shape or (y == 0).any():
-        raise ValueError("a saving needs as many values on both sides, and none of the second side 0")
-    return interval(1 - x / y, level)
-
-
 def t_quantile(n: ArrayLike, level: float = LEVEL) -> np.ndarray:
     """The factor on s/√n: the (1+level)/2 quantile of Student's t with n − 1 degrees of freedom."""
     return np.asarray(stdtrit(np.asarray(n, float) - 1, (1 + level) / 2))
@@ -142,7 +134,8 @@ def per_run(rounds: pl.DataFrame) -> pl.DataFrame:
 
     late_accuracy, the mean accuracy over the last fifth of the run; final_accuracy, final_loss; accuracy_area,
     `normalised_auc` of the accuracy curve; energy_j per device and round, averaged over the run; queue_j, the mean
-    queue at the end; drops, `drop_share`; rounds_to_80, joules_to_80 and the same for 90 %: until that was reached, or
+    queue at the end; drops, the share of all scheduled that was
+    then not admitted, Σ|Π*∖Π̄| / Σ|Π*|; rounds_to_80, joules_to_80 and the same for 90 %: until that was reached, or
     the whole run where it was not, in which case reached_80 is 0 and not 1: such a value is censored, and no mean is
     made of it. Those about learning are null where nothing was learned. For every number of an evaluator late_NAME,
     its mean over the last fifth, and final_NAME, null where it was not measured.
@@ -240,12 +233,6 @@ def censored_median(values: ArrayLike, reached: ArrayLike) -> tuple[float, bool]
     return (float(np.median(x)), True) if np.isinf(middle) else (middle, False)
 
 
-def drop_share(run: pl.DataFrame) -> float | None:
-    """Share of all that one run scheduled and then did not admit: Σ|Π*∖Π̄| / Σ|Π*|; None where nobody was scheduled."""
-    scheduled, sent = int(run["scheduled"].sum()), int(run["transmitted"].sum())
-    return (scheduled - sent) / scheduled if scheduled else None
-
-
 def normalised_auc(x: ArrayLike, y: ArrayLike) -> float:
     """Area under the curve over its length: ∫ y dx / (x_last − x_first) by trapezes, in the unit of y.
 
@@ -253,18 +240,6 @@ def normalised_auc(x: ArrayLike, y: ArrayLike) -> float:
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     return float(y[0]) if len(y) == 1 else float(np.trapezoid(y, x) / (x[-1] - x[0]))
-
-
-def rounds_to_reach(run: pl.DataFrame, accuracy: float) -> int | None:
-    """First tested round of one run with at least this accuracy; None where it was never reached."""
-    reached = run.filter(pl.col("accuracy") >= accuracy)
-    return int(reached["round"][0]) if len(reached) else None
-
-
-def joules_to_reach(run: pl.DataFrame, accuracy: float) -> float | None:
-    """Energy per device that one run had spent by `rounds_to_reach`, J; None where it was never reached."""
-    when = rounds_to_reach(run, accuracy)
-    return None if when is None else float(run.filter(pl.col("round") <= when)["energy_mean_j"].sum())
 
 
 def jain_index(shares: ArrayLike | Sequence[float]) -> float:

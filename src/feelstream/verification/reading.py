@@ -15,6 +15,8 @@ from feelstream.verification.findings import Array
 from feelstream.verification.stored import StoredSettings
 
 WHOLE, REAL, TRUTH, COUNTS = "whole numbers", "real numbers", "booleans", "lists of whole numbers"
+# As what each is read, and what stands for a missing value.
+FILLED = {WHOLE: (pl.Int64, 0), REAL: (pl.Float64, float("nan")), TRUTH: (pl.Boolean, False)}
 
 ROUND_COLUMNS = {
     **dict.fromkeys(("round", "planned", "feasible", "scheduled", "transmitted"), WHOLE),
@@ -216,15 +218,14 @@ def _arrays(
     nulls: dict[str, Array] = {}
     for name, kind in columns.items():
         series = frame[name]
-        nulls[name] = series.is_null().to_numpy().reshape(shape)
+        some = series.null_count() > 0  # most columns lack nothing, and to ask for nulls or fill them is a query each
+        nulls[name] = series.is_null().to_numpy().reshape(shape) if some else np.zeros(shape, bool)
         if kind == COUNTS:
             values[name] = _label_counts(path, series, classes).reshape(*shape, -1)
-        elif kind == REAL:
-            values[name] = series.cast(pl.Float64).fill_null(float("nan")).to_numpy().reshape(shape)
-        elif kind == WHOLE:
-            values[name] = series.cast(pl.Int64).fill_null(0).to_numpy().reshape(shape)
-        else:
-            values[name] = series.fill_null(False).to_numpy().reshape(shape)
+            continue
+        dtype, missing = FILLED[kind]
+        series = series.cast(dtype)
+        values[name] = (series.fill_null(missing) if some else series).to_numpy().reshape(shape)
     return values, nulls
 
 
@@ -233,6 +234,7 @@ def _label_counts(path: Path, series: pl.Series, classes: int | None) -> Array:
     lists = series.cast(pl.List(pl.Int64))
     lengths = lists.list.len()
     wanted = classes if classes is not None else lengths.max()
-    if wanted == 0 or lists.null_count() or any(length != wanted for length in lengths.unique()):
+    if wanted == 0 or lists.null_count() or (lengths.to_numpy() != wanted).any():
         raise RunError(f"{path}: every list in the column {series.name} must have one entry per class ({wanted}).")
-    return lists.explode().fill_null(-1).to_numpy()
+    counts = lists.explode()
+    return (counts.fill_null(-1) if counts.null_count() else counts).to_numpy()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import small
+from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import EngineError, ScenarioError
@@ -16,7 +17,6 @@ from feelstream.learning.local.batches import of_device
 from feelstream.learning.local.device_rows import rows_of, with_rows
 from feelstream.learning.local.schedules import Schedule
 from feelstream.learning.sample_numbers import ABSENT
-from feelstream.run import simulate_in
 from feelstream.run.replaying import replay
 from feelstream.testing import check
 from feelstream.testing.learning_cases import Case, learner
@@ -192,21 +192,7 @@ def test_scaffold_is_its_algorithm() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(kind: str, tmp_path: Path) -> None:
-    scenario = small(*LEARNING, *KINDS[kind])
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    simulate_in(whole, scenario)
-
-    def stop(record: Any) -> None:
-        if record.observation.round == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(parts, scenario, progress=stop, checkpoint_s=0)
-    resumed: list[int] = []
-    simulate_in(parts, scenario, resumed=resumed.append)
-    assert resumed == [4]
-    for name in ("rounds.parquet", "devices.parquet", "model.npz"):
-        assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    whole = goes_on_bit_for_bit(tmp_path, small(*LEARNING, *KINDS[kind]), at=5)
     assert verify(whole).ok
     assert replay(whole).ok
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from builders import observation, small, system
 from numpy.typing import NDArray
+from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError
@@ -224,18 +225,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_goes_on_from_a_checkpoint_bit_for_bit_and_is_verified(way: str, tmp_path: Path) -> None:
     scenario = small(*LEARNING, *WAYS[way])
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    simulate_in(whole, scenario)
-
-    def stop(record: Any) -> None:
-        if record.observation.round == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(parts, scenario, progress=stop, checkpoint_s=0)
-    simulate_in(parts, scenario)
-    for name in ("rounds.parquet", "devices.parquet", "model.npz"):
-        assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    whole = goes_on_bit_for_bit(tmp_path, scenario, at=5)
     assert verify(whole).ok
     assert replay(whole).ok
     assert fs.read(whole).scenario == scenario

@@ -14,7 +14,7 @@ from feelstream.experiment.statistics import Interval, interval
 from feelstream.scenario import Scenario
 from feelstream.studies.claims.claim import Claim, Evidence, Measured
 from feelstream.studies.claims.resampling import Resampled
-from feelstream.studies.claims.verdicts import ALPHA, NotBehind, Published, Verdict, judge, margin_of
+from feelstream.studies.claims.verdicts import ALPHA, NotBehind, Verdict, judge, margin_of
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,3 @@ def _decided(finding: Finding, test: PValues, p_holm: float) -> Finding:
 def evidence(findings: Sequence[Finding]) -> list[Finding]:
     """Those that were not used to choose the settings."""
     return [finding for finding in findings if not finding.claim.fitted]
-
-
-def is_lead(finding: Finding) -> bool:
-    return not isinstance(finding.claim.test, Published)
