@@ -17,6 +17,7 @@ from scipy.special import lambertw
 
 from feelstream.verification.findings import Array
 
+EPS = float(np.finfo(float).eps)
 STEPS = 50  # bisections: a bracket of width 300 down to 3e-13
 MOST_SHARES = 1e300  # of the band, instead of infinity: more than that is asked for at any price below
 WIDEST = 5000.0  # of a bracket of log μ: no price is so many orders above that at which one device asks for all
@@ -169,8 +170,8 @@ def settle(radio: Radio, member: Array) -> tuple[Array, Array, Array]:
     while step < WIDEST and (more := excess(high, rows) > 0).any():
         step *= 4
         low, high = np.where(more, high, low), np.where(more, high + step, high)
-    nothing = {"xrtol": 0.0, "fatol": 0.0, "frtol": 0.0}
-    found = find_root(excess, (low, high), args=(rows,), tolerances={"xatol": 1e-13, **nothing})
+    exact = {"xrtol": 4 * EPS, "fatol": 0.0, "frtol": 0.0}  # beyond 512 a step of log μ is larger than what xatol says
+    found = find_root(excess, (low, high), args=(rows,), tolerances={"xatol": 1e-13, **exact})
     log_price = np.where(found.success, found.x, high)[:, None]  # else they do not fit at any price
     return log_price, *answer(radio, log_price)
 
