@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Flags, Reals
+from feelstream.environment.pathloss import Place
 from feelstream.environment.recorded import Recorded, values_by_round
 from feelstream.plugins import Plugin
 from feelstream.tables import Column
@@ -33,7 +34,7 @@ Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
 class Links:
     """How the devices stand to the base station, at the origin, when a round begins."""
 
-    place: str  # umi, uma or rma
+    place: Place
     carrier_hz: float
     position_m: Reals  # (2, K)
     velocity_m_s: Reals  # (2, K)
