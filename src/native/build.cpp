@@ -20,13 +20,14 @@ Stage stage(Kind kind, int channels, int rows, int columns, int out_channels, in
     s.channels = channels, s.rows = rows, s.columns = columns;
     s.out_channels = out_channels, s.out_rows = out_rows, s.out_columns = out_columns;
     s.kernel_rows = s.kernel_columns = s.pool_rows = s.pool_columns = 1;
+    s.plane_rows = out_rows, s.plane_columns = out_columns;
     return s;
 }
 
 void add_pool(Stage& s, int rows, int columns) {
     s.pool = true;
     s.pool_rows = rows, s.pool_columns = columns;
-    s.out_rows /= rows, s.out_columns /= columns;
+    s.plane_rows = s.out_rows /= rows, s.plane_columns = s.out_columns /= columns;
 }
 
 bool fits(const Layer& layer) {
@@ -112,6 +113,27 @@ void lay_out_convolution(Stage& s, Shared& shared, Take take) {
     }
 }
 
+// Zeros around an input that is written by a stage with pooling, or by `gather`, need no copy: what comes before writes
+// into the larger plane. (Without pooling, the way back looks at the output of a ReLU again.)
+void place_outputs(std::vector<Stage>& stages, Network& net) {
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+        Stage& pad = stages[i];
+        const bool before = i == 0 || (stages[i - 1].kind == Kind::convolution && stages[i - 1].pool);
+        if (pad.kind != Kind::pad || !before || int(i) + 1 == net.tail) continue;
+        pad.placed = true;
+        const std::size_t begin =
+            pad.output + pad.at(0, (pad.out_rows - pad.rows) / 2, (pad.out_columns - pad.columns) / 2);
+        if (i > 0) {
+            stages[i - 1].output = begin;
+            stages[i - 1].plane_rows = pad.out_rows, stages[i - 1].plane_columns = pad.out_columns;
+        } else {
+            net.input = begin;
+            net.row_gap = pad.out_columns - pad.columns;
+            net.plane_gap = (pad.out_rows - pad.rows) * pad.out_columns;
+        }
+    }
+}
+
 }  // namespace
 
 const char* name_of(Kind kind) {
@@ -156,6 +178,8 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
     const Stage &first = stages.front(), &last = stages.back();
     net.stages = stages.data(), net.count = int(stages.size());
     net.pixels = int(first.inputs()), net.classes = int(last.outputs());
+    net.image_rows = first.rows, net.image_columns = first.columns;
+    for (net.tail = net.count; net.tail > 0 && stages[net.tail - 1].kind == Kind::dense;) --net.tail;
     Shared shared;
     std::size_t used = 0;
     const auto take = [&](std::size_t floats) {
@@ -167,9 +191,10 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
 #endif
         return at;
     };
-    net.input = take(first.inputs() * lanes);
+    net.input = take(first.inputs() * lanes * (net.tail == 0 ? max_together : 1));
     for (Stage& s : stages) {
-        s.output = take(s.outputs() * lanes);
+        const bool together = &s - stages.data() >= net.tail - 1;  // what dense layers read or write
+        s.output = take(s.outputs() * lanes * (together ? max_together : 1));
         if (s.pool) s.route = take(s.outputs() * lanes);
         Shared::enlarge(shared.largest, std::max(s.inputs(), s.outputs()));
         std::int64_t weights = 0;
@@ -192,6 +217,7 @@ Network lay_out(std::vector<Stage>& stages, std::vector<std::size_t>& guards) {
     net.delta_points = take(shared.delta_points * lanes);
     net.sums = take(shared.sums * lanes);
     net.filter_inputs = take(shared.filter_inputs * lanes);
+    place_outputs(stages, net);
     net.workspace = used;
     return net;
 }

@@ -95,7 +95,7 @@ FEELSTREAM_NOINLINE void convolve_pooled(const Stage& s, const float* in, const 
                 const std::size_t to = ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
                 Vec all[Rows * Columns];
                 for (int p = 0; p < Rows * Columns; ++p) all[p] = value[p / P][i][p % P];
-                pool_window<Train>(all, s.relu, output + to, route + to);
+                pool_window<Train>(all, s.relu, output + s.at(first + i, y, x) + v, route + to);
             }
         }
 }

@@ -1,4 +1,5 @@
-// Fully connected layers. Activations are (feature, lane); weights stay in θ's own order (unit, feature).
+// Fully connected layers. Activations are (feature, lane), and in evaluation (block, feature, lane); weights stay in
+// θ's own order (unit, feature).
 #pragma once
 #include <cstddef>
 
@@ -11,9 +12,12 @@
 namespace feelstream {
 namespace {
 
-// Units × vectors of accumulators; where one vector has all lanes there must be more units instead.
+// Units × vectors of accumulators; where one vector has all lanes there must be more units instead, or blocks.
 constexpr int dense_vectors = position_tile * width > lanes ? lanes / width : position_tile;
 constexpr int dense_units = dense_vectors == 1 ? 8 : channel_tile;
+constexpr bool blocks_together = dense_vectors * width == lanes && dense_vectors < position_tile;
+// Features of which the inputs of all blocks that are multiplied together stay in the first cache.
+constexpr std::ptrdiff_t dense_features = 112;
 
 // f(first, Size<how many>, lane) for tiles of `count` rows and vectors of the lanes.
 template <class F>
@@ -35,11 +39,40 @@ FEELSTREAM_NOINLINE void dense_sums(std::ptrdiff_t count, Factors factors, const
             store(output + i * lanes + p * width, with_relu ? relu(sums[i][p]) : sums[i][p]);
 }
 
-void dense_forward(const Stage& s, const float* in, const float* weight, const float* bias, float* output) {
-    const std::ptrdiff_t features = s.inputs();
+// `count` features of U units and B blocks, which are in_next and out_next apart; the sums go on from `output` unless a
+// bias is given.
+template <int U, int B>
+FEELSTREAM_NOINLINE void dense_part(std::ptrdiff_t count, Factors factors, const float* in, std::ptrdiff_t in_next,
+                                    const float* bias, bool with_relu, float* output, std::ptrdiff_t out_next) {
+    Vec sums[U][B];
+    for (int i = 0; i < U; ++i)
+        for (int b = 0; b < B; ++b) sums[i][b] = bias ? splat(bias[i]) : load(output + i * lanes + b * out_next);
+    add_products(count, factors, in, lanes, in_next, sums);
+    for (int i = 0; i < U; ++i)
+        for (int b = 0; b < B; ++b) store(output + i * lanes + b * out_next, with_relu ? relu(sums[i][b]) : sums[i][b]);
+}
+
+// Several blocks. The sums run over features in the same order however many there are, so the bits are the same.
+void dense_forward(const Stage& s, const float* in, int blocks, const float* weight, const float* bias, float* output) {
+    const std::ptrdiff_t features = s.inputs(), in_next = features * lanes, out_next = s.outputs() * lanes;
+    if constexpr (blocks_together)
+        if (blocks > 1) {
+            with_size<max_together>(blocks, [&](auto together) {
+                for (std::ptrdiff_t begin = 0; begin < features; begin += dense_features) {
+                    const std::ptrdiff_t rest = features - begin, count = rest < dense_features ? rest : dense_features;
+                    tiles<channel_tile>(s.out_channels, [&](int first, auto size) {
+                        dense_part<decltype(size)::value, decltype(together)::value>(
+                            count, {weight + first * features + begin, features, 1}, in + begin * lanes, in_next,
+                            begin ? nullptr : bias + first, s.relu && count == rest, output + first * lanes, out_next);
+                    });
+                }
+            });
+            return;
+        }
     dense_tiles(s.out_channels, [&](int first, auto size, int v) {
-        dense_sums<decltype(size)::value>(features, {weight + first * features, features, 1}, in + v, bias + first,
-                                          s.relu, output + first * lanes + v);
+        for (int b = 0; b < blocks; ++b)
+            dense_sums<decltype(size)::value>(features, {weight + first * features, features, 1}, in + b * in_next + v,
+                                              bias + first, s.relu, output + b * out_next + first * lanes + v);
     });
 }
 

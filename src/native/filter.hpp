@@ -168,24 +168,25 @@ inline void plane_at_points(const Vec* x, Vec* value) {
     }
 }
 
-template <class Matrix, bool Square>
-inline void plane_from_points(Vec* value, Vec* x) {
+// Backwards in two steps: a column of points to a column of rows, for each point of a row, and these lines to the
+// plane.
+template <class Matrix, bool Square, int N, int n>
+inline void column_from_points(const Vec (&value)[N], Vec (&column)[n]) {
+    if constexpr (Square)
+        from_points<Matrix>(value, column);
+    else
+        column[0] = value[0];
+}
+
+template <class Matrix, int Rows>
+inline void plane_from_lines(const Vec* line, Vec* x) {
     constexpr int n = Matrix::size, N = Matrix::points;
-    if constexpr (Square) {
-        FEELSTREAM_UNROLL(16)
-        for (int j = 0; j < N; ++j) {
-            Vec line[n], at[N];
-            for (int k = 0; k < N; ++k) at[k] = value[k * N + j];
-            from_points<Matrix>(at, line);
-            for (int y = 0; y < n; ++y) value[y * N + j] = line[y];
-        }
-    }
     FEELSTREAM_UNROLL(16)
-    for (int y = 0; y < (Square ? n : 1); ++y) {
-        Vec line[n], at[N];
-        for (int j = 0; j < N; ++j) at[j] = value[y * N + j];
-        from_points<Matrix>(at, line);
-        for (int i = 0; i < n; ++i) x[y * n + i] = line[i];
+    for (int y = 0; y < Rows; ++y) {
+        Vec at[N], out[n];
+        for (int j = 0; j < N; ++j) at[j] = line[y * N + j];
+        from_points<Matrix>(at, out);
+        for (int i = 0; i < n; ++i) x[y * n + i] = out[i];
     }
 }
 
@@ -198,11 +199,17 @@ struct Form {
     static void inputs_to_points(const Vec (&x)[points], Vec (&value)[points]) {
         plane_at_points<InputMatrix<M, K>, Square>(x, value);
     }
-    static void inputs_from_points(Vec (&value)[points], Vec (&x)[points]) {
-        plane_from_points<InputMatrix<M, K>, Square>(value, x);
+    static void inputs_from_column(const Vec (&value)[in_rows], Vec (&column)[in_rows]) {
+        column_from_points<InputMatrix<M, K>, Square>(value, column);
     }
-    static void outputs_from_points(Vec (&value)[points], Vec (&y)[rows * columns]) {
-        plane_from_points<OutputMatrix<M, K>, Square>(value, y);
+    static void inputs_from_lines(const Vec (&line)[points], Vec (&x)[points]) {
+        plane_from_lines<InputMatrix<M, K>, in_rows>(line, x);
+    }
+    static void outputs_from_column(const Vec (&value)[in_rows], Vec (&column)[rows]) {
+        column_from_points<OutputMatrix<M, K>, Square>(value, column);
+    }
+    static void outputs_from_lines(const Vec (&line)[rows * in_columns], Vec (&y)[rows * columns]) {
+        plane_from_lines<OutputMatrix<M, K>, rows>(line, y);
     }
     static void outputs_to_points(const Vec (&y)[rows * columns], Vec (&value)[points]) {
         plane_at_points<OutputMatrix<M, K>, Square>(y, value);
@@ -210,8 +217,17 @@ struct Form {
     static void weights_to_points(const Vec (&w)[taps], Vec (&value)[points]) {
         plane_at_points<WeightMatrix<M, K>, Square>(w, value);
     }
-    static void weights_from_points(Vec (&value)[points], Vec (&w)[taps]) {
-        plane_from_points<WeightMatrix<M, K>, Square>(value, w);
+    static void weights_from_points(const Vec (&value)[points], Vec (&w)[taps]) {
+        constexpr int down = Square ? K : 1;
+        Vec lines[down * in_columns];
+        FEELSTREAM_UNROLL(16)
+        for (int j = 0; j < in_columns; ++j) {
+            Vec at[in_rows], column[down];
+            for (int k = 0; k < in_rows; ++k) at[k] = value[k * in_columns + j];
+            column_from_points<WeightMatrix<M, K>, Square>(at, column);
+            for (int y = 0; y < down; ++y) lines[y * in_columns + j] = column[y];
+        }
+        plane_from_lines<WeightMatrix<M, K>, down>(lines, w);
     }
 };
 

@@ -119,9 +119,19 @@ void add_taps_of(const Stage& s, const float* sums, float* gradient) {
 template <class F, int C, int P>
 FEELSTREAM_NOINLINE void filter_spread(const Stage& s, const float* deltas, const float* weights, int first, int tile,
                                        float* result) {
-    Vec product[C][P][F::points];
-    filter_products<F, tiles_together>(s.out_channels, {weights + first, 1, s.padded_channels()},
-                                       s.weight_points_apart(), deltas, product);
+    const std::ptrdiff_t apart = points_apart(s.out_channels);
+    Vec lines[C][P][F::points];
+    for (int j = 0; j < F::in_columns; ++j) {
+        Vec product[C][P][F::in_rows];
+        column_products<F>(s.out_channels, {weights + j * s.weight_points_apart() + first, 1, s.padded_channels()},
+                           s.weight_points_apart(), deltas + j * apart, product);
+        for (int i = 0; i < C; ++i)
+            for (int p = 0; p < P; ++p) {
+                Vec column[F::in_rows];
+                F::inputs_from_column(product[i][p], column);
+                for (int y = 0; y < F::in_rows; ++y) lines[i][p][y * F::in_columns + j] = column[y];
+            }
+    }
     const std::ptrdiff_t row = std::ptrdiff_t(s.columns) * lanes;
     for (int p = 0; p < P; ++p) {
         const Corner<F> corner(s, tiles_together ? tile + p : tile);
@@ -129,7 +139,7 @@ FEELSTREAM_NOINLINE void filter_spread(const Stage& s, const float* deltas, cons
         const int columns = s.columns - corner.left < F::in_columns ? s.columns - corner.left : F::in_columns;
         for (int i = 0; i < C; ++i) {
             Vec x[F::points];
-            F::inputs_from_points(product[i][p], x);
+            F::inputs_from_lines(lines[i][p], x);
             float* to = result + (std::ptrdiff_t(first + i) * s.rows + corner.top) * row + corner.left * lanes +
                         (tiles_together ? 0 : p * width);
             for (int y = 0; y < rows; ++y)
@@ -161,7 +171,7 @@ void filter_gradients(const Stage& s, const float* in, const float* delta, const
         add_point_gradients<F>(s, room.inputs, room.deltas, count, room.turned, room.sums);
         if (!earlier) continue;
         tiles<channel_tile>(s.channels, [&](int first, auto size) {
-            tile_vectors(count, [&](int t, int v, auto together) {
+            tile_vectors<2>(count, [&](int t, int v, auto together) {
                 filter_spread<F, decltype(size)::value, decltype(together)::value>(
                     s, room.deltas + t * F::points * points_apart(s.out_channels) + v, weights, first, tile + t,
                     earlier + v);

@@ -71,80 +71,112 @@ FEELSTREAM_NOINLINE void filter_inputs(const Stage& s, const float* in, int firs
     }
 }
 
-// C channels × P vectors of products at every point, from (tile, point, channel, lane) of `channels`, and by factors of
-// which those of a point are factors_apart from those of the one before. With `Together` the vectors are of
-// neighbouring tiles.
-template <class F, bool Together, int C, int P>
-inline void filter_products(int channels, Factors factors, std::ptrdiff_t factors_apart, const float* points,
-                            Vec (&product)[C][P][F::points]) {
-    const std::ptrdiff_t apart = points_apart(channels);
-    for (int j = 0; j < F::points; ++j, factors.at += factors_apart, points += apart) {
+// Where a vector has all lanes of a tile, several tiles are multiplied together, else several vectors of one.
+constexpr bool tiles_together = position_tile * width > lanes;
+
+// f(tile, lane, Size<vectors>) for all vectors of `count` tiles, up to Vectors of them at a time.
+template <int Vectors, class F>
+inline void tile_vectors(int count, F&& f) {
+    if constexpr (tiles_together)
+        tiles<Vectors>(count, [&](int tile, auto together) { f(tile, 0, together); });
+    else
+        for (int tile = 0; tile < count; ++tile)
+            for (int v = 0; v < lanes; v += Vectors * width) f(tile, v, Size<Vectors>{});
+}
+
+// C channels × P vectors of products at one column of points (a point of a row's transformation, all rows), which lie
+// in (tile, point, channel, lane) of `channels`; factors of a point are factors_apart from those of the one before.
+// With tiles_together the vectors are of neighbouring tiles.
+template <class F, int C, int P>
+inline void column_products(int channels, Factors factors, std::ptrdiff_t factors_apart, const float* points,
+                            Vec (&product)[C][P][F::in_rows]) {
+    const std::ptrdiff_t apart = points_apart(channels), next = tiles_together ? F::points * apart : width;
+    const std::ptrdiff_t down = F::in_columns * apart, factors_down = F::in_columns * factors_apart;
+    for (int k = 0; k < F::in_rows; ++k) {
         Vec sums[C][P];
         for (int i = 0; i < C; ++i)
             for (int p = 0; p < P; ++p) sums[i][p] = Vec{};
-        add_products(channels, factors, points, lanes, Together ? F::points * apart : width, sums);
+        add_products(channels, factors, points, lanes, next, sums);
         for (int i = 0; i < C; ++i)
-            for (int p = 0; p < P; ++p) product[i][p][j] = sums[i][p];
+            for (int p = 0; p < P; ++p) product[i][p][k] = sums[i][p];
+        factors.at += factors_down, points += down;
     }
 }
 
-// Where a vector has all lanes of a tile, several tiles are multiplied together, else several vectors of one.
-constexpr bool tiles_together = position_tile * width > lanes;
-constexpr int filter_vectors = tiles_together ? 2 : position_tile;  // more would not fit the first cache at all points
-
-// f(tile, lane, Size<vectors>) for all vectors of `count` tiles.
-template <class F>
-inline void tile_vectors(int count, F&& f) {
-    if constexpr (tiles_together)
-        tiles<filter_vectors>(count, [&](int tile, auto together) { f(tile, 0, together); });
-    else
-        for (int tile = 0; tile < count; ++tile)
-            for (int v = 0; v < lanes; v += filter_vectors * width) f(tile, v, Size<filter_vectors>{});
-}
-
-// A tile of outputs: pooled if the stage pools, else as they are. `output` and `route` are those of its channel and
+// A tile of outputs of one channel: pooled if the stage pools, else as they are. `output` and `route` are those of its
 // lane.
 template <class F, bool Train>
-inline void filter_store(const Stage& s, Corner<F> corner, const Vec (&value)[F::rows * F::columns], float* output,
-                         float* route) {
+inline void filter_store(const Stage& s, Corner<F> corner, int channel, Vec (&value)[F::rows * F::columns], Vec bias,
+                         float* output, float* route) {
     constexpr int rows = F::rows == 1 ? 1 : 2;  // of a pooling window
+    // The largest of the sums and a bias is the largest sum and the bias, to the last bit; which one it was may differ.
+    if (Train || !s.pool)
+        for (Vec& one : value) one += bias;
     if (s.pool) {
         for (int y = 0; y < F::rows / rows && corner.top / rows + y < s.out_rows; ++y)
             for (int x = 0; x < F::columns / 2 && corner.left / 2 + x < s.out_columns; ++x) {
                 Vec window[rows * 2];
                 for (int p = 0; p < rows * 2; ++p) window[p] = value[(rows * y + p / 2) * F::columns + 2 * x + p % 2];
-                const std::ptrdiff_t to =
-                    ((corner.top / rows + y) * std::ptrdiff_t(s.out_columns) + corner.left / 2 + x) * lanes;
-                pool_window<Train>(window, s.relu, output + to, route + to);
+                const int down = corner.top / rows + y, right = corner.left / 2 + x;
+                float* to = output + s.at(channel, down, right);
+                if constexpr (Train) {
+                    const std::ptrdiff_t winner = (std::ptrdiff_t(channel) * s.out_rows + down) * s.out_columns + right;
+                    pool_window<true>(window, s.relu, to, route + winner * lanes);
+                } else {
+                    const Vec best = largest_of(window) + bias;
+                    store(to, s.relu ? relu(best) : best);
+                }
             }
         return;
     }
     for (int y = 0; y < F::rows && corner.top + y < s.out_rows; ++y)
         for (int x = 0; x < F::columns && corner.left + x < s.out_columns; ++x) {
             const Vec one = value[y * F::columns + x];
-            store(output + ((corner.top + y) * std::ptrdiff_t(s.out_columns) + corner.left + x) * lanes,
-                  s.relu ? relu(one) : one);
+            store(output + s.at(channel, corner.top + y, corner.left + x), s.relu ? relu(one) : one);
         }
 }
 
-// C output channels of P vectors; `tile` is that of the first, and `points` and `output` are at its lane.
+// C output channels of P vectors; `tile` is that of the first, and `points` and `output` are at its lane. A column of
+// points is read off as soon as its products are made, while they are in the first cache.
 template <class F, bool Train, int C, int P>
 FEELSTREAM_NOINLINE void filter_outputs(const Stage& s, const float* points, const float* weights, const float* bias,
                                         int first, int tile, float* output, float* route) {
-    Vec product[C][P][F::points];
-    filter_products<F, tiles_together>(s.channels, {weights + first * s.padded_channels(), s.padded_channels(), 1},
-                                       s.weight_points_apart(), points, product);
+    const std::ptrdiff_t apart = points_apart(s.channels);
+    Vec lines[C][P][F::rows * F::in_columns];
+    for (int j = 0; j < F::in_columns; ++j) {
+        Vec product[C][P][F::in_rows];
+        const float* factors = weights + j * s.weight_points_apart() + first * s.padded_channels();
+        column_products<F>(s.channels, {factors, s.padded_channels(), 1}, s.weight_points_apart(), points + j * apart,
+                           product);
+        for (int i = 0; i < C; ++i)
+            for (int p = 0; p < P; ++p) {
+                Vec column[F::rows];
+                F::outputs_from_column(product[i][p], column);
+                for (int y = 0; y < F::rows; ++y) lines[i][p][y * F::in_columns + j] = column[y];
+            }
+    }
     for (int p = 0; p < P; ++p) {
         const Corner<F> corner(s, tiles_together ? tile + p : tile);
+        const int lane = tiles_together ? 0 : p * width;
         for (int i = 0; i < C; ++i) {
             Vec value[F::rows * F::columns];
-            F::outputs_from_points(product[i][p], value);
-            for (Vec& one : value) one += splat(bias[first + i]);
-            const std::ptrdiff_t to =
-                std::ptrdiff_t(first + i) * s.out_rows * s.out_columns * lanes + (tiles_together ? 0 : p * width);
-            filter_store<F, Train>(s, corner, value, output + to, route + to);
+            F::outputs_from_lines(lines[i][p], value);
+            filter_store<F, Train>(s, corner, first + i, value, splat(bias[first + i]), output + lane, route + lane);
         }
     }
+}
+
+// `count` tiles from `start` on, whose points are given; up to C channels × P vectors at a time.
+template <class F, bool Train, int C, int P>
+void filter_tiles(const Stage& s, int start, int count, const float* points, const float* weights, const float* bias,
+                  float* output, float* route) {
+    tiles<C>(s.out_channels, [&](int first, auto size) {
+        tile_vectors<P>(count, [&](int tile, int v, auto together) {
+            filter_outputs<F, Train, decltype(size)::value, decltype(together)::value>(
+                s, points + tile * F::points * points_apart(s.channels) + v, weights, bias, first, start + tile,
+                output + v, route + v);
+        });
+    });
 }
 
 template <class F, bool Train>
@@ -154,13 +186,11 @@ void filter_convolve(const Stage& s, const float* in, float* points, const float
     for (int start = 0; start < all; start += strip) {
         const int count = all - start < strip ? all - start : strip;
         filter_inputs<F>(s, in, start, count, points);
-        tiles<channel_tile>(s.out_channels, [&](int first, auto size) {
-            tile_vectors(count, [&](int tile, int v, auto together) {
-                filter_outputs<F, Train, decltype(size)::value, decltype(together)::value>(
-                    s, points + tile * F::points * points_apart(s.channels) + v, weights, bias, first, start + tile,
-                    output + v, route + v);
-            });
-        });
+        // Several tiles share the weights; with few channels there are few, and what is read off had better be near.
+        if (s.channels < 8)
+            filter_tiles<F, Train, channel_tile, 2>(s, start, count, points, weights, bias, output, route);
+        else
+            filter_tiles<F, Train, channel_tile, position_tile>(s, start, count, points, weights, bias, output, route);
     }
 }
 

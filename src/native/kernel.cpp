@@ -83,13 +83,15 @@ void pack(const Network& net, const float* theta, Workspace& space) {
     }
 }
 
+// All stages but the dense ones at the end, whose input is kept as that of `block`.
 template <bool Train>
-void forward(const Network& net, const float* theta, Workspace& space) {
-    for (int i = 0; i < net.count; ++i) {
+void forward(const Network& net, const float* theta, Workspace& space, int block) {
+    for (int i = 0; i < net.tail; ++i) {
         const Clock clock(space, i, forward_phase);
         const Stage& s = net.stages[i];
         const float* in = input_of(net, space, i);
         float *output = space.memory + s.output, *route = space.memory + s.route;
+        if (i == net.tail - 1) output += block * s.outputs() * lanes;
         switch (s.kind) {
             case Kind::convolution:
                 if (s.filters_forward(Train))
@@ -107,11 +109,22 @@ void forward(const Network& net, const float* theta, Workspace& space) {
                 else
                     convolve<Train>(s, in, space.memory + s.forward_weights, theta + s.bias, output, route);
                 break;
-            case Kind::dense: dense_forward(s, in, theta + s.weight, theta + s.bias, output); break;
+            case Kind::dense: dense_forward(s, in, 1, theta + s.weight, theta + s.bias, output); break;
             case Kind::pool: pool_forward(s, in, output, route); break;
             case Kind::relu: relu_forward(in, s.outputs(), output); break;
-            case Kind::pad: pad_forward(s, in, output); break;
+            case Kind::pad:
+                if (!s.placed) pad_forward(s, in, output);
+                break;
         }
+    }
+}
+
+// The dense stages at the end, of so many blocks together.
+void dense_tail(const Network& net, const float* theta, Workspace& space, int blocks) {
+    for (int i = net.tail; i < net.count; ++i) {
+        const Clock clock(space, i, forward_phase);
+        const Stage& s = net.stages[i];
+        dense_forward(s, input_of(net, space, i), blocks, theta + s.weight, theta + s.bias, space.memory + s.output);
     }
 }
 
@@ -180,14 +193,23 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
 
 void predict(const Network& net, const float* theta, Workspace& space, const Samples& samples,
              const std::int64_t* numbers, int count, float* losses, std::int32_t* classes) {
-    std::int32_t labels[lanes];
-    for (int lane = 0; lane < count; ++lane) labels[lane] = samples.labels[numbers[lane]];
-    gather(samples, net.pixels, numbers, count, space.memory + net.input);
-    forward<false>(net, theta, space);
-    int predicted[lanes];
+    const int blocks = (count + lanes - 1) / lanes;
+    const auto size_of = [&](int block) { return count - block * lanes < lanes ? count - block * lanes : lanes; };
+    for (int block = 0; block < blocks; ++block) {
+        float* input = space.memory + net.input + (net.tail == 0 ? block * std::size_t(net.pixels) * lanes : 0);
+        gather(samples, net, numbers + block * lanes, size_of(block), input);
+        forward<false>(net, theta, space, block);
+    }
+    dense_tail(net, theta, space, blocks);
     const float* logits = space.memory + net.stages[net.count - 1].output;
-    cross_entropy(logits, net.classes, labels, count, 0, losses, predicted, nullptr);
-    for (int lane = 0; lane < count; ++lane) classes[lane] = predicted[lane];
+    for (int block = 0; block < blocks; ++block, logits += std::size_t(net.classes) * lanes) {
+        const int first = block * lanes, size = size_of(block);
+        std::int32_t labels[lanes];
+        for (int lane = 0; lane < size; ++lane) labels[lane] = samples.labels[numbers[first + lane]];
+        int predicted[lanes];
+        cross_entropy(logits, net.classes, labels, size, 0, losses + first, predicted, nullptr);
+        for (int lane = 0; lane < size; ++lane) classes[first + lane] = predicted[lane];
+    }
 }
 
 void gradient(const Network& net, const float* theta, Workspace& space, const Samples& samples,
@@ -197,8 +219,9 @@ void gradient(const Network& net, const float* theta, Workspace& space, const Sa
         const int count = last - first < lanes ? last - first : lanes;
         std::int32_t labels[lanes];
         for (int lane = 0; lane < count; ++lane) labels[lane] = samples.labels[batch[first + lane]];
-        gather(samples, net.pixels, batch + first, count, space.memory + net.input);
-        forward<true>(net, theta, space);
+        gather(samples, net, batch + first, count, space.memory + net.input);
+        forward<true>(net, theta, space, 0);
+        dense_tail(net, theta, space, 1);
         int predicted[lanes];
         const float* logits = space.memory + net.stages[net.count - 1].output;
         cross_entropy(logits, net.classes, labels, count, 1.0f / float(size), losses + first, predicted,

@@ -31,7 +31,7 @@ struct Kernel {
     // Bring the weights into the order in which predict reads them, or gradient.
     void (*prepare)(const Network&, const float* theta, Workspace&);
     void (*prepare_training)(const Network&, const float* theta, Workspace&);
-    // Loss and most probable class of `count` ≤ lanes samples.
+    // Loss and most probable class of `count` ≤ max_together · lanes samples.
     void (*predict)(const Network&, const float* theta, Workspace&, const Samples&, const std::int64_t* numbers,
                     int count, float* losses, std::int32_t* classes);
     // The part of the gradient of a batch's mean loss that samples first .. last − 1 contribute, and their losses.

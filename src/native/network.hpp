@@ -9,6 +9,9 @@ namespace feelstream {
 // Samples side by side in memory: a block. 16 floats are one cache line and one AVX-512 register.
 constexpr int lanes = 16;
 
+// Evaluation takes so many blocks through the last dense layers together, so that a weight is read once for all.
+constexpr int max_together = 4;
+
 // A batch of several blocks is cut into at most so many shares, which threads can compute side by side.
 constexpr int max_shares = 4;
 
@@ -48,12 +51,18 @@ struct Stage {
     int pool_rows, pool_columns;              // of a pooling window, each 1 or 2; 1×1 without pooling
     bool pool, relu;                          // fused into it; pooling always comes first
     bool has_earlier_weights;                 // so the gradient of its input is needed
+    bool placed;                              // a pad whose input is written into its output at once
+    int plane_rows, plane_columns;            // of the array that its output lies in: larger where a pad follows
     std::int64_t weight, bias;                // offsets in θ
     std::size_t output, route, points, forward_weights, backward_weights;  // offsets in the workspace
 
     // A convolution computes only what pooling will look at: an odd last row or column is never touched.
     int conv_rows() const { return pool_rows * out_rows; }
     int conv_columns() const { return pool_columns * out_columns; }
+    // Where an output is, from `output` on.
+    std::ptrdiff_t at(int channel, int row, int column) const {
+        return ((std::ptrdiff_t(channel) * plane_rows + row) * plane_columns + column) * lanes;
+    }
     int kernel_area() const { return kernel_rows * kernel_columns; }
     // The paper's and LeNet-5's convolutions go through winograd.hpp, by tiles of its width.
     bool winograd() const {
@@ -104,6 +113,8 @@ struct Network {
     const Stage* stages;
     int count;
     int pixels, classes;
+    int image_rows, image_columns, row_gap, plane_gap;  // of the input: lines to pass over behind each row and plane
+    int tail;                                           // the first of the dense stages at the end
     std::int64_t parameters;
     // Offsets of buffers that stages share, and the size of a whole workspace, in floats.
     std::size_t input, delta[2], expanded, transposed, delta_points, sums, filter_inputs, workspace;

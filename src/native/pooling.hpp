@@ -29,6 +29,14 @@ inline void pool_window(const Vec (&value)[P], bool with_relu, float* output, fl
     if (Train) store_mask(route, winner);
 }
 
+// The same largest value alone.
+template <int P>
+inline Vec largest_of(const Vec (&value)[P]) {
+    const Vec best = larger(value[1], value[0]);
+    if constexpr (P == 4) return larger(larger(value[3], value[2]), best);
+    return best;
+}
+
 // Which planes and rows of conv outputs an array holds: where a channel and a row start, in numbers.
 struct Planes {
     float* memory;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "network.hpp"
@@ -13,23 +14,65 @@ namespace {
 
 typedef std::uint8_t Bytes __attribute__((vector_size(lanes)));
 
+// Where the next pixel of the input goes: behind a row and a plane there may be zeros to pass over.
+class Places {
+public:
+    Places(const Network& net, float* to) : net_(net), to_(to) {}
+    float* next() {
+        float* here = to_;
+        to_ += lanes;
+        if (++column_ == net_.image_columns) {
+            column_ = 0, to_ += std::ptrdiff_t(net_.row_gap) * lanes;
+            if (++row_ == net_.image_rows) row_ = 0, to_ += std::ptrdiff_t(net_.plane_gap) * lanes;
+        }
+        return here;
+    }
+
+private:
+    const Network& net_;
+    float* to_;
+    int row_ = 0, column_ = 0;
+};
+
 // Float features of 16 samples → (value, lane).
-inline void gather_values(const Samples& samples, int pixels, const std::int64_t* numbers, int count, float* input) {
+inline void gather_values(const Samples& samples, const Network& net, const std::int64_t* numbers, int count,
+                          float* input) {
     const float* from[lanes];
-    for (int lane = 0; lane < lanes; ++lane) from[lane] = samples.values + numbers[lane < count ? lane : 0] * pixels;
-    for (int p = 0; p < pixels; ++p)
-        for (int lane = 0; lane < lanes; ++lane)
-            input[p * lanes + lane] = from[lane][p] * samples.scale + samples.shift;
+    for (int lane = 0; lane < lanes; ++lane)
+        from[lane] = samples.values + numbers[lane < count ? lane : 0] * net.pixels;
+    Places places(net, input);
+    for (int p = 0; p < net.pixels; ++p) {
+        float* to = places.next();
+        for (int lane = 0; lane < lanes; ++lane) to[lane] = from[lane][p] * samples.scale + samples.shift;
+    }
+}
+
+// 16 bytes as numbers, normalised. Through memory they would be read in other sizes than they were written, which
+// stalls.
+inline void normalise(Bytes bytes, float scale, float shift, float* to) {
+#if defined(__AVX512F__)
+    store(to,
+          Vec(_mm512_maskz_cvtepi32_ps(0xffff, _mm512_maskz_cvtepu8_epi32(0xffff, __m128i(bytes)))) * scale + shift);
+#elif defined(__AVX2__)
+    const __m128i all = __m128i(bytes);
+    store(to, Vec(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(all))) * scale + shift);
+    store(to + width, Vec(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(all, 8)))) * scale + shift);
+#else
+    std::uint8_t numbers[lanes];
+    memcpy(numbers, &bytes, sizeof numbers);
+    for (int i = 0; i < lanes; ++i) to[i] = float(numbers[i]) * scale + shift;
+#endif
 }
 
 // Images of 16 samples → (pixel, lane), normalised. Four rounds of interleaving turn 16 × 16 bytes.
-inline void gather(const Samples& samples, int pixels, const std::int64_t* numbers, int count, float* input) {
-    if (samples.values) return gather_values(samples, pixels, numbers, count, input);
+inline void gather(const Samples& samples, const Network& net, const std::int64_t* numbers, int count, float* input) {
+    if (samples.values) return gather_values(samples, net, numbers, count, input);
     const std::uint8_t* image[lanes];
     for (int lane = 0; lane < lanes; ++lane)  // padding repeats the first sample: finite, and weighs nothing
-        image[lane] = samples.pixels + numbers[lane < count ? lane : 0] * pixels;
+        image[lane] = samples.pixels + numbers[lane < count ? lane : 0] * net.pixels;
+    Places places(net, input);
     int p = 0;
-    for (; p + lanes <= pixels; p += lanes) {
+    for (; p + lanes <= net.pixels; p += lanes) {
         Bytes from[lanes], to[lanes];
         for (int lane = 0; lane < lanes; ++lane) memcpy(&from[lane], image[lane] + p, lanes);
         for (int round = 0; round < 4; ++round) {
@@ -39,13 +82,12 @@ inline void gather(const Samples& samples, int pixels, const std::int64_t* numbe
             }
             for (int i = 0; i < lanes; ++i) from[i] = to[i];
         }
-        std::uint8_t turned[lanes * lanes];
-        memcpy(turned, from, sizeof turned);
-        for (int i = 0; i < lanes * lanes; ++i) input[p * lanes + i] = float(turned[i]) * samples.scale + samples.shift;
+        for (int i = 0; i < lanes; ++i) normalise(from[i], samples.scale, samples.shift, places.next());
     }
-    for (; p < pixels; ++p)
-        for (int lane = 0; lane < lanes; ++lane)
-            input[p * lanes + lane] = float(image[lane][p]) * samples.scale + samples.shift;
+    for (; p < net.pixels; ++p) {
+        float* to = places.next();
+        for (int lane = 0; lane < lanes; ++lane) to[lane] = float(image[lane][p]) * samples.scale + samples.shift;
+    }
 }
 
 // losses[lane] = log Σ exp(z) − z[label]; predicted[lane] is the first largest class.

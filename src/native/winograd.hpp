@@ -122,10 +122,9 @@ FEELSTREAM_NOINLINE void winograd_tile(const Stage& s, const float* points, cons
                 for (int half = 0; half < 2; ++half) {
                     const int x = (tile + t) * 2 + half;
                     if (x >= s.out_columns) continue;
-                    const std::size_t to = ((std::size_t(first + i) * s.out_rows + y) * s.out_columns + x) * lanes + v;
                     const Vec four[4] = {values[0][2 * half], values[0][2 * half + 1], values[1][2 * half],
                                          values[1][2 * half + 1]};
-                    pool_window<false>(four, s.relu, output + to, nullptr);
+                    pool_window<false>(four, s.relu, output + s.at(first + i, y, x) + v, nullptr);
                 }
             }
     }

@@ -108,7 +108,7 @@ inline void square_outputs(const Stage& s, const Vec (&product)[square_points][C
         for (int x = 0; x < 2 && left + x < s.out_columns; ++x) {
             const Vec four[4] = {value[2 * y][2 * x], value[2 * y][2 * x + 1], value[2 * y + 1][2 * x],
                                  value[2 * y + 1][2 * x + 1]};
-            pool_window<false>(four, s.relu, output + ((top + y) * s.out_columns + left + x) * lanes, nullptr);
+            pool_window<false>(four, s.relu, output + s.at(0, top + y, left + x), nullptr);
         }
 }
 
@@ -120,8 +120,7 @@ FEELSTREAM_NOINLINE void square_tile(const Stage& s, const float* points, const 
         square_products<C, T>(s.channels, s.square_tiles(), points + tile * lanes + v, weight, product);
         for (int i = 0; i < C; ++i)
             for (int t = 0; t < T; ++t)
-                square_outputs<C, T>(s, product, i, t, tile + t, splat(bias[i]),
-                                     output + std::ptrdiff_t(i) * s.out_rows * s.out_columns * lanes + v);
+                square_outputs<C, T>(s, product, i, t, tile + t, splat(bias[i]), output + s.at(i, 0, 0) + v);
     }
 }
 
@@ -131,9 +130,9 @@ void square_convolve(const Stage& s, const float* in, float* points, const float
     tiles<channel_tile>(s.out_channels, [&](int first, auto count) {
         constexpr int C = decltype(count)::value;
         tiles<2>(s.square_tiles(), [&](int tile, auto together) {
-            square_tile<C, decltype(together)::value>(
-                s, points, packed + std::ptrdiff_t(first) * square_points * s.channels, bias + first, tile,
-                output + std::ptrdiff_t(first) * s.out_rows * s.out_columns * lanes);
+            square_tile<C, decltype(together)::value>(s, points,
+                                                      packed + std::ptrdiff_t(first) * square_points * s.channels,
+                                                      bias + first, tile, output + s.at(first, 0, 0));
         });
     });
 }
