@@ -85,7 +85,7 @@ def test_the_command_recommends_and_draws(
     before = (out / "trade-off.csv").read_bytes()
     assert feelstream("tune", "tiny", *quick, "--budget", "1e-9", "--horizon", "9") == 0
     said = capsys.readouterr()
-    assert "no weight keeps 0.000 mJ" in said.out
+    assert "no weight keeps 0.00000100 mJ" in said.out
     assert "cardinality" not in said.out + said.err.partition("within the budget")[2]  # it is set already
     assert (out / "trade-off.csv").read_bytes() == before
     assert (tmp_path / "results" / "tune-tiny-2" / "trade-off.csv").is_file()

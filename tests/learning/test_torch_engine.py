@@ -375,5 +375,5 @@ class TestImported:
 def test_without_torch_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "feelstream.learning.torch_engine")
-    with pytest.raises(EngineError, match=r"install feelstream\[torch\]"):
+    with pytest.raises(EngineError, match=r"install 'feelstream\[torch\]'"):
         __import__("feelstream.learning.torch_engine")

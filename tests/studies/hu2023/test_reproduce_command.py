@@ -85,7 +85,7 @@ def test_runs_are_the_same_as_single_runs(made):
     [
         (["reproduce", "fig9"], ScenarioError, "there is no figure 'fig9'"),
         (["reproduce", "fig1", "--set", "policy.size=3"], ScenarioError, "policy.size: cannot be set here"),
-        (["report", "nowhere"], RunError, "nowhere holds neither results"),
+        (["report", "nowhere"], RunError, "nowhere is not there; give a directory of results or of a run"),
     ],
 )
 def test_wrong_requests_are_one_sentence(words, error, sentence, tmp_path, monkeypatch):
