@@ -82,9 +82,9 @@ docs: $(VENV)/.installed-docs
 SECONDS ?= 60
 TRIES   ?= 1000000000
 SEED    ?= 0
-ATTACKS ?= scenarios,budgets,damage,inputs,policies,io,kills,signals,groups
+ATTACKS ?= scenarios,budgets,damage,inputs,policies,replies,io,kills,signals,groups
 fuzz: $(VENV)/.installed-dev
-	$(BIN)/python -m soak --only scenarios,budgets,damage,inputs,policies --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)
+	$(BIN)/python -m soak --only scenarios,budgets,damage,inputs,policies,replies --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)
 
 soak: $(VENV)/.installed-dev
 	$(BIN)/python -m soak --only $(ATTACKS) --seconds $(SECONDS) --tries $(TRIES) --seed $(SEED)

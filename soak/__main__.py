@@ -25,9 +25,10 @@ from soak.inputs import Inputs
 from soak.io import Io
 from soak.policies import Policies
 from soak.processes import Groups, Kills, Signals
+from soak.replies import Replies
 from soak.scenarios import Scenarios
 
-FUZZ: tuple[type[Attack], ...] = (Scenarios, Budgets, Damage, Inputs, Policies)  # within this process
+FUZZ: tuple[type[Attack], ...] = (Scenarios, Budgets, Damage, Inputs, Policies, Replies)  # within this process
 NOTE_S = 30.0  # a soak of hours may be ended by anything: this often its counts are written
 SOAK: tuple[type[Attack], ...] = (*FUZZ, Io, Kills, Signals, Groups)
 

@@ -12,6 +12,7 @@ TITLES = {
     "damage": "damaged files",
     "inputs": "odd input",
     "policies": "wrong policies",
+    "replies": "malicious replies",
     "io": "failing disk",
     "kills": "SIGKILL",
     "signals": "SIGINT, SIGTERM",

@@ -168,6 +168,7 @@ BAD: dict[str, Change] = {
     "a negative gain": report(gain=-1.0),
     "an infinite gain": report(gain=math.inf),
     "a gain beyond reason": report(gain=1e300),
+    "a gain beyond any float": report(gain=10**400),
     "a meter with a long name": report(meter="x" * 10**6),
     "a meter that is a number": report(meter=3.0),
     "negative losses": report(losses=[-1.0]),
@@ -184,4 +185,5 @@ ODD_MEASUREMENTS: dict[str, Change] = {
     "energy as text": report(e_cmp_j="much"),
     "negative time": report(t_cmp_s=-1.0),
     "endless time": report(t_tr_s=math.inf),
+    "time beyond any float": report(t_cmp_s=10**400),
 }

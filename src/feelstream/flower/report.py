@@ -226,8 +226,9 @@ def _number(record: Mapping[str, Any], name: str, limits: tuple[float, float]) -
     value = record.get(_wire(name))
     if value is None:
         return None
-    # Rounding on the way must not push a value out of a range it lies at the edge of.
-    low, high = limits[0] * (1 - 1e-9), limits[1] if limits[1] > 1e300 else limits[1] * (1 + 1e-9)
+    # Rounding on the way must not push a value out of a range it lies at the edge of. Python's own floats are compared
+    # exactly with whole numbers of any size; NumPy's raise OverflowError.
+    low, high = float(limits[0] * (1 - 1e-9)), float(limits[1] if limits[1] > 1e300 else limits[1] * (1 + 1e-9))
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise ReportError(f"{_wire(name)} must lie between {limits[0]:.6g} and {limits[1]:.6g}, not {value!r:.40}")
     return float(value)
