@@ -81,7 +81,7 @@ def chances_figure(
             for x, key in enumerate(keys):
                 effect = effects[each].get(key)
                 if effect is not None:
-                    text = f"{effect:+.2f}" if units[key[0]] == "nat" else f"{effect:+.0f}"
+                    text = f"{effect:+.1f}" if units[key[0]] == "nat" else f"{effect:+.0f}"
                     dark = not 0.2 < values[y, x] < 0.8
                     axes.text(x, y, text.replace("-", "−"), ha="center", va="center", fontsize=5,
                               color="white" if dark else "black")  # fmt: skip
