@@ -109,10 +109,15 @@ class Simulation:
         return record
 
     def schedule_by(self, scenario: Scenario) -> None:
-        """From the next round on, take policy and budgets from this scenario; the world and the learning stay."""
+        """From the next round on, take policy and budgets from this scenario; the world and the learning stay.
+
+        Before the first round there is nothing that a policy could go on from: it starts as if it had always been so.
+        """
         if scenario.policy != self.policy or scenario.system != self._budgets:
             self.policy, self.system = scenario.policy, scenario.known_system(self.system.classes)
             self._budgets = scenario.system
+            if self.round == 0:
+                self.server = ServerState.first(self.policy, self.system, self.seed, scenario.learns_reliability)
 
     def _observe(self, t: int) -> Observation:
         stream = self.world.stream

@@ -51,6 +51,18 @@ def test_nothing_changes_before_its_round_and_all_of_it_from_then_on() -> None:
     np.testing.assert_allclose(idle["queue_next_j"], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("V", ["0.05", "auto"])
+def test_a_change_in_the_first_round_is_a_scenario_that_was_always_so(tmp_path: Path, V: str) -> None:
+    """With V = auto the fleet's queue starts where the size and the budgets of the first round let it."""
+    from_the_start = small(f"policy.V={V}", "policy.size=3", "system.energy_budget_j=0.02")
+    changes = [Change(1, "policy.size", "3"), Change(1, "system.energy_budget_j", "0.02"), Change(1, "policy.V", V)]
+    changed, always = simulate(small(f"policy.V={V}"), 2, changes=changes), simulate(from_the_start, 2)
+    assert changed.devices is not None
+    assert always.devices is not None
+    assert changed.devices.equals(always.devices)
+    assert verify(changed.save(tmp_path / "run")).ok
+
+
 def test_an_interrupted_run_with_changes_ends_in_the_same_bytes_and_other_changes_are_refused(tmp_path: Path) -> None:
     simulate_in(tmp_path / "alone", small(), 2, changes=CHANGES)
     stop_in(tmp_path / "run", small(), at=5, seed=2, changes=CHANGES)
