@@ -52,8 +52,9 @@ def address(folder: Path) -> Iterator[str]:
     # Under pytest's own variable NiceGUI would wait for a test harness of its kind.
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     command = [sys.executable, "-c", "from feelstream.cli import main; main()", "studio", "--no-open"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, cwd=folder,
+    complaints = folder / "complaints.txt"
+    with complaints.open("w") as said, subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=said, text=True, cwd=folder,
         env={**environment, "FEELSTREAM_CACHE": str(folder / "cache"), "PYTHONPATH": str(PACKAGE)},
     ) as server:  # fmt: skip
         try:
@@ -63,6 +64,7 @@ def address(folder: Path) -> Iterator[str]:
             yield found.group()
         finally:
             server.terminate()
+    assert complaints.read_text() == ""  # whatever the tests did, tabs that were closed among it
 
 
 @pytest.fixture(scope="module")

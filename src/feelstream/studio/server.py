@@ -1,7 +1,7 @@
 """The studio's server: loopback only, a token in the address, one session per tab.
 
-It answers before the simulator is imported: that and the first race are prepared in a thread while the browser reads
-the libraries of the page, since each takes about a second.
+It answers before the simulator is imported: a thread imports it while the browser reads the libraries of the page, and
+prepares the first race while the browser lays the page out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from nicegui import Client, app, ui
 from nicegui.server import Server
@@ -21,6 +22,9 @@ from nicegui.server import Server
 from feelstream.errors import RunError
 from feelstream.studio.curtain import curtain, furnish
 from feelstream.studio.gate import TokenGate
+
+if TYPE_CHECKING:
+    from feelstream.studio.session import Session
 
 HOST = "127.0.0.1"
 RECONNECT_S = 12 * 3600.0  # a lid may stay closed for a night; a tab that is closed says so itself
@@ -46,27 +50,24 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
     port, token = port or free_port(), secrets.token_urlsafe(18)
     _check_free(port)
     sys.setswitchinterval(SWITCH_S)
-    loading = Thread(target=_load, args=(not start,), name="loading", daemon=True)
-    loading.start()
+    imported = Event()
+    Thread(target=_load, args=(imported, not start), name="loading", daemon=True).start()
 
     @ui.page("/", title="feelstream studio", reconnect_timeout=RECONNECT_S)
     async def _page() -> None:
         client = ui.context.client
         furnish(client.id)
-        if loading.is_alive():
+        if not imported.is_set():
             waiting = curtain()
             await client.connected(timeout=CONNECT_S)
-            while loading.is_alive():
+            while not imported.is_set():
                 await asyncio.sleep(POLL_S)
+            if client.id not in Client.instances:  # closed meanwhile
+                return
             waiting.delete()
         _open(client, start)
 
-    @app.post("/leave/{client_id}")
-    def _leave(client_id: str) -> None:
-        """A tab says that it is being closed; a lost connection says nothing."""
-        _end(client_id)
-        if client_id in Client.instances:
-            Client.instances[client_id].delete()
+    app.post("/leave/{client_id}")(leave)
 
     async def told() -> None:
         while not Server.instance.started:  # it listens only after everyone has heard that it starts
@@ -84,16 +85,19 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
     )  # fmt: skip
 
 
-def _load(first: bool) -> None:
+def _load(imported: Event, first: bool) -> None:
     """Import what a page needs, the simulator among it; first: and prepare the first race."""
     gc.disable()  # nothing of what is imported is ever garbage
     try:
         import feelstream.studio.page  # noqa: F401
         from feelstream.studio.session import prepare_first
 
-        if first:
-            prepare_first()
+        prepare = prepare_first() if first else None
+        imported.set()
+        if prepare is not None:
+            prepare()
     finally:
+        imported.set()  # also where something cannot be imported, which the page complains about
         gc.freeze()
         gc.enable()
 
@@ -110,17 +114,31 @@ def _open(client: Client, start: Sequence[Path]) -> None:
     client.on_delete(lambda: _end(client.id))
 
 
-def _end(client_id: str) -> None:
-    from feelstream.studio.session import SESSIONS
+async def leave(client_id: str) -> None:
+    """A tab says that it is being closed; a lost connection says nothing.
 
-    if session := SESSIONS.pop(client_id, None):
+    A coroutine, so that it runs where the timers of the page do: in a thread, where FastAPI calls plain functions, it
+    would take elements apart while a timer removes itself from them.
+    """
+    _end(client_id)
+    if client_id in Client.instances:
+        Client.instances[client_id].delete()
+
+
+def _end(client_id: str) -> None:
+    if session := _sessions().pop(client_id, None):
         session.close()
 
 
 def _end_all() -> None:
-    if "feelstream.studio.session" in sys.modules:
-        for client_id in list(sys.modules["feelstream.studio.session"].SESSIONS):
-            _end(client_id)
+    for client_id in list(_sessions()):
+        _end(client_id)
+
+
+def _sessions() -> dict[str, Session]:
+    """Those of all tabs; none before the simulator is imported, for which nobody waits here."""
+    module = sys.modules.get("feelstream.studio.session")
+    return getattr(module, "SESSIONS", {})
 
 
 def _check_free(port: int) -> None:
