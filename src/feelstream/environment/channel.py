@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.special import j0
 
 from feelstream.environment.base import Process, ProcessContext, State, Step
 
@@ -46,6 +45,8 @@ class AutoregressiveChannel(Channel):
 
     def correlation(self, round_s: float) -> float:
         """ρ between successive rounds."""
+        from scipy.special import j0  # here: slow to import, and few scenarios need it
+
         return float(j0(2 * np.pi * self.doppler_hz * round_s))
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:

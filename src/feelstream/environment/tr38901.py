@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy.special import ndtr
 
 from feelstream.arrays import Flags, Reals
 from feelstream.environment.base import Links, ProcessContext, State, Step
@@ -84,6 +83,8 @@ class TR38901(Mobility):
         return np.clip(np.hypot(*state["place"]), NEAREST_M, self.radius_m)
 
     def _seen(self, state: State, distance_m: Reals) -> Flags:
+        from scipy.special import ndtr  # here: slow to import, and few scenarios need it
+
         return ndtr(state["sight"]) < SCENES[self.place].line_of_sight(distance_m)
 
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:

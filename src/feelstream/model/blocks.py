@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import nbdtr, ndtr
 
 from feelstream.arrays import Ids, Ints, Reals
 from feelstream.model.admission import Transmission
@@ -37,6 +36,8 @@ def block_error(uses: Reals, bits: float, snr: Reals) -> Reals:
     >>> block_error(np.array([1000.0]), 900.0, np.array([1.0])).round(4)
     array([0.0039])
     """
+    from scipy.special import ndtr  # here: slow to import, and few scenarios need it
+
     snr = np.maximum(snr, np.finfo(float).tiny)
     capacity = np.log1p(snr) / np.log(2)
     dispersion = snr * (snr + 2) / np.square(1 + snr) / np.log(2) ** 2
@@ -71,6 +72,8 @@ def sent_in_blocks(system: System, ids: Ids, gain: Reals, spent: Transmission, l
 
 def failures(lot: Reals, m: int, error: Reals, most: Ints) -> Ints:
     """The least F with P(at most F failures before m successes) ≥ lot; most + 1 where that is more than `most`."""
+    from scipy.special import nbdtr
+
     low, high = np.zeros(len(lot), np.int64), most + 1
     while (low < high).any():  # by halving: the distribution function rises in F
         middle = (low + high) // 2

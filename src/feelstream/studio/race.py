@@ -175,7 +175,10 @@ class Race:
             with self._changed:
                 self.lanes, self.ready = lanes, True
                 self.shown = min(self._begin, self.head)
-                self._tell()
+                if self.playing and all(isinstance(lane, LiveLane) and lane.is_ahead for lane in lanes):
+                    self._changed.notify_all()  # the first round comes at once, and is what the page draws first
+                else:
+                    self._tell()
             while self._turn():
                 pass
         except FeelstreamError as problem:

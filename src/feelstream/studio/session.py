@@ -96,13 +96,17 @@ class Session:
             present.close()
 
 
-def prepare_first() -> None:
-    """Make the lanes of the first race, with their first round, while the browser opens.
+def prepare_first() -> Callable[[], None]:
+    """Promise the lanes of the first race to its page; what is returned makes them, with their first round.
 
-    What is wrong with them its page will say.
+    What is wrong with them the page will say.
     """
     draft, _ = first_draft()
     prepared = PREPARED[repr(draft)] = Future()
+    return lambda: _fulfil(prepared, draft)
+
+
+def _fulfil(prepared: Future[list[LiveLane]], draft: Draft) -> None:
     try:
         lanes = draft.lanes()
         for lane in lanes:

@@ -14,7 +14,6 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.special import ndtr, ndtri
 
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.order import Order, Shards, arrange
@@ -199,6 +198,8 @@ class TruncatedNormal(FiniteArrivals):
         if self.bounds == "clip":
             draws = rng.standard_normal(int(sizes.sum())) * self.sigma + np.repeat(mean, sizes)
             return np.clip(draws, 0, 1, out=draws) * run_s
+        from scipy.special import ndtr, ndtri  # here: slow to import, and forms or tables need no arrivals
+
         low, high = ndtr(-mean / self.sigma), ndtr((1 - mean) / self.sigma)
         # In place, step by step: with 10^7 samples every temporary array is 80 MB.
         draws = rng.random(int(sizes.sum()))
