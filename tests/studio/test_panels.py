@@ -136,11 +136,12 @@ def test_a_picture_names_its_axes_and_explains_every_curve_and_nothing_else() ->
     lane = played()
     picture = charts.for_export(charts.curves([lane], "energy_mean_cum_j", 6, False), "t", False, ("round", "mJ"))
     assert (picture["xAxis"]["name"], picture["yAxis"]["name"]) == ("round", "mJ")
-    assert picture["legend"]["data"] == ["lane", "budget"]
+    assert [each["name"] for each in picture["legend"]["data"]] == ["lane", "budget"]
+    assert all(each["itemStyle"] == {"opacity": 0} for each in picture["legend"]["data"])  # lines without points
     empty = charts.for_export(charts.curves([lane], "accuracy", 6, False), "t", False, ("round", "%"))
     assert "legend" not in empty  # engine none: there is no curve to explain
     marks = charts.for_export(maps.timeline(lane, 0, 6, None, False), "t", False, ("round", "device"))
-    assert marks["legend"]["data"] == ["sent"]
+    assert marks["legend"]["data"] == [{"name": "sent"}]
 
 
 def test_a_comparison_opens_with_a_lane_for_each_policy_and_a_choice_of_seeds(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_bars_by_label_and_pictures_that_stand_by_themselves() -> None:
     picture = charts.for_export(options, "Used", dark=True)
     plain(picture)
     assert picture["title"]["text"] == "Used"
-    assert picture["legend"]["data"] == ["a", "b"]
+    assert picture["legend"]["data"] == [{"name": "a"}, {"name": "b"}]
 
 
 def test_the_scenario_in_force_follows_the_changes() -> None:

@@ -109,6 +109,8 @@ class LanePanel:
             with ui.element("div").classes("head"):
                 self.swatch = ui.element("div").classes("swatch")
                 heading(lane.label)
+                if (policy := lane.scenario.policy.tag.rpartition(":")[2]) not in lane.label:
+                    ui.label(policy).classes("unit")  # a stored run is labelled by its directory
                 ui.space()
                 corner = ui.element("div")
                 if index:

@@ -186,11 +186,10 @@ def enlarged(options: Any, factor: float = 1.6) -> Any:
 def for_export(options: Options, title: str, dark: bool, axes: tuple[str, str] = ("", "")) -> Options:
     """The chart as a picture that stands by itself: with title, legend, names of the axes and background."""
     named = [
-        series["name"] for series in options["series"] if series.get("data") and series["name"] in _legend(options)
+        _in_legend(series) for series in options["series"] if series.get("data") and series["name"] in _legend(options)
     ]
     exported = {
         **options,
-        "series": [_as_in_legend(series) for series in options["series"]],
         "animation": False,
         "backgroundColor": "#14181D" if dark else "#FFFFFF",
         "title": {"text": title, "left": 10, "top": 6, "textStyle": {"color": ink(dark), "fontSize": 14}},
@@ -206,10 +205,10 @@ def for_export(options: Options, title: str, dark: bool, axes: tuple[str, str] =
     return exported
 
 
-def _as_in_legend(series: Options) -> Options:
-    """A line without points has none in the legend either."""
+def _in_legend(series: Options) -> Options:
+    """A line without points has none in the legend either, where ECharts would draw one all the same."""
     plain = series["type"] == "line" and not series.get("showSymbol")
-    return {**series, "symbol": "none"} if plain else series
+    return {"name": series["name"], **({"itemStyle": {"opacity": 0}} if plain else {})}
 
 
 def _legend(options: Options) -> list[str]:

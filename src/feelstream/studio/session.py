@@ -40,7 +40,7 @@ class Session:
         if len(start) == 1:
             self.open(start[0])
         elif start:
-            self.replay(lambda: open_runs(side_by_side(start)), ", ".join(path.name or str(path) for path in start))
+            self.replay(lambda: open_runs(side_by_side(start)), ", ".join(_named(path) for path in start))
         else:
             self.begin()
 
@@ -55,9 +55,9 @@ class Session:
     def open(self, start: Path) -> None:
         """A comparison with a lane for each policy, of its first seed; of other runs the first few."""
         if seeds := runs_by_seed(start):
-            self.compare(seeds, next(iter(seeds)), str(start))
+            self.compare(seeds, next(iter(seeds)), _named(start))
         else:
-            self.replay(lambda: open_runs(dict(list(stored_runs(start).items())[:4])), str(start))
+            self.replay(lambda: open_runs(dict(list(stored_runs(start).items())[:4])), _named(start))
 
     def compare(self, seeds: dict[int, dict[str, Path]], seed: int, title: str) -> None:
         """The runs of one seed side by side; the others can be chosen."""
@@ -94,6 +94,11 @@ class Session:
         """End the worker; nothing of the session goes on after that."""
         if present := getattr(self, "race", None):
             present.close()
+
+
+def _named(start: Path) -> str:
+    """As a page and a picture name it: where it lies is nobody's business there."""
+    return start.resolve().name or str(start)
 
 
 def prepare_first() -> Callable[[], None]:
