@@ -48,7 +48,7 @@ try:
 except ImportError:
     torch_contender = None  # the share of the peak can be measured without it
 
-STEPS = 20
+STEPS, SMOKE_STEPS = 20, 2
 SHAPES = {"cifar-cnn": (3, 32, 32), "har-cnn": (6, 1, 128)}  # what they are made for; the others take MNIST's
 MEAN, STD, LR = 0.1307, 0.3081, 0.01
 
@@ -81,14 +81,15 @@ def best_times(
 class Bench:
     """One model on random images, and everything that is timed on it."""
 
-    def __init__(self, name: str, tests: int, repeats: int) -> None:
+    def __init__(self, name: str, tests: int, repeats: int, steps: int) -> None:
         rng = np.random.default_rng(0)
         shape = SHAPES.get(name, (1, 28, 28))
         self.model = build(name, shape, 10)
         self.repeats = repeats
         self.images = rng.integers(0, 256, (tests, *shape), dtype=np.uint8)
         self.labels = rng.integers(0, 10, tests)
-        self.batches = rng.integers(0, tests, (4, STEPS, 32))
+        self.batches = rng.integers(0, tests, (4, steps, 32))
+        self.steps = steps
         self.learner = self.with_threads(1)
         self.theta = self.learner.init(0)
         layers = multiply_adds(self.model)
@@ -122,7 +123,7 @@ class Bench:
                 task = torch_contender.Contender(self.model, self.theta, self.images, self.labels, MEAN, STD)
                 theirs = task.training(batches[0], LR) if size else task.evaluation()
             times = best_times({**ours, **theirs}, self.repeats)
-            count = STEPS if size else 1
+            count = self.steps if size else 1
             native = times["native"] / count
             work = size * self.sample_work if size else self.evaluation_work
             line = f"{title:22}{native * 1e3:9.2f} ms"
@@ -142,7 +143,11 @@ class Bench:
         rival = torch.Contender(self.model, self.theta, self.images, self.labels, MEAN, STD)
         batches = self.batches[:1]
         tasks = {
-            "training": (lambda: self.learner.train(self.theta, batches, LR), rival.training(batches[0], LR), STEPS),
+            "training": (
+                lambda: self.learner.train(self.theta, batches, LR),
+                rival.training(batches[0], LR),
+                self.steps,
+            ),
             "evaluation": (lambda: self.learner.evaluate(self.theta), rival.evaluation(), 1),
         }
         found = {}
@@ -159,7 +164,7 @@ class Bench:
         updates = np.empty((1, learner.parameters), np.float32)
         losses = np.empty(batches.shape, np.float32)
         data = (learner._images, learner._labels, learner._scale, learner._shift)
-        plain = _native.LocalSgd([LR] * STEPS)
+        plain = _native.LocalSgd([LR] * self.steps)
         best = np.full((len(engine.stages), 3), np.inf)
         for _ in range(self.repeats):
             self.measure_peak()
@@ -210,12 +215,12 @@ def every_model(arguments: argparse.Namespace) -> None:
         return
     if torch_contender is None:
         sys.exit("the table compares with PyTorch, which is not installed: pip install 'feelstream[torch]'")
-    tests = 100 if arguments.smoke else 1000
-    print(json.dumps([{"model": name, **Bench(name, tests, turns).row(torch_contender)} for name in STACKS]))
+    size = (100, 1, SMOKE_STEPS) if arguments.smoke else (1000, turns, STEPS)
+    print(json.dumps([{"model": name, **Bench(name, *size).row(torch_contender)} for name in STACKS]))
 
 
 def one_model(arguments: argparse.Namespace) -> None:
-    bench = Bench(arguments.model, *((200, 1) if arguments.smoke else (10_000, arguments.repeats)))
+    bench = Bench(arguments.model, *((200, 1, SMOKE_STEPS) if arguments.smoke else (10_000, arguments.repeats, STEPS)))
     bench.measure_peak()
     print(
         f"{arguments.model}, {bench.learner.details['isa']}, one thread, {platform.machine()};"

@@ -60,10 +60,14 @@ def main() -> None:
     arguments = parser.parse_args()
     tests, repeats, small = 10_000, arguments.repeats, []
     if arguments.smoke:
-        tests, repeats, small = 1000, 1, ["data.dataset=synthetic", "system.rounds=2"]
+        tests, repeats, small = (
+            1000,
+            1,
+            ["data.dataset=synthetic", "data.samples=4000", "system.rounds=2", "learning.steps=2"],
+        )
     threads, isa = cores(), chosen_instruction_set()
     kernel = compile_engine(build("paper-cnn", (1, 28, 28), 10), isa)
-    peak = max(kernel.peak(0.2) for _ in range(5)) * threads
+    peak = max(kernel.peak(0.2) for _ in range(1 if arguments.smoke else 5)) * threads
     print(f"{platform.machine()}, {isa}, {threads} threads, peak {2 * peak / 1e9:.0f} GFLOP/s together\n")
     found: dict[str, dict[str, float]] = {}
     for size, batch in ((2, 32), (4, 32), (2, 10), (4, 10)):

@@ -36,7 +36,8 @@ from machine import machine  # noqa: E402
 
 OURS = [("PyTorch", "with_torch.py"), ("feelstream", "with_feelstream.py")]
 LIMIT_S = 900.0
-NOISE_IMAGES = 20_000  # to try a workload on
+SMOKE_SIZE = 2
+NOISE_IMAGES, NOISE_TESTS = 20_000, 200  # to try a workload on: enough for the shares of a hundred clients
 NOISE_SEEDS = range(1, 6)
 
 
@@ -50,7 +51,7 @@ def stored_data(folder: Path, kind: Kind, smoke: bool) -> Path:
         rng, shape = np.random.default_rng(0), kind.shape
         data = {
             f"{what}_{part}": rng.integers(0, most, (count, *(shape if what == "x" else ())), dtype=np.uint8)
-            for part, count in (("train", NOISE_IMAGES), ("test", NOISE_IMAGES // 10))
+            for part, count in (("train", NOISE_IMAGES), ("test", NOISE_TESTS))
             for what, most in (("x", 256), ("y", 10))
         }
     else:
@@ -95,7 +96,7 @@ def said(measured: Measured) -> str:
 def played(workload: str, playing: list[Contender], data: Path, rounds: int, repeats: int, smoke: bool) -> dict:
     """All turns of one workload, as the page wants them."""
     kind = KINDS[workload]
-    sizes, taken = kind.sizes[:1] if smoke else kind.sizes, list[dict]()
+    sizes, taken = (SMOKE_SIZE,) if smoke else kind.sizes, list[dict]()
     playing = [contender for contender in playing if workload in contender.workloads]
     for repeat in range(repeats):
         for size in sizes:

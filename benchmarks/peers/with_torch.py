@@ -82,8 +82,10 @@ def best_choice(work: Workload) -> tuple[str, dict[str, bool], int]:
     """Memory layout, form of SGD and batch of the test that are fastest here on one thread, by CPU time, in turns."""
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
-    pixels = torch.from_numpy(rng.standard_normal((2000, *work.kind.shape), np.float32))
-    labels = torch.from_numpy(rng.integers(0, 10, 2000))
+    with np.load(work.data) as stored:
+        count = min(2000, len(stored["y_test"]))
+    pixels = torch.from_numpy(rng.standard_normal((count, *work.kind.shape), np.float32))
+    labels = torch.from_numpy(rng.integers(0, 10, count))
     training: dict[tuple[str, str], float] = {}
     testing: dict[tuple[str, int], float] = {}
     for _ in range(2):
@@ -94,7 +96,7 @@ def best_choice(work: Workload) -> tuple[str, dict[str, bool], int]:
                 model = network(work, 0).to(memory_format=layout)  # pyright: ignore[reportCallIssue]
                 optimizer = torch.optim.SGD(model.parameters(), work.lr, **options)
                 start = process_time()
-                for some, truth in data.draw(torch.arange(2000), work.steps, work.batch):
+                for some, truth in data.draw(torch.arange(count), work.steps, work.batch):
                     optimizer.zero_grad(set_to_none=True)
                     cross_entropy(model(some), truth).backward()
                     optimizer.step()
