@@ -12,6 +12,8 @@ from small_results import learned_results, paper_output, paper_results
 
 __all__ = ["learned_results", "paper_output", "paper_results", "three_arms"]  # fixtures
 
+gc.disable()  # until all tests are collected: nothing that is imported for them is garbage, in any worker
+
 # Derandomised: a failure is the same failure on every machine. The machine may be slow, so no deadline.
 settings.register_profile(
     "feelstream", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
@@ -57,6 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Modules and thousands of tests stay until the end: no collection of garbage need look at them again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     atexit.register(gc.unfreeze)  # what is left when Python ends is taken for a leak by nanobind
