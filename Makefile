@@ -2,11 +2,11 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-SEEDS  ?= 4
+SEEDS  ?= 5
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test tests test-lowest quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
+.PHONY: run test tests test-lowest bare quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
 	sanitize sanitize-tools compilers arm wheels speed
 
 run: $(VENV)/.installed
@@ -67,6 +67,14 @@ test-lowest:
 	$(LOWEST)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt \
 		. pytest pytest-xdist hypothesis psutil
 	$(LOWEST)/venv/bin/python -m pytest -n 2 -W ignore::DeprecationWarning
+
+# The package alone, without any extra, and with the newest versions of everything it needs: Flower, which the tests need,
+# keeps some of them back. Tried as a newcomer would.
+BARE = build/bare
+bare:
+	rm -rf $(BARE) && $(PYTHON) -m venv $(BARE)
+	$(BARE)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade .
+	$(PYTHON) tests/native/try_wheel.py $(BARE)
 
 # The versions that the tests passed with, to install from: pip install -c constraints.txt . Flower moves the lower ends of
 # certifi and uv with every release, so that pinning these would keep the next Flower out.

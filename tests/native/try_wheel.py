@@ -1,4 +1,4 @@
-"""Try an installed wheel as a newcomer would: all of docs/getting-started.md as it stands, then the README's example.
+"""Try an installed package as a newcomer would: the help, all of docs/getting-started.md, then the README's example.
 
     python tests/native/try_wheel.py ENVIRONMENT
 
@@ -8,6 +8,7 @@ Runs in a directory of its own, so that nothing of the source tree can be import
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,16 +40,39 @@ def try_block(block: Block, commands: Path, directory: str) -> None:
         (Path(directory) / block.file).write_text(block.text, encoding="utf-8")
         return
     print(block.text, flush=True)
-    words = [commands / "python", "-I", "-W", "error", "-c"] if block.language == "python" else ["bash", "-euc"]
-    # Neither an environment that happens to be active nor a source tree may help.
+    if block.language == "python":  # as a script, and without a guard: worker processes must not run it again
+        script = Path(directory) / f"line_{block.line}.py"
+        script.write_text(block.text, encoding="utf-8")
+        run([commands / "python", "-I", "-W", "error", script.name], commands, directory)
+    else:
+        run(["bash", "-euc", block.text], commands, directory)
+
+
+def run(words: list[str | Path], commands: Path, directory: str, quiet: bool = False) -> None:
+    """With the environment's commands first; neither one that happens to be active nor a source tree may help."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     path = f"{commands}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run([*words, block.text], cwd=directory, env=own | {"PATH": path}, check=True)
+    out = subprocess.DEVNULL if quiet else None
+    subprocess.run(words, cwd=directory, env=own | {"PATH": path}, check=True, stdout=out)
+
+
+def try_help(commands: Path, directory: str) -> None:
+    """Every command that `--help` lists has a help of its own, without any extra."""
+    listed = subprocess.run(
+        [commands / "feelstream", "--help"], cwd=directory, check=True, capture_output=True, text=True
+    )
+    names = re.findall(r"^│ ([a-z]+) ", listed.stdout, re.MULTILINE)
+    if not {"run", "compare", "studio", "flower", "reproduce"} <= set(names):
+        raise SystemExit(f"feelstream --help lists only {names}")
+    for name in names:
+        run([commands / "feelstream", name, "--help"], commands, directory, quiet=True)
+    print(f"{len(names)} commands have a help", flush=True)
 
 
 def main() -> None:
     commands = Path(sys.argv[1]).resolve() / "bin"
     with tempfile.TemporaryDirectory() as empty:
+        try_help(commands, empty)
         follow(DOCS / "getting-started.md", commands, empty)
     with tempfile.TemporaryDirectory() as empty:  # another one: both keep their first run under the same name
         example = (
