@@ -56,7 +56,7 @@ class Quantity:
     heading: str  # in tables and sentences
     unit: str = ""
     scale: float = 1.0
-    digits: int = 2  # decimals
+    digits: int = 2  # decimals; of logarithmic quantities the most that are shown, see `decimals`
     table: Table = "rounds"  # rounds.parquet, devices.parquet, or one number per run as in summary.csv
     group: Literal["learning", "resources"] | None = None  # where the report and the terminal show it; None: nowhere
     better: Literal["higher", "lower"] | None = None
@@ -86,13 +86,27 @@ class Quantity:
         """What stands over a column of a table: "energy, mJ"."""
         return f"{self.heading}, {self.unit}" if self.unit else self.heading
 
+    def decimals(self, *values: float) -> int:
+        """How many decimals to show these values with, which are in `unit` and stand together.
+
+        What may differ by orders of magnitude has three significant digits of the largest; anything else `digits`.
+
+        >>> [QUANTITIES["energy_j"].decimals(value) for value in (0.4981, 63.861, 5096.0, 0.0)]
+        [3, 1, 0, 0]
+        """
+        if not self.logarithmic:
+            return self.digits
+        largest = max(map(abs, values))
+        return min(self.digits, max(0, 2 - floor(log10(largest)))) if largest else 0
+
     def text(self, value: float) -> str:
         """A value in words.
 
         >>> QUANTITIES["energy_mean_cum_j"].text(0.0012345)
-        '1.234 mJ'
+        '1.23 mJ'
         """
-        return f"{number(value * self.scale, self.digits)} {self.unit}".rstrip()
+        shown = value * self.scale
+        return f"{number(shown, self.decimals(shown))} {self.unit}".rstrip()
 
 
 QUANTITIES: dict[str, Quantity] = {}
@@ -176,7 +190,7 @@ register(
         logarithmic=True,
     ),
     Quantity("energy_mean_j", "energy in the round", "mJ", 1e3, 3, title="Energy per device in the round"),
-    Quantity("importance_sum", "importance", digits=3, better="higher", title="Importance scheduled per round"),
+    Quantity("importance_sum", "importance", better="higher", title="Importance scheduled per round"),
     Quantity("transmitted", "transmitted", digits=0, title="Devices that transmitted"),
     Quantity("f_hz", "frequency", "GHz", 1e-9, table="devices"),
     Quantity("queue_j", "queue", "mJ", 1e3, table="devices"),

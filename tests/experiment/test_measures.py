@@ -20,7 +20,7 @@ def test_cells_say_mean_interval_and_how_many_seeds_got_there(three_arms):
     assert cells(summary, "dear", measures, 5)[:4] == [
         "91.00 ± 1.96",
         "> 40.0 (1/5)",
-        "> 40.00 (1/5)",  # the median of what each had spent, in mJ: more is not known
+        "> 40.0 (1/5)",  # the median of what each had spent, in mJ: more is not known
         "> 40.0",
     ]
     assert cells(summary, "random", measures, 5)[1] == "25.0"

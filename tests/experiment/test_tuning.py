@@ -71,7 +71,7 @@ def test_the_command_recommends_and_draws(
     quick = ("--set", "policy.cardinality=cap", "--set", "system.energy_budget_j=5e-4", "--weights", "1e-8:1:4")
     quick += ("--seeds", "2", "--workers", "1")
     assert feelstream("tune", "tiny", *quick, "--budget", "1.0", "--horizon", "10") == 0
-    assert "the weight that asks for most importance" in capsys.readouterr().out.replace("\n", " ")
+    assert "favours importance most and keeps" in capsys.readouterr().out.replace("\n", " ")
     out = tmp_path / "results" / "tune-tiny"
     table = pl.read_csv(out / "trade-off.csv")
     assert table["V"].to_list() == [1e-8, 4.64e-6, 2.15e-3, 1.0]
@@ -85,7 +85,7 @@ def test_the_command_recommends_and_draws(
     before = (out / "trade-off.csv").read_bytes()
     assert feelstream("tune", "tiny", *quick, "--budget", "1e-9", "--horizon", "9") == 0
     said = capsys.readouterr()
-    assert "no weight keeps 0.00000100 mJ" in said.out
+    assert "No weight keeps 0.00000100 mJ" in said.out
     assert "cardinality" not in said.out + said.err.partition("within the budget")[2]  # it is set already
     assert (out / "trade-off.csv").read_bytes() == before
     assert (tmp_path / "results" / "tune-tiny-2" / "trade-off.csv").is_file()

@@ -67,9 +67,9 @@ def tune(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the weight (V, or price) that asks for most importance and keeps an energy budget over a horizon.
+    """Find the weight (V or price) that favours importance most and keeps an energy budget over a horizon.
 
-    Every weight is run on the same worlds. Runs that are stored are not run again.
+    Every weight is run on the same worlds. Stored runs are not repeated.
     """
     changes = [*(overrides or ()), *([f"system.rounds={horizon}"] if horizon else [])]
     chosen = load(scenario, changes)
@@ -115,19 +115,19 @@ def _recommend(
     energy, rounds = QUANTITIES[tuning.MEASURED["energy_j"]], chosen.system.rounds
     if best is not None:
         low, high = best.energy_j.low, best.energy_j.high
-        sure = "" if low is None or high is None else f", 95 % interval {energy.text(low)} to {energy.text(high)}"
+        sure = "" if low is None or high is None else f"95 % interval {energy.text(low)} to {energy.text(high)}, "
         out.print(
-            f"policy.{field} = {best.weight:g}: the weight that asks for most importance and keeps "
-            f"{energy.text(allowed)} per device and round over {rounds} rounds; spent: "
-            f"{energy.text(best.energy_j.mean)}{sure}, {counted(seeds, 'seed')}",
+            f"policy.{field} = {best.weight:g} favours importance most and keeps {energy.text(allowed)} per device and "
+            f"round over {counted(rounds, 'round')}. It spent {energy.text(best.energy_j.mean)} "
+            f"({sure}{counted(seeds, 'seed')}).",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
     elif found:
         wanted = f"{significant(allowed * energy.scale, 3)} {energy.unit}"  # of any size
         least = min(found, key=lambda trade: trade.energy_j.mean)
         out.print(
-            f"no weight keeps {wanted} per device and round over {rounds} rounds; the cheapest, "
-            f"policy.{field} = {least.weight:g}, spends {energy.text(least.energy_j.mean)}",
+            f"No weight keeps {wanted} per device and round over {counted(rounds, 'round')}. The cheapest, "
+            f"policy.{field} = {least.weight:g}, spends {energy.text(least.energy_j.mean)}.",
             style="bold", markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
 
@@ -168,8 +168,10 @@ def _words(value: Interval | None, quantity: Quantity) -> str:
     if value is None:
         return "–"
     half = value.half_width
-    margin = "" if half is None else f" ± {number(half * quantity.scale, quantity.digits)}"
-    return f"{number(value.mean * quantity.scale, quantity.digits)}{margin}"
+    mean = value.mean * quantity.scale
+    digits = quantity.decimals(mean)
+    margin = "" if half is None else f" ± {number(half * quantity.scale, digits)}"
+    return f"{number(mean, digits)}{margin}"
 
 
 def _table(field: str, found: list[tuning.Trade]) -> pl.DataFrame:

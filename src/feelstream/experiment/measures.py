@@ -80,7 +80,8 @@ def difference(row: dict[str, Any]) -> tuple[str, str]:
         None if row[end] is None else row[end] * quantity.scale
         for end in ("difference", "difference_low", "difference_high")
     )
-    return with_interval(Interval(mean or 0.0, low, high, row["pairs"]), quantity.digits, signed=True), row["verdict"]
+    digits = quantity.decimals(*(end for end in (mean, low, high) if end is not None))
+    return with_interval(Interval(mean or 0.0, low, high, row["pairs"]), digits, signed=True), row["verdict"]
 
 
 def with_interval(value: Interval, digits: int, unit: str = "", signed: bool = False) -> str:
@@ -102,10 +103,13 @@ def cell(row: dict[str, Any], seeds: int) -> str:
     if row.get("reached") is not None:
         more = "> " * bool(row["median_is_bound"])
         part = "" if row["reached"] in (0, seeds) else f" ({row['reached']}/{seeds})"
-        return f"{more}{number(row['median'] * quantity.scale, quantity.digits)}{part}"
-    half = "" if row["low"] is None else f" ± {(row['high'] - row['low']) / 2 * quantity.scale:.{quantity.digits}f}"
+        median = row["median"] * quantity.scale
+        return f"{more}{number(median, quantity.decimals(median))}{part}"
+    mean = row["mean"] * quantity.scale
+    digits = quantity.decimals(mean)
+    half = "" if row["low"] is None else f" ± {(row['high'] - row['low']) / 2 * quantity.scale:.{digits}f}"
     part = "" if row["n"] == seeds else f" ({row['n']}/{seeds})"
-    return f"{number(row['mean'] * quantity.scale, quantity.digits)}{half}{part}"
+    return f"{number(mean, digits)}{half}{part}"
 
 
 Judgement = Literal["better", "worse", "unclear", ""]

@@ -50,7 +50,8 @@ def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
     charts = [(TITLE if len(shown) == 1 else f"{TITLE}: {title}", pareto_chart(points)) for title, points in shown]
     titles, gaps = differences(plan, summary)
     order = ranked(summary)
-    cell = Markup('{}<span class="why">{}</span>')
+    judged = len(plan.seeds) >= LEAST_SEEDS  # otherwise what stands over the table says it, once
+    cell = Markup('{}<span class="why">{}</span>' if judged else "{}")
     html = render(
         "feelstream.report.html/comparison.html",
         tables=[(titles, {label: rows[label] for label in order}) for titles, rows in tables(plan, summary)],
@@ -64,9 +65,8 @@ def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
         gaps={arm: [cell.format(*gap) for gap in row] for arm, row in gaps.items()},
     )
     note = (
-        '<p class="muted">Filled: on the Pareto front of the means, that is, no other is both cheaper and more '
-        "accurate. Bars are 95 % t intervals; configurations whose bars overlap may well change places "
-        "with other seeds.</p>"
+        '<p class="muted">Filled points are on the Pareto front of the means: no other point is both cheaper and more '
+        "accurate. Bars are 95 % t intervals. Where bars overlap, other seeds may change the order.</p>"
     )
     return Section(
         "leaderboard",

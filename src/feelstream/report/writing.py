@@ -10,12 +10,14 @@ import polars as pl
 from feelstream import experiment
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan, Results, comparison, panels
+from feelstream.experiment.statistics import per_run
 from feelstream.report.comparison import comparison_section, save_pareto
 from feelstream.report.content import Content
 from feelstream.report.drawing import figures
-from feelstream.report.drawing.curves import save_curves
+from feelstream.report.drawing.curves import save_curves, varied
 from feelstream.report.html.groups import by_world
 from feelstream.report.html.page import page
+from feelstream.report.html.varied import varied_sections
 from feelstream.run import read
 from feelstream.run.files import write_atomically
 
@@ -66,7 +68,9 @@ def write(
         drawn += save_pareto(plan, summary, out / "figures")
         drawn += save_curves(plan, content.groups or by_world(plan), rounds, summary, out / "figures")
         if not len(plan.arms) == len(plan.seeds) == 1:
-            content = replace(content, sections=[*content.sections, comparison_section(plan, summary)])
+            axes = varied(plan)
+            against = varied_sections(axes, summary, per_run(rounds)) if axes else []
+            content = replace(content, sections=[*content.sections, *against, comparison_section(plan, summary)])
     text = page(results, rounds, content)
     report = out / "report.html"
     write_atomically(report, lambda file: file.write_text(text, encoding="utf-8"))

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from plotly.offline import get_plotlyjs
 from report_page import Page
+from small_plans import arm, in_process
 from small_results import NASTY, played
 
 import feelstream as fs
@@ -216,7 +217,8 @@ def test_a_single_run_has_no_leaderboard(learned_results, tmp_path):
     results = report.results_in(learned_results.directories[arm, seed])
     text = report.write(results, tmp_path).report.read_text(encoding="utf-8")
     assert 'id="leaderboard"' not in text
-    assert f"with seed {seed}." in text
+    assert f"One run of {arm} with " in text
+    assert f", seed {seed}." in text
     assert 'id="devices"' in text
 
 
@@ -228,9 +230,9 @@ def test_the_command_of_a_comparison_is_the_one_that_was_given(learned_results):
 
 def test_arms_that_differ_by_orders_of_magnitude_get_a_logarithmic_axis():
     rows = [
-        {"arm": arm, "seed": seed, "round": t, "energy_mean_cum_j": energy * (1 + 0.8 * seed)}
+        {"arm": arm, "seed": seed, "round": t, "energy_mean_cum_j": energy * (1 + 40 * (seed == 4))}
         for arm, energy in (("a", 1e-3), ("b", 1.0))
-        for seed in (0, 1)
+        for seed in range(5)
         for t in (1, 2)
     ]
     group = charts.Group("all", (("a", "a"), ("b", "b")))
@@ -238,6 +240,42 @@ def test_arms_that_differ_by_orders_of_magnitude_get_a_logarithmic_axis():
     assert chart["layout"]["yaxis"]["type"] == "log"
     bands = [trace for trace in chart["traces"] if trace["meta"]["role"] == "band"]
     assert min(value for trace in bands for value in trace["y"]) > 0  # an interval that reaches below 0 is cut
-    same = pl.DataFrame([row for row in rows if row["arm"] == "a"])
-    (chart,) = charts.group_charts(group, same, None, ["energy_mean_cum_j"])
-    assert "type" not in chart["layout"]["yaxis"]
+    same = [row for row in rows if row["arm"] == "a"]
+    idle = [row | {"energy_mean_cum_j": 0.0} if row["round"] == 1 and row["arm"] == "a" else row for row in rows]
+    for others in (same, idle):  # of the same size; one that touches 0, for which a logarithmic axis has no place
+        (chart,) = charts.group_charts(group, pl.DataFrame(others), None, ["energy_mean_cum_j"])
+        assert "type" not in chart["layout"]["yaxis"]
+
+
+def test_below_five_seeds_no_test_is_spoken_of(learned_text):
+    words = " ".join(" ".join(Page(learned_text).words).split())
+    assert "Fewer than 5 seeds: no verdict." in words
+    assert not re.search(r"Holm|t-test|not distinguishable|shades", words)
+
+
+@pytest.mark.parametrize("seeds", [2, 5])
+def test_a_sweep_has_the_field_that_was_varied_on_x(seeds, tmp_path):
+    arms = tuple(arm(f"lyapunov V={V:g}", f"policy.V={V}", "system.rounds=3") for V in (0.01, 0.1, 1.0))
+    results = in_process(Plan("sweep", arms, tuple(range(seeds))), tmp_path)
+    page = Page(report.write(results, tmp_path).report.read_text(encoding="utf-8"))
+    assert "Against policy.V" in page.words
+    (chart,) = [chart for chart in page.data["charts"] if "against policy.V" in chart["title"]]  # nothing was learned
+    line = next(trace for trace in chart["traces"] if trace["meta"]["role"] == "against")
+    assert (line["x"], chart["layout"]["xaxis"]["title"]["text"]) == ([0.01, 0.1, 1.0], "policy.V")
+    assert chart["layout"]["xaxis"]["type"] == "log"
+    assert line["error_y"]["visible"] == (seeds == 5)
+    assert any(trace["meta"]["role"] == "dots" for trace in chart["traces"]) == (seeds == 2)
+    means = per_run(results.rounds()).group_by("arm", maintain_order=True).agg(pl.col("energy_j").mean())
+    assert line["y"] == pytest.approx((means["energy_j"] * 1e3).to_list(), rel=1e-5)
+
+
+def test_below_five_seeds_there_is_no_band():
+    for seeds in (4, 5):
+        rows = [
+            {"arm": "a", "seed": seed, "round": t, "accuracy": 0.5 + 0.01 * seed}
+            for seed in range(seeds)
+            for t in (1, 2)
+        ]
+        (chart,) = charts.group_charts(charts.Group("all", (("a", "a"),)), pl.DataFrame(rows), None, ["accuracy"])
+        roles = [trace["meta"]["role"] for trace in chart["traces"]]
+        assert roles == (["seeds", "mean"] if seeds < 5 else ["band", "seeds", "mean"])

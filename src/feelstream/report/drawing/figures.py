@@ -23,7 +23,7 @@ from feelstream.experiment.panels import Panel, PanelFigure
 from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity
 from feelstream.report.drawing.energy_axis import log_ticks
-from feelstream.report.drawing.limits import axis_limits, final_values, is_near, log_limits, spans_decades
+from feelstream.report.drawing.limits import MOST_BANDS, axis_limits, final_values, is_near, log_limits, wants_logarithm
 from feelstream.report.drawing.style import (
     COLUMN_WIDTH_IN,
     PANEL_HEIGHT_IN,
@@ -126,7 +126,7 @@ def draw_curves(
             for _, one in rounds.filter(arm=arm).drop_nulls(quantity.name).group_by("seed", maintain_order=True):
                 own = one[quantity.name] * quantity.scale
                 axes.plot(one["round"], own, color=colour, alpha=0.4, linewidth=0.6, zorder=1.5)
-        else:
+        elif len(lines) <= MOST_BANDS:
             axes.fill_between(at, low, high, color=colour, alpha=0.16, linewidth=0)
         every = max(1, len(at) // 8)
         axes.plot(
@@ -154,7 +154,7 @@ def draw_curves(
         seeds = rounds.filter(pl.col("arm").is_in(arms))[quantity.name].drop_nulls() * quantity.scale
         low = high = seeds.to_list()
     ends = final_values(curves) * quantity.scale
-    logarithmic = quantity.logarithmic and spans_decades(ends)
+    logarithmic = wants_logarithm(quantity, ends, mean)
     if limit is not None:
         mean += draw_limit(axes, limit * quantity.scale, quantity.unit, ends)
     if logarithmic:

@@ -9,6 +9,8 @@ import polars as pl
 from feelstream.arrays import Reals
 from feelstream.quantities import Quantity
 
+MOST_BANDS = 8  # arms of a chart whose intervals are shaded; more shades would hide the lines
+
 
 def axis_limits(
     quantity: Quantity, means: Sequence[float], lows: Sequence[float], highs: Sequence[float]
@@ -30,6 +32,11 @@ def axis_limits(
 
 
 DECADES = 1.5  # from the smallest to the largest value at the end: then a linear axis shows only the largest
+
+
+def wants_logarithm(quantity: Quantity, ends: Iterable[float], means: Iterable[float]) -> bool:
+    """Whether lines that end here are shown on a logarithmic axis, which has no place for a line that touches 0."""
+    return quantity.logarithmic and spans_decades(ends) and min(means) > 0
 
 
 def spans_decades(values: Iterable[float]) -> bool:

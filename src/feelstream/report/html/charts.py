@@ -17,9 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from feelstream.experiment.series import Series, series
-from feelstream.experiment.statistics import band_by_round
+from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round
 from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round, short, significant
-from feelstream.report.drawing.limits import axis_limits, final_values, is_near, log_limits, spans_decades
+from feelstream.report.drawing.limits import MOST_BANDS, axis_limits, final_values, is_near, log_limits, wants_logarithm
 from feelstream.report.drawing.style import line_style
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
@@ -69,7 +69,7 @@ class _Line:
 def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -> dict[str, Any]:
     traces: list[dict[str, Any]] = []
     for line in lines:
-        traces += _arm_traces(line, quantity)
+        traces += _arm_traces(line, quantity, banded=len(lines) <= MOST_BANDS)
     bands = pl.concat([line.band for line in lines])
     mean, low, high = ((bands[name].drop_nulls() * quantity.scale).to_list() for name in ("mean", "low", "high"))
     ends = [*(final_values(bands) * quantity.scale)]
@@ -80,7 +80,7 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
         "xaxis": {"title": {"text": ROUND_AXIS}},
         "yaxis": {"title": {"text": quantity.full_unit}, "range": [short(limit) for limit in limits]},
     }
-    if quantity.logarithmic and spans_decades(ends):
+    if wants_logarithm(quantity, ends, mean):
         low_end, high_end = log_limits([*mean, *budget])
         for trace in traces:  # a logarithmic axis has no place for 0 and below, where a wide interval may reach
             if trace["meta"]["role"] == "band":
@@ -103,14 +103,17 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
     return {"title": quantity.words, "axis": quantity.axis, "traces": traces, "layout": layout}
 
 
-def _arm_traces(line: _Line, quantity: Quantity) -> list[dict[str, Any]]:
-    """The band, the single seeds (hidden until asked for) and the mean, in the order they are painted."""
+def _arm_traces(line: _Line, quantity: Quantity, banded: bool) -> list[dict[str, Any]]:
+    """The band, the single seeds (hidden until asked for) and the mean, in the order they are painted.
+
+    Below five seeds there is no band: the page shows the seeds themselves. Nor where bands would cover all lines.
+    """
     table, values, index = line.band[_evenly(len(line.band), MOST_POINTS)], line.seeds, line.style
     rounds = table["round"].to_list()
     mean, low, high = (table[column] * quantity.scale for column in ("mean", "low", "high"))
     common = {"type": "scatter", "mode": "lines", "legendgroup": f"arm{index}", "name": plain(line.name)}
     traces: list[dict[str, Any]] = []
-    if low.null_count() == 0:
+    if banded and len(values.seeds) >= LEAST_SEEDS and low.null_count() == 0:
         edge = [short(value) for value in [*high.to_list(), *reversed(low.to_list())]]
         traces.append(
             common

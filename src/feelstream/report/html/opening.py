@@ -16,7 +16,7 @@ from feelstream.experiment.statistics import (
     interval,
     per_run,
 )
-from feelstream.quantities import QUANTITIES, number, significant
+from feelstream.quantities import QUANTITIES, counted, number, significant
 from feelstream.report.html.charts import Group
 
 SIGNIFICANT = "significant at 5 %, corrected for the number of comparisons"
@@ -30,17 +30,14 @@ def sentences(plan: Plan, group: Group, rounds: pl.DataFrame) -> list[str]:
     if not found:
         return []
     system = plan.arm(found[0]).scenario.system
-    size = f"{system.devices} devices over {system.rounds} rounds"
+    size = f"{counted(system.devices, 'device')} and {counted(system.rounds, 'round')}"
     if len(found) == 1:
         seeds = runs.filter(arm=found[0])["seed"].to_list()
-        who = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
-        said = [f"{names[found[0]]} scheduled {size}, with {who}."]
+        who = f"One run of {names[found[0]]}" if len(seeds) == 1 else f"{names[found[0]]} ran"
+        said = [f"{who} with {size}, {f'seed {seeds[0]}' if len(seeds) == 1 else f'over {len(seeds)} seeds'}."]
     else:
         most = max(runs.filter(arm=arm).height for arm in found)
-        said = [
-            f"{len(found)} configurations scheduled {size}, with {most} seed{'s' * (most != 1)} each "
-            "and in the same worlds."
-        ]
+        said = [f"{len(found)} configurations ran with {size}, each over the same {counted(most, 'seed')}."]
     accuracy = _accuracy(runs, found, names)
     return [*said, *([accuracy] if accuracy else []), _energy(plan, runs, found, names)]
 
@@ -53,8 +50,8 @@ def _accuracy(runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> str
     best = max(known, key=lambda arm: known[arm])
     own = interval(runs.filter(arm=best)["late_accuracy"].drop_nulls() * 100)
     if len(known) == 1:
-        return f"Over the last fifth of the run it is right on {with_interval(own, 1, '%')} of the test set."
-    text = f"Over the last fifth of the run {names[best]} is the most accurate, with {with_interval(own, 1, '%')}"
+        return f"Over the last fifth of the run, its test accuracy is {with_interval(own, 1, '%')}."
+    text = f"Over the last fifth of the run, {names[best]} is the most accurate, with {with_interval(own, 1, '%')}"
     first = arms[0]
     other = max((arm for arm in known if arm != first), key=lambda arm: known[arm]) if best == first else first
     gap = compare_arms(runs, "late_accuracy", best, other)

@@ -30,7 +30,7 @@
   const colour = (name) =>
     printing ? printColours[name] : getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const lineColour = (style) => data.palette[style % data.palette.length][isDark() ? "dark" : "light"];
-  const faint = (hex) => hex + (data.few_seeds ? "14" : isDark() ? "38" : "2b");
+  const faint = (hex) => hex + (isDark() ? "38" : "2b");
 
   function themed(layout) {
     const axis = { gridcolor: colour("--line"), linecolor: colour("--line"), zeroline: false, automargin: true };
@@ -57,7 +57,11 @@
     else if (role === "point") {
       trace.marker.color = lineColour(style);
       trace.error_x.color = trace.error_y.color = lineColour(style) + "99";
-    } else if (role) trace.line.color = lineColour(style);
+    } else if (role) {
+      trace.line.color = lineColour(style);
+      if (trace.marker) trace.marker.color = lineColour(style);
+      if (trace.error_y) trace.error_y.color = lineColour(style);
+    }
     return trace;
   }
 
@@ -68,6 +72,12 @@
       const traces = element.data || chart.traces;
       traces.forEach(paint);
       const layout = themed(chart.layout);
+      // A long legend gets room of its own, or it would leave none for the curves.
+      const named = traces.filter((trace) => trace.showlegend !== false && chart.layout.showlegend !== false);
+      const letters = Math.max(0, ...named.map((trace) => trace.name.length));
+      const across = Math.max(1, Math.floor(element.clientWidth / (6 * letters + 50)));
+      const lines = Math.ceil(named.length / across);
+      if (lines > 2 && !element.layout) element.style.height = `${element.clientHeight + 20 * (lines - 2)}px`;
       if (element.layout) {
         for (const name of ["xaxis", "yaxis"]) {
           if (element.layout[name].autorange === false) {

@@ -120,7 +120,7 @@ def _summary(plan: Plan, rounds: pl.DataFrame) -> tuple[list[str], dict[str, lis
             text = "–"
             if found is not None:
                 value = interval([number * quantity.scale for number in found.over("final").values()])
-                seeds, text = max(seeds, value.n), with_interval(value, quantity.digits)
+                seeds, text = max(seeds, value.n), with_interval(value, quantity.decimals(value.mean))
             cells.append(text)
         rows[arm.label] = [*cells, *([str(seeds)] if len(plan.seeds) > 1 else [])]
     return [*(quantity.axis for quantity in shown), *(["Seeds"] if len(plan.seeds) > 1 else [])], rows

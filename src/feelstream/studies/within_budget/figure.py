@@ -7,7 +7,9 @@ from math import ceil
 import polars as pl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
+from feelstream.report.drawing.energy_axis import log_ticks
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
 from feelstream.studies.within_budget.configurations import POLICIES
@@ -20,6 +22,9 @@ def figure_of(table: pl.DataFrame) -> Figure:
     scenarios = table["scenario"].unique(maintain_order=True).to_list()
     across = min(ACROSS, max(len(scenarios), 1))
     down = ceil(len(scenarios) / across)
+    spent = [1.0, *(value for value in table["energy_over_budget"].drop_nulls() if value > 0)]
+    low, high = min(spent) / 2, 3 * max(spent)
+    ticks = log_ticks(low, high)
     with styled():
         size = (2 * COLUMN_WIDTH_IN, 0.95 * down * PANEL_HEIGHT_IN + 0.6)
         figure = Figure(figsize=size, layout="constrained")
@@ -35,12 +40,16 @@ def figure_of(table: pl.DataFrame) -> Figure:
                         xerr=_half(row, "energy_over_budget", 1.0), color=style.light, marker=style.marker,
                         linestyle="none", markersize=4.5, elinewidth=0.6, label=policy,
                     )  # fmt: skip
-            axes.axvline(1.0, color="#B0413E", linewidth=0.8, linestyle="--")
+            axes.axvline(1.0, color="#B0413E", linewidth=0.8, linestyle="--", label="budget")
             axes.set_xscale("log")
+            axes.set_xlim(low, high)  # the same in all, so that panels can be compared
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            axes.yaxis.set_major_locator(MaxNLocator(4))
             axes.set_title(scenario, loc="left", pad=4)
-            axes.set_xlabel("mean energy of a device / budget")
+        for axes in grid[max(len(scenarios) - across, 0) : len(scenarios)]:
+            axes.set_xlabel("Energy / budget")
         for axes in grid[::across]:
-            axes.set_ylabel("accuracy, last fifth, %")
+            axes.set_ylabel("Accuracy, last fifth (%)")
         for axes in grid[len(scenarios) :]:
             axes.set_visible(False)
         handles, labels = grid[0].get_legend_handles_labels()
