@@ -34,16 +34,16 @@ def test_the_front_and_the_words_follow_from_the_numbers(three_arms):
     }
     said = board_words.discussion(plan, runs, summary)
     assert said == [
-        "Highest accuracy at the end: `dear` (91.00 ± 1.96 %); all others are distinguishable from it.",
-        "Least energy: `cheap` (0.400 ± 0.006 mJ); all others are distinguishable from it.",
+        "Highest accuracy at the end: `dear` (91.00 ± 1.96 %); all others are worse.",
+        "Least energy: `cheap` (0.400 ± 0.006 mJ); all others are worse.",
         "On the Pareto front of the means, from the cheapest: `cheap` (0.4 mJ, 30.0 %), `dear` (4 mJ, 91.0 %).",
         "Against `random`, accuracy is better for `dear` and worse for `cheap`; energy is better for `dear`, `cheap` "
-        "and worse for none; for the rest no difference is certain.",
-        "Within the energy budget on average: `cheap`; all others exceed it or may.",
-        "1 of 3 policies reached 80 % with every seed; on average in the fewest rounds `random` (25.0), for the least "
-        "energy `random` (125 mJ per device).",
+        "and worse for none; for the rest, no difference is shown.",
+        "Within the energy budget on average: `cheap`; all others exceed it or may do so.",
+        "1 of 3 policies reached 80 % with every seed. On average, `random` took the fewest rounds (25.0) and `random` "
+        "the least energy (125 mJ per device).",
         "No policy reached 90 % with any seed.",
-        "Admission dropped the largest share under `random`: 3 % of its scheduled devices.",
+        "Admission dropped the most under `random`: 3 % of its scheduled devices.",
     ]
 
 
@@ -53,7 +53,7 @@ def test_without_learning_there_is_no_front_and_no_word_of_accuracy():
     plan, runs, summary = summary_of(values)
     assert board.worlds(plan, summary) == []
     assert board_words.discussion(plan, runs, summary) == [
-        "Least energy: `a` (1.000 ± 0.020 mJ); all others are distinguishable from it.",
+        "Least energy: `a` (1.00 ± 0.02 mJ); all others are worse.",
         "Admission dropped nobody.",
     ]
     assert "accuracy" not in board.markdown_table(plan, summary) + board.comparison_section(plan, summary).html
@@ -76,6 +76,10 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert headings[:3] == ["## Within the budget", "## Cost to target", "## Robustness"]
     assert "- `tiny`, eligible any: 3 entries, 2 seeds, " in text
+    opening = text.split("\n\n")[1]
+    assert re.match(
+        r"Within the budget, .*\. At any cost, it is `\w+`\. With 2 seeds this is no ranking yet\.$", opening
+    )
     for picture in re.findall(r"\]\((figures/[^)]+)\)", text):
         assert (tmp_path / "docs" / picture).stat().st_size < 200_000
     out = tmp_path / "out" / "tiny-any"

@@ -45,6 +45,16 @@ def test_only_policies_that_keep_every_budget_are_within_it() -> None:
     assert first_cells(protocols.under_budget(plan, summary)) == ["`thrifty`"]
 
 
+def test_the_page_opens_with_the_winners() -> None:
+    (one,) = board().values()
+    said = protocols.opening({("a", "any"): one, ("b", "any"): one})
+    assert said == (
+        "Within the budget, the most accurate policy is `thrifty` (on all 2 boards). At any cost, it is `dear` "
+        "(on all 2 boards).\n"
+    )
+    assert protocols.opening(board()).endswith("is `thrifty`. At any cost, it is `dear`.\n")
+
+
 def test_the_cost_is_that_of_policies_that_got_there_with_every_seed() -> None:
     ((plan, summary),) = board().values()
     assert first_cells(protocols.cost_to_target(plan, summary)) == ["`thrifty`", "`dear`"]

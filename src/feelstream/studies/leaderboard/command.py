@@ -39,7 +39,7 @@ def leaderboard_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare all policies on several scenarios; runs that are stored are not run again."""
+    """Compare all policies on several scenarios; stored runs are not repeated."""
     if eligible not in ("both", *ELIGIBLE):
         raise ScenarioError(f"--eligible: must be any, with_data or both, not {eligible!r}")
     readings = ELIGIBLE if eligible == "both" else (eligible,)

@@ -22,59 +22,61 @@ from feelstream.studies.leaderboard import protocols
 from feelstream.studies.leaderboard.words import discussion
 
 WITHIN_BUDGET = """\
-Protocol *quality under budget*: only policies under which no device exceeded its budget over the run, with any seed;
-the most accurate first. "Worst device" is the greatest mean energy of a device over its budget.
+Protocol *quality under budget*: this lists only policies under which no device exceeded its budget with any seed, the
+most accurate first. "Worst device" is the mean energy over budget of the device that spent most of its budget.
 """
 
 COST = f"""\
 Protocol *cost to target*: energy per device until the first test with {protocols.TARGETS[0]} % accuracy, or
-{protocols.TARGETS[1]} % where nobody has the former with every seed; only policies that got there with every seed, the
-cheapest {protocols.SHOWN}. Medians over seeds.
+{protocols.TARGETS[1]} % if no policy got there with every seed. This lists the {protocols.SHOWN} cheapest policies
+that reached it with every seed. Values are medians over seeds.
 """
 
 ROBUSTNESS = """\
-Protocol *robustness*: percentage points behind the most accurate entry of each board, budgets aside, at the board where
-that is largest, for entries that are on all boards; and the largest share of devices over budget.
+Protocol *robustness*: for each entry that is on all boards, how many percentage points it is behind the most accurate
+entry of a board, regardless of budgets, on the board where it is furthest behind; and the largest share of devices over
+budget.
 """
 
 HINDSIGHT = """\
-How much less fresh data a policy put to use than the best schedule could have with the energy that each device spent,
-by a proven upper bound ([feelstream bound](policies.md)): so the true gap is at most this. Runs without learning, in
-the one world in which the bound holds: `data.fresh = per_round` and `data.eligible = any`. It says nothing of class
-balance, which several policies choose by.
+How much less fresh data a policy used than the best schedule could have used with the energy that each device spent.
+The best is a proven upper bound ([feelstream bound](policies.md)), so the true gap is at most this. These runs do not
+learn, and use the one world in which the bound holds: `data.fresh = per_round` and `data.eligible = any`. The gap says
+nothing about class balance, on which several policies base their choice.
 """
 
 HOW_TO_READ = """\
 ## How to read it
 
-With the same seed every policy receives the same arrivals, CPU frequencies and channels, so they are compared in
-pairs, by two-sided paired t-tests at 5 % with Holm's correction over all policies of a table: against the one with
-the best mean, and against `random`. The best is picked by the data, so its own lead is somewhat flattered. Values
-are means over seeds ± half of the 95 % t interval, not corrected; an interval may reach past what is possible.
-Nothing is said of fewer than 5 seeds, nor where all seeds agree to the last digit. The Pareto front is that of the
-means: near neighbours may change places with other seeds.
+With the same seed, every policy receives the same arrivals, CPU frequencies and channels, so policies are compared in
+pairs. The tests are two-sided paired t-tests at 5 % with Holm's correction over all policies of a table, against the
+policy with the best mean and against `random`. The best is picked from the same data, which flatters its lead a little.
+Values are means over seeds ± half of the 95 % t interval, uncorrected; an interval may reach past what is possible.
+There is no verdict below 5 seeds, nor where all seeds agree to the last digit. The Pareto front is that of the means:
+with other seeds, close neighbours may swap places.
 
-Each scenario is run twice: with `data.eligible = any`, the paper's reading, a policy may schedule devices that hold
-no data yet, and pays for them; with `with_data` nobody can.
+Each scenario is run twice. With `data.eligible = any`, the paper's reading, a policy may schedule devices that hold no
+data yet, and pays for them. With `with_data` it cannot.
 
 The policies do not all decide the same things. `lyapunov_joint` and `balanced_joint` also set CPU frequencies, band and
-power, and `ocean` band and power, while the others compute at whatever frequency a device offers and send with P0/β.
-`gain=oracle` knows this round's channel gains, which no server knows. `select_all` and `fedcs` with size = K
-ignore the number of devices per round and bound what participation can bring. `fedcs`, `ocean`, `myopic_energy` and
-`cardinality=cap` may schedule fewer devices than that number, down to none, as may `balanced_joint` and `fedcgd`, and
+power, and `ocean` sets band and power. The others compute at whatever frequency a device offers and send with P0/β.
+`gain=oracle` knows this round's channel gains, which no server knows. `select_all` and `fedcs` with size = K ignore the
+number of devices per round and bound what participation can bring. `fedcs`, `ocean`, `myopic_energy`,
+`cardinality=cap`, `balanced_joint` and `fedcgd` may schedule fewer devices than that number, down to none, and so may
 `balanced` where fewer hold data. `lyapunov_joint` with the largest size is `select_all` slowed down: it trains as many
-as fit, each no faster than the deadline asks for.
-At the paper's constants no policy that schedules exactly 2 or 4 devices a round at the frequencies they offer can
-keep the budget, so an "energy / budget" above 1 is no fault of one policy there. What each rule knows and ignores
-is in [the catalogue](policies.md).
+as fit, each no faster than the deadline requires.
 
-`balanced` and `ocean`, whose weight between energy and learning (price, V) decides what they spend, are entered as
-they come, and once more with that weight set by one rule for both: that it spends as much as `lyapunov` does with
-the paper's V (or as near as it can come), found on seeds 1000 and 1001 without learning. Those entries, named with
+At the paper's constants, no policy that schedules exactly 2 or 4 devices a round at the frequencies they offer can keep
+the budget, so an "energy / budget" above 1 is not the fault of a single policy. [The catalogue](policies.md) says what
+each rule knows and ignores.
+
+`balanced` and `ocean` have a weight between energy and learning (price, V) that decides what they spend. They are
+entered with their defaults, and once more with a weight set by one rule for both: to spend as much as `lyapunov` does
+with the paper's V, or as close as possible, found on seeds 1000 and 1001 without learning. Those entries, named with
 the weight, compare accuracy at equal energy. What `lyapunov_joint` spends hardly depends on its V.
 
-Where accuracy is not tested in every round, rounds and energy to an accuracy are those of the first test that finds
-it, which may be late by up to one step between tests.
+Where accuracy is not tested in every round, rounds and energy to an accuracy are those of the first test that reaches
+it, which may be late by up to one interval between tests.
 """
 
 
@@ -100,11 +102,15 @@ def write_leaderboard(
     days = sorted({entry.finished.partition(" ")[0] for entry in made.values()})
     seeds = max(len(results.plan.seeds) for results in boards.values())
     dates = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    found: dict[tuple[str, str], tuple[Plan, pl.DataFrame]] = {
+        board: (results.plan, comparison.summarise(results)) for board, results in boards.items()
+    }
     parts = [
         "# Leaderboard\n",
+        protocols.opening(found),
         f"{_made_of(boards)}\n",
-        *_protocols(boards, hindsight or {}),
-        "## The most accurate, whatever it costs\n",
+        *_protocols(found, hindsight or {}),
+        "## The most accurate at any cost\n",
         *(_winner(*board, results) for board, results in boards.items()),
         "",
         HOW_TO_READ,
@@ -135,11 +141,8 @@ def _made_of(boards: Mapping[tuple[str, str], Results]) -> str:
     return "\n".join(said)
 
 
-def _protocols(boards: Mapping[tuple[str, str], Results], hindsight: Mapping[str, Results]) -> list[str]:
+def _protocols(found: protocols.Summaries, hindsight: Mapping[str, Results]) -> list[str]:
     """What is asked first, by its name."""
-    found: dict[tuple[str, str], tuple[Plan, pl.DataFrame]] = {
-        board: (results.plan, comparison.summarise(results)) for board, results in boards.items()
-    }
     parts = ["## Within the budget\n", WITHIN_BUDGET]
     for (name, reading), (plan, summary) in found.items():
         parts += [f"**{name}, eligible: {reading}**\n", protocols.under_budget(plan, summary)]
@@ -153,7 +156,7 @@ def _protocols(boards: Mapping[tuple[str, str], Results], hindsight: Mapping[str
 
 
 def _winner(name: str, reading: str, results: Results) -> str:
-    """The first thing to know of a board."""
+    """The first thing to know about a board."""
     runs = comparison.per_run(results)
     said = discussion(results.plan, runs, comparison.summarise(results, runs))
     return f"- **{name}, eligible: {reading}.** {said[0] if said else 'Nothing to rank.'}"

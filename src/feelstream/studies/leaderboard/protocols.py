@@ -6,6 +6,7 @@ without learning, since its bound holds only where what is fresh does not depend
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
@@ -15,7 +16,8 @@ from feelstream.errors import RunError
 from feelstream.experiment import Plan, Results, comparison
 from feelstream.experiment.hindsight import bound_of
 from feelstream.experiment.measures import by_arm, cell
-from feelstream.quantities import QUANTITIES
+from feelstream.experiment.statistics import LEAST_SEEDS
+from feelstream.quantities import QUANTITIES, counted
 
 Board = tuple[str, str]  # scenario, data.eligible
 Summaries = Mapping[Board, tuple[Plan, pl.DataFrame]]
@@ -29,19 +31,57 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines) + "\n"
 
 
-def under_budget(plan: Plan, summary: pl.DataFrame) -> str:
+UNDER_BUDGET = ("late_accuracy", "accuracy_area", "energy_over_budget", "worst_device")
+
+
+def opening(boards: Summaries) -> str:
+    """The winners in one sentence: the most accurate of each board within the budget, and at any cost."""
+    within = Counter(_generic(arms[0]) for _, summary in boards.values() if (arms := within_budget(summary)))
+    anyhow = Counter(_generic(arms[0]) for _, summary in boards.values() if (arms := _most_accurate(summary)))
+    if not anyhow:
+        return "Nothing was learned, so there is no most accurate policy.\n"
+    best = f"the most accurate policy is {_on(within, len(boards))}" if within else "there is no policy"
+    fewest = min(len(plan.seeds) for plan, _ in boards.values())
+    caution = f" With {counted(fewest, 'seed')} this is no ranking yet." if fewest < LEAST_SEEDS else ""
+    return f"Within the budget, {best}. At any cost, it is {_on(anyhow, len(boards))}.{caution}\n"
+
+
+def _on(winners: Counter[str], boards: int) -> str:
+    """Who wins, and on how many of the boards.
+
+    >>> _on(Counter({"balanced_joint": 4, "ocean": 1}), 6)
+    '`balanced_joint` (on 4 of 6 boards) or `ocean` (on 1)'
+    """
+    if boards == 1:
+        return f"`{next(iter(winners))}`"
+    (first, most), *others = winners.most_common()
+    share = f"all {boards}" if most == boards else f"{most} of {boards}"
+    return " or ".join([f"`{first}` (on {share} boards)", *(f"`{arm}` (on {count})" for arm, count in others)])
+
+
+def within_budget(summary: pl.DataFrame) -> list[str]:
     """The policies under which no device exceeded its budget with any seed, the most accurate first."""
-    shown = ("late_accuracy", "accuracy_area", "energy_over_budget", "worst_device")
-    rows = [
-        (found["late_accuracy"]["mean"], [f"`{arm}`", *(cell(found[name], len(plan.seeds)) for name in shown)])
-        for arm, found in by_arm(summary).items()
-        if all(found.get(name, {}).get("n") for name in (*shown, "devices_over_budget"))
-        and found["devices_over_budget"]["mean"] == 0
+    rows = by_arm(summary)
+    return [
+        arm
+        for arm in _most_accurate(summary)
+        if all(rows[arm].get(name, {}).get("n") for name in (*UNDER_BUDGET, "devices_over_budget"))
+        and rows[arm]["devices_over_budget"]["mean"] == 0
     ]
-    if not rows:
+
+
+def _most_accurate(summary: pl.DataFrame) -> list[str]:
+    found = {arm: rows["late_accuracy"] for arm, rows in by_arm(summary).items() if "late_accuracy" in rows}
+    return sorted((arm for arm, row in found.items() if row["n"]), key=lambda arm: -found[arm]["mean"])
+
+
+def under_budget(plan: Plan, summary: pl.DataFrame) -> str:
+    """The table of those that kept the budget."""
+    rows, arms = by_arm(summary), within_budget(summary)
+    if not arms:
         return "No policy kept every device within its budget with every seed.\n"
-    rows.sort(key=lambda row: -row[0])
-    return markdown(["policy", *(QUANTITIES[name].column_title for name in shown)], [cells for _, cells in rows])
+    cells = [[f"`{arm}`", *(cell(rows[arm][name], len(plan.seeds)) for name in UNDER_BUDGET)] for arm in arms]
+    return markdown(["policy", *(QUANTITIES[name].column_title for name in UNDER_BUDGET)], cells)
 
 
 def cost_to_target(plan: Plan, summary: pl.DataFrame) -> str:

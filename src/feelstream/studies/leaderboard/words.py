@@ -41,10 +41,10 @@ def _best(plan: Plan, runs: pl.DataFrame, summary: pl.DataFrame, quantity: str, 
     best = rows.sort("mean", descending=measure.better == "higher", maintain_order=True).row(0, named=True)
     value = f"{cell(best, len(plan.seeds))} {measure.unit}"
     if len(plan.seeds) < LEAST_SEEDS:
-        return f"{words}: `{best['arm']}` ({value}); with fewer than {LEAST_SEEDS} seeds that is no ranking."
+        return f"{words}: `{best['arm']}` ({value}); fewer than {LEAST_SEEDS} seeds give no ranking."
     said = verdicts(runs, quantity, best["arm"], rows["arm"].to_list())
     level = [arm for arm, verdict in said.items() if verdict not in (HIGHER, LOWER)]
-    others = f"not distinguishable from it: {_names(level)}" if level else "all others are distinguishable from it"
+    others = f"not distinguishable from it: {_names(level)}" if level else "all others are worse"
     return f"{words}: `{best['arm']}` ({value}); {others}."
 
 
@@ -71,7 +71,7 @@ def _against_random(plan: Plan, runs: pl.DataFrame) -> str:
             worse = [label for label, verdict in found.items() if verdict in {HIGHER, LOWER} - {measure.better}]
             name = "accuracy" if quantity == "late_accuracy" else "energy"
             parts.append(f"{name} is better for {_names(better)} and worse for {_names(worse)}")
-    return f"Against `{REFERENCE}`, {'; '.join(parts)}; for the rest no difference is certain." if parts else ""
+    return f"Against `{REFERENCE}`, {'; '.join(parts)}; for the rest, no difference is shown." if parts else ""
 
 
 def _budget(summary: pl.DataFrame) -> str:
@@ -80,11 +80,9 @@ def _budget(summary: pl.DataFrame) -> str:
         return ""
     within = rows.filter(pl.coalesce("high", "mean") <= 1)["arm"].to_list()
     if within:
-        return f"Within the energy budget on average: {_names(within)}; all others exceed it or may."
+        return f"Within the energy budget on average: {_names(within)}; all others exceed it or may do so."
     least = rows.sort("mean").row(0, named=True)
-    return (
-        f"No policy surely keeps the energy budget on average; `{least['arm']}` spends {least['mean']:.2f} times of it."
-    )
+    return f"No policy surely keeps the energy budget on average; `{least['arm']}` spends {least['mean']:.2f} times it."
 
 
 def _reached(plan: Plan, summary: pl.DataFrame, percent: int) -> str:
@@ -101,12 +99,12 @@ def _reached(plan: Plan, summary: pl.DataFrame, percent: int) -> str:
     if not some:
         return f"No policy reached {percent} % with any seed."
     if not always:
-        return f"No policy reached {percent} % with every seed; {_names(some)} did with some."
+        return f"No policy reached {percent} % with every seed; {_names(some)} reached it with some."
     energy = QUANTITIES[f"joules_to_{percent}"]
     (fast, rounds), (cheap, joules) = (_first(table) for table in every)
     return (
-        f"{len(every[0])} of {len(plan.arms)} policies reached {percent} % with every seed; on average in the fewest "
-        f"rounds {fast} ({rounds:.1f}), for the least energy {cheap} ({joules * energy.scale:.3g} {energy.unit} per "
+        f"{len(every[0])} of {len(plan.arms)} policies reached {percent} % with every seed. On average, {fast} took "
+        f"the fewest rounds ({rounds:.1f}) and {cheap} the least energy ({joules * energy.scale:.3g} {energy.unit} per "
         "device)."
     )
 
@@ -126,7 +124,7 @@ def _drops(summary: pl.DataFrame) -> str:
     if most["mean"] == 0:
         return "Admission dropped nobody."
     share = f"{most['mean'] * 100:.3g} % of its scheduled devices"
-    return f"Admission dropped the largest share under `{most['arm']}`: {share}."
+    return f"Admission dropped the most under `{most['arm']}`: {share}."
 
 
 def _names(arms: Sequence[str]) -> str:
