@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from feelstream.experiment import Results
+from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.quantities import counted
 from feelstream.studies.contract import Study
 from feelstream.terminal.common import err, out, print_json
@@ -37,10 +38,13 @@ def report(
     if written.findings:
         fitted = f"; †: {written.wording.fitted}" if written.wording.fitted else ""
         out.print(claims_table(written.findings))
+        seeds = len(results.plan.seeds)
+        judged = "verdicts after Holm's correction over all claims"
+        verdicts = judged if seeds >= LEAST_SEEDS else f"fewer than {LEAST_SEEDS} seeds: no verdict"
         out.print(
-            f"ours: mean [95 % t interval] over {counted(len(results.plan.seeds), 'seed')}, in pairs by seed; "
-            "verdicts after Holm's correction over all claims; early, late: first, last third of the rounds; "
-            f"end: last tenth; pp: percentage points{fitted}. Why a claim does not reproduce is in the report.",
+            f"ours: mean [95 % t interval] over {counted(seeds, 'seed')}, in pairs by seed; {verdicts}; early, late: "
+            f"first, last third of the rounds; end: last tenth; pp: percentage points{fitted}. The report says why a "
+            "claim does not reproduce.",
             style="dim",
             highlight=False,
         )

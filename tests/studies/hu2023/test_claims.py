@@ -239,7 +239,7 @@ def test_pairs_are_matched_by_seed_not_by_position():
 def test_without_an_interval_there_is_no_verdict():
     rows = table(accuracy("iid", 2, flat(0.9), flat(0.8))).filter(pl.col("seed") == 0)
     for finding in judged(reproduce.plan("fig1", range(SEEDS)), rows, all_claims()):
-        assert (finding.verdict, finding.p_holm) == (Verdict.NO_INTERVAL, None)
+        assert (finding.verdict, finding.p_holm) == (Verdict.TOO_FEW, None)
 
 
 def test_what_remains_without_empty_devices_is_measured_on_its_own_arms():

@@ -10,7 +10,7 @@ import polars as pl
 
 from feelstream.experiment.plan import Plan
 from feelstream.experiment.significance import holm, one_sided_p, prediction, sign_flip, two_sided
-from feelstream.experiment.statistics import Interval, interval
+from feelstream.experiment.statistics import LEAST_SEEDS, Interval, interval
 from feelstream.scenario import Scenario
 from feelstream.studies.claims.claim import Claim, Evidence, Measured
 from feelstream.studies.claims.resampling import Resampled
@@ -27,7 +27,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim, judged. p values are two-sided; None where one seed gives none."""
+    """A claim, judged. p values are two-sided; None where there are too few seeds for a verdict."""
 
     claim: Claim
     scenario: Scenario  # of the claim's first arm
@@ -51,7 +51,7 @@ class Finding:
     @property
     def flips_agree(self) -> bool:
         """Whether the permutation test, uncorrected, sees what the t-test saw."""
-        decided = self.verdict not in (Verdict.OPEN, Verdict.NO_INTERVAL)
+        decided = self.verdict not in (Verdict.OPEN, Verdict.TOO_FEW)
         return not decided or (self.p_flip is not None and self.p_flip <= ALPHA)
 
     def as_dict(self) -> dict[str, Any]:
@@ -140,7 +140,8 @@ def judged(plan: Plan, rounds: pl.DataFrame, claims: Iterable[Claim]) -> list[Fi
             continue
         effects = tuple(Effect(rival, interval_of(each)) for rival, each in values.items())
         least = min(values.values(), key=lambda each: interval_of(each).mean)
-        test = p_values([_shifted(each, margin_of(claim.test)) for each in values.values()])
+        enough = min(effect.interval.n for effect in effects) >= LEAST_SEEDS
+        test = p_values([_shifted(each, margin_of(claim.test)) for each in values.values()]) if enough else None
         finding = Finding(
             claim,
             scenarios[claim.arms[0]],
@@ -149,7 +150,7 @@ def judged(plan: Plan, rounds: pl.DataFrame, claims: Iterable[Claim]) -> list[Fi
             None if test is None else two_sided(test.p_for, test.p_against),
             None if test is None else two_sided(test.flip_for, test.flip_against),
             None,
-            Verdict.NO_INTERVAL,
+            Verdict.TOO_FEW,
         )
         found.append((finding, test))
     adjusted = iter(holm([finding.p for finding, _ in found if finding.p is not None]))

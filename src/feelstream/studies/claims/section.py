@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.report import Section
 from feelstream.report.html.templates import render
 from feelstream.studies.claims.judging import Finding
@@ -16,7 +17,7 @@ _CHIP = {
     Verdict.DIRECTION: "part",
     Verdict.FAILED: "bad",
     Verdict.OPEN: "open",
-    Verdict.NO_INTERVAL: "open",
+    Verdict.TOO_FEW: "open",
 }
 
 
@@ -28,6 +29,7 @@ def claims_section(findings: Sequence[Finding], wording: Wording) -> Section:
         findings=findings,
         counts={verdict: counts[verdict] for verdict in Verdict if counts[verdict]},
         seeds=sorted({finding.ours.n for finding in findings}),
+        least=LEAST_SEEDS,
         wording=wording,
         chips=_CHIP,
         explained=EXPLAINED,

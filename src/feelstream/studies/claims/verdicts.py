@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from feelstream.experiment.statistics import Interval
+from feelstream.experiment.statistics import LEAST_SEEDS, Interval
 
 ALPHA = 0.05  # for all claims together, by Holm's correction
 
@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     DIRECTION = "direction only"
     FAILED = "not reproduced"
     OPEN = "not distinguishable"
-    NO_INTERVAL = "no interval"
+    TOO_FEW = "too few seeds"
 
 
 EXPLAINED: dict[Verdict, str] = {
@@ -24,8 +24,8 @@ EXPLAINED: dict[Verdict, str] = {
     Verdict.DIRECTION: "the effect has the claimed sign beyond chance, but the published number is outside the "
     "prediction interval of one run",
     Verdict.FAILED: "the effect has the opposite sign (or is below minus the margin) beyond chance",
-    Verdict.OPEN: "either is possible",
-    Verdict.NO_INTERVAL: "one seed gives no interval, and without an interval there is no verdict",
+    Verdict.OPEN: "either sign is possible",
+    Verdict.TOO_FEW: f"there is no verdict below {LEAST_SEEDS} seeds",
 }
 
 

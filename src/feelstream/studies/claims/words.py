@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from feelstream.experiment.measures import with_interval
-from feelstream.experiment.statistics import Interval
+from feelstream.experiment.statistics import LEAST_SEEDS, Interval
 from feelstream.quantities import number, significant
 from feelstream.studies.claims.judging import Finding
 from feelstream.studies.claims.verdicts import NotBehind, Published, Verdict
@@ -77,13 +77,13 @@ def cited(quote: str) -> str:
 def reason(finding: Finding, wording: Wording) -> str:
     """What to make of a verdict that is not plainly for the claim; empty where there is nothing to add."""
     parts = []
-    if finding.verdict is Verdict.NO_INTERVAL:
-        parts.append("Give at least two seeds.")
+    if finding.verdict is Verdict.TOO_FEW:
+        parts.append(f"Give at least {LEAST_SEEDS} seeds.")
     elif finding.verdict is Verdict.OPEN:
         half = significant(finding.ours.half_width or 0.0, 2)
         parts.append(
-            f"{finding.ours.n} seeds leave it open (±{half} {finding.claim.unit}, p after Holm's correction "
-            f"{chance(finding.p_holm)})."
+            f"{finding.ours.n} seeds leave it open (±{half} {finding.claim.unit}, p = {chance(finding.p_holm)} after "
+            "Holm's correction)."
         )
     elif finding.verdict is not Verdict.REPRODUCED:
         parts.append(wording.caveat(finding))

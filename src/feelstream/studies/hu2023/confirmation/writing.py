@@ -27,7 +27,7 @@ from feelstream.studies.hu2023.page.words import FITTED
 
 PAGE = "reproduction.md"
 COMMAND = f"feelstream confirm --seeds {len(SEEDS)} --docs docs"
-UNDECIDED = (Verdict.OPEN, Verdict.NO_INTERVAL)
+UNDECIDED = (Verdict.OPEN, Verdict.TOO_FEW)
 
 
 def write(table: Path, docs: Path) -> Path:
@@ -100,7 +100,7 @@ def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str, finals: S
         late(found),
         "## Claims, one by one\n",
         HOW_JUDGED,
-        "\n".join(f"- **{each}**: {EXPLAINED[each]}" for each in Verdict if each is not Verdict.NO_INTERVAL) + "\n",
+        "\n".join(f"- **{each}**: {EXPLAINED[each]}" for each in Verdict if each is not Verdict.TOO_FEW) + "\n",
         f"- †: {FITTED}\n",
     ]
     for each in found:

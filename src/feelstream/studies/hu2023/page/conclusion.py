@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from feelstream.experiment import Results
+from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.quantities import number
 from feelstream.studies.claims import Finding, Published, Verdict, judged
 from feelstream.studies.claims.judging import evidence
@@ -31,6 +32,8 @@ def _first(findings: Sequence[Finding]) -> str:
     own = evidence(findings)
     if not own:
         return ""
+    if all(finding.verdict is Verdict.TOO_FEW for finding in own):
+        return f"With fewer than {LEAST_SEEDS} seeds, none of the paper's {len(own)} claims is judged."
     held = [finding for finding in own if finding.verdict is Verdict.REPRODUCED]
     text = f"Of {len(own)} claims of the paper besides the fitted energy savings, {len(held)} reproduce"
     text += f" ({_panels(held)})" if held else ""
@@ -80,7 +83,7 @@ def _third(left: Sequence[Finding]) -> str:
         text = f"What remains then is no certain saving of energy, {savings}"
     else:
         text = f"What remains then is the saving of energy, {savings}"
-    if leads:
+    if any(finding.verdict is not Verdict.TOO_FEW for finding in leads):
         sides = f"ahead in {len(ahead)} and behind in {len(behind)} of {len(leads)} tests"
         text += f"; in accuracy the proposed policy is {sides}"
     return text + "."
