@@ -175,3 +175,9 @@ def test_the_output_that_is_shown_has_the_shape_of_what_is_printed(page: Path, t
     )  # fmt: skip
     assert done.stderr == ""
     assert re.sub(r"\d+", "0", done.stdout).split() == re.sub(r"\d+", "0", shown).split()
+
+
+def test_the_decision_of_the_first_run_is_explained_as_shown() -> None:
+    page = (DOCS / "trace.md").read_text(encoding="utf-8")
+    shown = page[page.index("    Round 4, device 6: ") : page.index("The terms are those of the policy")]
+    assert str(fs.simulate("tiny", seed=0).explain(4, 6)).split() == shown.split()

@@ -17,7 +17,7 @@ def bound(
     directory: Annotated[Path, typer.Argument(help="The run directory.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Bound what any schedule could have gained in a stored run, had all its rounds been known."""
+    """Bound what the best schedule in hindsight could have gained in a stored run."""
     from feelstream.experiment.hindsight import bound_of
     from feelstream.run import read
 

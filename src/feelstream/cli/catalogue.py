@@ -111,7 +111,7 @@ def data_get(
 
 @data_app.command("list")
 def data_list(as_json: JsonOption = False) -> None:
-    """Say which data sets are in the cache."""
+    """List the data sets in the cache."""
     if as_json:
         present = datasets.present().items()
         print_json({name: {str(file): str(state) for file, state in files.items()} for name, files in present})

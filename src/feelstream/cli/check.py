@@ -19,11 +19,11 @@ def check(
     ],
     kind: Annotated[
         str | None,
-        typer.Option("--kind", help="What it is (policy, buffer, …), where the name is that of several."),
+        typer.Option("--kind", help="What it is (policy, buffer, …), if several kinds share the name."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try a plug-in on awkward cases; exit code 1 if it breaks a promise of the contract of its kind."""
+    """Try a plug-in on awkward cases; exit code 1 if it breaks its contract."""
     from feelstream.testing import KINDS
     from feelstream.testing.contract import check_kind
     from feelstream.testing.kinds import named

@@ -36,7 +36,7 @@ def compare(
     overrides: SetOption = None,
     vary: Annotated[
         list[str] | None,
-        typer.Option("--vary", metavar="FIELD=A,B,…", help="Every one of these values; repeatable, for a grid."),
+        typer.Option("--vary", metavar="FIELD=A,B,…", help="Try each of these values; repeat it for a grid."),
     ] = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
@@ -46,7 +46,7 @@ def compare(
     everything: Annotated[bool, typer.Option("--all", help="Show every quantity.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare policies in pairs over many seeds; runs that are stored are not run again."""
+    """Compare policies in pairs over many seeds; stored runs are not repeated."""
     name, overrides = Path(scenario).stem, with_rounds(overrides, rounds)
     where = directory or Path("results") / f"compare-{name}"
     arms = comparison.arms(scenario, policies or (), overrides, vary or ())

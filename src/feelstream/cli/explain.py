@@ -37,7 +37,7 @@ def explain(
 ) -> None:
     """Explain a topic (budget, comparison), a field, a quantity or a policy; or a decision of a run.
 
-    feelstream explain RUN --round 30 --device 4 says why the device was scheduled, or not, and what would change it.
+    feelstream explain RUN --round 30 --device 4 says why a device was scheduled or not, and what would change that.
     """
     if round is not None or device is not None or (name and (Path(name) / "run.json").is_file()):
         _decision(name, round, device)

@@ -24,14 +24,14 @@ from feelstream.terminal.numbers import number_option
 
 PATIENCE_S = 60.0  # a message takes a second, and many more on a busy machine
 app = typer.Typer()
-flower_app = typer.Typer(help="Federations of real processes, by Flower.", no_args_is_help=True)
+flower_app = typer.Typer(help="Run federations of real processes with Flower.", no_args_is_help=True)
 app.add_typer(flower_app, name="flower")
 
 
 @flower_app.command("run")
 def run(
     scenario: ScenarioArgument,
-    out: Annotated[Path, typer.Option("--out", help="Run directory; an interrupted run in it is continued.")],
+    out: Annotated[Path, typer.Option("--out", help="Run directory; an interrupted run in it resumes.")],
     nodes: Annotated[
         int | None, number_option("--nodes", help="SuperNodes, one per device; default: the scenario's devices.")
     ] = None,

@@ -17,19 +17,19 @@ from feelstream.studies import Command, registry
 COMMANDS = {
     name: Command(name, help, f"feelstream.cli.{module}:app")
     for name, module, help in (
-        ("run", "run", "Run one scenario and say how it went."),
-        ("compare", "compare", "Compare policies in pairs over many seeds; runs that are stored are not run again."),
-        ("tune", "tune", "Find the weight (V, or price) that asks for most importance and keeps an energy budget."),
+        ("run", "run", "Run one scenario and show the result."),
+        ("compare", "compare", "Compare policies in pairs over many seeds; stored runs are not repeated."),
+        ("tune", "tune", "Find the weight (V or price) that favours importance most and keeps an energy budget."),
         ("study", "study", "Run a study of your own, as file.py:NAME or by its name, and write its report."),
-        ("report", "report", "Make the report of stored results again, with the figures and claims of their study."),
+        ("report", "report", "Rebuild the report of stored results, with the figures and claims of their study."),
         ("verify", "verify", "Recompute stored runs from their files alone; exit code 1 if anything disagrees."),
-        ("bound", "bound", "Bound what any schedule could have gained in a stored run, had all its rounds been known."),
+        ("bound", "bound", "Bound what the best schedule in hindsight could have gained in a stored run."),
         ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
-        ("flower", "flower", "Federations of real processes, by Flower."),
+        ("flower", "flower", "Run federations of real processes with Flower."),
         (
             "check",
             "check",
-            "Try a plug-in on awkward cases; exit code 1 if it breaks a promise of the contract of its kind.",
+            "Try a plug-in on awkward cases; exit code 1 if it breaks its contract.",
         ),
         (
             "explain",

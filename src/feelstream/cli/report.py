@@ -25,9 +25,9 @@ def report(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the report of stored results again, with the figures and claims of their study.
+    """Rebuild the report of stored results, with the figures and claims of their study.
 
-    Of a run that is not finished, such as a deployment under way, it shows the rounds so far and is put in so-far.
+    For an unfinished run, such as a deployment in progress, it shows the rounds so far and goes to so-far.
     """
     from feelstream.report import results_in
     from feelstream.run.unfinished import SO_FAR, is_unfinished, saved_so_far

@@ -37,7 +37,7 @@ def run(
         ),
     ] = None,
     directory: Annotated[
-        Path | None, typer.Option("--out", help="Run directory; an interrupted run in it is continued.")
+        Path | None, typer.Option("--out", help="Run directory; an interrupted run in it resumes.")
     ] = None,
     threads: ThreadsOption = None,
     log: Annotated[
@@ -46,7 +46,7 @@ def run(
     log_dir: Annotated[Path, typer.Option("--log-dir", help="Where the tracker keeps its files.")] = Path("logs"),
     as_json: JsonOption = False,
 ) -> None:
-    """Run one scenario and say how it went."""
+    """Run one scenario and show the result."""
     with err.status(f"{escape(scenario)}, seed {seed}"):  # NumPy, Polars and all take half a second
         from feelstream.cli.running import play
     play(

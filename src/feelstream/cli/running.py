@@ -30,7 +30,7 @@ def play(
     log_dir: Path,
     as_json: bool,
 ) -> None:
-    """Run one scenario and say how it went."""
+    """Run one scenario and show the result."""
     settings = scenario_files.load(scenario, overrides)
     changed = [Change.parse(text) for text in changes]
     callbacks = [logger(log, log_dir)] if log else []

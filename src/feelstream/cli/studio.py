@@ -28,15 +28,15 @@ def studio(
     port: Annotated[
         int | None, number_option("--port", high=65535, help="Port on loopback; default: a free one.")
     ] = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address, open no browser.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address without opening a browser.")] = False,
     export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the runs as one HTML file that plays them, and end.")
+        Path | None, typer.Option(metavar="FILE", help="Write the runs as one HTML file that plays them, then exit.")
     ] = None,
     follow: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Show a run that is under way, such as a deployment, as it goes on."),
+        typer.Option(metavar="RUN", help="Follow a run in progress, such as a deployment."),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="With --export: what stands over the race.")] = None,
+    title: Annotated[str | None, typer.Option(help="With --export: the heading of the race.")] = None,
 ) -> None:
     """Watch schedulers race in the browser, on this machine only; or export a race as a file that plays by itself."""
     stored = [*(stored or []), *([follow] if follow is not None else [])]

@@ -36,7 +36,7 @@ def study(
 ) -> None:
     """Run a study of your own, as file.py:NAME or by its name, and write its report.
 
-    Runs that are stored are not run again.
+    Stored runs are not repeated.
     """
     found = study_named(name)
     where = directory or Path("results") / found.name

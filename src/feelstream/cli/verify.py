@@ -27,7 +27,7 @@ def verify_runs(
     replay: Annotated[
         bool,
         typer.Option(
-            "--replay", help="Also repeat the run and compare the bytes; this executes the code that it names."
+            "--replay", help="Also repeat the run and compare the bytes; this executes the code that the run names."
         ),
     ] = False,
 ) -> None:

@@ -39,7 +39,9 @@ ScenarioArgument = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Override a field, as V=0.1 or policy.V=0.1; repeatable."),
+    typer.Option(
+        "--set", metavar="FIELD=VALUE", help="Override a field, for example V=0.1 or policy.V=0.1; repeatable."
+    ),
 ]
 RoundsOption = Annotated[
     int | None, number_option("--rounds", help="How many rounds, the same as --set system.rounds=N.")

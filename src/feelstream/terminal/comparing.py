@@ -33,7 +33,7 @@ LEAST_WIDTH = 12  # to which they are folded, where that keeps a table in one pi
 
 def policy_option(left_out: str) -> Any:
     """The option --policy; left_out: what is compared without it."""
-    words = "Names with commas between, or file.py:Class, either with fields as 'lyapunov(V=0.1)', or all; repeatable"
+    words = "Comma-separated names or file.py:Class, with fields as in 'lyapunov(V=0.1)', or all; repeatable"
     help = f"{words}; default: {left_out}."
     return typer.Option("--policy", metavar="POLICY", help=help, autocompletion=complete_policy)
 

@@ -39,7 +39,7 @@ def of_device(
         texts.append("Every candidate was scheduled, so it competed with nobody.")
     else:
         says = rule(POLICIES.ours.get(policy), size) or "that of the policy's own code"
-        texts.append(f"{policy} ranks devices by no score. The rule: {says}.")
+        texts.append(f"{policy} does not rank devices by a score. Its rule: {says}.")
     if scheduled and not figures["transmitted"]:
         texts.append("It was then dropped: with this round's channel its update would have been too late.")
     if found:
@@ -58,30 +58,28 @@ def rule(policy: type | None, size: int | None) -> str:
 def _ruled_out(figures: Mapping[str, Any], ranked: bool, refusal: str | None, needed_hz: float | None) -> str | None:
     """Why it was no candidate at all; None if it was."""
     if not figures["available"]:
-        return "It was not available: out of reach, without the data or without the charge that the scenario asks for."
+        return "It was not available: out of reach, or without the data or the charge that the scenario requires."
     if not figures["feasible"]:
         needs = f"; it would need {shown_as('f_hz', needed_hz)}" if needed_hz else ""
         return f"Its CPU at {shown_as('f_hz', figures['f_hz'])} is too slow for the deadline{needs}."
     if refusal and not ranked:
-        return f"It was no candidate: {refusal}."
+        return f"It was not a candidate: {refusal}."
     return None
 
 
 def _margin(against: Contest, scheduled: bool) -> str:
     if against.rival is None:
         verb = "lowers" if scheduled else "would raise"
-        return (
-            f"A place may stay empty, and this device {verb} the sum that is minimised by {number(abs(against.own))}."
-        )
+        return f"A place may stay empty, and this device {verb} the minimised sum by {number(abs(against.own))}."
     other = "the best that was left out" if scheduled else "the last that was scheduled"
     if against.margin == 0:
         return f"It ties with device {against.rival}, {other}: random tie-breaking decided."
     if against.margin < 0:
         return (
-            f"By its terms alone it would stand on the other side of device {against.rival}, by "
-            f"{number(-against.margin)}: the rule builds the set step by step and looks at more than these terms."
+            f"By its terms alone it would be on the other side of device {against.rival}, by "
+            f"{number(-against.margin)}: the rule builds the set step by step and considers more than these terms."
         )
-    where = "before" if scheduled else "behind"
+    where = "ahead of" if scheduled else "behind"
     return f"It is {number(against.margin)} {where} device {against.rival}, {other}."
 
 

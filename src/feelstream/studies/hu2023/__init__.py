@@ -13,12 +13,12 @@ STUDY = Study(
     commands=(
         Command(
             "reproduce",
-            "Make the paper's figures again: runs, panels, curves, claims and a report.",
+            "Reproduce the paper's figures: runs, panels, curves, claims and a report.",
             "feelstream.studies.hu2023.commands.reproduce:app",
         ),
         Command(
             "confirm",
-            "Judge the paper's claims on seeds that nothing was chosen with.",
+            "Judge the paper's claims on untouched seeds.",
             "feelstream.studies.hu2023.commands.confirm:app",
         ),
         Command(

@@ -31,7 +31,10 @@ def confirm(
     seeds: Annotated[
         int,
         number_option(
-            "--seeds", low=0, high=len(SEEDS), help="Run what the table lacks of this many seeds; 0: only write."
+            "--seeds",
+            low=0,
+            high=len(SEEDS),
+            help="Make the runs that the table lacks for this many seeds; 0: only write.",
         ),
     ] = len(SEEDS),
     file: Annotated[Path, typer.Option("--table", help="The table of all runs; it grows as they finish.")] = Path(
@@ -45,7 +48,7 @@ def confirm(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge the paper's claims on seeds that nothing was chosen with; runs that the table holds are not run again."""
+    """Judge the paper's claims on untouched seeds; runs in the table are not repeated."""
 
     def played(plan: Plan) -> Results:
         return play(plan, directory, workers, dask)

@@ -22,7 +22,7 @@ def multiverse(
     turns: Annotated[
         int | None,
         number_option(
-            "--turns", low=0, help="Turns of the race at most, each a seed of a specification; 0: only write."
+            "--turns", low=0, help="Most turns of the race, each one seed of a specification; 0: only write."
         ),
     ] = None,
     tables: Annotated[Path, typer.Option("--tables", help="Directory of the tables; they grow as runs finish.")] = Path(
@@ -37,7 +37,7 @@ def multiverse(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search readings of the paper for those under which its claims hold; runs in the tables are not run again."""
+    """Search readings of the paper for those under which its claims hold; runs in the tables are not repeated."""
 
     def played(plan: Plan) -> Results:
         results = play(plan, directory / plan.name, workers, dask)

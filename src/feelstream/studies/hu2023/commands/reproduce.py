@@ -48,7 +48,7 @@ def reproduce(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the paper's figures again: runs, panels, curves, claims and a report."""
+    """Reproduce the paper's figures: runs, panels, curves, claims and a report."""
     specification = LITERAL if presets is Presets.LITERAL else ()
     plan = paper.plan(figure, range(seed_start, seed_start + seeds), overrides or (), specification)
     results = play(plan, directory, workers, dask)
