@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Comparing policies
 #
-# Every random draw is keyed by seed and purpose. Two policies with one seed therefore receive the same arrivals, CPU frequencies and
-# channels, and their difference on that seed is due to the policies alone. `compare` runs policies × seeds and takes
-# differences in pairs.
+# Every random draw is keyed by seed and purpose. With the same seed, two policies therefore meet the same arrivals, CPU frequencies and
+# channels, and any difference between them is due to the policies alone. `compare` runs every policy with every seed and compares them
+# in pairs.
 
 # %%
 import feelstream as fs
@@ -14,8 +14,8 @@ found = fs.compare(
 found
 
 # %% [markdown]
-# The same numbers as a data frame, with both ends of every interval: accuracy over the last fifth of the run, energy per device and
-# round in joules, and energy over budget.
+# Here are the same numbers as a data frame, with both ends of every interval: accuracy over the last fifth of the run, energy per device
+# and round in joules, and energy over budget.
 
 # %%
 found.table()
@@ -23,9 +23,9 @@ found.table()
 # %% [markdown]
 # ## Is a difference real?
 #
-# `summary` has one row per policy and quantity: mean, 95 % interval over seeds, and the paired difference against the first policy with
-# its own interval. The verdict is that of a paired t-test with Holm's correction for the number of policies. It is stricter than a single
-# interval: a difference whose interval leaves out 0 may still be "not distinguishable" among several.
+# `summary` has one row per policy and quantity: the mean, its 95 % interval over seeds, and the paired difference from the first policy
+# with its own interval. The verdict comes from a paired t-test with Holm's correction for the number of policies. It is stricter than a
+# single interval: a difference whose interval excludes 0 may still be "not distinguishable" among several.
 
 # %%
 import polars as pl
@@ -38,7 +38,7 @@ chosen.select(
 # %% [markdown]
 # ## Pictures and tables for a paper
 #
-# `plot` draws any quantity of the rounds, into axes of your own if you give them as `ax`. `to_latex` makes a table for the package booktabs.
+# `plot` draws any quantity by round, into your own axes if you pass `ax`. `to_latex` makes a booktabs table.
 
 # %%
 found.plot("queue_mean_j", figsize=(5, 3))
@@ -49,7 +49,7 @@ print(found.to_latex())
 # %% [markdown]
 # ## More seeds
 #
-# `out` keeps the runs. The same call with more seeds runs only the new ones, and a call that was interrupted continues where it stopped.
+# `out` stores the runs. The same call with more seeds makes only the new runs, and an interrupted call resumes where it stopped.
 
 # %%
 more = fs.compare(
@@ -65,4 +65,4 @@ more.table(["energy_j"])
 #
 # also writes `report.html` with curves and maps. In Python that is `found.report()`.
 #
-# `tiny` is a toy: its numbers say nothing about real data. The [leaderboard](../leaderboard.md) has all policies on real MNIST.
+# `tiny` is a toy: its numbers say nothing about real data. The [leaderboard](../leaderboard.md) compares all policies on real MNIST.

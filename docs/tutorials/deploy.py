@@ -1,13 +1,13 @@
 # %% [markdown]
 # # Deploying on Flower
 #
-# In a real federation devices are clients of [Flower](https://flower.ai), and the scheduler decides which of them train. Install it with
-# `pip install '.[flower]'`. This page shows the two ends, and rehearses the server without a network.
+# In a real federation, devices are clients of [Flower](https://flower.ai), and the scheduler decides which of them train. Install it with
+# `pip install '.[flower]'`. This page shows the server and the client, then rehearses the server without a network.
 #
 # ## The server
 #
-# `ScheduledFedAvg` takes the place of `FedAvg`. A scenario describes the devices: their number, budget, CPU and radio constants and the
-# length of a round. `Scheduled(inner=…)` does the same around any other Flower strategy.
+# `ScheduledFedAvg` replaces `FedAvg`. A scenario describes the devices: their number, budget, CPU and radio constants, and the length of
+# a round. `Scheduled(inner=…)` does the same around any other Flower strategy.
 
 # %%
 from flwr.serverapp.strategy import FedAdam
@@ -27,13 +27,13 @@ strategy = ScheduledFedAvg(scenario, policy="lyapunov", classes=10)
 adaptive = Scheduled(inner=FedAdam(fraction_evaluate=0.0), scenario=scenario)
 
 # %% [markdown]
-# A ServerApp calls `strategy.start(grid, arrays, num_rounds=…)` as with any strategy. With `out="runs/monday"` it keeps an ordinary run directory, and a
-# server that is started again goes on where it stopped.
+# A ServerApp calls `strategy.start(grid, arrays, num_rounds=…)`, as with any strategy. With `out="runs/monday"` it writes an ordinary run
+# directory, and a restarted server resumes where it stopped.
 #
 # ## The client
 #
-# Three lines report to the scheduler, and a handler answers its question. `label_counts` is yours: how many samples of each label
-# the device holds now.
+# Three lines report to the scheduler, and a handler answers its queries. You write `label_counts`: how many samples of each label the
+# device holds now.
 
 # %%
 from flwr.clientapp import ClientApp
@@ -61,8 +61,9 @@ def train(message, context):
 # %% [markdown]
 # ## A rehearsal
 #
-# Behind the strategy is a `Scheduler`, which knows nothing of networks: it takes reports, schedules, and settles what a round has cost. Four devices
-# with different labels and CPUs; the data grows in every round, and device 3 is out of reach until round 4.
+# Behind the strategy is a `Scheduler`, which knows nothing about networks: it takes reports, schedules devices, and settles what a round
+# has cost. Here are four devices with different labels and CPUs. Their data grows in every round, and device 3 is out of reach until
+# round 4.
 
 # %%
 import numpy as np
@@ -88,15 +89,15 @@ for _ in range(6):
     )
 
 # %% [markdown]
-# Device 3 has labels that nobody else has. It is scheduled soon after it has come back.
+# Device 3 has labels that no other device has. It is scheduled soon after it comes back.
 #
-# ## All of it on one machine
+# ## A whole federation on one machine
 #
-# One command starts a SuperLink and one SuperNode per device, runs a scenario through them, keeps the run and stops all that it started. Then the
-# run can be checked like any other:
+# One command starts a SuperLink and one SuperNode per device, runs a scenario through them, stores the run and stops everything that it
+# started. You can then check the run like any other:
 #
 #     feelstream flower run tiny --nodes 4 --out runs/tiny
 #     feelstream verify runs/tiny
 #
-# It takes minutes, since every message starts a process. [Deployment](../deployment.md) has the rest: many machines, TLS, what is measured and
-# what is modelled, late and lying devices, privacy.
+# It takes minutes because every message starts a process. [Deployment](../deployment.md) covers the rest: many machines, TLS, what is
+# measured and what is modelled, late and lying devices, privacy.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # The first run
 #
-# A scenario says everything about a run: how many devices and rounds, the CPU and radio model, the data and how it arrives, the
-# scheduling policy, the model that is trained. `tiny` comes with the package and takes a second.
+# A scenario describes everything about a run: the number of devices and rounds, the CPU and radio model, the data and how it arrives,
+# the scheduling policy, and the model to train. `tiny` comes with the package and takes a second.
 
 # %%
 import feelstream as fs
@@ -12,7 +12,7 @@ print(scenario.policy)
 print(scenario.system)
 
 # %% [markdown]
-# `simulate` runs it. With the same seed it gives the same bytes, on any number of cores.
+# `simulate` runs it. The same seed gives the same bytes, on any number of cores.
 
 # %%
 run = fs.simulate(scenario, seed=0)
@@ -21,8 +21,8 @@ run
 # %% [markdown]
 # ## What happened, round by round
 #
-# `run.rounds` has one row per round. Energies are in joules, averaged over all devices, those that rested included;
-# `energy_mean_cum_j` is the average over the rounds so far, which the budget is compared with.
+# `run.rounds` has one row per round. Energies are in joules, averaged over all devices, including those that rested.
+# `energy_mean_cum_j` is the average over the rounds so far; compare it with the budget.
 
 # %%
 run.rounds.select(
@@ -30,13 +30,13 @@ run.rounds.select(
 )
 
 # %% [markdown]
-# The energy stays within the budget of 80 mJ per device and round. The paper's budget is 0.5 mJ, which no schedule of exactly two devices a round
-# can keep with its constants. [Choosing V for a budget](tune_v.md) shows what keeps a budget.
+# The energy stays within the budget of 80 mJ per device and round. The paper's budget is 0.5 mJ, and with its constants no schedule of
+# exactly two devices a round can keep that. [Choosing V for a budget](tune_v.md) shows what keeps a budget.
 #
 # ## Who was scheduled, and why
 #
-# `run.devices` has one row per device and round, with all that the decision was made of. The policy took the two feasible devices
-# with the least score
+# `run.devices` has one row per device and round, with everything that the decision was based on. The policy picked the two feasible
+# devices with the lowest score
 #
 # $$ \text{score}_k = Q_k \tilde E_k - V I_k . $$
 
@@ -55,9 +55,9 @@ third.select("device", "f_hz", "fresh", "queue_j", "importance", "score", "sched
 run.devices.select(pl.col("e_cmp_j", "e_tr_j").sum())
 
 # %% [markdown]
-# ## Keep it, and check it
+# ## Save and check it
 #
-# A run can be kept in a directory. `verify` then recomputes every value from the files alone, with code that shares no formula with the
+# You can save a run in a directory. `verify` then recomputes every value from the files alone, with code that shares no formula with the
 # simulator.
 
 # %%
@@ -67,7 +67,7 @@ print(fs.verify("runs/first"))
 # %% [markdown]
 # ## The trained model
 #
-# The model after the last round is part of the run.
+# The run includes the model after the last round.
 
 # %%
 model = run.model()
@@ -76,10 +76,10 @@ model
 # %% [markdown]
 # ## Another policy
 #
-# `with_` changes fields by name, and checks them.
+# `with_` changes fields by name and checks them.
 
 # %%
 fs.simulate(scenario.with_(policy="random"), seed=0).summary()
 
 # %% [markdown]
-# One run of each says little: [the next tutorial](compare_policies.md) compares policies properly.
+# One run of each policy says little. [The next tutorial](compare_policies.md) compares policies properly.

@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Your own data and model
 #
-# Any classification data can be streamed. It comes as an `.npz` file; with owners and recorded times, devices receive what their
+# You can stream any classification data. Put it in an `.npz` file. If you add owners and recording times, each device receives what its
 # owner recorded, when it was recorded.
 #
 # ## A small recording
 #
-# Four people, three activities in stretches, one sensor: a sample is a series of 64 values, stored with the shape (channels, 1, 64).
+# Four people alternate between three activities, recorded by one sensor. A sample is a series of 64 values, stored with the shape
+# (channels, 1, 64).
 
 # %%
 import numpy as np
@@ -17,7 +18,7 @@ rng = np.random.default_rng(0)
 label = np.arange(600) // 20 % 3
 wave = np.sin(np.arange(64) * (label[:, None] + 1) / 5)
 x = (wave + rng.normal(0, 0.5, wave.shape))[:, None, None, :]
-train = np.arange(600) % 5 > 0  # every fifth sample is for the test
+train = np.arange(600) % 5 > 0  # every fifth sample is for testing
 np.savez(
     "waves.npz",
     x_train=x[train], y_train=label[train], x_test=x[~train], y_test=label[~train],
@@ -28,8 +29,8 @@ np.savez(
 # %% [markdown]
 # ## A natural stream
 #
-# `natural` gives each device the samples of one owner. `recorded` lets them arrive at their times; `speed="fit"` scales these
-# so that the last one comes at the end of the run.
+# `natural` gives each device the samples of one owner. With `recorded`, they arrive at their recorded times; `speed="fit"` scales these
+# so that the last one arrives at the end of the run.
 
 # %%
 scenario = fs.preset("tiny").with_(
@@ -46,7 +47,7 @@ run = fs.simulate(scenario)
 run
 
 # %% [markdown]
-# What has arrived at the four devices, by round:
+# This is what has arrived at the four devices, by round:
 
 # %%
 run.devices.pivot("device", index="round", values="stored").tail(4)
@@ -54,8 +55,8 @@ run.devices.pivot("device", index="round", values="stored").tail(4)
 # %% [markdown]
 # ## A model of your own
 #
-# A list of layers runs on the native engine. It may ask for `shape` (channels, rows, columns) and `classes`; they are filled from the
-# data set.
+# A list of layers runs on the native engine. Its function may take `shape` (channels, rows, columns) and `classes`; the data set fills
+# them in.
 
 # %%
 from pathlib import Path
@@ -71,8 +72,8 @@ run = fs.simulate(scenario.with_(model="net.py:waves"))
 run.summary().select("accuracy", "loss")
 
 # %% [markdown]
-# The update's size and the cost of training do not follow the model by themselves: `radio.update_bits` and `cpu.cycles` say how many
-# bits are sent and how many CPU cycles a round takes. The paper counts 32 bits and 600 · 32 cycles a parameter:
+# The update's size and the cost of training do not follow the model automatically: `radio.update_bits` and `cpu.cycles` set how many
+# bits are sent and how many CPU cycles a round takes. The paper counts 32 bits and 600 · 32 cycles per parameter:
 
 # %%
 parameters = len(run.model().theta)
@@ -95,5 +96,5 @@ print(
 #         def __init__(self, shape, classes):
 #             super().__init__(nn.Flatten(), nn.Linear(shape[0] * shape[1] * shape[2], 32), nn.ReLU(), nn.Linear(32, classes))
 #
-# and is named in the same way, `model="net.py:Net"`. [Data sets, natural streams and models](../data.md) has the details,
+# Name it in the same way, `model="net.py:Net"`. [Data sets, natural streams and models](../data.md) has the details,
 # and a real recording: `feelstream run har` replays 30 people with a smartphone.

@@ -1,15 +1,14 @@
 # %% [markdown]
 # # Your own policy, metric and arrivals
 #
-# Three parts of the simulation are meant to be replaced: who is scheduled, what makes data important, and when data arrives. Each is a small
-# class or function. Here they are defined in the notebook; in a file they are used by name, as
+# You are meant to replace three parts of the simulation: who is scheduled, what makes data important, and when data arrives. Each is a
+# small class or function. Here they are defined in the notebook. In a file, use them by name, such as
 # `--set policy.name=my_policy.py:Rested` ([details](../extending.md)).
 #
 # ## A policy
 #
-# Settings are fields of the class, checked when they are given. `select` sees an *observation*, arrays with one entry per
-# device, and returns a *decision*. What it wants to remember goes through `update`, as arrays; so a run that is killed goes on
-# exactly where it was.
+# Settings are fields of the class and are checked when set. `select` sees an *observation*, arrays with one entry per device, and
+# returns a *decision*. What it needs to remember goes through `update` as arrays, so a killed run can resume exactly where it was.
 
 # %%
 import numpy as np
@@ -50,7 +49,7 @@ run = fs.simulate(tiny.with_(policy=Rested(size=2, rest=3)))
 run.summary()
 
 # %% [markdown]
-# Did everybody rest? The trace tells the fewest rounds between two turns of one device:
+# Did every device rest? The trace shows the fewest rounds between two turns of one device:
 
 # %%
 import polars as pl
@@ -70,7 +69,7 @@ for result in check(Rested()):
     print("pass" if result.ok else "FAIL", result.meaning)
 
 # %% [markdown]
-# A policy that does not keep to the contract gets an error. This one schedules devices whether they are feasible or not:
+# A policy that breaks the contract gets an error. This one schedules devices whether or not they are feasible:
 
 
 # %%
@@ -84,8 +83,8 @@ print(*[result.problem for result in check(FirstTwo()) if not result.ok], sep="\
 # %% [markdown]
 # ## A metric
 #
-# The importance of a device's fresh data is a function of two arrays, its amount and its dissimilarity from the data used so far. The paper adds
-# the two; here a device needs both. A metric is named by its file, so that the trace can say which one it was.
+# The importance of a device's fresh data is a function of two arrays: its amount, and its dissimilarity from the data used so far. The
+# paper adds the two; here a device needs both. You name a metric by its file, so that the trace records which one was used.
 
 # %%
 from pathlib import Path
@@ -101,7 +100,7 @@ for metric in ["combined", "my_metric.py:product"]:
 # %% [markdown]
 # ## Arrivals
 #
-# An arrival process says how many samples each device gets in a round. Here they come by day and not by night, and every device has
+# An arrival process says how many samples each device gets in a round. Here samples arrive by day and not by night, and every device has
 # its own time zone.
 
 # %%
@@ -128,4 +127,4 @@ run = fs.simulate(tiny.with_(arrivals=Daily(day=8), rounds=16))
 run.devices.pivot("device", index="round", values="stored").head(8)
 
 # %% [markdown]
-# Stored samples grow for four rounds, rest for four, and so on.
+# Stored samples grow for four rounds, stay the same for four, and so on.

@@ -6,13 +6,13 @@
 #
 # $$ Q_k(t+1) = \max\bigl(Q_k(t) + E_k(t) - E_k^{\mathrm{avg}},\; 0\bigr). $$
 #
-# A large $V$ takes important data at almost any price. A small one saves energy. What can one expect of a given $V$?
+# A large $V$ takes important data at almost any price. A small one saves energy. What can you expect from a given $V$?
 #
 # ## The budget has to be possible
 #
-# With `cardinality="exact"`, as in the paper's figures, two devices train in every round, whatever they cost. `cap` schedules at most two, and
-# nobody if nobody is worth it. Only then can a budget be kept. Here it is 5 mJ per device and round, and data never stops arriving.
-# Scheduling alone shows it; `engine="none"` trains nothing.
+# With `cardinality="exact"`, as in the paper's figures, two devices train in every round, whatever they cost. `cap` schedules at most
+# two, and none if no device is worth it. Only then can a budget be kept. Here it is 5 mJ per device and round, and data never stops
+# arriving. Scheduling alone shows this, so `engine="none"` trains nothing.
 
 # %%
 import feelstream as fs
@@ -27,7 +27,7 @@ for cardinality in ["exact", "cap"]:
 # %% [markdown]
 # ## V against energy and importance
 #
-# A sweep over $V$, all with the same seeds:
+# This sweeps over $V$ with the same seeds:
 
 # %%
 values = [0.001, 0.01, 0.1, 1.0]
@@ -35,8 +35,9 @@ found = fs.sweep(tiny.with_(cardinality="cap"), {"V": values}, seeds=2)
 found.plot("energy_mean_cum_j")
 
 # %% [markdown]
-# The mean energy starts high, since queues begin at 0, and falls towards the budget. The larger $V$, the later: queues grow to about $V q^*$ before
-# they hold the spending back, so the overspending after $T$ rounds is of the order $V/T$. What does a larger $V$ buy? Importance:
+# The mean energy starts high, because queues start at 0, and falls towards the budget. The larger $V$, the longer that takes: queues grow
+# to about $V q^*$ before they curb spending, so the overspending after $T$ rounds is of order $V/T$. What does a larger $V$ buy?
+# Importance:
 
 # %%
 import polars as pl
@@ -58,14 +59,15 @@ trade
 #
 # ## Picking one
 #
-# Decide how far above the budget a run of your length may be, and take the largest $V$ that stays below. Here, at most a quarter above after 600 rounds:
+# Decide how far above the budget a run of your length may end, and take the largest $V$ that stays below. Here the limit is a quarter
+# above the budget after 600 rounds:
 
 # %%
 trade.filter(pl.col("energy_over_budget") <= 1.25).tail(1)
 
 # %% [markdown]
-# On the command line, `tune` does this for any policy with such a weight. It tries many weights, takes the upper end of the 95 % interval over seeds
-# for what a weight spends, and draws the trade:
+# On the command line, `tune` does this for any policy with such a weight. It tries many weights, judges each by the upper end of the
+# 95 % interval over seeds of what it spends, and plots the trade-off:
 #
 #     feelstream tune tiny --set cardinality=cap --set arrivals=poisson \
 #         --set energy_budget_j=0.005 --budget 0.006 --horizon 600
