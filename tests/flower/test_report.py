@@ -71,7 +71,7 @@ def test_a_report_survives_the_wire() -> None:
         ({"meter": "a\nb"}, "meter must be a text"),
         ({"losses": [math.nan]}, "losses"),
         ({"losses": 3.0}, "losses"),
-        ({"favourite_colour": 3.0}, "no field of a report"),
+        ({"favourite_colour": 3.0}, "not a field of a report"),
     ],
 )
 def test_an_impossible_report_is_refused_with_its_reason(changes: dict[str, Any], reason: str) -> None:

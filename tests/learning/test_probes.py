@@ -155,7 +155,7 @@ def test_a_probe_of_ones_own_is_asked_and_its_mistakes_become_sentences(tmp_path
         fs.simulate(small(*LEARNING, mine, "policy.probe=broken"))
     with pytest.raises(FeelstreamError, match=r"probe '.*:nothing' must give finite numbers"):
         fs.simulate(small(*LEARNING, mine, "policy.probe=nothing"))
-    with pytest.raises(ScenarioError, match=r"needs what there is not: '.*:absent': .* has no absent"):
+    with pytest.raises(ScenarioError, match=r"needs something that does not exist: '.*:absent': .* has no absent"):
         small(*LEARNING, mine, "policy.probe=absent")
     with pytest.raises(ScenarioError, match=r"needs 'numpy:mean', which must be in the policy's own file"):
         small(*LEARNING, f"policy.name={file}:Elsewhere")

@@ -108,7 +108,9 @@ def test_kinds_are_found_by_class_and_by_name() -> None:
     assert named("oort")[1].name == "policy"
     assert named(f"{odd.FILE}:Lift")[1].name == "mobility"
     assert named("uniform", "frequency")[0] == UniformFrequency()
-    with pytest.raises(ScenarioError, match="'uniform' is several: say which by --kind arrivals or --kind frequency"):
+    with pytest.raises(
+        ScenarioError, match="'uniform' is ambiguous: say which with --kind arrivals or --kind frequency"
+    ):
         named("uniform")
     with pytest.raises(ScenarioError, match=r"'margin' is a probe, of \(predict, samples\); run the policy"):
         named(str(Path(__file__).parents[2] / "examples" / "my_probe.py:margin"))

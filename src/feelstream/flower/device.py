@@ -184,7 +184,7 @@ class Device:
 
     def _noisy(self, counts: NDArray, epsilon: float) -> NDArray:
         if self._server["deletes"]:
-            raise DeviceError("noise on label counts needs a buffer that never deletes anything, as keep")
+            raise DeviceError("noise on label counts needs a buffer that never deletes anything, such as keep")
         if not epsilon > 0:
             raise DeviceError(f"epsilon must be greater than 0, not {epsilon}")
         noisy = NoisyCounts.empty(len(counts))

@@ -145,7 +145,7 @@ class Bounds:
         record = fields_of(content)
         if not record.keys() <= FIELDS:
             stranger = next(key for key in record if key not in FIELDS)
-            raise ReportError(f"'{stranger[:40]}' is no field of a report")
+            raise ReportError(f"'{stranger[:40]}' is not a field of a report")
         stored = self._counts(record, "stored_labels")
         fresh = self._counts(record, "fresh_labels") if "fresh-labels" in record else None
         if fresh is None and not self.never_deletes:

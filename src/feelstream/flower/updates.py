@@ -54,7 +54,7 @@ def _decoded(name: str, array: Array, wanted: NDArray) -> NDArray:
     if shape != wanted.shape or dtype.hasobject or dtype.kind not in CASTS.get(wanted.dtype.kind, ""):
         raise ReportError(f"array '{name}' is {dtype} {shape}, not {wanted.dtype} {wanted.shape}")
     if len(array.data) - stream.tell() != dtype.itemsize * wanted.size:
-        raise ReportError(f"array '{name}' has not as many bytes as its shape needs")
+        raise ReportError(f"array '{name}' does not have as many bytes as its shape needs")
     stream.seek(0)
     try:
         with np.errstate(all="ignore"):  # what overflows is found below

@@ -84,7 +84,7 @@ def step(
     state: Nested,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float32], Nested]:
-    """θ after the round, which may hold what is no finite number, and what the server remembers."""
+    """θ after the round, which may hold what is not a finite number, and what the server remembers."""
     with _in_a_sentence("learning.server", server, context.round):
         found = server.step(read_only(theta), read_only(updates), context, state, rng)
     after, remembered = found if isinstance(found, tuple) and len(found) == 2 else (None, {})

@@ -152,7 +152,7 @@ class NativeLearner:
         losses = np.empty(batches.shape, np.float32)
         self._engine.gradients(*self._data("train"), theta, batches, self.threads, values, losses)
         if not (np.isfinite(values).all() and _finite_where(losses, batches)):
-            raise EngineError("a gradient is no finite number: the weights have grown too large")
+            raise EngineError("a gradient is not a finite number: the weights have grown too large")
         return Gradients(values, losses[:, 0])
 
     def log_probabilities(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -168,7 +168,7 @@ class NativeLearner:
         theta = self._finite(theta)
         total, right, _ = self._engine.evaluate(*self._data("test"), theta, self.threads, False)
         if not np.isfinite(total):
-            raise EngineError("the test loss is no finite number: the weights have grown too large")
+            raise EngineError("the test loss is not a finite number: the weights have grown too large")
         return Evaluation(total / len(self._test_labels), right / len(self._test_labels))
 
     def predict(
@@ -181,7 +181,7 @@ class NativeLearner:
         losses, classes = np.empty(len(samples), np.float32), np.empty(len(samples), np.int32)
         self._engine.predict(*data, theta, samples, self.threads, losses, classes)
         if not np.isfinite(losses).all():
-            raise EngineError("a loss is no finite number: the weights have grown too large")
+            raise EngineError("a loss is not a finite number: the weights have grown too large")
         return Predictions(losses, classes, data[1][samples])
 
     def _data(self, of: Part) -> tuple[Pixels, NDArray[np.int32], float, float]:

@@ -101,7 +101,7 @@ def from_list(listed: Any) -> tuple[Change, ...]:
     try:
         found = tuple(Change(int(each["round"]), str(each["field"]), as_text(each["value"])) for each in listed)
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise RunError("run.json is damaged: what it lists as changes are none") from problem
+        raise RunError("run.json is damaged: its list of changes cannot be read") from problem
     for change in found:
         if change.field not in CHANGEABLE:
             raise RunError(f"run.json is damaged: {change.field} cannot change during a run")

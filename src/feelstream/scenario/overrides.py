@@ -318,7 +318,7 @@ def _value(override: Override, is_text: bool) -> Any:
     except tomllib.TOMLDecodeError:
         pass
     except (ValueError, RecursionError) as problem:  # thousands of digits, or of brackets
-        raise ScenarioError(f"'{raw[:20]}…' is no value of any field: it is too long or too deep") from problem
+        raise ScenarioError(f"'{raw[:20]}…' is not a value of any field: it is too long or too deep") from problem
     try:
         return float(raw)  # .5 and 1. are numbers to everyone but TOML
     except ValueError:

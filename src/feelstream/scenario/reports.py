@@ -48,7 +48,7 @@ def check_needs(scenario: Scenario) -> None:
         try:
             probe = instance(need)
         except ScenarioError as problem:
-            raise ScenarioError(f"policy '{name}' needs what there is not: {problem}") from problem
+            raise ScenarioError(f"policy '{name}' needs something that does not exist: {problem}") from problem
         if need not in PROBES.ours and need not in _named_with(policy):
             raise ScenarioError(
                 f"policy '{name}' needs '{need}', which must be in the policy's own file or be named in one of its "

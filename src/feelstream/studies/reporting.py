@@ -40,7 +40,7 @@ def write(results: Results, out: str | Path, docs: Path | None = None, study: St
     if not isinstance(page, Page):
         raise RunError(f"the study '{study.name if study else ''}' must give a Page for its report, or None")
     if docs is not None and page.docs is None:
-        raise RunError("--docs: these results are of no study that writes a page for the docs")
+        raise RunError("--docs: these results belong to no study that writes a page for the docs")
     findings = judged(results.plan, results.rounds(), page.claims) if page.claims else []
     claimed = [claims_section(findings, page.wording)] if findings else []
     written = report.write(results, out, replace(page, sections=[*claimed, *page.sections]))

@@ -84,7 +84,7 @@ def named(name: str, kind: str | None = None) -> tuple[Any, Kind[Any]]:
 def _kind_of_name(name: str) -> Kind[Any]:
     known = [kind for kind in KINDS.values() if name in kind.registry.names()]
     if len(known) > 1:
-        raise ScenarioError(f"'{name}' is several: say which by --kind {' or --kind '.join(k.name for k in known)}")
+        raise ScenarioError(f"'{name}' is ambiguous: say which with --kind {' or --kind '.join(k.name for k in known)}")
     if known:
         return known[0]
     if ":" not in name:

@@ -56,7 +56,7 @@ def _updates(step: Round) -> str | None:
     found, wanted = step.training.updates, (len(step.cohort.ids), step.parameters)
     if found.dtype != np.float32 or found.shape != wanted:
         return f"the updates are {found.dtype} of shape {found.shape}, not float32 of {wanted}"
-    return None if np.isfinite(found).all() else "an update is no finite number"
+    return None if np.isfinite(found).all() else "an update is not a finite number"
 
 
 def _losses(step: Round) -> str | None:

@@ -77,7 +77,7 @@ def _play(server: ServerUpdate, case: Case) -> Iterator[tuple[str, Round]]:
 def _theta(step: Round) -> str | None:
     if step.theta.dtype != np.float32 or step.theta.shape != step.before.shape:
         return f"θ is {step.theta.dtype} of shape {step.theta.shape}, not float32 of {step.before.shape}"
-    return None if np.isfinite(step.theta).all() else "θ is no finite number any more"
+    return None if np.isfinite(step.theta).all() else "θ is not a finite number any more"
 
 
 def _state(step: Round) -> str | None:

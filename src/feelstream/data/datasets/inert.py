@@ -45,7 +45,7 @@ class KeptArray(Kept):
         except (TypeError, ValueError, AttributeError, IndexError) as error:
             raise RefusedError("an array is not described as arrays are") from error
         if code not in ("f8", "i8") or order != "<" or not isinstance(data, bytes):
-            raise RefusedError(f"an array of {code!r} is none of plain numbers")
+            raise RefusedError(f"an array of {code!r} does not hold plain numbers")
         if not isinstance(shape, tuple) or not all(isinstance(side, int) and side >= 0 for side in shape):
             raise RefusedError("an array has no shape")
         if math.prod(shape) > MOST_NUMBERS or math.prod(shape) * 8 != len(data):

@@ -92,5 +92,5 @@ class FunctionProbe(Probe):
     def measure(self, asked: Asked) -> NDArray[Any]:
         found = [np.asarray(self.function(asked.predict, row[row != ABSENT]), float) for row in asked.samples]
         if any(each.shape != found[0].shape for each in found):
-            raise ValueError("it must give as many numbers of one device as of another")
+            raise ValueError("it must give the same number of values for every device")
         return np.stack(found)
