@@ -74,7 +74,7 @@ Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
 class Settings(BaseModel):
     """Frozen, with no field that is not declared."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
 
 
 Promise = bool | int | float | None

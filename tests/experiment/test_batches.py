@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from small_plans import arm, in_process, tables
 from feelstream.experiment import Plan, execute, worker
 from feelstream.experiment.batches import AT_MOST, batches, is_short
 from feelstream.experiment.pool import Job
+from feelstream.run import simulate
+from feelstream.scenario.files import from_dict
 
 SHORT = ("trace.level=rounds",)
 
@@ -81,3 +84,53 @@ def test_a_failure_in_a_batch_is_one_answer(tmp_path: Path):
     assert second == worker.Answer()
     assert json.loads((tmp_path / "good" / "run.json").read_text())["status"] == "complete"
     assert not (tmp_path / "bad").exists()
+
+
+def test_what_a_short_run_leaves_is_what_save_writes(tmp_path: Path):
+    run = simulate(arm("one", *SHORT).scenario, 3, threads=1)
+    saved = run.save(tmp_path / "run")
+    assert {file.name: file.read_bytes() for file in saved.glob("[!.]*")} == run.files()
+
+
+def test_a_batch_answers_in_its_order_while_many_runs_wait_for_the_disk(tmp_path: Path):
+    table, count = arm("one", *SHORT).scenario.as_dict(), worker.STORING + 3
+    work: list[worker.Work] = [(table, seed, str(tmp_path / str(seed)), {"files": {}}) for seed in range(count)]
+    work[1] = ({**table, "data": {**table["data"], "dataset": "none.npz"}}, 1, str(tmp_path / "1"), {})
+    answers = worker.play_all(work)
+    assert [seed for seed, answer in enumerate(answers) if answer.problem] == [1]
+    stored = {path.name: json.loads((path / "run.json").read_text())["seed"] for path in tmp_path.iterdir()}
+    assert stored == {str(seed): seed for seed in range(count) if seed != 1}
+
+
+@pytest.mark.parametrize(("named", "made"), [({}, 1), ({"mine.py:Policy": "0" * 64}, 3)])
+def test_a_scenario_is_made_once_for_a_batch_unless_it_names_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: dict[str, str], made: int
+):
+    """An object of the user's own may remember what it did in the run before."""
+    tables: list[object] = []
+    monkeypatch.setattr(worker, "from_dict", lambda table: [tables.append(table), from_dict(table)][1])
+    monkeypatch.setattr(worker, "check_promised", lambda *_: None)
+    table = arm("one", *SHORT).scenario.as_dict()
+    worker.play_all([(table, seed, str(tmp_path / str(seed)), {"files": named}) for seed in range(3)])
+    assert len(tables) == made
+
+
+def test_a_short_run_has_its_name_only_once_its_files_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A power cut may come at any call that forces something to disk: stop at each of them and look."""
+    files, left = simulate(arm("one", *SHORT).scenario, 0, threads=1).files(), [0]
+
+    def stop(_: int) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stop)
+    for stopped_at in range(1, len(files) + 2):  # each file, then the names in the directory
+        left[0] = stopped_at
+        with pytest.raises(KeyboardInterrupt):
+            worker.appear_whole(tmp_path / "run", files)
+        assert [path.name for path in tmp_path.iterdir()] == [".run.tmp"]
+    left[0] = 0
+    worker.appear_whole(tmp_path / "run", files)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert {file.name: file.read_bytes() for file in (tmp_path / "run").iterdir()} == files

@@ -245,17 +245,22 @@ def full(*_: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("module", ["run.run", "experiment.store"])
-def test_a_full_disk_stops_with_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+@pytest.mark.parametrize("where", ["run.run.write_atomically", "experiment.store.appear_whole"])
+def test_a_full_disk_stops_with_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """In the worker and where the files are received."""
     from feelstream.run import files
 
-    write = files.write_atomically
+    write, appear = files.write_atomically, files.appear_whole
 
-    def onto_full_disk(path: Path, writer: Any) -> None:
+    def one_file(path: Path, writer: Any) -> None:
         write(path, full if path.suffix == ".parquet" else writer)
 
-    monkeypatch.setattr(f"feelstream.{module}.write_atomically", onto_full_disk)
+    def all_files(directory: Path, contents: dict[str, bytes]) -> None:
+        with monkeypatch.context() as disk:
+            disk.setattr("os.fsync", full)
+            appear(directory, contents)
+
+    monkeypatch.setattr(f"feelstream.{where}", one_file if where.startswith("run.") else all_files)
     with pytest.raises(RunError, match="is full; make room and give the same command again"):
         in_process(two_arms(), tmp_path)
     monkeypatch.undo()

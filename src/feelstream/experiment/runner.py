@@ -10,7 +10,7 @@ from typing import Any
 
 from feelstream.errors import RunError, ScenarioError, sentence
 from feelstream.experiment import store, worker
-from feelstream.experiment.batches import batches
+from feelstream.experiment.batches import batches, is_short
 from feelstream.experiment.identity import run_names, same_identity
 from feelstream.experiment.index import Index
 from feelstream.experiment.plan import Arm, Plan
@@ -90,12 +90,13 @@ def _execute(
     promised: dict[Path, dict[str, Any]] = {}
     rounds: dict[Path, int] = {}
     for arm in plan.arms:
+        table = arm.scenario.as_dict()  # one for all seeds: it is sent to a worker once for a batch
         for seed in plan.seeds_of(arm):
             path = directories.get((arm.label, seed))
             if path is None or why_not[path] != store.NOT_YET:  # damage is reported, and nothing thrown away unasked
                 continue
             made_with = {what: known[arm.label][what] for what in ("files", "data")}
-            jobs[path] = Job(arm.scenario.as_dict(), seed, path, made_with)
+            jobs[path] = Job(table, seed, path, made_with)
             promised[path], rounds[path] = known[arm.label], arm.scenario.system.rounds
 
     distinct, all_rounds = len(set(directories.values())), sum(rounds.values())
@@ -118,6 +119,10 @@ def _execute(
         for path, stored in under_way.items():  # a run that is just ending has no checkpoint any more
             under_way[path] = max(stored, rounds_so_far(path))
         return sum(under_way.values())
+
+    def begun(job: Job) -> None:
+        if not is_short(job.scenario):  # a short one stores nothing before its end
+            under_way.setdefault(job.directory, 0)
 
     def done(job: Job, answer: Answer) -> None:
         nonlocal runs_played, rounds_played
@@ -144,7 +149,7 @@ def _execute(
             min(workers, len(jobs)),
             batches(jobs.values(), workers),
             done,
-            begun=lambda job: under_way.setdefault(job.directory, 0),
+            begun=begun,
             meanwhile=report,
         )
 

@@ -21,15 +21,12 @@ from feelstream.experiment.index import Index, Known
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.run import Run, read
 from feelstream.run.files import (
-    as_sentence,
+    appear_whole,
     check_digest,
-    make_directory,
-    move_into_place,
     parse_json,
     read_bytes,
     read_json,
     read_table,
-    write_atomically,
     write_sealed,
 )
 from feelstream.run.manifest import Manifest
@@ -241,14 +238,7 @@ def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> 
     ):
         if played != asked:
             return f"a worker ran it with other {what} ({played}) than the first worker has ({asked})"
-    incoming = directory.with_name(f".{directory.name}.tmp")
-    shutil.rmtree(incoming, ignore_errors=True)
-    make_directory(incoming)
-    for name, content in files.items():
-        write_atomically(incoming / name, lambda path, content=content: path.write_bytes(content))
-    shutil.rmtree(directory, ignore_errors=True)  # an unfinished one, from an executor that writes in place
-    with as_sentence(directory):
-        move_into_place(incoming, directory)
+    appear_whole(directory, files)
     return None
 
 

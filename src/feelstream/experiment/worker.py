@@ -2,20 +2,20 @@
 
 A run is always played in a directory, because only there it can be resumed. A worker of our own process pool plays
 straight in the results, so a killed call loses at most the second since the last checkpoint. Of a batch of short runs
-a killed call loses the one under way and the one before it: each is played in memory and appears in the results
-whole. A worker of any other executor may sit on another machine: it plays in a temporary directory and sends the files
-back, and the caller stores them. No shared file system is needed, and the files are the same bytes either way.
+a killed call loses the one under way and those that wait for the disk, at most `STORING`: each is played in memory and
+appears in the results whole. A worker of any other executor may sit on another machine: it plays in a temporary
+directory and sends the files back, and the caller stores them. No shared file system is needed, and the files are the
+same bytes either way.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,11 +28,13 @@ from feelstream.experiment.identity import identity
 from feelstream.learning import cost
 from feelstream.learning.cost import Cost
 from feelstream.run import Run, dataset_of, simulate, simulate_in
-from feelstream.run.files import as_sentence, move_into_place
+from feelstream.run.files import appear_whole
 from feelstream.run.preparing import check_promised
+from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 
 BUSY_SECONDS = 20.0
+STORING = 8  # short runs at once: they only wait, and the disk takes together what is forced to it at the same time
 
 
 @dataclass(frozen=True)
@@ -91,24 +93,35 @@ Work = tuple[dict[str, Any], int, str | None, dict[str, Any]]  # scenario, seed,
 def play_all(work: Sequence[Work]) -> list[Answer]:
     """Play one run, or a batch of short ones, in this order; an answer for each.
 
-    While a run of a batch is played, the one before it is forced to disk, which is waiting and no work.
+    While a run of a batch is played, those before it are forced to disk, which is waiting and no work.
     """
     if len(work) == 1 or any(directory is None for _, _, directory, _ in work):
         return [play(*job) for job in work]
-    answers, before = list[Answer](), None
-    with ThreadPoolExecutor(1, "storing") as storing:
-        for scenario, seed, directory, promised in work:
-            played = play_briefly(scenario, seed, promised)
-            if before is not None:
-                answers.append(before.result())
-            before = storing.submit(store_briefly, played, directory or "")
-        return [*answers, *([before.result()] if before is not None else [])]
+    made: dict[int, Scenario] = {}
+
+    def scenario_of(table: dict[str, Any], promised: dict[str, Any]) -> Scenario:
+        """Made once for all runs that were sent with the same table, unless it names code, which may remember."""
+        if id(table) in made:
+            return made[id(table)]
+        scenario = from_dict(table)
+        if promised.get("files") == {}:
+            made[id(table)] = scenario
+        return scenario
+
+    stored = list[Future[Answer]]()
+    with ThreadPoolExecutor(STORING, "storing") as storing:
+        for table, seed, directory, promised in work:
+            played = play_briefly(lambda table=table, promised=promised: scenario_of(table, promised), seed, promised)
+            if len(stored) >= STORING:
+                stored[-STORING].result()
+            stored.append(storing.submit(store_briefly, played, directory or ""))
+        return [each.result() for each in stored]
 
 
-def play_briefly(scenario: dict[str, Any], seed: int, promised: dict[str, Any]) -> Run | Answer:
+def play_briefly(make: Callable[[], Scenario], seed: int, promised: dict[str, Any]) -> Run | Answer:
     """Play a run in memory: for runs that are over before a checkpoint would be taken."""
     try:
-        run = simulate(from_dict(scenario), seed, threads=1)
+        run = simulate(make(), seed, threads=1)
         check_promised(run.manifest, promised)
         return run
     except BaseException as problem:
@@ -119,14 +132,8 @@ def store_briefly(run: Run | Answer, directory: str) -> Answer:
     """Write the files of a run that was played in memory, and move them into place together."""
     if isinstance(run, Answer):
         return run
-    path = Path(directory)
-    incoming = path.with_name(f".{path.name}.tmp")
     try:
-        shutil.rmtree(incoming, ignore_errors=True)
-        run.save(incoming)
-        shutil.rmtree(path, ignore_errors=True)  # an unfinished one
-        with as_sentence(path):
-            move_into_place(incoming, path)
+        appear_whole(Path(directory), run.files())
         return Answer()
     except BaseException as problem:
         return Answer.of(problem)

@@ -8,7 +8,8 @@ import logging
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -57,6 +58,25 @@ def move_into_place(source: Path, target: Path) -> None:
     """Give a file or directory its final name, and force the name to disk."""
     os.replace(source, target)
     _fsync_directory(target.parent)
+
+
+def appear_whole(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Make a directory that holds these files. It has its name only once all of them are on disk.
+
+    What a killed call leaves is .NAME.tmp beside it. Whatever had the name before, such as an unfinished run, is gone.
+    """
+    incoming = directory.with_name(f".{directory.name}.tmp")
+    shutil.rmtree(incoming, ignore_errors=True)
+    make_directory(incoming)
+    for name, content in files.items():
+        with as_sentence(incoming / name), (incoming / name).open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    with as_sentence(directory):
+        _fsync_directory(incoming)  # once for all names in it
+        shutil.rmtree(directory, ignore_errors=True)
+        move_into_place(incoming, directory)
 
 
 def _fsync_directory(directory: Path) -> None:
@@ -120,16 +140,27 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def _write_tree(path: Path, tree: Any) -> None:
+    content = _tree_bytes(tree)
+    write_atomically(path, lambda file: file.write_bytes(content))
+
+
+def _tree_bytes(tree: Any) -> bytes:
     text = json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     if not _is_unicode(text):  # the name of a file may hold any bytes, which Python shows as half a surrogate pair
         text = json.dumps(tree, indent=2, allow_nan=False) + "\n"
-    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+    return text.encode()
 
 
 def write_sealed(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object that holds the SHA-256 of its own contents, so that damage does not go unnoticed."""
+    content = sealed(value)
+    write_atomically(path, lambda file: file.write_bytes(content))
+
+
+def sealed(value: dict[str, Any]) -> bytes:
+    """What `write_sealed` writes."""
     tree = _json_safe({name: entry for name, entry in value.items() if name != SEAL})
-    _write_tree(path, tree | {SEAL: seal_of(tree)})
+    return _tree_bytes(tree | {SEAL: seal_of(tree)})
 
 
 def seal_of(tree: dict[str, Any]) -> str:

@@ -76,10 +76,10 @@ def _file_of(text: str) -> Path | None:
     try:
         if re.fullmatch(r"\w+(\.\w+)*", where) and not where.endswith(".py"):
             found = importlib.util.find_spec(where)
-            path = Path(found.origin) if found and found.origin else None
+            path = found.origin if found else None
         else:
-            path = Path(where if where.endswith(".py") else text)
-        return path if path is not None and path.is_file() else None
+            path = where if where.endswith(".py") else text
+        return Path(path) if path and os.path.isfile(path) else None  # most texts name none: no Path is made of them
     except (ImportError, ValueError, OSError, AttributeError):  # not the name of anything
         return None
 

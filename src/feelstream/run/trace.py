@@ -67,7 +67,7 @@ class Rows:
 
 def joined(parts: Sequence[Tables]) -> Tables:
     """The tables of a whole run from its parts; no evaluations where no array was ever given."""
-    rounds = finish(pl.concat([part.rounds for part in parts], how="diagonal"))
+    rounds = finish(pl.concat([part.rounds for part in parts], how="diagonal") if len(parts) > 1 else parts[0].rounds)
     devices = [part.devices for part in parts if part.devices is not None]
     arrays = [part.evaluations for part in parts if part.evaluations is not None]
     return Tables(
@@ -127,9 +127,9 @@ def finish(rounds: pl.DataFrame) -> pl.DataFrame:
     """The rounds of a whole run, with the time-averaged energy (1/t) Σ_{s≤t} of each round's mean."""
     energy = rounds["energy_mean_j"].to_numpy()
     average = np.cumsum(energy) / np.arange(1, len(energy) + 1)
-    measured = [name for name in rounds.columns if name not in ROUNDS]
-    with_mean = rounds.with_columns(pl.Series("energy_mean_cum_j", average, pl.Float64))
-    return with_mean.select([*ROUNDS, *measured]).rechunk()
+    columns = {each.name: each for each in rounds} | {"energy_mean_cum_j": pl.Series(average, dtype=pl.Float64)}
+    measured = [name for name in columns if name not in ROUNDS]
+    return pl.DataFrame({name: columns[name] for name in (*ROUNDS, *measured)}).rechunk()
 
 
 def is_whole(rounds: pl.DataFrame, devices: pl.DataFrame | None, T: int, K: int) -> bool:
