@@ -19,7 +19,9 @@ import feelstream as fs
 from feelstream import report
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
+from feelstream.experiment.series import Series
 from feelstream.experiment.statistics import per_run
+from feelstream.quantities import by_round
 from feelstream.report.html import charts, device_maps
 from feelstream.report.html.groups import by_world
 from feelstream.report.origin import origin
@@ -145,6 +147,24 @@ def test_long_lines_are_thinned_with_their_ends_kept():
     shown = charts._evenly(60_000, charts.MOST_POINTS)
     assert len(shown) <= charts.MOST_POINTS
     assert (shown[0], shown[-1]) == (0, 59_999)
+
+
+def test_of_very_many_seeds_the_first_are_drawn():
+    most, quantity = charts.MOST_SEEDS, by_round(["queue_mean_j"])[0]
+    values = np.arange(3.0 * (most + 5)).reshape(-1, 3)
+    x, y = charts._seed_lines(Series(tuple(range(most + 5)), np.array([1, 2, 3]), values), quantity)
+    assert x == [1, 2, 3, None] * most
+    assert [each for each in y if each is not None] == (values[:most].ravel() * quantity.scale).tolist()
+
+
+def test_a_page_that_leaves_seeds_out_says_so(learned_results, learned_text, tmp_path, monkeypatch):
+    seeds = len(learned_results.plan.seeds)
+    assert seeds > 1
+    assert "Show each seed" in learned_text
+    monkeypatch.setattr("feelstream.report.html.page.MOST_SEEDS", seeds - 1)
+    text = report.write(learned_results, tmp_path).report.read_text(encoding="utf-8")
+    assert f"Show the first {seeds - 1} seeds" in text
+    assert "Show each seed" not in text
 
 
 def test_arms_in_different_worlds_are_not_drawn_together():

@@ -24,6 +24,7 @@ from feelstream.report.drawing.style import line_style
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
 MOST_SEED_POINTS = 20_000  # of all seeds of one arm together
+MOST_SEEDS = 100  # lines of single seeds of one arm: more are one patch of colour
 
 
 @dataclass(frozen=True)
@@ -157,11 +158,12 @@ def _arm_traces(line: _Line, quantity: Quantity, banded: bool) -> list[dict[str,
 
 
 def _seed_lines(values: Series, quantity: Quantity) -> tuple[list[int | None], list[float | None]]:
-    """All seeds as one line with gaps: one trace however many seeds."""
-    shown = _evenly(len(values.rounds), min(MOST_POINTS, max(20, MOST_SEED_POINTS // len(values.seeds))))
+    """The seeds, of very many the first, as one line with gaps: one trace however many seeds."""
+    drawn = values.values[:MOST_SEEDS]
+    shown = _evenly(len(values.rounds), min(MOST_POINTS, MOST_SEED_POINTS // len(drawn)))
     x: list[int | None] = []
     y: list[float | None] = []
-    for row in values.values:
+    for row in drawn:
         x += [*values.rounds[shown].tolist(), None]
         y += [*(short(value) for value in row[shown] * quantity.scale), None]
     return x, y

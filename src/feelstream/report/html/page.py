@@ -19,7 +19,7 @@ from feelstream.experiment.statistics import LEAST_SEEDS, interval
 from feelstream.quantities import QUANTITIES, by_round
 from feelstream.report.content import Content
 from feelstream.report.drawing.style import LINE_STYLES
-from feelstream.report.html.charts import Group, group_charts
+from feelstream.report.html.charts import MOST_SEEDS, Group, group_charts
 from feelstream.report.html.device_maps import device_map, seeds_that_fit
 from feelstream.report.html.frames import Charts
 from feelstream.report.html.groups import by_world
@@ -77,6 +77,7 @@ def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
             "maps": maps,
             "rounds_of_arm": [arm.scenario.system.rounds for arm in plan.arms],
         },
+        most_seeds=MOST_SEEDS,
         css=_asset("page.css"),
         script=_asset("page.js"),
         policy=content_policy(_asset("page.js")),
