@@ -31,11 +31,14 @@ SMOKE = ("system.rounds=5", "system.devices=8", "data.dataset=synthetic", "data.
 class Memory:
     """The most memory that this process and any one of its workers held at once, MB, looked at four times a second.
 
+    worker_mb: all that is resident in it, libraries that processes share counted in each. own_mb: what it alone holds,
+    which is what one more worker takes of the machine; NaN where the system does not tell.
+
     The system's own count of a finished child begins with the memory of the process that it was forked from.
     """
 
     def __enter__(self) -> Self:
-        self.here_mb = self.worker_mb = 0.0
+        self.here_mb = self.worker_mb = self.own_mb = 0.0
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -52,8 +55,11 @@ class Memory:
             for worker in here.children(recursive=True):
                 try:
                     self.worker_mb = max(self.worker_mb, worker.memory_info().rss / 1e6)
+                    self.own_mb = max(self.own_mb, worker.memory_full_info().uss / 1e6)
                 except psutil.NoSuchProcess:
                     continue
+                except psutil.AccessDenied:
+                    self.own_mb = float("nan")
 
 
 def main() -> None:

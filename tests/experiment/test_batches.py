@@ -92,7 +92,11 @@ def test_what_a_short_run_leaves_is_what_save_writes(tmp_path: Path):
     assert {file.name: file.read_bytes() for file in saved.glob("[!.]*")} == run.files()
 
 
-def test_a_batch_answers_in_its_order_while_many_runs_wait_for_the_disk(tmp_path: Path):
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 1e9])
+def test_a_batch_answers_in_its_order_however_many_are_stored_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+):
+    monkeypatch.setattr(worker, "STORE_SECONDS", seconds)
     table, count = arm("one", *SHORT).scenario.as_dict(), worker.STORING + 3
     work: list[worker.Work] = [(table, seed, str(tmp_path / str(seed)), {"files": {}}) for seed in range(count)]
     work[1] = ({**table, "data": {**table["data"], "dataset": "none.npz"}}, 1, str(tmp_path / "1"), {})

@@ -2,8 +2,8 @@
 
 A run is always played in a directory, because only there it can be resumed. A worker of our own process pool plays
 straight in the results, so a killed call loses at most the second since the last checkpoint. Of a batch of short runs
-a killed call loses the one under way and those that wait for the disk, at most `STORING`: each is played in memory and
-appears in the results whole. A worker of any other executor may sit on another machine: it plays in a temporary
+a killed call loses the one under way and those of the half second before it: each is played in memory and appears in
+the results whole. A worker of any other executor may sit on another machine: it plays in a temporary
 directory and sends the files back, and the caller stores them. No shared file system is needed, and the files are the
 same bytes either way.
 """
@@ -15,7 +15,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,14 +27,15 @@ from feelstream.errors import BusyError, explain, is_disk_full
 from feelstream.experiment.identity import identity
 from feelstream.learning import cost
 from feelstream.learning.cost import Cost
-from feelstream.run import Run, dataset_of, simulate, simulate_in
+from feelstream.run import dataset_of, simulate, simulate_in
 from feelstream.run.files import appear_whole
 from feelstream.run.preparing import check_promised
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 
 BUSY_SECONDS = 20.0
-STORING = 8  # short runs at once: they only wait, and the disk takes together what is forced to it at the same time
+STORE_SECONDS = 0.5  # short runs are played so long before they are stored together
+STORING = 16  # of them at once: the disk takes together what is forced to it at the same time
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,15 @@ def identify(scenario: dict[str, Any]) -> Answer:
         return Answer.of(problem)
 
 
+Played = dict[str, bytes] | Answer  # the files of a run, or the problem with it
 Work = tuple[dict[str, Any], int, str | None, dict[str, Any]]  # scenario, seed, directory, what it must be made with
 
 
 def play_all(work: Sequence[Work]) -> list[Answer]:
     """Play one run, or a batch of short ones, in this order; an answer for each.
 
-    While a run of a batch is played, those before it are forced to disk, which is waiting and no work.
+    Short runs are forced to disk many at a time, which takes hardly longer than one. Nothing is played meanwhile: each
+    of the many calls that store a run would wait for Python's lock, up to 5 ms, and take it from whoever plays.
     """
     if len(work) == 1 or any(directory is None for _, _, directory, _ in work):
         return [play(*job) for job in work]
@@ -108,32 +111,33 @@ def play_all(work: Sequence[Work]) -> list[Answer]:
             made[id(table)] = scenario
         return scenario
 
-    stored = list[Future[Answer]]()
+    answers, waiting, since = list[Answer](), list[tuple[Played, str]](), monotonic()
     with ThreadPoolExecutor(STORING, "storing") as storing:
         for table, seed, directory, promised in work:
             played = play_briefly(lambda table=table, promised=promised: scenario_of(table, promised), seed, promised)
-            if len(stored) >= STORING:
-                stored[-STORING].result()
-            stored.append(storing.submit(store_briefly, played, directory or ""))
-        return [each.result() for each in stored]
+            waiting.append((played, directory or ""))
+            if len(answers) + len(waiting) == len(work) or monotonic() - since >= STORE_SECONDS:
+                answers += storing.map(lambda each: store_briefly(*each), waiting)
+                waiting, since = [], monotonic()
+    return answers
 
 
-def play_briefly(make: Callable[[], Scenario], seed: int, promised: dict[str, Any]) -> Run | Answer:
+def play_briefly(make: Callable[[], Scenario], seed: int, promised: dict[str, Any]) -> Played:
     """Play a run in memory: for runs that are over before a checkpoint would be taken."""
     try:
         run = simulate(make(), seed, threads=1)
         check_promised(run.manifest, promised)
-        return run
+        return run.files()
     except BaseException as problem:
         return Answer.of(problem)
 
 
-def store_briefly(run: Run | Answer, directory: str) -> Answer:
+def store_briefly(played: Played, directory: str) -> Answer:
     """Write the files of a run that was played in memory, and move them into place together."""
-    if isinstance(run, Answer):
-        return run
+    if isinstance(played, Answer):
+        return played
     try:
-        appear_whole(Path(directory), run.files())
+        appear_whole(Path(directory), played)
         return Answer()
     except BaseException as problem:
         return Answer.of(problem)
