@@ -1,17 +1,17 @@
 """What surrounds the runs of a study: how soon a command speaks, what a pool of workers adds, how fast results open.
 
-    python benchmarks/studies.py            1,000 runs of `tiny` without learning, 10,000 stored runs, 4 that learn; minutes
+    python benchmarks/studies.py            1,000 runs of `tiny` without learning, 10,000 stored runs; some minutes
     python benchmarks/studies.py --smoke    6 and 40 of them
 
 **Start**: from starting the process to the first byte that `feelstream run` shows on a terminal, beside a Python that
 does nothing and one that imports NumPy and Polars. **Study**: the *compute* of a study is the CPU time that its runs
-take one after another in one process that has played before, kept in memory (`simulate`), here a fifth of them, half of
-it before the study and half after. The goal is a share of two cores' time: compute over 2 × the study's time by the wall, from
-an empty directory to results that were checked. That is only true on an idle machine; on a busy one, compute over all
-CPU time that the study took says what the same would be if nobody ever waited. **Memory**: the largest of two workers that
-learn `paper-cnn`. **Opening**: `report` and `compare` on 10,000 stored runs against the same commands on 20 runs, so that what is left is
-the reading; without an index, and with the one that the first command left. The stored runs are copies of 20 of each
-policy, with seeds of their own.
+take one after another in one process that has played before, kept in memory (`simulate`): a fifth of them is played,
+half of it before the study and half after. The goal is a share of two cores' time: compute over 2 × the study's time by
+the wall, from an empty directory to results that were checked. That is only true on an idle machine; on a busy one,
+compute over all CPU time of the study says what that share would be if nobody ever waited. **Memory**: the largest of
+two workers that learn `paper-cnn`. **Opening**: `report` and `compare` on 10,000 stored runs against the same commands
+on 20 runs, so that what is left is the reading; without an index, and with the one that the first command left. The
+stored runs are copies of 20 of each policy, with seeds of their own.
 
 Ratios are of CPU times where they can be, because other programs add to every clock on the wall; those by the wall are
 only true on an idle machine.
