@@ -49,5 +49,7 @@ class Budgets(Scenarios):
         for name in ("lead", "tolerance", "scarcity"):  # any value keeps the promise; half of the time the usual one
             if draw.random() < 0.5:
                 tables["policy"][name] = draw.choice([fields.drawn(draw, BalancedJoint, name), draw.uniform(0.01, 5.0)])
+        if draw.random() < 0.5:
+            tables["policy"]["lead_part"] = fields.drawn(draw, BalancedJoint, "lead_part")
         tables["trace"] = {"level": "full"}
         return tables

@@ -81,6 +81,17 @@ def test_nobody_is_further_ahead_of_its_ration_than_the_lead() -> None:
     assert not len(select(strict, seen, spent_j=had, first=np.ones(20, int)).schedule)
 
 
+def test_where_a_budget_has_many_turns_the_lead_is_a_part_of_them() -> None:
+    """The same devices with 40 mJ each, eight turns: 10 mJ are due, and a quarter of the budget are two turns."""
+    seen = one_class_each(20, round=10)
+    seen = replace(seen, system=replace(seen.system, energy_budget_j=np.full(20, 1e-3)))
+    had = np.where(np.arange(20) < 10, 4.1, 3.1) * LEAST_J
+    rule = BalancedJoint(price=0.0, tolerance=99.0, lead=1.0)
+    assert min(select(rule, seen, spent_j=had, first=np.ones(20, int)).schedule) >= 10
+    turns = BalancedJoint(price=0.0, tolerance=99.0, lead=1.0, lead_part=0.0)
+    assert not len(select(turns, seen, spent_j=had, first=np.ones(20, int)).schedule)
+
+
 def test_a_round_waits_until_its_set_can_be_balanced() -> None:
     """Two devices of one class each are m‖p − 1/m‖² = 4 from balance, all ten 0; four of them 1.5."""
     rule = BalancedJoint(price=0.0, scarcity=0.0, tolerance=1.6)

@@ -33,7 +33,8 @@ def checked(directory: Path, *more: str, seed: int = 0):
         ("policy.pace=running",),
         ("policy.knows=sizes",),
         ("policy.memory=1.0", "policy.spread=0.0", "policy.price=0.0", "policy.scarcity=0.0", "policy.lead=100.0"),
-        ("policy.lead=0.7", "policy.tolerance=0.0"),
+        ("policy.lead=0.7", "policy.lead_part=0.0", "policy.tolerance=0.0"),
+        ("policy.lead=0.7", "policy.lead_part=0.2"),
         ("policy.size=2", "policy.tolerance=0.1", "data.partition.kind=digits", "data.partition.per_device=1"),
         ("policy.least=4", "data.partition.kind=digits", "data.partition.per_device=2"),
         ("data.buffer.kind=window", "data.fresh=per_round"),
@@ -101,6 +102,11 @@ def runs_ahead(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(balanced_joint.BalancedJoint, "_candidates", wrong)
 
 
+def counts_turns_alone(patch: pytest.MonkeyPatch) -> None:
+    """No part of the budget lets a device get further ahead."""
+    patch.setattr(rations, "whole_j", lambda pace, system, t: np.zeros(system.devices))
+
+
 def never_waits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(balanced_joint.BalancedJoint, "_waits", lambda self, known, members: False)
 
@@ -126,7 +132,8 @@ def spends_without_limit(patch: pytest.MonkeyPatch) -> None:
         (takes_the_first, ()),
         (takes_the_worst, ()),
         (one_too_many, ("policy.least=1", "policy.scarcity=0.0")),
-        (runs_ahead, ("policy.lead=1.0",)),
+        (runs_ahead, ("policy.lead=1.0", "policy.lead_part=0.0")),
+        (counts_turns_alone, ("policy.lead=1.0",)),
         (never_waits, ("policy.tolerance=0.01", "data.partition.kind=digits", "data.partition.per_device=2")),
         (knows_no_scarcity, ("policy.scarcity=2.0",)),
         (spends_without_limit, ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02")),

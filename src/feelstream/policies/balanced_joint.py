@@ -3,7 +3,8 @@
     e_k        the energy of a turn: frequencies, band and powers of least Σ_{k∈Π} e_k (docs/joint.md, all weights 1)
     due_k(t)   = T E_k (t − s_k + 1)/(T − s_k + 1)        the ration since device k first held data, in round s_k
     n(t)       = max(least, (Σ due_k − Σ spent_k)/e)      at most that many, and at most `size`; e the mean turn
-    C(t)       = {k : feasible, holds data, e_k ≤ T E_k − spent_k, spent_k + e_k ≤ due_k + lead · e_k}      candidates
+    ahead_k    = max(lead · e_k, lead_part · T E_k)       how far a device may be ahead of its ration
+    C(t)       = {k : feasible, holds data, e_k ≤ T E_k − spent_k, spent_k + e_k ≤ due_k + ahead_k}         candidates
     had_k      = (spent_k + max(spent_k + e_k − due_k, 0)) / e_k                turns it had, and is ahead, or would be
     cost_k     = price · (had_k − min_C had_j) + scarcity · e_k/(T E_k)         few turns in all: each is dear
     Π*         ⊆ C(t),  |Π| ≤ n(t),  of the least
@@ -82,6 +83,10 @@ class BalancedJoint(Policy):
     lead: Positive = Field(
         default=3.0, description="turns that a device may be ahead of its ration, the next one included; > 0"
     )
+    lead_part: Annotated[float, Field(strict=True, ge=0, le=1)] = Field(
+        default=0.25,
+        description="or this part of its budget for the whole run, where that is more; 0 to 1; 0: turns alone count",
+    )
     tolerance: NonNegative = Field(
         default=1.5,
         description="nobody trains if a round's label mix is further from balance than that of all data by more; ≥ 0",
@@ -94,7 +99,7 @@ class BalancedJoint(Policy):
         description="greatest transmit power, W; > 0; unset: P0/min β, the greatest that equal powers would need",
     )
     fade_reserve: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
-        default=3.0,
+        default=1.5,
         description="frequencies leave time to meet the deadline at a gain this many times below the planned one; ≥ 1",
     )
 
@@ -151,7 +156,7 @@ class BalancedJoint(Policy):
 
         alone_j = np.maximum(joint.alone_j(self._planned(observation, 1)), np.finfo(float).tiny)
         able = holds & observation.plan(1).feasible & (alone_j <= left_j)  # NaN where no band would do: never
-        able &= spent_j + alone_j <= due_j + self.lead * alone_j
+        able &= spent_j + alone_j <= due_j + self._ahead_j(observation, alone_j)
         n = self._most(observation, able, alone_j, due_j, spent_j, holds)
         plan, devices = observation.plan(n), None
         if n:
@@ -161,6 +166,11 @@ class BalancedJoint(Policy):
         fewest = float(had[able].min()) if able.any() else 0.0
         cost = self.price * (had - fewest) + self.scarcity * rations.part(self.pace, system, t, alone_j)
         return Candidates(labels, left_j, alone_j, able, plan, devices, due_j, cost)
+
+    def _ahead_j(self, observation: Observation, turn_j: Reals) -> Reals:
+        """(K,) how far each device may be ahead of its ration after a turn."""
+        whole_j = rations.whole_j(self.pace, observation.system, observation.round)
+        return np.maximum(self.lead * turn_j, self.lead_part * whole_j)
 
     def _waits(self, known: Candidates, members: Ids) -> bool:
         """Whether a round without training is better than one with this set."""
@@ -206,9 +216,10 @@ class BalancedJoint(Policy):
         turn_mj, left_mj = 1e3 * known.alone_j[device], 1e3 * known.left_j[device]
         if not turn_mj <= left_mj:
             return f"a turn costs it {turn_mj:.3g} mJ and {left_mj:.3g} mJ of its budget is left"
-        ahead = (state["spent_j"] + known.alone_j - known.due_j)[device] / known.alone_j[device]
-        if ahead > self.lead:
-            return f"a turn would put it {ahead:.3g} turns ahead of its ration, and lead = {self.lead:g} are allowed"
+        ahead_j = (state["spent_j"] + known.alone_j - known.due_j)[device]
+        if ahead_j > (most_j := self._ahead_j(observation, known.alone_j)[device]):
+            ahead, most = (f"{each / known.alone_j[device]:.3g}" for each in (ahead_j, most_j))
+            return f"a turn would put it {ahead} turns ahead of its ration, and {most} are allowed"
         if known.able[device] and not len(decision.schedule):
             return "no set of candidates is balanced well enough, so nobody trains and the energy is kept"
         return None

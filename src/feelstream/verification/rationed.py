@@ -140,8 +140,9 @@ def check_rationed_decision(case: Case) -> None:
     holds = np.asarray(labels_of(s, block).any(axis=-1))
     able = holds & feasible_at(s, block, 1)[0] & (turn <= money.left) & fits_alone
     ahead = (known.spent_j + turn - money.due) / turn
-    near_lead = np.asarray((able & (np.abs(ahead - fields(s).lead) <= NEAR * max(fields(s).lead, 1.0))).any(axis=1))
-    able &= ahead <= fields(s).lead
+    lead = _lead(s, money, turn)
+    near_lead = np.asarray((able & (np.abs(ahead - lead) <= NEAR * np.maximum(lead, 1.0))).any(axis=1))
+    able &= ahead <= lead
     sizes, unsure_size = _planned_sizes(s, block, able, turn, holds, known, money)
     rule = "as many are planned for as the rations of those with data leave, at least `least`, if so many are on time"
     check.flag("planned", (case.planned != sizes) & ~(unsure_size | near_lead), sizes, rule, stored=case.planned)
@@ -162,6 +163,13 @@ def check_rationed_decision(case: Case) -> None:
     rule = "only feasible devices with data that can afford a turn and are not too far ahead are scheduled"
     check.flag("scheduled", scheduled & ~candidates & ~near_lead[:, None], scheduled & candidates, rule)
     _check_promise(case, known, money)
+
+
+def _lead(s: StoredSettings, money: Budgets, turn: Array) -> Array:
+    """How many turns each may be ahead of its ration: `lead`, or a part of the whole budget, if there is one. [R, K]"""
+    if fields(s).pace == "running":
+        return np.full(turn.shape, fields(s).lead)
+    return np.maximum(fields(s).lead, fields(s).lead_part * money.granted / turn)
 
 
 def check_rationed_subset(case: Case) -> None:

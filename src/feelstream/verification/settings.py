@@ -143,6 +143,7 @@ def _rationed(policy: Section, seed: Section) -> Rationed:
         price=policy["price"].number(),
         scarcity=policy["scarcity"].number(),
         lead=policy["lead"].positive(),
+        lead_part=part.number() if (part := policy.get("lead_part")) else 0.0,  # of runs before the setting: none
         tolerance=policy["tolerance"].number(),
         pace=policy["pace"].one_of("horizon", "running"),
         knows=policy["knows"].one_of("labels", "sizes"),

@@ -42,6 +42,7 @@ class Rationed(NamedTuple):
     price: float
     scarcity: float
     lead: float
+    lead_part: float
     tolerance: float
     pace: str
     knows: str

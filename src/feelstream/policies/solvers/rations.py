@@ -43,11 +43,16 @@ def left_j(pace: Pace, system: System, round: int, spent_j: Reals) -> Reals:
     return np.where(rest_j > 0, np.inf, 0.0) if pace == "running" else rest_j
 
 
+def whole_j(pace: Pace, system: System, round: int) -> Reals:
+    """(K,) the budget for the whole run, J; 0 without a horizon, where there is none."""
+    return (0 if pace == "running" else max(system.rounds, round)) * system.energy_budget_j
+
+
 def part(pace: Pace, system: System, round: int, turn_j: Reals) -> Reals:
     """(K,) which part of its budget for the whole run a turn takes from each device; 0 without a horizon."""
     if pace == "running":
         return np.zeros(len(turn_j))
-    return turn_j / np.maximum(max(system.rounds, round) * system.energy_budget_j, np.finfo(float).tiny)
+    return turn_j / np.maximum(whole_j(pace, system, round), np.finfo(float).tiny)
 
 
 def turns(due_j: Reals, spent_j: Reals, holds: Flags, turn_j: float) -> int:
