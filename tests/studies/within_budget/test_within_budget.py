@@ -105,3 +105,19 @@ def test_the_readme_and_the_page_say_what_the_table_says() -> None:
     assert said in (ROOT / "docs/within-budget-results.md").read_text(encoding="utf-8")
     first = said.partition(" A loss of at most")[0]
     assert " ".join(first.split()) in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+
+def test_the_page_on_the_rule_has_the_gaps_of_the_table() -> None:
+    own = pl.read_csv(ROOT / "docs/within-budget.csv", infer_schema_length=None).filter(policy=OURS)
+    rows = {row["scenario"]: row for row in own.iter_rows(named=True)}
+    lines = (ROOT / "docs/within-budget.md").read_text(encoding="utf-8").splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("| the rule as it is"))
+    heads = next(line for line in reversed(lines[:at]) if line.startswith("| |"))
+    cells = [[cell.strip(" `") for cell in line.split("|")[2:-1]] for line in (heads, lines[at], lines[at + 1])]
+    assert len(cells[0]) == len(rows)
+    for scenario, gaps, spent in zip(*cells, strict=True):
+        row = rows[scenario]
+        said = [float(gap.replace("−", "-")) for gap in gaps.split(" / ")]
+        found = [100 * row[f"{name}_gap"] for name in ("late_accuracy", "accuracy_area")]
+        assert said == pytest.approx(found, abs=0.051)
+        assert float(spent) == pytest.approx(row["energy_over_budget"], abs=0.0051)
