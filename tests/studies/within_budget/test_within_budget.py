@@ -74,9 +74,9 @@ def test_margins_are_judged_by_a_one_sided_paired_test_with_holms_correction() -
     assert row["accuracy_area_p"] == pytest.approx(max((4 - i) * p[i] for i in range(place + 1)), rel=1e-6)
     assert row["late_accuracy_gap"] == pytest.approx(-gaps["b"].mean())
     said = summary(table)
-    assert "at 1/1000 to 1/1000 of the energy" in said
+    assert "spends 1/1000 to 1/1000 of its energy" in said
     assert "No device exceeded its budget; the worst spent 0.95 of it." in said
-    assert "at most 1 in accuracy of the last fifth holds in `a`; not shown in `b`" in said
+    assert "at most 1 point in accuracy of the last fifth is shown in `a`, but not in `b`" in said
 
 
 def test_few_seeds_are_no_evidence() -> None:

@@ -7,10 +7,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from feelstream.experiment import Results
-from feelstream.quantities import counted
+from feelstream.quantities import counted, significant
 from feelstream.report import Section
 from feelstream.studies.claims import Finding
 from feelstream.studies.docs_page import origin_parts, write_page
@@ -22,6 +24,7 @@ from feelstream.studies.within_budget.words import HOW, OPENING, SETTING
 
 TITLE = "Within the budget, against training everyone"
 MEASURED = {"late_accuracy": "accuracy of the last fifth", "accuracy_area": "mean accuracy over the run"}
+NONE = "–"
 
 
 def page(results: Results) -> Page:
@@ -80,16 +83,28 @@ def summary(table: pl.DataFrame) -> str:
     times = (both["everyone"] / both["energy_over_budget"]).drop_nulls().to_numpy()
     none_over = f"Up to {100 * over.max():.1f} % of devices exceeded" if over.any() else "No device exceeded"
     said = [
-        f"In {len(both)} scenarios, `balanced_joint` ends {_points(100 * gaps.min())} to {_points(100 * gaps.max())} "
-        f"points from training everyone, at 1/{times.min():.0f} to 1/{times.max():.0f} of the energy.",
+        f"In {len(both)} scenarios, `balanced_joint` ends {_apart(gaps)} training everyone, and spends "
+        f"1/{times.min():.0f} to 1/{times.max():.0f} of its energy.",
         f"{none_over} its budget; the worst spent {worst.max():.2f} of it.",
     ]
     for name, margin in MARGINS.items():
         holds, not_shown = held(table, OURS, name)
-        rest = f"; not shown in {', '.join(f'`{each}`' for each in not_shown)}" if not_shown else ""
-        where = ", ".join(f"`{each}`" for each in holds) or "no scenario"
-        said.append(f"A loss of at most {100 * margin:.0f} in {MEASURED[name]} holds in {where}{rest}.")
+        most = f"A loss of at most {counted(round(100 * margin), 'point')} in {MEASURED[name]}"
+        rest = f", but not in {_listed(not_shown)}" if holds and not_shown else ""
+        said.append(f"{most} is shown in {_listed(holds) if holds else 'none of them'}{rest}.")
     return " ".join(said)
+
+
+def _apart(gaps: NDArray[np.float64]) -> str:
+    """From the smallest loss to the largest, or with signs where something is gained."""
+    points = 100 * gaps
+    if points.max() < 0:
+        return f"{-points.max():.1f} to {-points.min():.1f} points below"
+    return f"{_points(points.min())} to {_points(points.max())} points from"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{each}`" for each in names)
 
 
 def _points(value: float) -> str:
@@ -105,22 +120,32 @@ def _table(table: pl.DataFrame, scenario: str) -> str:
     for row in table.filter(scenario=scenario).iter_rows(named=True):
         cells = [f"`{row['policy']}`"]
         for name in MARGINS:
-            cells += [_value(row, name, 100.0, 1), _gap(row, name)]
-        cells += [_value(row, "energy_j", 1e3, 3), _value(row, "energy_over_budget", 1.0, 2)]
-        cells += [
-            _value(row, "worst_device", 1.0, 2, alone=True),
-            _value(row, "devices_over_budget", 100.0, 0, alone=True),
-        ]
+            cells += [_percent(row, name), _gap(row, name)]
+        cells += [_magnitude(row, "energy_j", 1e3), _magnitude(row, "energy_over_budget", 1.0)]
+        worst, over = row["worst_device"], row["devices_over_budget"]
+        cells += [NONE if worst is None else significant(worst, 3), NONE if over is None else f"{100 * over:.0f} %"]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 
-def _value(row: dict[str, Any], name: str, scale: float, digits: int, alone: bool = False) -> str:
+def _percent(row: dict[str, Any], name: str) -> str:
     if row[name] is None:
-        return "–"
+        return NONE
+    half = _half(row, name)
+    return f"{100 * row[name]:.1f}" + ("" if half is None else f" ± {100 * half:.1f}")
+
+
+def _magnitude(row: dict[str, Any], name: str, scale: float) -> str:
+    """Energies of policies differ a thousandfold, so digits are counted from the first one."""
+    if row[name] is None:
+        return NONE
+    half = _half(row, name)
+    return significant(scale * row[name], 3) + ("" if half is None else f" ± {significant(scale * half, 2)}")
+
+
+def _half(row: dict[str, Any], name: str) -> float | None:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    half = "" if alone or low is None else f" ± {scale * (high - low) / 2:.{digits}f}"
-    return f"{scale * row[name]:.{digits}f}{half}" + (" %" if name == "devices_over_budget" else "")
+    return None if low is None else (high - low) / 2
 
 
 def _gap(row: dict[str, Any], name: str) -> str:
