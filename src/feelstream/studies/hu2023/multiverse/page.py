@@ -177,13 +177,16 @@ def progress(found: Found) -> str:
     runs = len(found.race.table)
     if not runs:
         return "The first stage is complete, the second has not begun."
-    by_figure = ", ".join(f"figure {figure}: {_counts(own)}" for figure, own in done.items())
-    return f"The first stage is complete. The second has {counted(runs, 'run')} so far ({by_figure})."
+    by_figure = "; ".join(f"figure {figure}: {_counts(own)}" for figure, own in done.items())
+    return (
+        f"The first stage is complete. The second has {counted(runs, 'run')} so far. Specifications by their seeds: "
+        f"{by_figure}."
+    )
 
 
 def _counts(done: Sequence[int]) -> str:
     ran = sorted({n for n in done if n}, reverse=True)
-    return " and ".join(f"{counted(done.count(n), 'specification')} with {counted(n, 'seed')}" for n in ran) or "none"
+    return ", ".join(f"{done.count(n)} with {n}" for n in ran) or "none"
 
 
 def tried() -> str:
