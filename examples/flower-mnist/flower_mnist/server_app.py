@@ -38,7 +38,7 @@ def strategy_for(config: Any, devices: int) -> Strategy:
         out=str(config["out"]) or None,
         max_report_age=int(config["max-report-age"]),
         min_available_nodes=devices,
-        wait_s=600.0,  # for the first reports: each starts a process, or Ray
+        wait_s=600.0,  # for the first reports: each starts a process that loads PyTorch, or Ray
     )
 
 
