@@ -24,7 +24,7 @@ DEVICES = 10
 def shown_diff() -> str:
     page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"```diff\n(.*?)```", page, re.S)
-    (scenario,) = re.findall(r"or a table as `({.*?})`:", page)
+    (scenario,) = re.findall(r"or a table such as\s`({.*?})`:", page)
     return found.replace("SCENARIO", scenario)
 
 

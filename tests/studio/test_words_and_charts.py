@@ -73,7 +73,7 @@ def test_a_rule_is_said_with_the_policys_size() -> None:
     assert "`" not in why(lane.view(6), lane.scenario)
     found = explained(played("policy.name=random", "policy.size=3").view(6), 0)
     assert found is not None
-    assert "The rule: 3 feasible devices, all equally likely." in found.text
+    assert "Its rule: 3 feasible devices, all equally likely." in found.text
 
 
 @pytest.mark.parametrize("name", POLICIES.names())
