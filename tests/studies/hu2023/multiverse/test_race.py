@@ -121,6 +121,27 @@ def test_what_is_impossible_is_dropped_and_the_rest_goes_on(raced):
     assert raced.finalists() == {}  # nothing has all seeds
 
 
+def test_a_figure_has_a_finalist_once_all_of_its_last_stage_have_run(raced, tmp_path):
+    known, path, stages = energy.Energy(savings()), tmp_path / "table.csv", registration()["race"]["stages"]
+    stored.add(path, raced.table.iter_rows(named=True), COLUMNS, KEY)
+
+    def play(specifications, n: int) -> Race:
+        race = Race(known, stored.read(path, COLUMNS))
+        wanted = [each for one in specifications for each in race.missing(one, "1", n)]
+        stored.add(path, (run(each, good(each)) for each in wanted), COLUMNS, KEY)
+        return Race(known, stored.read(path, COLUMNS))
+
+    last = play(raced.entered(0, 1, "1"), stages[1]).entered(0, 2, "1")
+    assert last is not None
+    assert len(last) == 2
+    one = play(last[:1], stages[2])
+    assert one.seeds_of(last[0], "1") == len(seeds())
+    assert one.finalists() == {}  # the other may still be the more likely one
+    both = play(last, stages[2])
+    assert list(both.finalists()) == ["1"]
+    assert both.finalists()["1"] in last
+
+
 def test_the_page_says_how_far_the_race_got(raced):
     found = page.Found(energy.Energy(savings()), raced)
     text = page.text(found)

@@ -119,7 +119,7 @@ def summary(found: Found) -> str:
 def _ended(found: Found) -> str:
     finalists = found.race.finalists()
     if not finalists:
-        return f"None has all {len(seeds())} seeds of the race yet, so there is no finalist."
+        return f"In no figure have all that reached the last stage {len(seeds())} seeds yet, so there is no finalist."
     listed = "; ".join(f"figure {figure}: `{each}`" for figure, each in finalists.items())
     return f"Finalists: {listed}."
 

@@ -182,14 +182,16 @@ class Race:
         return [each for each in self.candidates if any(self.seeds_of(each, figure) for figure in FIGURES)]
 
     def finalists(self) -> dict[str, Specification]:
-        """Of each figure the most likely of those that have all seeds and no impossible claim."""
+        """Of each figure the most likely that has all seeds and no impossible claim, in waves whose race is over.
+
+        Before that, the only one with all seeds need not be the most likely: others of its stage still run.
+        """
         found: dict[str, Specification] = {}
-        last = len(self._stages)
+        waves, last = range(self.shown // registration()["race"]["wave"]), len(self._stages)
         for figure in FIGURES:
-            ran = [each for each in self.begun if self.seeds_of(each, figure) == len(seeds())]
-            ordered = self.go_on(ran, figure, last) if ran else []
-            if ordered:
-                found[figure] = ordered[0]
+            ran = [each for wave in waves for each in self.entered(wave, last, figure) or ()]
+            if ran:
+                found[figure] = self.go_on(ran, figure, last)[0]
         return found
 
 
