@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
-from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord
 from flwr.serverapp import strategy as flower
 from malicious_replies import BAD, ODD_MEASUREMENTS, Change, metrics, report
 
@@ -91,6 +91,20 @@ def test_an_option_caps_what_anyone_weighs() -> None:
     rich = client(lambda t: [1000, 0, 0], 50.0)
     result = run([rich, *HONEST], rounds=1, max_examples=3)
     np.testing.assert_allclose(result.arrays["w"].numpy(), (50 + 2 + 4) / 3, rtol=1e-6)
+
+
+def test_other_names_of_records_end_no_run_and_the_update_counts() -> None:
+    """Flower looks in every reply where the first one has its records, and the hostile device is the first."""
+
+    def renamed(reply: Message) -> Message:
+        reply.content["mine"] = reply.content.pop("metrics")
+        reply.content["metrics"] = ConfigRecord({"loss": 1.0})
+        reply.content["weights"] = reply.content.pop("arrays")
+        return reply
+
+    result = run([hostile(renamed), *HONEST], rounds=1)
+    np.testing.assert_allclose(result.arrays["w"].numpy(), (50 + 2 + 4) / 3, rtol=1e-6)
+    assert set(result.train_metrics_clientapp[1]) == {"loss"}
 
 
 def test_extra_metrics_of_one_are_left_out() -> None:

@@ -26,7 +26,7 @@ from feelstream.flower.directory import Directory
 from feelstream.flower.metrics import Values, alike, checked_metrics
 from feelstream.flower.names import NameRules
 from feelstream.flower.patience import Patience, shortened
-from feelstream.flower.records import Record, alike_records, others, the_one
+from feelstream.flower.records import USUAL_NAMES, Names, Record, alike_records, most_common, others, the_one
 from feelstream.flower.report import REPORT, SERVER, DeviceReport, ReportError
 from feelstream.flower.reporting import Reporting, content_of, nobody_replied
 from feelstream.flower.scheduler import Scheduler
@@ -48,7 +48,7 @@ class Update:
     report: DeviceReport
     arrays: dict[str, NDArray]
     metrics: Values
-    keys: tuple[str, str] = ("arrays", "metrics")  # under which the reply had them
+    keys: Names = USUAL_NAMES  # under which the reply had them
     others: dict[str, Record] = field(default_factory=dict)
 
 
@@ -130,6 +130,7 @@ class Deployment:
         record = self.scheduler.settle({device: update.report for device, update in updates.items()}, not_waited_for)
         senders = record.decision.schedule[record.transmission.sent]
         self.patience.judge(record, failures, self._why_nobody, self.cut)
+        arrays, found = most_common([update.keys for update in updates.values()])
         counted = []
         for device in map(int, senders):
             update = updates[device]
@@ -137,9 +138,8 @@ class Deployment:
                 update.message.content.pop(REPORT, None)
                 counted.append(update.message)
             elif metrics[device][self.weight_key]:  # an update that weighs nothing would still sway a median
-                arrays, found = update.keys
                 update.message.content = RecordDict(
-                    {found: metrics[device], arrays: write_model(update.arrays), **kept[device]}
+                    {**kept[device], found: metrics[device], arrays: write_model(update.arrays)}
                 )
                 counted.append(update.message)
         return record, counted
@@ -178,8 +178,8 @@ class Deployment:
         record = content.metric_records[found] if found is not None else None
         metrics = checked_metrics(record, self.weight_key, self._counted(device, stored), self._most_examples)
         model = checked_update(content.array_records[arrays] if arrays is not None else None, self._model)
-        keys = arrays or "arrays", found or "metrics"
-        return Update(reply, report, model, metrics, keys, others(content, {arrays, found}))
+        names = arrays or USUAL_NAMES[0], found or USUAL_NAMES[1]
+        return Update(reply, report, model, metrics, names, others(content, {arrays, found}))
 
     @property
     def _most_examples(self) -> float | None:

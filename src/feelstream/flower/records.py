@@ -8,7 +8,7 @@ most replies of a round carry, all must: otherwise one device could make a strat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flwr.app import ArrayRecord, ConfigRecord, MetricRecord, RecordDict
@@ -17,6 +17,8 @@ from flwr.serverapp.strategy import FedXgbBagging, FedXgbCyclic, Strategy
 from feelstream.flower.report import REPORT, ReportError
 
 Record = ArrayRecord | MetricRecord | ConfigRecord
+Names = tuple[str, str]  # of the records with the model and with the metrics
+USUAL_NAMES: Names = ("arrays", "metrics")
 OWN_MODELS = (FedXgbBagging, FedXgbCyclic)  # whose updates need not look like the model
 
 
@@ -32,6 +34,15 @@ def the_one(records: Mapping[str, Any], usual: str, what: str, single: bool) -> 
     if records and (single or usual not in records):
         raise ReportError(f"it carries {len(records)} sets of {what}, not one")
     return usual if records else None
+
+
+def most_common(names: Sequence[Names]) -> Names:
+    """The names by which most replies carry model and metrics; of equally many the usual ones.
+
+    Flower's strategies look in every reply where the first one has them, so that all must have them under one name.
+    """
+    counts = Counter(names or [USUAL_NAMES])
+    return max(counts, key=lambda each: (counts[each], each == USUAL_NAMES, each))
 
 
 def others(content: RecordDict, taken: set[str | None]) -> dict[str, Record]:
