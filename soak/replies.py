@@ -143,7 +143,9 @@ class Replies(Attack):
             if key in record and self.draw.random() < 0.2:
                 del record[key]
                 return f"no {key}"
-            return self._put(record, key, self._value())
+            value = self._value()
+            # Without authentication a name belongs to whoever uses it (docs/deployment.md), so nobody takes another's.
+            return self._put(record, key, "9" if key == "name" and value in map(str, HONEST) else value)
         return "no report"
 
     def _metric(self, content: RecordDict) -> str:
