@@ -10,8 +10,8 @@ ONE_DEADLINE = ("lyapunov_joint", "balanced_joint", CONTROLLED_OCEAN)
 OUR_METRICS = ("combined", "amount", "dissimilarity")
 OUR_LOCAL_TRAININGS = ("sgd",)
 OUR_SERVER_UPDATES = (
-    "fedavg", "equal", "inverse_probability", "fedavgm", "fedadam", "fedyogi", "fedadagrad", "trimmed_mean", "median",
-    "gaussian", "quantise", "top_k",
+    "fedavg", "equal", "inverse_probability", "remembered", "fedavgm", "fedadam", "fedyogi", "fedadagrad",
+    "trimmed_mean", "median", "gaussian", "quantise", "top_k",
 )  # fmt: skip
 KNOWS_PROBABILITY = ("random", "select_all", "gradient_norm")
 ASKS_EVERYONE = ("gradient_norm",)  # for a report

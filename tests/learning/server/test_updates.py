@@ -17,6 +17,7 @@ from feelstream.errors import EngineError, FeelstreamError, ScenarioError
 from feelstream.learning.server import ServerUpdate, UpdateContext
 from feelstream.learning.server.averages import Equal, FedAvg, InverseProbability
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
+from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.robust import Median, TrimmedMean
 from feelstream.learning.server.wrappers import Gaussian, Quantise, TopK
 from feelstream.policies.random import Random
@@ -114,6 +115,44 @@ def test_fedadam_is_its_recursion() -> None:
         m, v = 0.9 * m + 0.1 * change, 0.99 * v + 0.01 * change**2
         theta = theta + 0.1 * np.sqrt(1 - 0.99 ** (s + 1)) / (1 - 0.9 ** (s + 1)) * m / (np.sqrt(v) + 1e-3)
         np.testing.assert_allclose(ours, theta, rtol=1e-5, atol=1e-6)
+
+
+def test_remembered_is_its_recursion_over_devices_that_come_and_go() -> None:
+    """Against a plain loop over all devices; device 3 never sends."""
+    rng, server = np.random.default_rng(3), Remembered(discount=0.6)
+    theta = mine = np.zeros(5, np.float32)
+    state, latest = server.init(5), {}
+    for t in range(1, 9):
+        ids = np.sort(rng.choice([0, 1, 2, 4, 5], rng.integers(1, 4), replace=False))
+        updates, held = rng.normal(size=(len(ids), 5)).astype(np.float32), rng.integers(1, 50, len(ids))
+        latest |= {k: (t, n, update) for k, n, update in zip(ids.tolist(), held.tolist(), updates, strict=True)}
+        weights = {k: n * 0.6 ** (t - then) for k, (then, n, _) in latest.items()}
+        mine = mine + sum(weights[k] * latest[k][2] for k in latest) / sum(weights.values())
+        theta, state = server.step(theta, updates, context(held, t, ids=ids), state, rng)
+        np.testing.assert_allclose(theta, mine, rtol=1e-5, atol=1e-6)
+    assert state["ids"].tolist() == sorted(latest)
+
+
+def test_remembered_is_fedavg_where_everybody_sends_and_mifa_without_a_discount() -> None:
+    for discount in (0.3, 1.0):
+        together = zip(played(Remembered(discount=discount), rounds()), played(FedAvg(), rounds()), strict=True)
+        for ours, fedavg in together:
+            np.testing.assert_allclose(ours, fedavg, rtol=1e-6, atol=1e-7)
+    server, theta, rng = Remembered(discount=1.0), np.zeros(1, np.float32), np.random.default_rng(0)
+    state = server.init(1)
+    for t in range(1, 6):  # two devices in turn with as much data each: the mean of the latest of both
+        before, update = theta, np.array([[float(t)]], np.float32)
+        theta, state = server.step(theta, update, context([7], t, ids=np.array([t % 2])), state, rng)
+        assert float((theta - before)[0]) == pytest.approx(1.0 if t == 1 else t - 0.5)
+
+
+def test_remembered_forgets_what_hardly_counts() -> None:
+    server, theta, state = Remembered(discount=0.5), np.zeros(2, np.float32), {}
+    for t in range(1, 60):
+        update = context([3], t, ids=np.array([t]))
+        theta, state = server.step(theta, np.ones((1, 2), np.float32), update, state, np.random.default_rng(0))
+    assert len(state["ids"]) == 20  # 0.5^19 is the last above a millionth
+    assert state["round"].tolist() == list(range(40, 60))
 
 
 def test_equal_weights_are_the_mean() -> None:
@@ -218,6 +257,7 @@ WAYS = {
         'learning.server.inner={kind = "fedavgm", server_momentum = 0.5}',
     ),
     "top_k": ("learning.server.kind=top_k",),
+    "remembered": ("learning.server.kind=remembered",),
     "inverse": ("learning.server.kind=inverse_probability", "policy.name=random"),
 }  # fmt: skip
 
@@ -281,7 +321,7 @@ def test_ones_own_is_run_and_its_mistakes_become_sentences(tmp_path: Path) -> No
     "server",
     [
         Gaussian(clip=1.0, noise=0.5, inner=FedAdam()), TopK(inner=Quantise(inner=Median())), Quantise(bits_each=2),
-        TrimmedMean(trim=0.0),
+        TrimmedMean(trim=0.0), Remembered(discount=1.0),
     ],
     ids=lambda each: each.plugin_name(),
 )  # fmt: skip
