@@ -63,7 +63,7 @@ def test_who_has_not_enough_left_waits_and_who_has_had_fewer_turns_comes_first()
 def test_rations_decide_how_many_and_rounds_ahead_of_them_have_the_least_number() -> None:
     """Data since round 1, 40 rounds of 0.5 mJ: 20 devices have 10 mJ a round together, so two turns of 4.7 mJ."""
     seen = replace(one_class_each(20), round=1)
-    free = BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=1)
+    free = BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=1, haste=1.0, peak=99.0)
     assert len(select(free, seen).schedule) == 2
     later = replace(seen, round=4)  # 40 mJ are due: eight turns
     assert len(select(free, later, first=np.ones(20, int)).schedule) == 8
@@ -71,13 +71,26 @@ def test_rations_decide_how_many_and_rounds_ahead_of_them_have_the_least_number(
     assert len(select(BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=3), seen).schedule) == 3
 
 
+def test_haste_lets_rations_grow_faster_and_the_peak_levels_them() -> None:
+    """As above: by round 4 of 40 eleven turns are due 1.3 times as fast (ten balance as well), and a round carries 10/4.7 turns on average."""
+    later, since = replace(one_class_each(20), round=4), np.ones(20, int)
+    rule = {"price": 0.0, "scarcity": 0.0, "tolerance": 99.0, "least": 1}
+    assert len(select(BalancedJoint(**rule, haste=1.3, peak=99.0), later, first=since).schedule) == 10
+    assert len(select(BalancedJoint(**rule, haste=1.3), later, first=since).schedule) == 2
+    assert len(select(BalancedJoint(**rule, haste=1.3, peak=2.0), later, first=since).schedule) == 4
+    assert len(select(BalancedJoint(**rule | {"least": 3}, haste=1.3), later, first=since).schedule) == 3
+    late = replace(later, round=39)  # the whole budget of four turns is due, and no more
+    had = np.full(20, 3.1 * LEAST_J)
+    assert len(select(BalancedJoint(**rule, haste=4.0, peak=99.0), late, first=since, spent_j=had).schedule) == 20
+
+
 def test_nobody_is_further_ahead_of_its_ration_than_the_lead() -> None:
     """By round 10 of 40 5 mJ are due, one turn: who had two is two ahead with a third, who had three is three ahead."""
     seen = one_class_each(20, round=10)
     had = np.where(np.arange(20) < 10, 3.1, 2.1) * LEAST_J
-    rule = BalancedJoint(price=0.0, tolerance=99.0, lead=2.5)
+    rule = BalancedJoint(price=0.0, tolerance=99.0, lead=2.5, haste=1.0)
     assert min(select(rule, seen, spent_j=had, first=np.ones(20, int)).schedule) >= 10
-    strict = BalancedJoint(price=0.0, tolerance=99.0, lead=1.5)
+    strict = BalancedJoint(price=0.0, tolerance=99.0, lead=1.5, haste=1.0)
     assert not len(select(strict, seen, spent_j=had, first=np.ones(20, int)).schedule)
 
 
@@ -86,15 +99,15 @@ def test_where_a_budget_has_many_turns_the_lead_is_a_part_of_them() -> None:
     seen = one_class_each(20, round=10)
     seen = replace(seen, system=replace(seen.system, energy_budget_j=np.full(20, 1e-3)))
     had = np.where(np.arange(20) < 10, 4.1, 3.1) * LEAST_J
-    rule = BalancedJoint(price=0.0, tolerance=99.0, lead=1.0)
+    rule = BalancedJoint(price=0.0, tolerance=99.0, lead=1.0, haste=1.0)
     assert min(select(rule, seen, spent_j=had, first=np.ones(20, int)).schedule) >= 10
-    turns = BalancedJoint(price=0.0, tolerance=99.0, lead=1.0, lead_part=0.0)
+    turns = BalancedJoint(price=0.0, tolerance=99.0, lead=1.0, lead_part=0.0, haste=1.0)
     assert not len(select(turns, seen, spent_j=had, first=np.ones(20, int)).schedule)
 
 
 def test_a_round_waits_until_its_set_can_be_balanced() -> None:
     """Two devices of one class each are m‖p − 1/m‖² = 4 from balance, all ten 0; four of them 1.5."""
-    rule = BalancedJoint(price=0.0, scarcity=0.0, tolerance=1.6)
+    rule = BalancedJoint(price=0.0, scarcity=0.0, tolerance=1.6, peak=99.0)
     assert not len(select(rule, one_class_each(10)).schedule)
     assert len(select(rule, one_class_each(10, round=16), first=np.ones(10, int)).schedule) >= 4
     assert len(select(BalancedJoint(price=0.0, tolerance=4.1), one_class_each(10)).schedule) == 2

@@ -35,6 +35,8 @@ def checked(directory: Path, *more: str, seed: int = 0):
         ("policy.memory=1.0", "policy.spread=0.0", "policy.price=0.0", "policy.scarcity=0.0", "policy.lead=100.0"),
         ("policy.lead=0.7", "policy.lead_part=0.0", "policy.tolerance=0.0"),
         ("policy.lead=0.7", "policy.lead_part=0.2"),
+        ("policy.haste=3.0", "policy.peak=0.4", "policy.scarcity=0.0"),
+        ("policy.haste=1.0", "policy.peak=100.0", "policy.least=1"),
         ("policy.size=2", "policy.tolerance=0.1", "data.partition.kind=digits", "data.partition.per_device=1"),
         ("policy.least=4", "data.partition.kind=digits", "data.partition.per_device=2"),
         ("data.buffer.kind=window", "data.fresh=per_round"),
@@ -66,7 +68,7 @@ def test_the_state_goes_on_from_block_to_block(tmp_path: Path, monkeypatch: pyte
 def never_due(patch: pytest.MonkeyPatch) -> None:
     """Paces by the round alone, not since data was there."""
     right = rations.due_j
-    patch.setattr(rations, "due_j", lambda pace, system, t, first: right(pace, system, t, np.ones_like(first)))
+    patch.setattr(rations, "due_j", lambda pace, system, t, first, haste: right(pace, system, t, 0 * first + 1, haste))
 
 
 def forgets_what_was_spent(patch: pytest.MonkeyPatch) -> None:
@@ -107,6 +109,16 @@ def counts_turns_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rations, "whole_j", lambda pace, system, t: np.zeros(system.devices))
 
 
+def takes_its_time(patch: pytest.MonkeyPatch) -> None:
+    """Rations that grow evenly, whatever the haste."""
+    right = rations.due_j
+    patch.setattr(rations, "due_j", lambda pace, system, t, first, haste: right(pace, system, t, first, 1.0))
+
+
+def knows_no_peak(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rations, "carried", lambda system, turn_j, peak: system.devices)
+
+
 def never_waits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(balanced_joint.BalancedJoint, "_waits", lambda self, known, members: False)
 
@@ -127,13 +139,15 @@ def spends_without_limit(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("wrong", "more"),
     [
-        (never_due, ("policy.least=1", "data.arrivals.kind=truncated_normal")),
+        (never_due, ("policy.least=1", "policy.peak=100.0", "data.arrivals.kind=truncated_normal")),
         (forgets_what_was_spent, ()),
         (takes_the_first, ()),
         (takes_the_worst, ()),
-        (one_too_many, ("policy.least=1", "policy.scarcity=0.0")),
+        (one_too_many, ("policy.least=1", "policy.scarcity=0.0", "policy.peak=100.0")),
         (runs_ahead, ("policy.lead=1.0", "policy.lead_part=0.0")),
         (counts_turns_alone, ("policy.lead=1.0",)),
+        (takes_its_time, ("policy.haste=2.0", "policy.least=1", "policy.scarcity=0.0", "policy.peak=100.0")),
+        (knows_no_peak, ("policy.peak=0.2", "policy.least=1", "policy.scarcity=0.0")),
         (never_waits, ("policy.tolerance=0.01", "data.partition.kind=digits", "data.partition.per_device=2")),
         (knows_no_scarcity, ("policy.scarcity=2.0",)),
         (spends_without_limit, ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02")),

@@ -1,8 +1,8 @@
 """Balanced within the budget: class balance for who trains, least energy for how, rations for when. Our own rule.
 
     e_k        the energy of a turn: frequencies, band and powers of least Σ_{k∈Π} e_k (docs/joint.md, all weights 1)
-    due_k(t)   = T E_k (t − s_k + 1)/(T − s_k + 1)        the ration since device k first held data, in round s_k
-    n(t)       = max(least, (Σ due_k − Σ spent_k)/e)      at most that many, and at most `size`; e the mean turn
+    due_k(t)   = T E_k min(1, haste (t − s_k + 1)/(T − s_k + 1))      the ration since it first held data, in round s_k
+    n(t)       = max(least, min(Σ due_k − Σ spent_k, peak Σ E_k)/e)   at most that many, and `size`; e the mean turn
     ahead_k    = max(lead · e_k, lead_part · T E_k)       how far a device may be ahead of its ration
     C(t)       = {k : feasible, holds data, e_k ≤ T E_k − spent_k, spent_k + e_k ≤ due_k + ahead_k}         candidates
     had_k      = (spent_k + max(spent_k + e_k − due_k, 0)) / e_k                turns it had, and is ahead, or would be
@@ -11,7 +11,8 @@
                  D(Π) + spread/N(Π) + Σ cost_k            D: class imbalance, N: effective number (solvers/balance.py)
 
 The set is built one by one with exchanges, for every size up to n(t). Nobody trains where its label mix p is too far
-from balance: m‖p − 1/m‖² above that of all data held, and of the best `size` devices, by more than `tolerance`.
+from balance: m‖p − 1/m‖² above that of all data held, and of the best set that a round may have, by more than
+`tolerance`.
 Once the gains are known, nobody sends with more power than (A_k − E_cmp)/T_tr, A_k = min(T E_k − spent_k, (1 + 10⁻⁶)
 (E_cmp + e_k)): an update in hand is worth a turn.
 So no device ever exceeds its own budget T·E_k, whatever arrives and fades (docs/within-budget.md has the proof).
@@ -50,6 +51,7 @@ class Candidates(NamedTuple):
     left_j: Reals  # the most that a turn may cost
     alone_j: Reals  # what a turn would cost with the band to itself
     able: Flags
+    most: int  # devices that any round may have
     plan: RoundPlan
     devices: joint.Problem | None  # None where n = 0
     due_j: Reals
@@ -79,6 +81,12 @@ class BalancedJoint(Policy):
     pace: rations.Pace = Field(
         default="horizon",
         description="horizon: T·budget shared out over the run; running: credit by round, for any length",
+    )
+    haste: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = Field(
+        default=1.3, description="how many times faster than evenly over the run rations grow; ≥ 1"
+    )
+    peak: Positive = Field(
+        default=1.0, description="most devices in a round, in multiples of what all budgets carry on average; > 0"
     )
     lead: Positive = Field(
         default=3.0, description="turns that a device may be ahead of its ration, the next one included; > 0"
@@ -152,12 +160,14 @@ class BalancedJoint(Policy):
         labels = self._labels(observation)
         holds = np.asarray(labels.any(axis=1))
         left_j = rations.left_j(self.pace, system, t, spent_j)
-        due_j = rations.due_j(self.pace, system, t, np.where(holds & (state["first"] == 0), t, state["first"]))
+        first = np.where(holds & (state["first"] == 0), t, state["first"])
+        due_j = rations.due_j(self.pace, system, t, first, self.haste)
 
         alone_j = np.maximum(joint.alone_j(self._planned(observation, 1)), np.finfo(float).tiny)
         able = holds & observation.plan(1).feasible & (alone_j <= left_j)  # NaN where no band would do: never
         able &= spent_j + alone_j <= due_j + self._ahead_j(observation, alone_j)
-        n = self._most(observation, able, alone_j, due_j, spent_j, holds)
+        most = self._most(observation.system, able, alone_j)
+        n = self._now(observation, able, alone_j, due_j, spent_j, holds, most)
         plan, devices = observation.plan(n), None
         if n:
             devices = self._planned(observation, n)
@@ -165,7 +175,7 @@ class BalancedJoint(Policy):
         had = (spent_j + np.maximum(spent_j + alone_j - due_j, 0.0)) / alone_j
         fewest = float(had[able].min()) if able.any() else 0.0
         cost = self.price * (had - fewest) + self.scarcity * rations.part(self.pace, system, t, alone_j)
-        return Candidates(labels, left_j, alone_j, able, plan, devices, due_j, cost)
+        return Candidates(labels, left_j, alone_j, able, most, plan, devices, due_j, cost)
 
     def _ahead_j(self, observation: Observation, turn_j: Reals) -> Reals:
         """(K,) how far each device may be ahead of its ration after a turn."""
@@ -182,9 +192,9 @@ class BalancedJoint(Policy):
         if here <= distance(known.labels) + self.tolerance:
             return False
         held = known.labels[known.labels.any(axis=1)].astype(float)
-        if len(held) <= self.size:  # then all data is what a set could have
+        if len(held) <= known.most:  # then all data is what a set could have
             return True
-        best = Balance(held, np.zeros(len(held)), np.zeros(held.shape[1]), 1.0, 0.0).choose(self.size)
+        best = Balance(held, np.zeros(len(held)), np.zeros(held.shape[1]), 1.0, 0.0).choose(known.most)
         return here > distance(held[best]) + self.tolerance
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
@@ -224,14 +234,30 @@ class BalancedJoint(Policy):
             return "no set of candidates is balanced well enough, so nobody trains and the energy is kept"
         return None
 
-    def _most(
-        self, observation: Observation, able: Flags, turn_j: Reals, due_j: Reals, spent_j: Reals, holds: Flags
+    def _most(self, system: System, able: Flags, turn_j: Reals) -> int:
+        """The most devices of any round: `size`, and `peak` times what all budgets carry, if that is not below `least`.
+
+        Without a horizon rations know no haste, which that limit is there to level.
+        """
+        if self.pace == "running" or not able.any():
+            return self.size
+        return min(max(self.least, rations.carried(system, float(turn_j[able].mean()), self.peak)), self.size)
+
+    def _now(
+        self,
+        observation: Observation,
+        able: Flags,
+        turn_j: Reals,
+        due_j: Reals,
+        spent_j: Reals,
+        holds: Flags,
+        most: int,
     ) -> int:
         """n(t): what the rations of those with data leave, at least `least`, as far as so many meet the deadline."""
         if not able.any():
             return 0
         behind = rations.turns(due_j, spent_j, holds, float(turn_j[able].mean()))
-        return len(pack(observation, able, min(max(self.least, behind), self.size)))
+        return len(pack(observation, able, min(max(self.least, behind), most)))
 
     def _labels(self, observation: Observation) -> np.ndarray:
         """(K, m) label counts, or (K, 1) sizes."""

@@ -82,7 +82,7 @@ def budgets(s: StoredSettings, block: Block, known: Memory) -> Budgets:
     horizon = np.maximum(s.T, t)
     holds = labels_of(s, block).any(axis=-1)
     since = np.where(known.first > 0, known.first, t)
-    due = horizon * s.budget_j * (t - since + 1) / (horizon - since + 1)
+    due = horizon * s.budget_j * np.minimum(fields(s).haste * (t - since + 1) / (horizon - since + 1), 1.0)
     granted = horizon * s.budget_j
     return Budgets(granted, np.maximum(granted - known.spent_j, 0.0), np.where(holds, due, 0.0))
 
@@ -143,7 +143,9 @@ def check_rationed_decision(case: Case) -> None:
     lead = _lead(s, money, turn)
     near_lead = np.asarray((able & (np.abs(ahead - lead) <= NEAR * np.maximum(lead, 1.0))).any(axis=1))
     able &= ahead <= lead
-    sizes, unsure_size = _planned_sizes(s, block, able, turn, holds, known, money)
+    most, unsure_most = _most(s, able, turn)
+    sizes, unsure_size = _planned_sizes(s, block, able, turn, holds, known, money, most)
+    unsure_size |= unsure_most
     rule = "as many are planned for as the rations of those with data leave, at least `least`, if so many are on time"
     check.flag("planned", (case.planned != sizes) & ~(unsure_size | near_lead), sizes, rule, stored=case.planned)
 
@@ -155,7 +157,7 @@ def check_rationed_decision(case: Case) -> None:
     if fields(s).pace == "horizon":
         cost = cost + fields(s).scarcity * turn / np.maximum(money.granted, np.finfo(float).tiny)
     expected, unsure = _chosen(s, block, case.planned, candidates, cost, known.seen)
-    expected, unsure = _worth(s, block, expected, unsure | near_lead)
+    expected, unsure = _worth(s, block, expected, unsure | near_lead | unsure_most, most)
     expected, unsure = _afforded(radio, expected, money.left, unsure)
     scheduled = block["scheduled"]
     rule = "the set of least imbalance + spread/N + cost as far as all can afford to share the band, if balanced enough"
@@ -184,17 +186,17 @@ def check_rationed_subset(case: Case) -> None:
     _check_promise(case, known, budgets(s, block, known))
 
 
-def _worth(s: StoredSettings, block: Block, chosen: Array, unsure: Array) -> tuple[Array, Array]:
-    """The sets, none where labels are worse balanced than all data and the best of the size by more than tolerated."""
+def _worth(s: StoredSettings, block: Block, chosen: Array, unsure: Array, most: Array) -> tuple[Array, Array]:
+    """The sets, none where labels are worse balanced than all data and the best that may be by more than tolerated."""
     labels, limit = labels_of(s, block).astype(float), fields(s).tolerance
     chosen, unsure = chosen.copy(), unsure.copy()
     for r in np.flatnonzero(chosen.any(axis=1)):
         own = _from_balance(labels[r][chosen[r]])
         worse = [own - _from_balance(labels[r])]
         held = labels[r][labels[r].any(axis=1)]
-        if worse[0] > limit * (1 - NEAR) and len(held) > (s.size or 0):
+        if worse[0] > limit * (1 - NEAR) and len(held) > most[r]:
             choice = Choice(held, np.zeros(len(held)), np.zeros(held.shape[1]), 1.0, 0.0)
-            worse.append(own - _from_balance(held[choice.best(s.size or 0)]))
+            worse.append(own - _from_balance(held[choice.best(int(most[r]))]))
             unsure[r] |= choice.unsure
         unsure[r] |= any(abs(each - limit) <= RELATIVE * (1 + limit) for each in worse)
         chosen[r] &= min(worse) <= limit
@@ -222,8 +224,19 @@ def _afforded(radio: Stretched, chosen: Array, left: Array, unsure: Array) -> tu
         chosen = chosen & ~over
 
 
+def _most(s: StoredSettings, able: Array, turn: Array) -> tuple[Array, Array]:
+    """How many devices any round may have, and where rounding decides it. [R] each"""
+    most, unsure = np.full(len(able), s.size or 0), np.zeros(len(able), bool)
+    if fields(s).pace == "horizon":
+        for r in np.flatnonzero(able.any(axis=1)):
+            carried = min(fields(s).peak * s.budget_j.sum() / turn[r][able[r]].mean(), s.K) + 0.5
+            most[r] = min(max(fields(s).least, int(carried)), s.size or 0)
+            unsure[r] = abs(carried - round(carried)) <= NEAR * max(carried, 1.0)
+    return most, unsure
+
+
 def _planned_sizes(
-    s: StoredSettings, block: Block, able: Array, turn: Array, holds: Array, known: Memory, money: Budgets
+    s: StoredSettings, block: Block, able: Array, turn: Array, holds: Array, known: Memory, money: Budgets, most: Array
 ) -> tuple[Array, Array]:
     """n of every round, and where rounding decides it. [R] each"""
     sizes, unsure = np.zeros(len(able), int), np.zeros(len(able), bool)
@@ -231,8 +244,8 @@ def _planned_sizes(
     for r in np.flatnonzero(able.any(axis=1)):
         behind = (money.due[r] - known.spent_j[r])[holds[r]].sum()
         turns = min(max(behind, 0.0) / turn[r][able[r]].mean(), s.K)
-        most = min(max(fields(s).least, int(turns)), s.size or 0, int(able[r].sum()))
-        times = np.sort(needed[r][able[r]])[:most] + surrogate_time_s(s, np.arange(1, most + 1))
+        n = min(max(fields(s).least, int(turns)), int(most[r]), int(able[r].sum()))
+        times = np.sort(needed[r][able[r]])[:n] + surrogate_time_s(s, np.arange(1, n + 1))
         sizes[r] = np.count_nonzero(times <= s.time_s)
         unsure[r] = abs(turns - round(turns)) <= NEAR * max(turns, 1.0)
         unsure[r] |= bool((np.abs(times - s.time_s) <= RELATIVE * s.time_s).any())

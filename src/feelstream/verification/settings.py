@@ -142,6 +142,8 @@ def _rationed(policy: Section, seed: Section) -> Rationed:
         spread=policy["spread"].number(),
         price=policy["price"].number(),
         scarcity=policy["scarcity"].number(),
+        haste=haste.positive() if (haste := policy.get("haste")) else 1.0,  # of runs before the setting: even rations
+        peak=peak.positive() if (peak := policy.get("peak")) else np.inf,  # and no limit of this kind
         lead=policy["lead"].positive(),
         lead_part=part.number() if (part := policy.get("lead_part")) else 0.0,  # of runs before the setting: none
         tolerance=policy["tolerance"].number(),

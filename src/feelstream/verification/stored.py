@@ -41,6 +41,8 @@ class Rationed(NamedTuple):
     spread: float
     price: float
     scarcity: float
+    haste: float
+    peak: float
     lead: float
     lead_part: float
     tolerance: float
