@@ -72,16 +72,23 @@ def test_rations_decide_how_many_and_rounds_ahead_of_them_have_the_least_number(
 
 
 def test_haste_lets_rations_grow_faster_and_the_peak_levels_them() -> None:
-    """As above: by round 4 of 40 eleven turns are due 1.3 times as fast (ten balance as well), and a round carries 10/4.7 turns on average."""
+    """As above: by round 4 of 40, 1.3 times as fast, eleven turns are due, of which ten balance all classes as well;
+    10/4.7 turns a round is what the budgets carry on average."""
     later, since = replace(one_class_each(20), round=4), np.ones(20, int)
-    rule = {"price": 0.0, "scarcity": 0.0, "tolerance": 99.0, "least": 1}
-    assert len(select(BalancedJoint(**rule, haste=1.3, peak=99.0), later, first=since).schedule) == 10
-    assert len(select(BalancedJoint(**rule, haste=1.3), later, first=since).schedule) == 2
-    assert len(select(BalancedJoint(**rule, haste=1.3, peak=2.0), later, first=since).schedule) == 4
-    assert len(select(BalancedJoint(**rule | {"least": 3}, haste=1.3), later, first=since).schedule) == 3
+
+    def chosen(haste: float = 1.3, peak: float = 1.0, least: int = 1) -> int:
+        rule = BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=least, haste=haste, peak=peak)
+        return len(select(rule, later, first=since).schedule)
+
+    assert chosen(peak=99.0) == 10
+    assert chosen(haste=1.0, peak=99.0) == 8
+    assert chosen() == 2
+    assert chosen(peak=2.0) == 4
+    assert chosen(least=3) == 3
+    rule = BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=1, haste=4.0, peak=99.0)
     late = replace(later, round=39)  # the whole budget of four turns is due, and no more
     had = np.full(20, 3.1 * LEAST_J)
-    assert len(select(BalancedJoint(**rule, haste=4.0, peak=99.0), late, first=since, spent_j=had).schedule) == 20
+    assert len(select(rule, late, first=since, spent_j=had).schedule) == 20
 
 
 def test_nobody_is_further_ahead_of_its_ration_than_the_lead() -> None:

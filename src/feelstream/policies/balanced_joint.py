@@ -82,7 +82,7 @@ class BalancedJoint(Policy):
         default="horizon",
         description="horizon: T·budget shared out over the run; running: credit by round, for any length",
     )
-    haste: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = Field(
+    haste: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False), Magnitude] = Field(
         default=1.3, description="how many times faster than evenly over the run rations grow; ≥ 1"
     )
     peak: Positive = Field(
