@@ -125,16 +125,23 @@ def test_a_figure_has_a_finalist_once_all_of_its_last_stage_have_run(raced, tmp_
     known, path, stages = energy.Energy(savings()), tmp_path / "table.csv", registration()["race"]["stages"]
     stored.add(path, raced.table.iter_rows(named=True), COLUMNS, KEY)
 
-    def play(specifications, n: int) -> Race:
+    def play(specifications, n: int, path: Path = path, accuracy=good) -> Race:
         race = Race(known, stored.read(path, COLUMNS))
         wanted = [each for one in specifications for each in race.missing(one, "1", n)]
-        stored.add(path, (run(each, good(each)) for each in wanted), COLUMNS, KEY)
+        stored.add(path, (run(each, accuracy(each)) for each in wanted), COLUMNS, KEY)
         return Race(known, stored.read(path, COLUMNS))
 
     last = play(raced.entered(0, 1, "1"), stages[1]).entered(0, 2, "1")
     assert last is not None
     assert len(last) == 2
+    worse = tmp_path / "worse.csv"
+    worse.write_bytes(path.read_bytes())
+    failed = play(last, stages[2], worse, lambda wanted: 0.2 if "random" not in wanted.arm else 0.9)
+    assert failed.arrived("1") == []
+    assert failed.finalists() == {}
+    assert "Finalists: figure 1: none is possible; figure 2: the race runs" in page.summary(page.Found(known, failed))
     one = play(last[:1], stages[2])
+    assert one.arrived("1") is None
     assert one.seeds_of(last[0], "1") == len(seeds())
     assert one.finalists() == {}  # the other may still be the more likely one
     both = play(last, stages[2])

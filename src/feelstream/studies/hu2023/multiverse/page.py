@@ -118,10 +118,12 @@ def summary(found: Found) -> str:
 
 def _ended(found: Found) -> str:
     finalists = found.race.finalists()
-    if not finalists:
+    over = [figure for figure in FIGURES if found.race.arrived(figure) is not None]
+    if not over:
         return f"In no figure have all that reached the last stage {len(seeds())} seeds yet, so there is no finalist."
-    listed = "; ".join(f"figure {figure}: `{each}`" for figure, each in finalists.items())
-    return f"Finalists: {listed}."
+    said = [f"figure {each}: {f'`{finalists[each]}`' if each in finalists else 'none is possible'}" for each in over]
+    said += [f"figure {each}: the race runs" for each in FIGURES if each not in over]
+    return f"Finalists: {'; '.join(said)}."
 
 
 def text(found: Found) -> str:

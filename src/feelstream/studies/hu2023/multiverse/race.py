@@ -181,18 +181,19 @@ class Race:
         """The specifications that have a complete seed of a figure."""
         return [each for each in self.candidates if any(self.seeds_of(each, figure) for figure in FIGURES)]
 
-    def finalists(self) -> dict[str, Specification]:
-        """Of each figure the most likely that has all seeds and no impossible claim, in waves whose race is over.
-
-        Before that, the only one with all seeds need not be the most likely: others of its stage still run.
-        """
-        found: dict[str, Specification] = {}
+    def arrived(self, figure: str) -> list[Specification] | None:
+        """Those with all seeds and no impossible claim, in waves whose race is over; None: in no wave it is."""
         waves, last = range(self.shown // registration()["race"]["wave"]), len(self._stages)
-        for figure in FIGURES:
-            ran = [each for wave in waves for each in self.entered(wave, last, figure) or ()]
-            if ran:
-                found[figure] = self.go_on(ran, figure, last)[0]
-        return found
+        over = [each for wave in waves if (each := self.entered(wave, last, figure)) is not None]
+        return [each for wave in over for each in wave] if over else None
+
+    def finalists(self) -> dict[str, Specification]:
+        """Of each figure the most likely of those that arrived.
+
+        While a race runs, the only one with all seeds need not be the most likely: others of its stage still run.
+        """
+        arrived = {figure: self.arrived(figure) for figure in FIGURES}
+        return {figure: self.go_on(own, figure, len(self._stages))[0] for figure, own in arrived.items() if own}
 
 
 @lru_cache(maxsize=8)
