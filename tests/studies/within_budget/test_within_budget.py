@@ -14,7 +14,17 @@ from scipy import stats
 
 from feelstream.experiment import execute
 from feelstream.studies.registry import study_named
-from feelstream.studies.within_budget.configurations import FEW, OURS, POLICIES, REFERENCE, SCENARIOS, Key, plan
+from feelstream.studies.within_budget.configurations import (
+    FEW,
+    OURS,
+    PLAIN,
+    POLICIES,
+    REFERENCE,
+    SCENARIOS,
+    WITH,
+    Key,
+    plan,
+)
 from feelstream.studies.within_budget.findings import MEASURES, held, table_of
 from feelstream.studies.within_budget.page import page, summary
 
@@ -31,6 +41,9 @@ def test_every_policy_is_run_in_every_scenario_and_labels_are_read_back() -> Non
         if "size=K" in key.policy:
             assert getattr(arm.scenario.policy, "size", None) == arm.scenario.system.devices
     assert len(keys) == len(SCENARIOS) * len(POLICIES)
+    remembering = [arm for arm in found.arms if WITH in arm.label]
+    assert {arm.scenario.learning.server.plugin_name() for arm in remembering} == {"remembered"}
+    assert len(remembering) == 2 * len(SCENARIOS)
     fashion = next(arm for arm in found.arms if arm.label == f"fashion-3digit / {OURS}")
     assert fashion.scenario.data.dataset == "fashion-mnist"
 
@@ -39,6 +52,7 @@ def test_scenarios_that_take_long_have_fewer_seeds() -> None:
     found = plan(range(4000, 4020))
     counts = {Key.of(arm.label): len(found.seeds_of(arm)) for arm in found.arms}
     assert counts[Key("paper-3digit", OURS)] == counts[Key("paper-3digit", REFERENCE)] == 20
+    assert counts[Key("paper-3digit", PLAIN)] == 20
     assert counts[Key("paper-3digit", "lyapunov")] == counts[Key("long-iid", OURS)] == FEW
 
 

@@ -45,7 +45,9 @@ OURS = f"{PLAIN}{WITH}remembered"
 RUNNING = "balanced_joint(size=K,pace=running)"
 SIZES = "balanced_joint(size=K,knows=sizes)"
 # K stands for the number of devices: how many train is then left to the budget.
-POLICIES = (REFERENCE, OURS, PLAIN, RUNNING, SIZES, "balanced", "lyapunov", "lyapunov_joint")
+POLICIES = (
+    REFERENCE, OURS, PLAIN, RUNNING, SIZES, "balanced", "lyapunov", f"lyapunov{WITH}remembered", "lyapunov_joint",
+)  # fmt: skip
 ALL_SEEDS = (REFERENCE, OURS, PLAIN)
 
 

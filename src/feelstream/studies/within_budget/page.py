@@ -76,7 +76,7 @@ def _not_run(table: pl.DataFrame) -> str:
 
 
 def summary(table: pl.DataFrame) -> str:
-    """What `balanced_joint` reaches and what it spends, in sentences."""
+    """What `balanced_joint` with a server that remembers reaches and what it spends, in sentences."""
     own, everyone = (table.filter(policy=policy) for policy in (OURS, REFERENCE))
     both = own.join(everyone.select("scenario", everyone="energy_over_budget"), on="scenario")
     gaps, worst, over = (both[name].to_numpy() for name in ("late_accuracy_gap", "worst_device", "devices_over_budget"))

@@ -4,13 +4,15 @@ OPENING = """\
 The paper gives every device 0.5 mJ a round. Its own policy cannot keep that, since one turn at full frequency costs
 hundreds of times as much, and training everyone costs that in every round. `balanced_joint`
 ([the rule and its proof](within-budget.md)) slows CPUs down, shares the band, rations each device's budget over the
-run, chooses by class balance whom to train, and lets rounds pass that cannot be balanced. How much accuracy does that
-cost against training everyone?
+run, chooses by class balance whom to train, and lets rounds pass that cannot be balanced. The server averages over the
+latest update of every device. How much accuracy does that cost against training everyone?
 """
 
 SETTING = """\
-`size=K` leaves the number of devices in a round to the budget. `pace=running` knows no horizon; `knows=sizes` tells the
-server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit` with Fashion-MNIST.
+`size=K` leaves the number of devices in a round to the budget. With `remembered`, the server averages over the latest
+update of every device ([how](learning.md#the-servers-update)), which costs devices nothing; without it, over those that
+arrived in the round (`fedavg`). For `select_all` both are the same. `pace=running` knows no horizon; `knows=sizes` tells
+the server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit` with Fashion-MNIST.
 "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of devices above their
 budget.
 """
@@ -23,7 +25,7 @@ in percentage points. Two margins were fixed before any of these runs: 1 point f
 rounds, 2 points for the mean over the whole run. "Within" says that a one-sided paired t-test rejects a larger loss at
 5 %, after Holm's correction over all scenarios and both margins of a policy; "not shown" says no more than that it does
 not. The settings of `balanced_joint` were chosen on seeds 100 to 105 and, before that, 1000 to 1004
-([how, and what else was tried](within-budget-history.md)). That scenarios whose runs take long and
+([how, and what else was tried](within-budget-history.md)). That scenarios whose runs take long, and
 all policies but `select_all` and `balanced_joint(size=K)`, have at most five seeds was fixed before any of these runs,
 too. Policies that a table does not name have not been played with these seeds. All numbers are in
 [within-budget.csv](within-budget.csv).
