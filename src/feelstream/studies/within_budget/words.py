@@ -11,10 +11,10 @@ latest update of every device. How much accuracy does that cost against training
 SETTING = """\
 `size=K` leaves the number of devices in a round to the budget. With `remembered`, the server averages over the latest
 update of every device ([how](learning.md#the-servers-update)), which costs devices nothing; without it, over those that
-arrived in the round (`fedavg`). For `select_all` both are the same. `pace=running` knows no horizon; `knows=sizes` tells
-the server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit` with Fashion-MNIST.
-"Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of devices above their
-budget.
+arrived in the round (`fedavg`). For `select_all` both are the same. `pace=running` knows no horizon. `knows=sizes`
+tells the server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit` with
+Fashion-MNIST. "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of
+devices above their budget.
 """
 
 HOW = """\
