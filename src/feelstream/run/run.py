@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
+from numbers import Integral
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,8 @@ class Run:
         """
         from feelstream.run.picture import Look
 
-        return views.picture(self.scenario, self.rounds, quantities or views.PANELS, Look(ax, figsize, style))
+        names = quantities[0] if len(quantities) == 1 and isinstance(quantities[0], list | tuple) else quantities
+        return views.picture(self.scenario, self.rounds, names or views.PANELS, Look(ax, figsize, style))
 
     def model(self) -> FinalModel:
         """The model after the last round."""
@@ -132,8 +134,8 @@ class Run:
         for name, value, first, last in (
             ("round", round, 1, len(self.rounds)), ("device", device, 0, self.scenario.system.devices - 1),
         ):  # fmt: skip
-            if not first <= value <= last:
-                raise RunError(f"the {name} must be from {first} to {last}, not {value}")
+            if not isinstance(value, Integral) or not first <= value <= last:
+                raise RunError(f"the {name} must be from {first} to {last}, not {value!r:.60}")
         changes = in_order(self.scenario, from_list(self.about.get("changes") or []))
         return explain(Scenes(self.scenario, self.seed, changes, self.devices), round, device)
 
@@ -339,6 +341,8 @@ def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
 
 def read(directory: str | Path) -> Run:
     """A finished run from its directory; nothing that its files name is imported."""
+    if not isinstance(directory, str | Path):
+        raise RunError(f"read: give the directory of a run, as in read('runs/first'), not {directory!r:.60}")
     path = Path(directory)
     manifest = Manifest.read(path)
     if not manifest.complete:
