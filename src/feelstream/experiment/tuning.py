@@ -170,7 +170,8 @@ def conclusion(field: str, found: Sequence[Trade], best: Trade | None, budget_j:
         return (
             f"No weight is shown to keep {wanted} per device and round over {rounds}. The cheapest, policy.{field} = "
             f"{least.weight:g}, spends {energy.text(least.energy_j.mean)}, but its 95 % interval over "
-            f"{counted(least.energy_j.n, 'seed')} reaches {energy.text(least.energy_j.high)}; more seeds would narrow it."
+            f"{counted(least.energy_j.n, 'seed')} reaches {energy.text(least.energy_j.high)}; more seeds would narrow "
+            "it."
         )
     return (
         f"No weight keeps {wanted} per device and round over {rounds}. The cheapest, policy.{field} = "
