@@ -73,6 +73,13 @@ class Run:
         manifest: What run.json says.
         directory: Where the run is kept, if it is.
         theta: The model after the last round, of a run that is not kept in a directory.
+
+    >>> from feelstream import simulate
+    >>> print(simulate("tiny", engine="none"))
+    Run(lyapunov, seed 0, 10 rounds)
+      energy   67.5 mJ per device and round, budget 80.0 mJ
+      queue    mean 319 mJ, largest 701 mJ
+      devices  20 trained, 20 transmitted, 0 dropped at admission
     """
 
     scenario: Scenario
@@ -87,6 +94,12 @@ class Run:
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""
         return f"Run({self.scenario.policy.plugin_name()}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
+
+    def __str__(self) -> str:
+        """What the run came to, in words."""
+        rows = views.in_words(self.scenario, self.rounds)
+        width = max(map(len, rows))
+        return "\n".join([repr(self), *(f"  {name:{width}}  {words}" for name, words in rows.items())])
 
     @property
     def about(self) -> dict[str, Any]:

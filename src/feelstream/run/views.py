@@ -14,7 +14,7 @@ import polars as pl
 from feelstream.errors import RunError
 from feelstream.line_styles import line_style
 from feelstream.plugins import did_you_mean
-from feelstream.quantities import QUANTITIES, of_table
+from feelstream.quantities import QUANTITIES, by_round, measures, of_table
 from feelstream.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -49,6 +49,21 @@ def summary(scenario: Scenario, seed: int, rounds: pl.DataFrame) -> pl.DataFrame
     }
     schema = {name: type(value) if value is not None else pl.Float64 for name, value in row.items()}
     return pl.DataFrame([row], schema=schema)
+
+
+def in_words(scenario: Scenario, rounds: pl.DataFrame) -> dict[str, str]:
+    """What the run came to, as people say it: accuracy, energy against the budget, queues, devices."""
+    last = rounds.row(-1, named=True)
+    said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
+    rows = {} if last["accuracy"] is None else {"accuracy": f"{said['accuracy']}  (loss {said['loss']})"}
+    rows |= {quantity.heading: said[quantity.name] for quantity in measures(said)}
+    allowed = QUANTITIES["energy_mean_cum_j"].text(budget_j(scenario))
+    scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
+    return rows | {
+        "energy": f"{said['energy_mean_cum_j']} per device and round, budget {allowed}",
+        "queue": f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}",
+        "devices": f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission",
+    }
 
 
 def picture(
