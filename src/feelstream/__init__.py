@@ -3,7 +3,9 @@
 import feelstream as fs
 
 run = fs.simulate("paper-iid", V=0.1, progress=True)   # one run: run.summary(), run.plot(), run.model()
-found = fs.compare(["lyapunov", "random"], "paper-iid", seeds=10)   # found.summary(), found.plot()
+found = fs.compare(["lyapunov", "random"], "paper-iid", seeds=10)   # found.table(), found.plot(), found.report()
+swept = fs.sweep("paper-iid", {"V": [0.01, 0.1, 1]}, seeds=10)   # the same at every value of V
+tuned = fs.tune("paper-iid")   # tuned.weight, the V that favours learning most and keeps the energy budget
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ TYPE_CHECKING = False  # that of typing, without importing it: a command decides
 if TYPE_CHECKING:
     from typing import Any
 
-    from feelstream.api import Comparison, bound, compare, simulate, sweep
+    from feelstream.api import Comparison, Tuning, bound, compare, simulate, sweep, tune, verify
     from feelstream.errors import FeelstreamError
     from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
     from feelstream.model.admission import Transmission
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from feelstream.run.changes import Change
     from feelstream.scenario import Scenario
     from feelstream.scenario.files import load, preset, presets, to_toml
-    from feelstream.verification import verify
 
 __all__ = [
     "Callback",
@@ -47,6 +48,7 @@ __all__ = [
     "System",
     "Term",
     "Transmission",
+    "Tuning",
     "__version__",
     "bound",
     "compare",
@@ -58,12 +60,13 @@ __all__ = [
     "simulate",
     "sweep",
     "to_toml",
+    "tune",
     "verify",
 ]
 
 # Where each name lives. It is imported when it is first used, so that `feelstream --version` need not wait for all.
 _HOMES = {
-    "feelstream.api": ("Comparison", "bound", "compare", "simulate", "sweep"),
+    "feelstream.api": ("Comparison", "Tuning", "bound", "compare", "simulate", "sweep", "tune", "verify"),
     "feelstream.errors": ("FeelstreamError",),
     "feelstream.evaluation.contract": ("EvaluationContext", "Evaluator", "evaluator"),
     "feelstream.model.admission": ("Transmission",),
@@ -75,15 +78,16 @@ _HOMES = {
     "feelstream.run.changes": ("Change",),
     "feelstream.scenario": ("Scenario",),
     "feelstream.scenario.files": ("load", "preset", "presets", "to_toml"),
-    "feelstream.verification": ("verify",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'feelstream' has no attribute '{name}'")
     from importlib import import_module
+
+    if name not in _HOME_OF:  # with name and module, so that Python says what may have been meant
+        this = import_module("feelstream")
+        raise AttributeError(f"module 'feelstream' has no attribute '{name}'", name=name, obj=this)
 
     found = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = found

@@ -76,6 +76,10 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
 
+    def __dir__(self) -> list[str]:
+        """Its own names, without the forty of pydantic's, among which nobody would find them."""
+        return sorted(name for name in super().__dir__() if name.startswith("_") or not hasattr(BaseModel, name))
+
 
 Promise = bool | int | float | None
 

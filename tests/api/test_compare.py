@@ -75,10 +75,10 @@ def test_a_sweep_is_a_grid(threads: ThreadPoolExecutor) -> None:
     with pytest.raises(RunError, match=r"no configurations differ in policy\.size alone; those that do: .*policy\.V"):
         found.plot(against="policy.size")
     axes = found.plot(against="policy.V").axes
-    assert [axis.get_xlabel() for axis in axes] == ["policy.V"]
+    assert [axis.get_xlabel() for axis in axes] == ["V"]
     means = [line for line in axes[0].lines if line.get_marker() not in (".", "_", "None")]
     assert [np.size(line.get_xdata()) for line in means] == [2, 2]  # two lines of two values each
-    assert found.plot().axes[0].get_xlabel() == "policy.V"  # what was swept, first of all
+    assert found.plot().axes[0].get_xlabel() == "V"  # what was swept, first of all
     assert found.plot("energy_mean_cum_j").axes[0].get_xlabel() == "Round"
 
 

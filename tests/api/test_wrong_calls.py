@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import feelstream as fs
@@ -43,6 +44,38 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a text to sweep": (lambda: fs.sweep("tiny", {"V": "12"}), "each with at least one value"),
     "nothing to sweep": (lambda: fs.sweep("tiny", {}), "give at least one field"),
     "a list to sweep": (lambda: fs.sweep("tiny", ["V"]), "give at least one field"),  # type: ignore[arg-type]
+    "two labels": (lambda: fs.compare([fs.preset("tiny"), fs.preset("tiny").with_(V=1.0)]), "give each a label"),
+    "a label of two": (lambda: fs.compare({"a": "random,age"}, "tiny"), "'a' is the label of 2 policies"),
+    "a label that is no text": (lambda: fs.compare({1: "random"}, "tiny"), "a label must be text"),  # type: ignore[dict-item]
+    "policies as a set": (lambda: fs.compare({"random", "age"}, "tiny"), "give the policies as a list"),
+    "policy in place of policies": (
+        lambda: fs.compare(["age"], "tiny", policy="random"),
+        "give the policies as a list",
+    ),
+    "an empty list of seeds": (lambda: fs.compare(["random"], "tiny", seeds=[]), "give at least one seed"),
+    "seeds as a truth": (lambda: fs.compare(["random"], "tiny", seeds=True), "seeds must be a number or a list"),
+    "workers as a text": (lambda: fs.compare(["age"], "tiny", workers="2"), "workers must be a whole number"),  # type: ignore[arg-type]
+    "seeds of one run": (lambda: fs.simulate("tiny", seeds=3), "one run has one seed"),
+    "policies of one run": (lambda: fs.simulate("tiny", policies=["age"]), "one run has one policy"),
+    "a generator as seed": (lambda: fs.simulate("tiny", seed=np.random.default_rng(1)), "seed must be a whole number"),  # type: ignore[arg-type]
+    "a function as callback": (lambda: fs.simulate("tiny", callbacks=[print]), "must be a list of Callback objects"),  # type: ignore[list-item]
+    "a dictionary as change": (lambda: fs.simulate("tiny", changes={"V": 1}), "must be a list of Change objects"),  # type: ignore[arg-type]
+    "a change without a round": (lambda: fs.Change("V", 1, 2), "a change begins in a round"),  # type: ignore[arg-type]
+    "brackets without a field": (
+        lambda: fs.simulate("tiny", policy="lyapunov(0.1)"),
+        "must read name or name.field=value",
+    ),
+    "keywords to sweep": (lambda: fs.sweep("tiny", V=[0.1, 1.0]), "as in sweep.'tiny', .'V': .0.01, 0.1"),
+    "seeds to sweep": (lambda: fs.sweep("tiny", {"seed": [1, 2]}), "give seeds, as in seeds="),
+    "nothing to read": (lambda: fs.read(None), "give the directory of a run"),  # type: ignore[arg-type]
+    "nothing to load": (lambda: fs.load(None), "a preset's name or a TOML file"),  # type: ignore[arg-type]
+    "no name of a preset": (lambda: fs.preset(None), "a preset is a name"),  # type: ignore[arg-type]
+    "a name as TOML": (lambda: fs.to_toml("tiny"), "give a Scenario"),  # type: ignore[arg-type]
+    "nothing to verify": (lambda: fs.verify(None), "give a run or its directory"),  # type: ignore[arg-type]
+    "no weights to tune": (lambda: fs.tune("tiny", [0.0]), "weights must be a list of numbers above 0"),
+    "V to tune": (lambda: fs.tune("tiny", V=[0.1, 1.0]), "give the values to try as weights"),
+    "a policy without a weight": (lambda: fs.tune("tiny", policy="random"), "has no weight to tune"),
+    "a negative budget": (lambda: fs.tune("tiny", budget_j=-1.0), "budget_j must be a number of joules above 0"),
     "a run that is not there": (lambda: fs.read("nowhere"), "nowhere is not a run directory"),
 }
 
@@ -71,6 +104,56 @@ def found() -> fs.Comparison:
 def test_a_wrong_plot(options: dict[str, Any], said: str, found: fs.Comparison) -> None:
     with pytest.raises(FeelstreamError, match=said):
         found.plot("energy_mean_cum_j", "queue_mean_j", **options)
+
+
+NUMPY: Any = {"seeds": np.arange(2), "rounds": np.int64(2), "engine": "none", "workers": np.int64(1)}
+
+
+def test_what_numpy_and_generators_give_is_taken() -> None:
+    found = fs.compare((name for name in ("lyapunov", "random")), "tiny", **NUMPY)
+    assert found.results.plan.seeds == (0, 1)
+    assert found.run("random").seed == 0
+    swept = fs.sweep("tiny", {"V": np.logspace(-3, 0, 3)}, policies="lyapunov", **NUMPY | {"seeds": np.int64(1)})
+    assert swept.arms == ["lyapunov V=0.001", "lyapunov V=0.0316228", "lyapunov V=1.0"]
+    assert pytest.approx(10**-1.5, rel=1e-15) == swept.results.plan.arms[1].scenario.policy.V  # type: ignore[attr-defined]
+    near = fs.sweep("tiny", {"V": [1.0, 1.0 + 1e-9]}, **NUMPY | {"seeds": [3]})
+    assert len(near.arms) == 2  # a label too short to tell them apart would lose one
+
+
+def test_a_policy_with_fields_is_one_word_everywhere() -> None:
+    run = fs.simulate("tiny", policy="lyapunov(V=0.2,size=3)", rounds=2, engine="none")
+    assert run.scenario.policy == fs.preset("tiny").with_(V=0.2, size=3).policy
+
+
+def test_names_that_completion_offers() -> None:
+    scenario = fs.preset("tiny")
+    assert {"with_", "system", "policy"} <= set(dir(scenario))
+    assert not {"model_dump", "parse_obj", "schema_json"} & set(dir(scenario))
+    assert repr(scenario).startswith("Scenario(Lyapunov(size=2, V=0.05")
+    assert len(repr(scenario)) < 150
+    assert str(scenario).startswith("[system]")
+    with pytest.raises(AttributeError) as problem:
+        fs.simulat  # type: ignore[attr-defined]  # noqa: B018
+    assert problem.value.name == "simulat"
+    assert problem.value.obj is fs
+
+
+def test_a_run_is_verified_wherever_it_is(tmp_path: Any) -> None:
+    run = fs.simulate("tiny", rounds=3, engine="none")
+    assert repr(fs.verify(run)).startswith("Report(Run(lyapunov, seed 0, 3 rounds): all of ")
+    run.save(tmp_path / "run")
+    assert fs.verify(fs.read(tmp_path / "run")).ok
+
+
+def test_an_interrupt_leaves_no_directory_behind(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("feelstream.api.comparing.execute", interrupted)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        fs.compare(["lyapunov"], "tiny", **MANY)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_table_names_what_is_missing(found: fs.Comparison) -> None:

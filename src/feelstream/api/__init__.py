@@ -4,5 +4,7 @@ from feelstream.api.bounding import bound
 from feelstream.api.comparing import compare, sweep
 from feelstream.api.comparison import Comparison
 from feelstream.api.simulating import simulate
+from feelstream.api.tuning import Tuning, tune
+from feelstream.api.verifying import verify
 
-__all__ = ["Comparison", "bound", "compare", "simulate", "sweep"]
+__all__ = ["Comparison", "Tuning", "bound", "compare", "simulate", "sweep", "tune", "verify"]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
-from numbers import Integral
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
+from feelstream.api.arguments import Entry, check_places, policies_of, scenario_of, seeds_of, workers_of
 from feelstream.api.comparison import Comparison
 from feelstream.api.progress import bar
-from feelstream.api.simulating import scenario_of
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan, Progress, comparison, execute
 from feelstream.experiment.plan import flat
@@ -25,14 +24,12 @@ from feelstream.run.main_code import is_in_main
 from feelstream.run.named_files import texts
 from feelstream.scenario import Scenario
 
-Entry = str | Policy | type[Policy] | Scenario
-
 
 def compare(
-    policies: Sequence[Entry] | Mapping[str, Entry],
+    policies: Iterable[Entry] | Mapping[str, Entry],
     scenario: str | Path | Scenario | None = None,
     *,
-    seeds: int | Sequence[int] = 10,
+    seeds: int | Iterable[int] = 10,
     out: str | Path | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -57,29 +54,36 @@ def compare(
     >>> found.table(["energy_j"]).columns
     ['arm', 'energy_j', 'energy_j_low', 'energy_j_high', 'energy_j_verdict']
     """
-    if isinstance(policies, str | Path | Scenario) or not isinstance(policies, Sequence | Mapping) or not policies:
-        raise ScenarioError("compare: give the policies as a list, as in compare(['lyapunov', 'random'], 'tiny')")
-    _check("compare", seeds, fields)
+    labelled = policies_of(policies)
+    check_places("compare", fields)
     base = scenario_of(scenario if scenario is not None else Scenario(), fields)
     arms: list[Arm] = []
-    labelled = policies.items() if isinstance(policies, Mapping) else ((None, entry) for entry in policies)
     for label, entry in labelled:
-        if not isinstance(entry, str | Policy | type | Scenario):
-            raise ScenarioError(f"compare: a policy must be a name, a Policy or a Scenario, not {entry!r}")
         if isinstance(entry, Scenario):
             changed = entry.with_(**fields) if fields else entry
             arms.append(Arm(label or changed.policy.plugin_name(), changed))
-        else:
-            arms += [Arm(label or arm.label, arm.scenario) for arm in comparison.arms(base, [entry])]
-    return _played("compare", arms, seeds, out, workers, executor, progress)
+            continue
+        found = comparison.arms(base, [entry])
+        if label and len(found) > 1:
+            raise ScenarioError(f"compare: '{label}' is the label of {len(found)} policies; give each its own")
+        arms += [Arm(label or arm.label, arm.scenario) for arm in found]
+    named = {arm.label: arm.scenario for arm in arms}
+    for arm in arms:
+        if named[arm.label] != arm.scenario:
+            raise ScenarioError(
+                f"compare: several configurations are called '{arm.label}'; give each a label, as in "
+                "compare({'first': …, 'second': …})"
+            )
+    plan = Plan("compare", tuple(arms), seeds_of("compare", seeds))
+    return played(plan, out, workers, executor, progress)
 
 
 def sweep(
     scenario: str | Path | Scenario,
-    over: Mapping[str, Sequence[Any]],
+    over: Mapping[str, Iterable[Any]] | None = None,
     *,
-    policies: Sequence[str | Policy | type[Policy]] = (),
-    seeds: int | Sequence[int] = 10,
+    policies: Iterable[str | Policy | type[Policy]] = (),
+    seeds: int | Iterable[int] = 10,
     out: str | Path | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -103,26 +107,27 @@ def sweep(
     >>> found.arms
     ['lyapunov V=0.01', 'lyapunov V=1.0']
     """
-    _check("sweep", seeds, fields)
-    base = scenario_of(scenario, fields)
+    check_places("sweep", fields)
+    base = scenario_of(scenario, fields if over else {})
+    grid = _grid(over)
+    if any(name == "seed" for name, _ in grid):
+        raise ScenarioError("sweep: give seeds, as in seeds=[1, 2]; every value is run with each of them")
+    one = isinstance(policies, str | Policy | type)
+    arms = comparison.arms(base, [policies] if one else list(policies), (), grid)  # type: ignore[list-item]
+    swept = tuple(_whole(name, arms[0].scenario) for name, _ in grid)
+    plan = Plan("sweep", tuple(arms), seeds_of("sweep", seeds))
+    return played(plan, out, workers, executor, progress, swept)
+
+
+def _grid(over: Any) -> list[tuple[str, list[Any]]]:
+    """The fields that are swept, each with its values."""
     lists = isinstance(over, Mapping) and all(not isinstance(v, str) and isinstance(v, Iterable) for v in over.values())
-    if not lists or not over or not all(map(list, over.values())):
-        raise ScenarioError("sweep: give at least one field, each with at least one value, as in {'V': [0.01, 0.1]}")
-    grid = [(name, list(values)) for name, values in over.items()]
-    arms = comparison.arms(base, policies, (), grid)
-    swept = tuple(_whole(name, arms[0].scenario) for name in over)
-    return _played("sweep", arms, seeds, out, workers, executor, progress, swept)
-
-
-def _check(name: str, seeds: Any, fields: Mapping[str, Any]) -> None:
-    """Refuse what stands in the wrong place, before anything is made of it."""
-    if "seed" in fields:
-        raise ScenarioError(f"{name}: give seeds, as in seeds=10 or seeds=[{fields['seed']}]; seed belongs to simulate")
-    listed = [seeds] if isinstance(seeds, int) else seeds
-    if not isinstance(listed, Iterable) or not all(isinstance(seed, Integral) for seed in listed):
-        raise ScenarioError(f"{name}: seeds must be a number or a list, as in seeds=10 or seeds=[3, 4], not {seeds!r}")
-    if isinstance(seeds, int) and seeds < 1:
-        raise ScenarioError(f"{name}: seeds must be at least 1, not {seeds}")
+    grid = [(name, list(values)) for name, values in over.items()] if lists else []
+    if not grid or not all(values for _, values in grid):
+        raise ScenarioError(
+            "sweep: give at least one field, each with at least one value, as in sweep('tiny', {'V': [0.01, 0.1]})"
+        )
+    return grid
 
 
 def _whole(name: str, scenario: Scenario) -> str:
@@ -131,25 +136,29 @@ def _whole(name: str, scenario: Scenario) -> str:
     return name if "." in name else known.get(name, name)
 
 
-def _played(
-    name: str,
-    arms: Sequence[Arm],
-    seeds: int | Sequence[int],
+def played(
+    plan: Plan,
     out: str | Path | None,
     workers: int | None,
     executor: Executor | None,
     progress: bool,
     swept: tuple[str, ...] = (),
 ) -> Comparison:
-    plan = Plan(name, tuple(arms), tuple(range(seeds) if isinstance(seeds, int) else seeds))
+    """Run what is missing of a plan. out, workers, executor, progress: as in `compare`. swept: fields of a sweep."""
+    name, workers = plan.name, workers_of(plan.name, workers)
     where = Path(mkdtemp(prefix="feelstream-") if out is None else out)
     own = _threads(plan, workers) if executor is None else None
-    with own or nullcontext(), bar(name, progress) as show:
+    try:
+        with own or nullcontext(), bar(name, progress) as show:
 
-        def tell(state: Progress) -> None:
-            show(state.rounds_done, max(state.rounds, 1), f"{state.runs_done}/{state.runs} runs")
+            def tell(state: Progress) -> None:
+                show(state.rounds_done, max(state.rounds, 1), f"{state.runs_done}/{state.runs} runs")
 
-        results = execute(plan, where, workers=workers, executor=executor or own, progress=tell)
+            results = execute(plan, where, workers=workers, executor=executor or own, progress=tell)
+    except BaseException:  # an interrupt too: nobody knows of a directory that was made here
+        if out is None:
+            rmtree(where, ignore_errors=True)
+        raise
     found = Comparison(results, where, swept)
     if out is None:
         finalize(found, rmtree, where, ignore_errors=True)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from feelstream.api.arguments import names_of
 from feelstream.api.tables import chosen, latex, plain, wide
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
 from feelstream.experiment.measures import by_arm, cell, judgement
-from feelstream.quantities import counted
+from feelstream.experiment.ranking import pareto_points
+from feelstream.quantities import QUANTITIES, counted, of_table
 from feelstream.run import Run, views
 from feelstream.run.pandas_tables import as_pandas
 
@@ -29,7 +31,22 @@ COMPARED = ("late_accuracy", "energy_j", "energy_over_budget")  # what tables sh
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results of arms × seeds. Tables are read from the files when they are asked for."""
+    """The results of configurations × seeds. Tables are read from the files when they are asked for.
+
+    Attributes:
+        results: The runs as they are stored.
+        directory: Where they are.
+        swept: Fields that a sweep went over.
+
+    >>> from feelstream import compare
+    >>> found = compare(["lyapunov", "random"], "tiny", seeds=2, rounds=3, engine="none", workers=1)
+    >>> found.arms
+    ['lyapunov', 'random']
+    >>> found.table("energy_j").shape
+    (2, 5)
+    >>> found.run("random", 1)  # doctest: +ELLIPSIS
+    Run(random, seed 1, 3 rounds, in ...)
+    """
 
     results: Results = field(repr=False)
     directory: Path
@@ -46,6 +63,7 @@ class Comparison:
 
     @property
     def arms(self) -> list[str]:
+        """The names of the configurations; the first is what the others are compared with."""
         return [arm.label for arm in self.results.plan.arms]
 
     @property
@@ -65,9 +83,9 @@ class Comparison:
         """The rounds of all runs, with columns arm and seed."""
         return self.results.rounds()
 
-    def run(self, arm: str, seed: int) -> Run:
-        """One run with all its tables."""
-        return self.results.run(arm, seed)
+    def run(self, arm: str, seed: int | None = None) -> Run:
+        """One run with all its tables; by default that of the first seed."""
+        return self.results.run(arm, self.results.plan.seeds[0] if seed is None else seed)
 
     def plot(
         self,
@@ -77,17 +95,36 @@ class Comparison:
         figsize: tuple[float, float] | None = None,
         style: Style = None,
     ) -> Figure:
-        """Curves by round: means over seeds with 95 % intervals, or every seed where there are fewer than five.
+        """Means over seeds with 95 % intervals, or every seed where there are fewer than five.
 
-        By default accuracy and energy; of a sweep, both at the end of the run against the field that was swept.
-        against: a field that was varied (`V`, `policy.V`). ax: axes of your own, one for each panel. figsize: inches.
-        style: a style of matplotlib's, or a dictionary; settings of matplotlib that you changed are kept in any case.
+        Args:
+            *quantities: Columns of `rounds`, as curves by round, or of `table`, side by side; by default accuracy and
+                energy by round, and of a sweep, both at the end of the run against the field that was swept.
+            against: A field that was varied (`V`, `policy.V`), or "energy_j": then accuracy against energy, with the
+                Pareto front.
+            ax: Axes of your own, one for each panel.
+            figsize: Inches.
+            style: A style of matplotlib's, or a dictionary; settings of matplotlib that you changed are kept in any
+                case.
         """
         from feelstream.report.drawing.curves import curve_figure, same_budget_j, varied, varied_figure
+        from feelstream.report.drawing.ends import ends_figure
+        from feelstream.report.drawing.pareto import pareto_figure
         from feelstream.report.html.groups import by_world
         from feelstream.run.picture import Look
 
+        quantities = names_of(quantities)
         plan, look = self.results.plan, Look(ax, figsize, style)
+        if against == "energy_j":
+            if quantities not in ((), ("late_accuracy",)):
+                raise RunError("only late_accuracy can be drawn against energy_j")
+            points = pareto_points(self.summary())
+            if not points:
+                raise RunError("no run has an accuracy to draw against energy")
+            return pareto_figure(points, look)
+        known = {quantity.name for quantity in of_table("runs", list(QUANTITIES))}
+        if against is None and quantities and known.issuperset(quantities):
+            return ends_figure(self.arms, self.summary(), comparison.per_run(self.results), quantities, look)
         axes = {axis.field: axis for axis in varied(plan)}
         wanted = against if against is not None or quantities else next((f for f in self.swept if f in axes), None)
         if wanted is None:
@@ -105,7 +142,7 @@ class Comparison:
 
         return write(self.results, directory or self.directory, summary=self.summary()).report
 
-    def table(self, quantities: Sequence[str] = COMPARED) -> pl.DataFrame:
+    def table(self, quantities: str | Sequence[str] = COMPARED) -> pl.DataFrame:
         """One row per configuration: of each quantity its mean, its 95 % interval and the verdict against the first.
 
         The columns of `energy_j` are energy_j, energy_j_low, energy_j_high and energy_j_verdict. Quantities that no run
@@ -113,13 +150,13 @@ class Comparison:
         """
         return wide(self.summary(), quantities)
 
-    def to_csv(self, file: str | Path | None = None, quantities: Sequence[str] = COMPARED) -> str:
+    def to_csv(self, file: str | Path | None = None, quantities: str | Sequence[str] = COMPARED) -> str:
         """`table` as CSV, and written to a file if one is given."""
-        return _written(self.table(quantities).write_csv(), file)
+        return written(self.table(quantities).write_csv(), file)
 
-    def to_latex(self, file: str | Path | None = None, quantities: Sequence[str] = COMPARED) -> str:
+    def to_latex(self, file: str | Path | None = None, quantities: str | Sequence[str] = COMPARED) -> str:
         """The table as LaTeX (package booktabs), with marks where better or worse than the first; see `to_csv`."""
-        return _written(latex(self.summary(), quantities, len(self.results.plan.seeds)), file)
+        return written(latex(self.summary(), quantities, len(self.results.plan.seeds)), file)
 
     def to_pandas(self) -> Any:
         """`summary` as a pandas DataFrame."""
@@ -140,8 +177,11 @@ def _worded(row: dict[str, Any], seeds: int) -> str:
     return f"{cell(row, seeds)}{f' ({word})' if word else ''}"
 
 
-def _written(text: str, file: str | Path | None) -> str:
+def written(text: str, file: str | Path | None) -> str:
+    """The text, which is also in the file if one is given."""
     if file is not None:
+        if not isinstance(file, str | Path):
+            raise RunError(f"the first argument is the file to write, if any; quantities=… names columns: {file!r:.60}")
         try:
             Path(file).write_text(text, encoding="utf-8")
         except OSError as problem:

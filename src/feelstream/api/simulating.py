@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from feelstream import run as runs
+from feelstream.api.arguments import check_places, scenario_of, whole_number
 from feelstream.api.progress import bar
 from feelstream.errors import ScenarioError
 from feelstream.run import Change, Run
 from feelstream.run.callbacks import Callback, Telling
 from feelstream.scenario import Scenario
-from feelstream.scenario.files import load
 from feelstream.scheduling import RoundRecord
+
+Each = TypeVar("Each")
 
 
 def simulate(
@@ -31,13 +32,13 @@ def simulate(
     """Run a scenario to its end.
 
     Args:
-        scenario: A preset's name, a TOML file or a Scenario.
+        scenario: A preset's name (`presets`), a TOML file or a Scenario.
         seed: Of every random draw.
         out: A directory to keep the run in; a run that was stopped there goes on, and one that is complete is read.
         progress: True for a bar, or a function that is given the record of each round.
         callbacks: See `Callback`.
         threads: For learning; by default one per core.
-        changes: Of V, size or budget from a given round on.
+        changes: Of V, size or budget from a given round on, as in `[Change(12, "V", 0.2)]`.
         **fields: Fields of the scenario, as in `Scenario.with_`.
 
     >>> run = simulate("tiny", V=0.1, rounds=5, seed=3)
@@ -46,9 +47,11 @@ def simulate(
     >>> run.scenario.policy.V
     0.1
     """
+    check_places("simulate", fields)
     settings = scenario_of(scenario, fields)
-    if not isinstance(seed, Integral):
-        raise ScenarioError(f"simulate: seed must be a whole number, not {seed!r}; several seeds are for compare")
+    seed = whole_number("simulate: seed", seed, "; several seeds are for compare")
+    changes = _checked(changes, Change, "changes", "Change(12, 'V', 0.2)")
+    callbacks = _checked(callbacks, Callback, "callbacks", "OpenMetrics()")
     with bar(f"{settings.policy.plugin_name()}, seed {seed}", progress is True) as show:
         telling = Telling(callbacks, _shown(show, settings, progress))
         telling.start(settings, seed)
@@ -63,12 +66,11 @@ def simulate(
     return run
 
 
-def scenario_of(source: str | Path | Scenario, fields: dict[str, Any]) -> Scenario:
-    """A scenario with some fields changed."""
-    if not isinstance(source, str | Path | Scenario):
-        raise ScenarioError(f"the scenario must be a preset's name, a TOML file or a Scenario, not {source!r}")
-    scenario = source if isinstance(source, Scenario) else load(source)
-    return scenario.with_(**fields) if fields else scenario
+def _checked(given: Any, kind: type[Each], name: str, example: str) -> list[Each]:
+    found = list(given) if isinstance(given, Iterable) else [given]
+    if all(isinstance(each, kind) for each in found):
+        return found
+    raise ScenarioError(f"simulate: {name} must be a list of {kind.__name__} objects, as in [{example}]")
 
 
 def _shown(

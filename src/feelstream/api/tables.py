@@ -12,7 +12,7 @@ import polars as pl
 from feelstream.errors import RunError
 from feelstream.experiment.measures import JUDGED, by_arm, cell, judgement, measured
 from feelstream.experiment.statistics import LEAST_SEEDS, LEVEL, TEST
-from feelstream.plugins import did_you_mean
+from feelstream.plugins import near_or_all
 from feelstream.quantities import MINUS, QUANTITIES, Quantity, counted, of_table
 
 MARKS = {"better": "+", "worse": "-", "unclear": "", "": ""}
@@ -22,18 +22,18 @@ VERDICT_WIDTH = 16  # "accuracy unclear"
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
-def chosen(summary: pl.DataFrame, quantities: Sequence[str]) -> list[Quantity]:
+def chosen(summary: pl.DataFrame, quantities: str | Sequence[str]) -> list[Quantity]:
     """The quantities of these names that any run has, in this order; RunError for a name that stands for none."""
+    quantities = [quantities] if isinstance(quantities, str) else list(quantities)
     known = [quantity.name for quantity in of_table("runs", list(QUANTITIES))]
     for name in quantities:
         if name not in known:
-            close = did_you_mean(name, known)
-            raise RunError(f"there is no quantity '{name}'; {close}known: {', '.join(known)}")
+            raise RunError(f"there is no quantity '{name}'; {near_or_all(str(name), known)}")
     present = set(summary["quantity"])
     return [QUANTITIES[name] for name in quantities if name in present]
 
 
-def wide(summary: pl.DataFrame, quantities: Sequence[str]) -> pl.DataFrame:
+def wide(summary: pl.DataFrame, quantities: str | Sequence[str]) -> pl.DataFrame:
     """One row per configuration; of each quantity its mean, both ends of the 95 % interval, and the verdict."""
     rows = [
         {"arm": arm}
@@ -44,10 +44,14 @@ def wide(summary: pl.DataFrame, quantities: Sequence[str]) -> pl.DataFrame:
         }
         for arm, own in by_arm(summary).items()
     ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+    ends = ("_low", "_high", "")
+    numbers = [f"{quantity.name}{end}" for quantity in chosen(summary, quantities) for end in ends]
+    verdicts = [f"{quantity.name}_verdict" for quantity in chosen(summary, quantities)]
+    types = dict.fromkeys(numbers, pl.Float64) | dict.fromkeys(verdicts, pl.String)
+    return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
 
 
-def plain(summary: pl.DataFrame, quantities: Sequence[str], seeds: int) -> str:
+def plain(summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int) -> str:
     """A row per configuration: mean ± half of the 95 % interval, and what is better or worse than in the first.
 
     A row is one line where that fits `WIDTH` columns; otherwise titles and verdicts are wrapped, never a number.
@@ -89,7 +93,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def latex(summary: pl.DataFrame, quantities: Sequence[str], seeds: int) -> str:
+def latex(summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int) -> str:
     """A `tabular` for booktabs: mean ± half of the interval, marked + or − where better or worse than the first."""
     shown, rows = chosen(summary, quantities) or measured(summary), by_arm(summary)
     first = next(iter(rows))

@@ -8,9 +8,9 @@ from pathlib import Path
 from feelstream.api import simulate
 from feelstream.callbacks import logger
 from feelstream.experiment.affordable import affordable
-from feelstream.quantities import QUANTITIES, by_round, measures, significant
+from feelstream.quantities import QUANTITIES, significant
 from feelstream.run import Change, Run
-from feelstream.run.views import budget_j
+from feelstream.run.views import budget_j, in_words
 from feelstream.scenario import files as scenario_files
 from feelstream.scheduling import RoundRecord
 from feelstream.terminal.common import err, hint, next_command, out, plain_table, print_json, progress_bar
@@ -73,22 +73,13 @@ def note(record: RoundRecord) -> str:
 
 
 def summary(finished: Run, directory: Path | None) -> None:
-    last, rounds = finished.rounds.row(-1, named=True), finished.rounds
     budget = budget_j(finished.scenario)
-    said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
+    ratio = finished.rounds["energy_mean_cum_j"][-1] / budget if budget > 0 else 0.0
     table = plain_table()
-    if last["accuracy"] is not None:
-        table.add_row("accuracy", f"{said['accuracy']}  (loss {said['loss']})")
-    for quantity in measures(said):
-        table.add_row(quantity.heading, said[quantity.name])
-    allowed = QUANTITIES["energy_mean_cum_j"].text(budget)
-    table.add_row("energy", f"{said['energy_mean_cum_j']} per device and round, budget {allowed}")
-    ratio = last["energy_mean_cum_j"] / budget if budget > 0 else 0.0
-    if ratio > 1 + TOLERANCE:
-        table.add_row("", f"{significant(ratio, 3)} × the budget; why: feelstream explain budget")
-    table.add_row("queue", f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}")
-    scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
-    table.add_row("devices", f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission")
+    for name, words in in_words(finished.scenario, finished.rounds).items():
+        table.add_row(name, words)
+        if name == "energy" and ratio > 1 + TOLERANCE:
+            table.add_row("", f"{significant(ratio, 3)} × the budget; why: feelstream explain budget")
     timings = finished.about["timings"]
     table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")
     table.add_row("files", str(directory) if directory else "none kept; give --out DIR to keep them")

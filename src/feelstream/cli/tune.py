@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import polars as pl
 import typer
 
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
 from feelstream.experiment.affordable import affordable
 from feelstream.experiment.statistics import Interval
-from feelstream.quantities import QUANTITIES, Quantity, counted, number, significant
+from feelstream.quantities import QUANTITIES, Quantity, number, significant
 from feelstream.run.files import make_directory, write_atomically
-from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
 from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, hint, out, print_json
 from feelstream.terminal.numbers import number_option
@@ -83,7 +81,7 @@ def tune(
     where = directory or untaken(Path("results") / f"tune-{Path(scenario).stem}", plan)
     results = play(plan, where, workers, dask)
     found = tuning.trades(results)
-    table = _table(str(field), found)
+    table = tuning.table_of(str(field), found, allowed)
     write_atomically(where / "trade-off.csv", table.write_csv)
     from feelstream.report.drawing.figures import save
     from feelstream.report.drawing.trade_off import trade_off_figure
@@ -100,36 +98,14 @@ def tune(
         print_json(printed | {"table": where / "trade-off.csv", "figures": written})
     else:
         _show(str(field), found, allowed)
-        _recommend(str(field), found, best, allowed, chosen, seeds)
+        said = tuning.conclusion(str(field), found, best, allowed, chosen)
+        out.print(said, style="bold", markup=False, highlight=False, soft_wrap=True)
         if best is None and found and (other := affordable(chosen, plan.seeds[0], allowed)):
             share = f"{significant(other.energy_j / allowed, 2)} × the budget with seed {plan.seeds[0]}"
             hint(f"within the budget: {other.options} (spends {share}); more: feelstream explain budget")
         for path in (where / "trade-off.csv", *written):
             out.print(str(path), markup=False, highlight=False, soft_wrap=True)
     tell_failures(results)
-
-
-def _recommend(
-    field: str, found: list[tuning.Trade], best: tuning.Trade | None, allowed: float, chosen: Scenario, seeds: int
-) -> None:
-    energy, rounds = QUANTITIES[tuning.MEASURED["energy_j"]], chosen.system.rounds
-    if best is not None:
-        low, high = best.energy_j.low, best.energy_j.high
-        sure = "" if low is None or high is None else f"95 % interval {energy.text(low)} to {energy.text(high)}, "
-        out.print(
-            f"policy.{field} = {best.weight:g} favours importance most and keeps {energy.text(allowed)} per device and "
-            f"round over {counted(rounds, 'round')}. It spent {energy.text(best.energy_j.mean)} "
-            f"({sure}{counted(seeds, 'seed')}).",
-            style="bold", markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
-    elif found:
-        wanted = f"{significant(allowed * energy.scale, 3)} {energy.unit}"  # of any size
-        least = min(found, key=lambda trade: trade.energy_j.mean)
-        out.print(
-            f"No weight keeps {wanted} per device and round over {counted(rounds, 'round')}. The cheapest, "
-            f"policy.{field} = {least.weight:g}, spends {energy.text(least.energy_j.mean)}.",
-            style="bold", markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
 
 
 def _weights(text: str) -> list[float]:
@@ -172,15 +148,3 @@ def _words(value: Interval | None, quantity: Quantity) -> str:
     digits = quantity.decimals(mean)
     margin = "" if half is None else f" ± {number(half * quantity.scale, digits)}"
     return f"{number(mean, digits)}{margin}"
-
-
-def _table(field: str, found: list[tuning.Trade]) -> pl.DataFrame:
-    rows = []
-    for trade in found:
-        row: dict[str, float | None] = {field: trade.weight}
-        for name in tuning.MEASURED:
-            value: Interval | None = getattr(trade, name)
-            if value is not None:
-                row |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
-        rows.append(row)
-    return pl.DataFrame(rows)

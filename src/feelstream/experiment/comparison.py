@@ -18,10 +18,10 @@ from feelstream.experiment.participation import SHARES, columns_of, participatio
 from feelstream.experiment.ranking import verdicts
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
-from feelstream.quantities import by_round, of_table
+from feelstream.quantities import by_round, of_table, short
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
-from feelstream.scenario.overrides import AnyOverride, Override, parsed, placed, plugin_object
+from feelstream.scenario.overrides import AnyOverride, Override, parsed, placed, plugin_object, split
 
 Varied = tuple[str, Sequence[Any]]  # section.field and its values
 
@@ -65,9 +65,11 @@ def arms(
         base = [override for override in changes if has(override)]
         for point in product(*(axis for axis in axes if not axis or has(axis[0]))):
             scenario = base_of(source, [*base, *own, *point])
-            words = [label or scenario.policy.plugin_name()]
-            words += [str(override).removeprefix("policy.") for override in point]
-            found.setdefault(" ".join(words), Arm(" ".join(words), scenario))
+            first = label or scenario.policy.plugin_name()
+            name = " ".join([first, *(f"{each.field.removeprefix('policy.')}={_said(each.value)}" for each in point)])
+            if name in found and found[name].scenario != scenario:
+                name = " ".join([first, *(str(each).removeprefix("policy.") for each in point)])
+            found.setdefault(name, Arm(name, scenario))
     return tuple(found.values())
 
 
@@ -84,13 +86,18 @@ def _by_label(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> 
             found.setdefault(f"{name}({own})" if own else name, (Override("policy.*", entry),))
             continue
         match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", entry)
-        own = _split(match[2]) if match and match[2] else []
+        own = split(match[2]) if match and match[2] else []
         if match is None or not all("=" in setting for setting in own):
             raise ScenarioError(f"--policy '{entry}' must read name or name(field=value,…), as in lyapunov(V=0.1)")
         name = match[1].strip()
         settings = (Override.parse(f"policy.{setting}") for setting in own)
         found.setdefault(f"{name}({','.join(own)})" if own else name, (Override("policy.name", name), *settings))
     return found
+
+
+def _said(value: Any) -> str:
+    """A value in a label: 0.0316228 of np.logspace(-3, 0, 3), whose other digits nobody reads."""
+    return str(short(value)) if isinstance(value, float) else str(value)
 
 
 def _placed(
@@ -119,7 +126,7 @@ def _expanded(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> 
     """all: but those that ask devices for reports of a model, where there is none."""
     for entry in policies:
         if isinstance(entry, str):
-            for name in _split(entry):
+            for name in split(entry):
                 every = (each for each in POLICIES.names() if learns or not POLICIES.lookup(each)().asks_reports)  # type: ignore[attr-defined]
                 yield from every if name == "all" else [name]
         elif isinstance(entry, type):
@@ -148,24 +155,12 @@ def _axis(entry: str | Varied) -> list[Override]:
         field, values = entry
         return parsed(Override(field, value) for value in values)
     field, _, values = entry.partition("=")
-    found = [Override.parse(f"{field}={value}") for value in _split(values)] if field.strip() else []
+    found = [Override.parse(f"{field}={value}") for value in split(values)] if field.strip() else []
     if not found:
         raise ScenarioError(f"--vary '{entry}' must read section.field=value,value,…, as in policy.V=0.005,0.05,0.5")
     if found[0].field in ("policy.name", "policy"):
         raise ScenarioError("--vary policy.name: give each policy as --policy instead")
     return found
-
-
-def _split(text: str) -> list[str]:
-    """At commas, but not inside brackets: `[1,2],[3,4]` is two values."""
-    pieces, depth = [""], 0
-    for letter in text:
-        depth += (letter in "[{(") - (letter in "]})")
-        if letter == "," and depth == 0:
-            pieces.append("")
-        else:
-            pieces[-1] += letter
-    return [piece.strip() for piece in pieces if piece.strip()]
 
 
 def per_run(results: Results) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from feelstream.errors import ScenarioError
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.statistics import Interval, interval, per_run
 from feelstream.experiment.store import Results
+from feelstream.quantities import QUANTITIES, counted, significant
 from feelstream.run import simulate
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
@@ -83,9 +84,10 @@ def match_energy(scenario: Scenario, target_j: float, seeds: Sequence[int] = TUN
     return min(met, key=distance)
 
 
-# Each field of a trade, and the column of the rounds table that says how it is shown.
+# Each field of a trade, and the quantity that says how it is shown.
 MEASURED = {
-    "energy_j": "energy_mean_cum_j", "importance": "importance_sum", "queue_j": "queue_mean_j", "accuracy": "accuracy",
+    "energy_j": "energy_mean_cum_j", "importance": "importance_sum", "queue_j": "queue_mean_j",
+    "accuracy": "late_accuracy",
 }  # fmt: skip
 
 
@@ -133,6 +135,48 @@ def trades(results: Results) -> list[Trade]:
 def keeps(trade: Trade, budget_j: float) -> bool:
     """Whether the energy is within the budget with the upper end of its interval, or its mean where there is none."""
     return (trade.energy_j.mean if trade.energy_j.high is None else trade.energy_j.high) <= budget_j
+
+
+def table_of(field: str, found: Sequence[Trade], budget_j: float) -> pl.DataFrame:
+    """A row per weight: whether it keeps the budget, and the mean and both ends of the interval of what it brought."""
+    rows = []
+    for trade in found:
+        row: dict[str, float | bool | None] = {field: trade.weight, "kept": keeps(trade, budget_j)}
+        for name in MEASURED:
+            value: Interval | None = getattr(trade, name)
+            if value is not None:
+                row |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
+        rows.append(row)
+    known = {name for row in rows for name in row} - {"kept"}
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(known, pl.Float64))
+
+
+def conclusion(field: str, found: Sequence[Trade], best: Trade | None, budget_j: float, scenario: Scenario) -> str:
+    """What was found, in a sentence or two; nothing where no run finished."""
+    energy, rounds = QUANTITIES[MEASURED["energy_j"]], counted(scenario.system.rounds, "round")
+    if best is not None:
+        low, high = best.energy_j.low, best.energy_j.high
+        sure = "" if low is None or high is None else f"95 % interval {energy.text(low)} to {energy.text(high)}, "
+        return (
+            f"policy.{field} = {best.weight:g} favours importance most and keeps {energy.text(budget_j)} per device "
+            f"and round over {rounds}. It spent {energy.text(best.energy_j.mean)} ({sure}"
+            f"{counted(best.energy_j.n, 'seed')})."
+        )
+    if not found:
+        return ""
+    wanted = f"{significant(budget_j * energy.scale, 3)} {energy.unit}"  # of any size
+    least = min(found, key=lambda trade: trade.energy_j.mean)
+    if least.energy_j.mean <= budget_j and least.energy_j.high is not None:
+        return (
+            f"No weight is shown to keep {wanted} per device and round over {rounds}. The cheapest, policy.{field} = "
+            f"{least.weight:g}, spends {energy.text(least.energy_j.mean)}, but its 95 % interval over "
+            f"{counted(least.energy_j.n, 'seed')} reaches {energy.text(least.energy_j.high)}; more seeds would narrow "
+            "it."
+        )
+    return (
+        f"No weight keeps {wanted} per device and round over {rounds}. The cheapest, policy.{field} = "
+        f"{least.weight:g}, spends {energy.text(least.energy_j.mean)}."
+    )
 
 
 def recommended(found: Sequence[Trade], budget_j: float, more_is_cheaper: bool) -> Trade | None:

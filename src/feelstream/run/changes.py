@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from operator import attrgetter
 from typing import Any
 
@@ -25,13 +26,22 @@ CHANGEABLE = ("policy.V", "policy.size", BUDGET)
 
 @dataclass(frozen=True, init=False)
 class Change(Override):
-    """From this round on, the field has this value (as text: what follows `--set field=`)."""
+    """From this round on, the field has this value: V, size or the energy budget.
+
+    The value may be a number, or the text that would follow `--set field=`.
+
+    >>> Change(12, "V", 0.2)
+    Change(field='policy.V', value='0.2', round=12)
+    """
 
     round: int
 
-    def __init__(self, round: int, field: str, value: str) -> None:
-        super().__init__(field, value, typed=True)
-        object.__setattr__(self, "round", round)
+    def __init__(self, round: int, field: str, value: Any) -> None:
+        if isinstance(round, bool) or not isinstance(round, Integral):
+            raise ScenarioError(f"a change begins in a round, as in Change(12, 'V', 0.2), not {round!r:.60}")
+        field = next((each for each in CHANGEABLE if each.endswith(f".{field}")), field)
+        super().__init__(field, value if isinstance(value, str) else as_text(value), typed=True)
+        object.__setattr__(self, "round", int(round))
 
     @classmethod
     def parse(cls, text: str) -> Change:
@@ -44,8 +54,7 @@ class Change(Override):
         if not colon or "=" not in setting or not round.strip().isdecimal():
             raise ScenarioError(f"'{text}' must read round:section.field=value, for instance 12:policy.V=0.2")
         override = Override.parse(setting)
-        field = next((each for each in CHANGEABLE if each.endswith(f".{override.field}")), override.field)
-        return cls(int(round), field, override.value)
+        return cls(int(round), override.field, override.value)
 
     def __str__(self) -> str:
         return f"{self.round}:{super().__str__()}"

@@ -1,4 +1,7 @@
-"""A matplotlib figure that a notebook shows when it is the last line of a cell, whether pyplot is in use or not."""
+"""What every figure shares: sizes and letters of a paper, its axis of rounds, and how a user may want it otherwise.
+
+A figure is one that a notebook shows when it is the last line of a cell, whether pyplot is in use or not.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from textwrap import wrap
 from threading import RLock
 from typing import Any
 
@@ -15,11 +19,53 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from feelstream.errors import RunError
+from feelstream.line_styles import line_style
+from feelstream.quantities import ROUND_AXIS, Quantity
 
 # matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
 ONE_AT_A_TIME = RLock()
+COLUMN_WIDTH_IN = 3.5  # one column of a two-column paper
+PANEL_HEIGHT_IN = 2.45
+RUN_PANEL_HEIGHT_IN = 2.0  # of a single run, which has several and no legend below
+PNG_DPI = 200
+LONG_LABEL = 24  # letters of a name beside an axis, beyond which it takes two lines
+# Dotted and grey, so that nobody takes it for a policy: theirs have colours and markers.
+BUDGET_LINE: dict[str, Any] = {"color": "#444444", "linewidth": 0.9, "linestyle": (0, (1, 1.2))}
+
+# matplotlib settings, given to rc_context so that nothing of the user's own is changed.
+RC: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: the same figure on every machine
+    "font.size": 8.0,
+    "axes.labelsize": 8.0,
+    "axes.titlesize": 8.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#D9D9D9",
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.6,
+    "legend.frameon": False,
+    "legend.handlelength": 3.0,
+    "pdf.fonttype": 42,  # TrueType, embedded: journals refuse Type 3
+    "savefig.dpi": PNG_DPI,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "feelstream",  # the same figure gives the same bytes
+}
+
 Style = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
 
 
@@ -62,8 +108,55 @@ class Look:
             figure = Picture(figsize=self.figsize or size, layout="constrained")
             FigureCanvasAgg(figure)
             return figure, figure.subplots(rows, columns, squeeze=False)
-        given = np.ravel(np.asarray(self.ax, object))
-        if len(given) != rows * columns or not all(isinstance(axes, Axes) for axes in given):
-            found = len(given) if all(isinstance(axes, Axes) for axes in given) else repr(self.ax)
-            raise RunError(f"ax: must be {rows * columns} Axes, one for each panel, not {found}")
+        given = self._given(rows * columns)
         return given[0].figure, given.reshape(rows, columns)
+
+    def panels(self, count: int, across: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
+        """A figure and so many axes, `across` to a row; size: of one panel."""
+        if self.ax is not None:
+            given = self._given(count)
+            return given[0].figure, list(given)
+        across = min(count, across)
+        down = -(-count // across)
+        figure, grid = self.frame(down, across, (size[0] * across, size[1] * down))
+        for axes in grid.flat[count:]:
+            axes.remove()
+        return figure, list(grid.flat[:count])
+
+    def _given(self, count: int) -> Any:
+        given = np.ravel(np.asarray(self.ax, object))
+        if len(given) != count or not all(isinstance(axes, Axes) for axes in given):
+            found = len(given) if all(isinstance(axes, Axes) for axes in given) else repr(self.ax)
+            raise RunError(f"ax: must be {count} Axes, one for each panel, not {found}")
+        return given
+
+
+def line_colour(index: int) -> str:
+    """The colour of the index-th curve on paper; of the user's own cycle where matplotlib was given one."""
+    cycle, shipped = mpl.rcParams["axes.prop_cycle"], mpl.rcParamsDefault["axes.prop_cycle"]
+    colours = cycle.by_key().get("color", []) if cycle != shipped else []
+    return str(colours[index % len(colours)]) if colours else line_style(index).light
+
+
+def round_axis(axes: Axes) -> None:
+    """Rounds along the axis: whole numbers, also where there is but one."""
+    axes.set_xlabel(ROUND_AXIS)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.margins(x=0.02)
+
+
+def label_beside(axes: Axes, quantity: Quantity) -> None:
+    """Its name and unit; in two lines where one would be longer than the axis and reach the panel above."""
+    axes.set_ylabel(in_lines(quantity.axis))
+
+
+def in_lines(text: str) -> str:
+    """A label in two lines of about the same length, if it is long.
+
+    >>> in_lines("Test accuracy (%)"), in_lines("Energy per device (mJ per round)")
+    ('Test accuracy (%)', 'Energy per device\\n(mJ per round)')
+    """
+    if len(text) <= LONG_LABEL:
+        return text
+    widths = range(len(text) // 2, len(text) + 1)
+    return next("\n".join(lines) for width in widths if len(lines := wrap(text, width)) <= 2)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
+from numbers import Integral
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,13 @@ class Run:
         manifest: What run.json says.
         directory: Where the run is kept, if it is.
         theta: The model after the last round, of a run that is not kept in a directory.
+
+    >>> from feelstream import simulate
+    >>> print(simulate("tiny", engine="none"))
+    Run(lyapunov, seed 0, 10 rounds)
+      energy   67.5 mJ per device and round, budget 80.0 mJ
+      queue    mean 319 mJ, largest 701 mJ
+      devices  20 trained, 20 transmitted, 0 dropped at admission
     """
 
     scenario: Scenario
@@ -86,6 +94,12 @@ class Run:
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""
         return f"Run({self.scenario.policy.plugin_name()}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
+
+    def __str__(self) -> str:
+        """What the run came to, in words."""
+        rows = views.in_words(self.scenario, self.rounds)
+        width = max(map(len, rows))
+        return "\n".join([repr(self), *(f"  {name:{width}}  {words}" for name, words in rows.items())])
 
     @property
     def about(self) -> dict[str, Any]:
@@ -110,7 +124,8 @@ class Run:
         """
         from feelstream.run.picture import Look
 
-        return views.picture(self.scenario, self.rounds, quantities or views.PANELS, Look(ax, figsize, style))
+        names = quantities[0] if len(quantities) == 1 and isinstance(quantities[0], list | tuple) else quantities
+        return views.picture(self.scenario, self.rounds, names or views.PANELS, Look(ax, figsize, style))
 
     def model(self) -> FinalModel:
         """The model after the last round."""
@@ -132,8 +147,8 @@ class Run:
         for name, value, first, last in (
             ("round", round, 1, len(self.rounds)), ("device", device, 0, self.scenario.system.devices - 1),
         ):  # fmt: skip
-            if not first <= value <= last:
-                raise RunError(f"the {name} must be from {first} to {last}, not {value}")
+            if not isinstance(value, Integral) or not first <= value <= last:
+                raise RunError(f"the {name} must be from {first} to {last}, not {value!r:.60}")
         changes = in_order(self.scenario, from_list(self.about.get("changes") or []))
         return explain(Scenes(self.scenario, self.seed, changes, self.devices), round, device)
 
@@ -339,6 +354,8 @@ def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
 
 def read(directory: str | Path) -> Run:
     """A finished run from its directory; nothing that its files name is imported."""
+    if not isinstance(directory, str | Path):
+        raise RunError(f"read: give the directory of a run, as in read('runs/first'), not {directory!r:.60}")
     path = Path(directory)
     manifest = Manifest.read(path)
     if not manifest.complete:

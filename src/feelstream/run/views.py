@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from feelstream.errors import RunError
+from feelstream.line_styles import line_style
 from feelstream.plugins import did_you_mean
-from feelstream.quantities import QUANTITIES, ROUND_AXIS, of_table
+from feelstream.quantities import QUANTITIES, by_round, measures, of_table
 from feelstream.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from feelstream.run.picture import Look
 
 PANELS = ("accuracy", "energy_mean_cum_j", "queue_mean_j", "transmitted")
-BLUE, ORANGE = "#0072B2", "#D55E00"
 FAR = 4.0  # a budget that is further from what was spent than by this factor is not drawn: it would crush the curve
 
 
@@ -51,11 +51,19 @@ def summary(scenario: Scenario, seed: int, rounds: pl.DataFrame) -> pl.DataFrame
     return pl.DataFrame([row], schema=schema)
 
 
-SMALL: dict[str, Any] = {
-    "font.size": 8.0, "axes.titlesize": 8.0, "axes.labelsize": 8.0, "xtick.labelsize": 7.0, "ytick.labelsize": 7.0,
-    "legend.fontsize": 7.0, "legend.frameon": False, "axes.spines.top": False, "axes.spines.right": False,
-    "lines.linewidth": 1.4,
-}  # fmt: skip
+def in_words(scenario: Scenario, rounds: pl.DataFrame) -> dict[str, str]:
+    """What the run came to, as people say it: accuracy, energy against the budget, queues, devices."""
+    last = rounds.row(-1, named=True)
+    said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
+    rows = {} if last["accuracy"] is None else {"accuracy": f"{said['accuracy']}  (loss {said['loss']})"}
+    rows |= {quantity.heading: said[quantity.name] for quantity in measures(said)}
+    allowed = QUANTITIES["energy_mean_cum_j"].text(budget_j(scenario))
+    scheduled, sent = int(rounds["scheduled"].sum()), int(rounds["transmitted"].sum())
+    return rows | {
+        "energy": f"{said['energy_mean_cum_j']} per device and round, budget {allowed}",
+        "queue": f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}",
+        "devices": f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission",
+    }
 
 
 def picture(
@@ -64,7 +72,15 @@ def picture(
     """A panel for each of the quantities that the run has, by round."""
     from matplotlib.ticker import MaxNLocator
 
-    from feelstream.run.picture import Look
+    from feelstream.run.picture import (
+        COLUMN_WIDTH_IN,
+        RC,
+        RUN_PANEL_HEIGHT_IN,
+        Look,
+        label_beside,
+        line_colour,
+        round_axis,
+    )
 
     known = [quantity.name for quantity in of_table("rounds", rounds.columns)]
     for column in columns:
@@ -74,31 +90,34 @@ def picture(
     panels = [QUANTITIES[column] for column in columns if rounds[column].null_count() < len(rounds)]
     if not panels:
         raise RunError(f"the run has no {' or '.join(columns)} to draw")
-    look = look or Look()
-    with look.settings(SMALL):
-        figure, grid = look.frame(1, len(panels), (2.6 * len(panels), 2.2))
-        for axes, panel in zip(grid[0], panels, strict=True):
+    look, style = look or Look(), line_style(0)
+    with look.settings(RC):
+        figure, grid = look.panels(len(panels), 2, (COLUMN_WIDTH_IN, RUN_PANEL_HEIGHT_IN))
+        for axes, panel in zip(grid, panels, strict=True):
             shown = rounds.drop_nulls(panel.name)
-            axes.plot(shown["round"], shown[panel.name] * panel.scale, color=BLUE)
+            values = shown[panel.name] * panel.scale
+            axes.plot(
+                shown["round"], values, color=line_colour(0), marker=style.marker, markerfacecolor="white",
+                markeredgewidth=0.9, markevery=max(1, len(shown) // 8),
+            )  # fmt: skip
             if panel.name == "energy_mean_cum_j":
-                _draw_budget(
-                    axes, budget_j(scenario) * panel.scale, panel.unit, float(shown[panel.name][-1]) * panel.scale
-                )
-            axes.set_title(panel.axis, loc="left")
-            axes.set_xlabel(ROUND_AXIS)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+                _draw_budget(axes, budget_j(scenario) * panel.scale, panel.unit, float(values[-1]))
+            round_axis(axes)
+            label_beside(axes, panel)
             if panel.digits == 0:  # a count
-                axes.set_ylim(0, 1.1 * float(shown[panel.name].to_numpy().max()) or 1.0)
-                axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+                axes.set_ylim(0, 1.1 * float(values.to_numpy().max()) or 1.0)
+                axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     return figure
 
 
 def _draw_budget(axes: Any, budget: float, unit: str, spent: float) -> None:
     """A line across, or its value in the legend where the axis would have to reach far for it."""
+    from feelstream.run.picture import BUDGET_LINE
+
     if spent / FAR <= budget <= spent * FAR:
-        axes.axhline(budget, color=ORANGE, linewidth=1, linestyle="--", label="budget")
+        axes.axhline(budget, label="budget", **BUDGET_LINE)
     else:
-        axes.plot([], [], color=ORANGE, linewidth=1, linestyle="--", label=f"budget: {budget:g} {unit}, off the axis")
+        axes.plot([], [], label=f"budget: {budget:g} {unit}, off the axis", **BUDGET_LINE)
     axes.legend()
 
 

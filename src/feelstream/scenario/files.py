@@ -24,7 +24,11 @@ LONGEST_NAME = 200  # characters that are shown of a name that is neither a pres
 
 
 def presets() -> dict[str, str]:
-    """Name and one-line description of every preset."""
+    """Name and one-line description of every preset.
+
+    >>> presets()["tiny"]
+    'Seconds, synthetic data: for a first look and for tests.'
+    """
     files = sorted(PRESETS.iterdir(), key=lambda file: file.name)
     return {
         file.name.removesuffix(".toml"): file.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
@@ -39,6 +43,8 @@ def preset(name: str, overrides: Iterable[AnyOverride] = ()) -> Scenario:
     >>> preset("paper-iid", ["policy.V=0.2"]).policy.V
     0.2
     """
+    if not isinstance(name, str):
+        raise ScenarioError(f"a preset is a name, as in preset('tiny'), not {name!r:.60}")
     if name not in presets():
         raise ScenarioError(f"there is no preset '{name}'; {near_or_all(name, list(presets()))}")
     text = PRESETS.joinpath(f"{name}.toml").read_text(encoding="utf-8")
@@ -46,7 +52,13 @@ def preset(name: str, overrides: Iterable[AnyOverride] = ()) -> Scenario:
 
 
 def load(source: str | Path, overrides: Iterable[AnyOverride] = ()) -> Scenario:
-    """A scenario from a preset's name or a TOML file."""
+    """A scenario from a preset's name or a TOML file.
+
+    >>> load("tiny").system.devices
+    10
+    """
+    if not isinstance(source, str | Path):
+        raise ScenarioError(f"a scenario is a preset's name or a TOML file, as in load('tiny'), not {source!r:.60}")
     if str(source) in presets():
         return preset(str(source), overrides)
     path = Path(source)
@@ -89,7 +101,13 @@ def stored_scenario(
 
 
 def to_toml(scenario: Scenario, heading: str = "") -> str:
-    """The scenario as a TOML file with every field, its value and what it means."""
+    """The scenario as a TOML file with every field, its value and what it means.
+
+    >>> print(to_toml(preset("tiny")).splitlines()[0])
+    [system]
+    """
+    if not isinstance(scenario, Scenario):
+        raise ScenarioError(f"to_toml: give a Scenario, as in to_toml(preset('tiny')), not {scenario!r:.60}")
     document = tomlkit.document()
     if heading:
         document.add(tomlkit.comment(heading))

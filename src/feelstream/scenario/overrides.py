@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
@@ -105,9 +108,41 @@ AnyOverride = str | Override
 
 
 def parsed(overrides: Iterable[AnyOverride]) -> list[Override]:
-    """All as the type; those that switch a table to another name come first."""
+    """All as the type; those that switch a table to another name come first, with the fields that they set."""
     found = [entry if isinstance(entry, Override) else Override.parse(entry) for entry in overrides]
-    return sorted(map(_in_its_table, found), key=lambda override: not override.names_a_table)
+    whole = [each for override in map(_in_its_table, found) for each in _with_fields(override)]
+    return sorted(whole, key=lambda override: not override.names_a_table)
+
+
+def _with_fields(override: Override) -> list[Override]:
+    """`policy.name=lyapunov(V=0.1)` as the name and its fields; anything else as it is."""
+    if override.replaces_a_table or not override.names_a_table or not isinstance(override.value, str):
+        return [override]
+    match = re.fullmatch(r"([^()]+)\((.*)\)", override.value.strip())
+    if match is None:
+        return [override]
+    own = split(match[2])
+    if not all("=" in setting for setting in own):
+        raise ScenarioError(f"'{override.value}' must read name or name(field=value,…), as in lyapunov(V=0.1)")
+    section = ".".join(override.section)
+    named = dataclasses.replace(override, value=match[1].strip())
+    return [named, *(Override.parse(f"{section}.{setting}") for setting in own)]
+
+
+def split(text: str) -> list[str]:
+    """At commas, but not inside brackets.
+
+    >>> split("[1,2], [3,4]"), split("lyapunov(V=0.1,size=2), random")
+    (['[1,2]', '[3,4]'], ['lyapunov(V=0.1,size=2)', 'random'])
+    """
+    pieces, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[{(") - (letter in "]})")
+        if letter == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return [piece.strip() for piece in pieces if piece.strip()]
 
 
 _TABLES = {section[-1]: section for section in NAMED_TABLES}  # what a table may be called alone
@@ -310,7 +345,7 @@ def _is_text(override: Override, table: Mapping[str, Any], model: type[BaseModel
 
 def _value(override: Override, is_text: bool) -> Any:
     """What was typed, read as TOML; any other value as it is."""
-    raw = override.value
+    raw = _plain_value(override.value)
     if not override.typed or not isinstance(raw, str) or (is_text and raw[:1] not in ("'", '"')):
         return raw
     try:
@@ -323,6 +358,15 @@ def _value(override: Override, is_text: bool) -> Any:
         return float(raw)  # .5 and 1. are numbers to everyone but TOML
     except ValueError:
         return raw
+
+
+def _plain_value(value: Any) -> Any:
+    """NumPy's numbers and arrays, and paths, as what a scenario file would hold."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain_value, value)) if type(value) in (list, tuple) else value
+    return str(value) if isinstance(value, Path) else value
 
 
 def as_text(value: Any) -> str:

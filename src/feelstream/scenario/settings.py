@@ -38,7 +38,14 @@ from feelstream.scenario.sections import (
 
 
 class Scenario(Settings):
-    """Every setting of a run, except its seed."""
+    """Every setting of a run, except its seed; `print` shows it as a TOML file.
+
+    >>> scenario = Scenario().with_(V=0.2, rounds=5)
+    >>> scenario
+    Scenario(Lyapunov(size=2, V=0.2, cardinality='exact', metric='combined'), 40 devices, 5 rounds)
+    >>> scenario.system.rounds
+    5
+    """
 
     system: SystemSettings = Field(default_factory=SystemSettings)
     cpu: CpuSettings = Field(default_factory=CpuSettings)
@@ -204,9 +211,17 @@ class Scenario(Settings):
         """The constants that a server knows, as plain numbers and arrays."""
         return system_of(self, classes)
 
+    def __repr__(self) -> str:
+        return f"Scenario({self.policy!r}, {self.system.devices} devices, {self.system.rounds} rounds)"
+
+    def __str__(self) -> str:
+        from feelstream.scenario.files import to_toml
+
+        return to_toml(self)
+
     def _repr_html_(self) -> str:
         """For a notebook: the policy in a line, and every section with its fields."""
-        shown = escape(f"Scenario({self.policy!r}, {self.system.devices} devices, {self.system.rounds} rounds)")
+        shown = escape(repr(self))
         rows = "".join(
             f"<tr><td>{section}</td><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>"
             for section in type(self).model_fields

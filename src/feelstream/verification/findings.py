@@ -112,6 +112,11 @@ class Report:
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=2, allow_nan=False, ensure_ascii=False)
 
+    def __repr__(self) -> str:
+        count = sum(check.checked for check in self.checks)
+        found = f"all of {count:,} values agree" if self.ok else "DISAGREES"
+        return f"Report({self.path}: {found})"
+
     def __str__(self) -> str:
         width = max((len(check.name) for check in self.checks), default=0)
         lines = [

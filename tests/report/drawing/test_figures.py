@@ -120,8 +120,10 @@ def test_accuracy_axes_stop_at_what_is_possible():
 def test_bands_do_not_flatten_the_lines():
     loss = QUANTITIES["loss"]
     assert axis_limits(loss, [1.0, 2.0], [0.9, 1.9], [1.1, 2.1]) == pytest.approx((0.852, 2.148))  # all of the band
-    assert axis_limits(loss, [1.0, 2.0], [-40.0], [60.0]) == pytest.approx((0.42, 2.58))  # half a height each side
-    assert axis_limits(loss, [0.1, 2.1], [-40.0], [60.0]) == pytest.approx((0.0, 3.22), abs=0.1)  # never below 0
+    assert axis_limits(loss, [1.0, 2.0], [-40.0], [60.0]) == pytest.approx(
+        (0.0, 3.12)
+    )  # a height each side, and never below 0
+    assert axis_limits(loss, [5.0, 6.0], [-40.0], [60.0]) == pytest.approx((3.88, 7.12))
     low, high = axis_limits(loss, [0.0, 0.0], [], [])
     assert low < high
 

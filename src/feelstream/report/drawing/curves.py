@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation
 
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
@@ -16,15 +18,18 @@ from feelstream.experiment.plan import flat
 from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round, per_run
 from feelstream.plugins import did_you_mean
 from feelstream.quantities import QUANTITIES, of_table
-from feelstream.report.drawing.figures import draw_curves, legend_below, save, styled
+from feelstream.report.drawing.figures import draw_curves, save, styled
+from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.limits import spans_decades
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, legible, line_colour, line_style
 from feelstream.report.html.charts import Group
 from feelstream.run.files import make_directory
-from feelstream.run.picture import Look
+from feelstream.run.picture import Look, label_beside
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
 AGAINST = ("late_accuracy", "energy_j")
+ASIDE_PT = 3.0  # between the intervals of neighbouring lines
+MOST_VALUES = 8  # of a field that was varied, each of which gets a tick
 
 
 def curve_figure(
@@ -35,31 +40,27 @@ def curve_figure(
     look: Look | None = None,
 ) -> Figure:
     """A row of panels for each group of arms, a column for each quantity. look: the user's, or a paper's."""
-    names = [quantity.name for quantity in of_table("rounds", rounds.columns)]
+    known = [quantity.name for quantity in of_table("rounds", rounds.columns)]
     for column in columns:
-        if column not in names:
-            close = did_you_mean(column, names)
-            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(names)}")
+        if column not in known:
+            close = did_you_mean(column, known)
+            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(known)}")
     measured = [column for column in columns if rounds[column].null_count() < len(rounds)]
     if not measured:
         raise RunError(f"no run has {' or '.join(columns)} to draw")
-    most = max(len(group.arms) for group in groups)
+    names = list(dict.fromkeys(name for group in groups for _, name in group.arms))
     with look.settings(RC) if look else styled():
-        size = (COLUMN_WIDTH_IN * len(measured), PANEL_HEIGHT_IN * len(groups) + 0.12 * most)
+        size = (COLUMN_WIDTH_IN * len(measured), PANEL_HEIGHT_IN * len(groups))
         figure, grid = (look or Look()).frame(len(groups), len(measured), size)
         for row, group in zip(grid, groups, strict=True):
             for axes, column in zip(row, measured, strict=True):
                 chosen = rounds.filter(pl.col("arm").is_in([arm for arm, _ in group.arms]))
                 limit = budget_j if column == "energy_mean_cum_j" else None
-                draw_curves(axes, QUANTITIES[column], group.arms, band_by_round(chosen, column), limit, chosen)
+                bands = band_by_round(chosen, column)
+                draw_curves(axes, QUANTITIES[column], group.arms, bands, limit, chosen, names)
                 if len(groups) > 1:
                     axes.set_title(group.title, loc="left", pad=4)
-        widest = max(groups, key=lambda group: len(group.arms))
-        key = grid[list(groups).index(widest)][-1]
-        if look and look.ax is not None:
-            key.legend()
-        else:
-            legend_below(figure, key, columns=min(most + 1, 2 * len(measured)))
+        _legend(figure, list(grid.flat), look)
     return figure
 
 
@@ -114,7 +115,7 @@ def varied_figure(
         raise RunError(f"no run has {' or '.join(quantities)} to draw")
     values = [value for points in axis.lines.values() for value, _ in points]
     with look.settings(RC) if look else styled():
-        size = (COLUMN_WIDTH_IN * len(shown), PANEL_HEIGHT_IN + 0.12 * len(axis.lines))
+        size = (COLUMN_WIDTH_IN * len(shown), PANEL_HEIGHT_IN)
         figure, grid = (look or Look()).frame(1, len(shown), size)
         for axes, name in zip(grid[0], shown, strict=True):
             quantity = QUANTITIES[name]
@@ -129,25 +130,38 @@ def varied_figure(
                 for value, row in found if few else ():
                     own = (runs.filter(arm=row["arm"])[name].drop_nulls() * quantity.scale).to_list()
                     axes.plot([value] * len(own), own, ".", color=colour, alpha=0.5, markersize=3, zorder=1.5)
-                axes.errorbar(
+                # Side by side, or the intervals of several lines would hide each other.
+                aside = ScaledTranslation(
+                    (index - (len(axis.lines) - 1) / 2) * ASIDE_PT / 72, 0, figure.dpi_scale_trans
+                )
+                bars = axes.errorbar(
                     [value for value, _ in found], mean, yerr=None if few else half, color=colour,
                     linestyle=style.mpl_dash, marker=style.marker, markerfacecolor="white", markeredgewidth=0.9,
                     elinewidth=0.7, capsize=2, label=legible(line),
                 )  # fmt: skip
+                for artist in () if few else bars.get_children():
+                    artist.set_transform(artist.get_transform() + aside)
                 drawn += mean
             if spans_decades(values) and min(values) > 0:
                 axes.set_xscale("log")
+            elif len(set(values)) <= MOST_VALUES:
+                axes.set_xticks(sorted(set(values)), [f"{value:g}" for value in sorted(set(values))])
             elif all(value.is_integer() for value in values):
-                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
             if quantity.logarithmic and spans_decades(drawn) and min(drawn) > 0:
                 axes.set_yscale("log")
-            axes.set_xlabel(axis.field)
-            axes.set_ylabel(quantity.axis)
-        if look and look.ax is not None:
-            grid[0][-1].legend()
-        else:
-            legend_below(figure, grid[0][-1], columns=min(len(axis.lines), 2 * len(shown)))
+            axes.set_xlabel(axis.field.rpartition(".")[2])
+            label_beside(axes, quantity)
+        _legend(figure, list(grid[0]), look)
     return figure
+
+
+def _legend(figure: Figure, panels: Sequence[Axes], look: Look | None) -> None:
+    """Below the figure; within the last panel where the axes are the user's own, beside which we know of no room."""
+    if look and look.ax is not None:
+        panels[-1].legend()
+    else:
+        legend_below(figure, panels, grow=look is None or look.figsize is None)
 
 
 def save_curves(

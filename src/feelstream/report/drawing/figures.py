@@ -21,10 +21,12 @@ from feelstream.arrays import Reals
 from feelstream.errors import RunError
 from feelstream.experiment.panels import Panel, PanelFigure
 from feelstream.experiment.statistics import LEAST_SEEDS
-from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity
+from feelstream.quantities import QUANTITIES, Quantity
 from feelstream.report.drawing.energy_axis import log_ticks
+from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.limits import MOST_BANDS, axis_limits, final_values, is_near, log_limits, wants_logarithm
 from feelstream.report.drawing.style import (
+    BUDGET_LINE,
     COLUMN_WIDTH_IN,
     PANEL_HEIGHT_IN,
     PNG_DPI,
@@ -34,7 +36,7 @@ from feelstream.report.drawing.style import (
     line_style,
 )
 from feelstream.run.files import make_directory, write_atomically
-from feelstream.run.picture import ONE_AT_A_TIME
+from feelstream.run.picture import ONE_AT_A_TIME, label_beside, round_axis
 
 # No creation date in the files: the same results give the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -65,7 +67,7 @@ def panel_figure(panel: Panel, curves: pl.DataFrame, rounds: pl.DataFrame | None
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         draw_panel(axes, panel, curves, rounds)
-        legend_below(figure, axes, columns=2 if len(panel.curves) > 3 else len(panel.curves))
+        legend_below(figure, [axes])
     return figure
 
 
@@ -85,7 +87,7 @@ def composite(whole: PanelFigure, curves: pl.DataFrame, rounds: pl.DataFrame | N
             draw_panel(axes, panel, curves, rounds)
         for axes in list(grid.flat)[len(panels) :]:
             axes.set_visible(False)
-        legend_below(figure, grid.flat[0], columns=max(len(panel.curves) for panel in panels))
+        legend_below(figure, list(grid.flat)[: len(panels)])
     return figure
 
 
@@ -108,14 +110,18 @@ def draw_curves(
     curves: pl.DataFrame,
     limit: float | None = None,
     rounds: pl.DataFrame | None = None,
+    styles: Sequence[str] = (),
 ) -> None:
     """Means as lines, 95 % bands as shades behind them; below five seeds the seeds themselves, if given as `rounds`.
 
     lines: arm and name of each. curves: rows (arm, round, mean, low, high, n). limit: a line across, in the same unit;
-    one that is far from all curves is named in the legend, since an axis that reached it would crush them.
+    one that is far from all curves is named in the legend, since an axis that reached it would crush them. styles: the
+    names of all lines of the figure, of which each has a style; by default, those of these axes.
     """
     few = rounds is not None and not curves.is_empty() and int(curves["n"].to_numpy().max()) < LEAST_SEEDS
-    for index, (arm, name) in enumerate(lines):
+    order = {name: index for index, name in enumerate(styles or [name for _, name in lines])}
+    for arm, name in lines:
+        index = order[name]
         rows = curves.filter(pl.col("arm") == arm).sort("round")
         if rows.is_empty():
             continue
@@ -125,7 +131,8 @@ def draw_curves(
         if few and rounds is not None:
             for _, one in rounds.filter(arm=arm).drop_nulls(quantity.name).group_by("seed", maintain_order=True):
                 own = one[quantity.name] * quantity.scale
-                axes.plot(one["round"], own, color=colour, alpha=0.4, linewidth=0.6, zorder=1.5)
+                dot = "." if len(one) == 1 else None  # a line of one point would not be seen
+                axes.plot(one["round"], own, marker=dot, color=colour, alpha=0.4, linewidth=0.6, zorder=1.5)
         elif len(lines) <= MOST_BANDS:
             axes.fill_between(at, low, high, color=colour, alpha=0.16, linewidth=0)
         every = max(1, len(at) // 8)
@@ -136,25 +143,22 @@ def draw_curves(
             linestyle=style.mpl_dash,
             marker=style.marker,
             # Shifted starts keep the markers of close curves from covering each other.
-            markevery=((index * every) // max(1, len(lines)), every),
+            markevery=((index * every) // max(1, len(order)) % every, every),
             markerfacecolor="white",
             markeredgewidth=0.9,
             label=legible(name),
         )
-    axes.set_xlabel(ROUND_AXIS)
-    # In two lines, or it would be longer than the axis and reach the panel above.
-    axes.set_ylabel(f"{quantity.words}\n({quantity.full_unit})" if len(quantity.axis) > 24 else quantity.axis)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.margins(x=0.02)
+    round_axis(axes)
+    label_beside(axes, quantity)
     if curves.is_empty():
         return
     mean, low, high = ((curves[end].drop_nulls() * quantity.scale).to_list() for end in ("mean", "low", "high"))
+    ends = final_values(curves) * quantity.scale
+    logarithmic = wants_logarithm(quantity, ends, mean)
     if few and rounds is not None:
         arms = [arm for arm, _ in lines]
         seeds = rounds.filter(pl.col("arm").is_in(arms))[quantity.name].drop_nulls() * quantity.scale
-        low = high = seeds.to_list()
-    ends = final_values(curves) * quantity.scale
-    logarithmic = wants_logarithm(quantity, ends, mean)
+        mean, low, high = [*mean, *seeds.to_list()], [], []  # what was measured stays in the picture
     if limit is not None:
         mean += draw_limit(axes, limit * quantity.scale, quantity.unit, ends)
     if logarithmic:
@@ -167,7 +171,7 @@ def draw_curves(
     else:
         axes.set_ylim(*axis_limits(quantity, mean, low, high))
         if quantity.digits == 0:
-            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def draw_limit(axes: Axes, limit: float, unit: str, ends: Reals) -> list[float]:
@@ -175,17 +179,10 @@ def draw_limit(axes: Axes, limit: float, unit: str, ends: Reals) -> list[float]:
     near = is_near(limit, ends)
     name = "budget" if near else f"budget: {limit:g} {unit}, off the axis"
     if near:
-        axes.axhline(limit, color="#444444", linewidth=0.9, linestyle=":", label=name)
+        axes.axhline(limit, label=name, **BUDGET_LINE)
         return [limit]
-    axes.plot([], [], color="#444444", linewidth=0.9, linestyle=":", label=name)
+    axes.plot([], [], label=name, **BUDGET_LINE)
     return []
-
-
-def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
-    """Outside the axes, so that it never covers a curve; names that are long get a line of their own."""
-    handles, names = axes.get_legend_handles_labels()
-    if handles:
-        figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
 
 
 def save(

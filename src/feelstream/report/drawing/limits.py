@@ -15,14 +15,14 @@ MOST_BANDS = 8  # arms of a chart whose intervals are shaded; more shades would 
 def axis_limits(
     quantity: Quantity, means: Sequence[float], lows: Sequence[float], highs: Sequence[float]
 ) -> tuple[float, float]:
-    """An axis for the lines: bands widen it by up to half of the lines' height on each side, within what is possible.
+    """An axis for the lines: bands widen it by up to the lines' height on each side, within what is possible.
 
     Intervals over two or three seeds can be many times as wide as all lines together, and reach past what is possible
     (accuracy above 100 %); they run out of the picture instead of flattening it. Lists may be empty but for means; all
     in the quantity's unit.
     """
     bottom, top = min(means), max(means)
-    reach = 0.5 * (top - bottom) or 0.05 * abs(top) or 1.0
+    reach = (top - bottom) or 0.05 * abs(top) or 1.0
     low = max(min([bottom, *lows]), bottom - reach)
     high = min(max([top, *highs]), top + reach)
     edge = 0.04 * (high - low) or reach

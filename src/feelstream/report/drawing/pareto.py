@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from math import log10, sqrt
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
@@ -17,8 +16,10 @@ from feelstream.report.drawing.accuracy_axis import bend, bent
 from feelstream.report.drawing.energy_axis import ROOM, EnergyAxis, energy_axis
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES, legible, line_style
+from feelstream.report.drawing.legend import legend_below
+from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES, RC, legible, line_style
 from feelstream.report.html.charts import plain
+from feelstream.run.picture import Look
 
 X_AXIS, Y_AXIS = QUANTITIES["energy_j"].axis, QUANTITIES["late_accuracy"].axis
 TITLE = "Accuracy at the end of the run against energy"
@@ -36,15 +37,14 @@ def front_of(points: Sequence[Point]) -> list[Point]:
     return sorted((point for point in points if point.on_front), key=lambda point: (point.energy_mj, point.accuracy))
 
 
-def pareto_figure(points: Sequence[Point]) -> Figure:
+def pareto_figure(points: Sequence[Point], look: Look | None = None) -> Figure:
     """All arms with 95 % intervals; those on the front filled and joined by a line, every one with its name.
 
-    Of many arms the beaten have numbers, whose names are beside the plot: names would cover each other.
+    Of many arms the beaten have numbers, whose names are beside the plot: names would cover each other. look: the
+    user's; default, that of a paper.
     """
-    with styled():
-        figure = Figure(figsize=(2 * COLUMN_WIDTH_IN, 1.15 * COLUMN_WIDTH_IN), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots()
+    with look.settings(RC) if look else styled():
+        figure, (axes,) = (look or Look()).panels(1, 1, (2 * COLUMN_WIDTH_IN, 1.15 * COLUMN_WIDTH_IN))
         best, other = line_style(0).light, "#5C6670"
         front, x_axis = front_of(points), axis_of(points)
         if len(front) > 1:
@@ -77,7 +77,10 @@ def pareto_figure(points: Sequence[Point]) -> Figure:
         if x_axis.break_at is not None:
             axes.axvline(x_axis.break_at, color="#AAAAAA", linewidth=0.7, linestyle=(0, (2, 3)), zorder=0.5)
             axes.xaxis.set_minor_locator(NullLocator())
-        figure.legend(loc="outside lower center", ncols=3)
+        if look and look.ax is not None:
+            axes.legend()
+        else:
+            legend_below(figure, [axes], grow=False)
         beaten = sorted((point for point in points if not point.on_front), key=lambda point: -point.accuracy)
         ordered, names = [*front, *beaten], [point.arm for point in (*front, *beaten)]
         if len(points) > CROWDED and beaten:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -14,28 +14,33 @@ from feelstream.experiment.statistics import Interval
 from feelstream.experiment.tuning import MEASURED, Trade, keeps
 from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing.energy_axis import energy_axis
-from feelstream.report.drawing.figures import legend_below, styled
+from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
+from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.limits import axis_limits
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, legible, line_style
+from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, RC, legible, line_style
+from feelstream.run.picture import Look, label_beside
 
 ENERGY = QUANTITIES[MEASURED["energy_j"]]
 APART = 0.1  # points that differ by less than this part of both ranges count as one, and get one name
 
 
-def trade_off_figure(field: str, trades: Sequence[Trade], budget_j: float) -> Figure:
-    """One point a weight, with its 95 % interval; the budget as a line, weights that keep it filled."""
-    with styled():
+def trade_off_figure(field: str, trades: Sequence[Trade], budget_j: float, look: Look | None = None) -> Figure:
+    """One point a weight, with its 95 % interval; the budget as a line, weights that keep it filled.
+
+    look: the user's; default, that of a paper.
+    """
+    with look.settings(RC) if look else styled():
         learned = any(trade.accuracy for trade in trades)
-        panels = 2 if learned else 1
-        figure = Figure(figsize=(panels * COLUMN_WIDTH_IN, 0.9 * COLUMN_WIDTH_IN), layout="constrained")
-        FigureCanvasAgg(figure)
-        grid = figure.subplots(1, panels, squeeze=False)[0]
+        figure, grid = (look or Look()).panels(2 if learned else 1, 2, (COLUMN_WIDTH_IN, 0.9 * COLUMN_WIDTH_IN))
         for axes, what in zip(grid, ("importance", "accuracy"), strict=False):
             points = [(trade, value) for trade in trades if (value := getattr(trade, what)) is not None]
             if points:
                 _draw(axes, points, QUANTITIES[MEASURED[what]].name, budget_j)
-        legend_below(figure, grid[0], columns=3)
+        if look and look.ax is not None:
+            grid[0].legend()
+        else:
+            legend_below(figure, grid, grow=look is None or look.figsize is None)
         for axes, what in zip(grid, ("importance", "accuracy"), strict=False):
             scale = QUANTITIES[MEASURED[what]].scale
             named = [
@@ -46,7 +51,9 @@ def trade_off_figure(field: str, trades: Sequence[Trade], budget_j: float) -> Fi
             shown = _apart(named)
             if shown:
                 names = [f"{field} = {name}" if place == 0 else name for place, (_, name) in enumerate(shown)]
-                label_points(figure, axes, [point for point, _ in shown], names, size_pt=6)
+                line = [point for point, _ in named]
+                joined = list(pairwise(line))
+                label_points(figure, axes, [point for point, _ in shown], names, size_pt=6, bars=joined)
     return figure
 
 
@@ -72,12 +79,15 @@ def _draw(axes: Axes, points: Sequence[tuple[Trade, Interval]], column: str, bud
                 color=blue, fmt="o", markersize=3.5, elinewidth=0.6, ecolor=(*to_rgb(blue), 0.45),
                 markerfacecolor=face, zorder=2, label=legible(name),
             )  # fmt: skip
-    axes.axvline(budget_j * ENERGY.scale, color="#B0413E", linewidth=0.8, linestyle="--", label="budget")
+    axes.axvline(budget_j * ENERGY.scale, label="budget", **BUDGET_LINE)
     axes.set_xlabel(ENERGY.axis)
-    axes.set_ylabel(quantity.axis)
-    ends = ([end * quantity.scale for _, value in points if (end := getattr(value, side)) is not None]
-            for side in ("low", "high"))  # fmt: skip
-    axes.set_ylim(*axis_limits(quantity, [value.mean * quantity.scale for _, value in points], *ends))
+    label_beside(axes, quantity)
+    lows, highs = (
+        [end * quantity.scale for _, value in points if (end := getattr(value, side)) is not None]
+        for side in ("low", "high")
+    )
+    means = [value.mean * quantity.scale for _, value in points]
+    axes.set_ylim(*axis_limits(quantity, [*means, *lows, *highs], [], []))  # a few bars, which are all to be seen
     if axis.logarithmic:
         axes.set_xscale("log")
         axes.set_xticks([at for at, _ in axis.ticks], [text for _, text in axis.ticks])

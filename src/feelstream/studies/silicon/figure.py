@@ -7,6 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from feelstream.report.drawing.figures import styled
+from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
 from feelstream.studies.silicon.configurations import LAWS, OWN_RANGE, SCENARIOS
 
@@ -30,9 +31,8 @@ def figure_of(savings: pl.DataFrame) -> Figure:
                     linestyle=style.mpl_dash, markersize=3.5, linewidth=1.0, elinewidth=0.6, label=policy,
                 )  # fmt: skip
             axes.axhline(0.0, color="#5C6670", linewidth=0.6)
-            axes.set_title(scenario)
+            axes.set_title(scenario, loc="left", pad=4)
             axes.set_xticks(range(len(LAWS)), [law.replace(OWN_RANGE, "\n(own range)") for law in LAWS], rotation=30)
-        grid[0].set_ylabel("energy saved per update\nagainst random scheduling, %")
-        handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        grid[0].set_ylabel("Energy saved per update\nagainst random scheduling (%)")
+        legend_below(figure, list(grid), grow=False)
     return figure
