@@ -1,7 +1,8 @@
-"""Settings of all property tests, the results that several rooms report on, and what is tested first."""
+"""Settings of all property tests, what several rooms share, and what is tested first."""
 
 import atexit
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import one_thread  # noqa: F401
@@ -24,10 +25,13 @@ settings.load_profile("feelstream")
 # of these is begun last and waited for alone.
 LONGEST = (
     "flower/test_documented_commands.py",
+    "flower/test_real_federations.py",
     "flower/test_loopback.py",
     "flower/test_processes.py",
     "studies/hu2023/multiverse/test_command.py",
     "test_speed_benchmarks.py",
+    "test_benchmarks.py",
+    "docs/test_code_blocks.py",
     "experiment/test_killed.py",
     "flower/test_simulation_engine.py",
     "studio/test_browser.py",
@@ -44,6 +48,14 @@ SLOW_CASE = "lyapunov_joint"
 SLOW_FIXTURES = frozenset({"learned_results", "paper_output", "paper_results", "raced", "worlds"})
 # What was measured to take long, by `make times`; tests that start processes, or take seconds, say so themselves.
 MEASURED_SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_worker_by_default() -> Iterator[None]:
+    """Each worker takes a second of CPU time to start, and other tests have the cores; who needs two asks for two."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("feelstream.experiment.runner.cores", lambda: 1)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
