@@ -2,16 +2,19 @@
 
 import atexit
 import gc
-from collections.abc import Iterator
 from pathlib import Path
 
 import one_thread  # noqa: F401
 import pytest
+from commands import feelstream
 from compared import three_arms
 from hypothesis import HealthCheck, settings
+from single_worker import single_worker, worker_processes
 from small_results import learned_results, paper_output, paper_results
 
-__all__ = ["learned_results", "paper_output", "paper_results", "three_arms"]  # fixtures
+__all__ = [  # fixtures
+    "feelstream", "learned_results", "paper_output", "paper_results", "single_worker", "three_arms", "worker_processes",
+]  # fmt: skip
 
 gc.disable()  # until all tests are collected: nothing that is imported for them is garbage, in any worker
 
@@ -48,14 +51,6 @@ SLOW_CASE = "lyapunov_joint"
 SLOW_FIXTURES = frozenset({"learned_results", "paper_output", "paper_results", "raced", "worlds"})
 # What was measured to take long, by `make times`; tests that start processes, or take seconds, say so themselves.
 MEASURED_SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_worker_by_default() -> Iterator[None]:
-    """Each worker takes a second of CPU time to start, and other tests have the cores; who needs two asks for two."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("feelstream.experiment.runner.cores", lambda: 1)
-        yield
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
