@@ -6,7 +6,7 @@ SEEDS  ?= 5
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test tests test-lowest bare quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
+.PHONY: run test tests compiled test-lowest bare quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
 	sanitize sanitize-tools compilers arm wheels speed
 
 run: $(VENV)/.installed
@@ -17,8 +17,8 @@ test: lint tests
 # Where Python is asked not to keep compiled files, every process of the tests would rewrite all assertions itself.
 export PYTHONDONTWRITEBYTECODE =
 
-# Four files at a time even on two cores: tests with real federations mostly wait.
-PARALLEL = -n 4 --dist loadfile --no-loadscope-reorder
+# Three files at a time even on two cores: tests with real federations mostly wait. Every process more imports everything.
+PARALLEL = -n 3 --dist loadfile --no-loadscope-reorder
 tests: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL)
 
@@ -106,13 +106,15 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
 	touch $@
 
-# pip compiles one file after the other: of 22,000 files that is a minute. Here all cores do, and what is no valid Python
-# (templates) is passed over as pip does.
-PACKAGES = $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+# pip would compile 22,000 files, which takes a minute and a half of CPU time; a fifth of them is ever imported, and then
+# compiled and kept by Python itself.
 $(VENV)/.installed-dev: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '.[dev]'
-	$(BIN)/python -m compileall -qq -j 0 $$($(PACKAGES)) || true
 	touch $@ $(VENV)/.installed
+
+# In a new environment, before the tests: one process compiles what they import, which all of theirs would do at once.
+compiled: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q --collect-only >/dev/null
 
 # The numbers of docs/engine.md, docs/speed.md and docs/growth.md, on an idle machine: an hour and more, and gigabytes for the
 # peers' environments. What studies.py and cohort.py print goes into docs/growth.md by hand.
@@ -140,7 +142,7 @@ sanitize: sanitize-tools
 	build/sanitize/agree write build/sanitize/baseline.bin
 	build/sanitize/agree compare build/sanitize/baseline.bin
 	LD_PRELOAD="$(strip $(PRELOAD))" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
-		$(BIN)/python -m pytest -q -n 2 tests/learning/test_native.py tests/learning/test_local_sgd.py \
+		$(BIN)/python -m pytest -q tests/learning/test_native.py tests/learning/test_local_sgd.py \
 		tests/learning/test_predictions.py -k 'native and not named_models'
 
 # The engine without Python, by every compiler there is, without a warning; all must compute the same.

@@ -1,7 +1,7 @@
 """What surrounds the runs of a study: how soon a command speaks, what a pool of workers adds, how fast results open.
 
     python benchmarks/studies.py            1,000 runs of `tiny` without learning, 10,000 stored runs; some minutes
-    python benchmarks/studies.py --smoke    6 and 40 of them
+    python benchmarks/studies.py --smoke    6 and 20 of them
 
 **Start**: from starting the process to the first byte that `feelstream run` shows on a terminal, beside a Python that
 does nothing and one that imports NumPy and Polars. **Study**: the *compute* of a study is the CPU time that its runs
@@ -166,7 +166,7 @@ def opening(many: int) -> None:
     compared += [word for setting in SETTINGS for word in ("--set", setting)]
     with tempfile.TemporaryDirectory() as directory:
         taken: dict[tuple[str, int, str], tuple[float, float]] = {}
-        for seeds in (few, many):
+        for seeds in sorted({few, many}):
             out = Path(directory) / str(seeds)
             stored(out, seeds)
             for name in ("report", "compare"):
@@ -201,7 +201,7 @@ def main() -> None:
         "start": lambda: start(1 if asked.smoke else 7),
         "study": lambda: study(6 if asked.smoke else 1000),
         "memory": lambda: memory(2 if asked.smoke else 12),
-        "opening": lambda: opening(4 if asked.smoke else 1000),
+        "opening": lambda: opening(2 if asked.smoke else 1000),
     }
     for name, measure in parts.items():
         if asked.only in (None, name):

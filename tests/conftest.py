@@ -1,4 +1,4 @@
-"""Settings of all property tests, the results that several rooms report on, and what is tested first."""
+"""Settings of all property tests, what several rooms share, and what is tested first."""
 
 import atexit
 import gc
@@ -6,11 +6,15 @@ from pathlib import Path
 
 import one_thread  # noqa: F401
 import pytest
+from commands import feelstream
 from compared import three_arms
 from hypothesis import HealthCheck, settings
+from single_worker import single_worker, worker_processes
 from small_results import learned_results, paper_output, paper_results
 
-__all__ = ["learned_results", "paper_output", "paper_results", "three_arms"]  # fixtures
+__all__ = [  # fixtures
+    "feelstream", "learned_results", "paper_output", "paper_results", "single_worker", "three_arms", "worker_processes",
+]  # fmt: skip
 
 gc.disable()  # until all tests are collected: nothing that is imported for them is garbage, in any worker
 
@@ -24,10 +28,13 @@ settings.load_profile("feelstream")
 # of these is begun last and waited for alone.
 LONGEST = (
     "flower/test_documented_commands.py",
+    "flower/test_real_federations.py",
     "flower/test_loopback.py",
     "flower/test_processes.py",
     "studies/hu2023/multiverse/test_command.py",
     "test_speed_benchmarks.py",
+    "test_benchmarks.py",
+    "docs/test_code_blocks.py",
     "experiment/test_killed.py",
     "flower/test_simulation_engine.py",
     "studio/test_browser.py",

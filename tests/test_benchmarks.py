@@ -66,7 +66,7 @@ def test_the_best_importance_is_that_of_the_linear_programme(theorem: ModuleType
 @pytest.mark.slow
 def test_the_theorem_in_numbers(theorem: ModuleType) -> None:
     """Queues settle at V times the dual prices; importance is within C/V of the best; the budget is kept up to Q/T."""
-    V, rounds = 0.005, 12000
+    V, rounds = 0.005, 4000
     scenario = preset("theorem")
     system = scenario.known_system(1)
     beta = World(scenario, 0, np.zeros(system.devices, np.uint8), 1).beta

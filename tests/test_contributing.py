@@ -63,15 +63,20 @@ class Copy:
             env=os.environ | {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": ""},
         )  # fmt: skip
 
-    def check(self, row: str, tests: list[str], chosen: str) -> None:
-        """Nothing but what the row names was touched, and these tests pass, those that are chosen by `-k`."""
+    def touched_only(self, row: str) -> None:
+        """Nothing was touched but what the row names, since this was last asked."""
         after = _contents(self.root)
         touched = {name for name in after.keys() | self.before.keys() if after.get(name) != self.before.get(name)}
         allowed = [
             re.escape(path).replace("NAME", r"\w+") + (".*" if path.endswith("/") else "") for path in named(row)
         ]
+        assert touched, row
         assert [name for name in touched if not any(re.fullmatch(path, name) for path in allowed)] == []
-        words = ["-q", "-x", "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests), "-k", chosen]
+        self.before = after
+
+    def test(self, tests: set[str], chosen: str) -> None:
+        """These tests pass, those that are chosen by `-k`."""
+        words = ["-q", "-x", "-p", "no:cacheprovider", *(f"tests/{test}" for test in sorted(tests)), "-k", chosen]
         done = self.python("-m", "pytest", *words)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr
 
@@ -81,10 +86,9 @@ def _contents(root: Path) -> dict[str, bytes]:
     return {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of the project, compiled once for all copies of it."""
-    root = tmp_path_factory.mktemp("tree")
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    root = tmp_path / "copy"
     unwanted = shutil.ignore_patterns("__pycache__", "figures", "assets", "*.ipynb", "replay_results")
     for name in COPIED:
         if (ROOT / name).is_dir():
@@ -93,16 +97,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy2(ROOT / name, root / name)
     kernel = Path(_native.__file__)  # compiled, so in no list of files to touch
     shutil.copy(kernel, root / "src/feelstream" / kernel.name)
-    subprocess.run([sys.executable, "-m", "compileall", "-q", str(root / "src")], check=True)
-    return root
-
-
-@pytest.fixture
-def copy(tree: Path, tmp_path: Path) -> Copy:
-    root = tmp_path / "copy"
-    shutil.copytree(tree, root)  # with the times of the files, by which what is compiled counts as current
     return Copy(root, _contents(root))
 
+
+Tried = tuple[str, set[str], str]  # the row that was followed, files of tests that must pass, and which tests of them
 
 FIELDS_PAGE = "page_of_fields or a_catalogue_names"  # tests of the pages that are made from the program
 
@@ -128,8 +126,7 @@ class Fullest(Policy):
 '''
 
 
-@pytest.mark.slow
-def test_adding_a_policy(copy: Copy) -> None:
+def a_policy(copy: Copy) -> Tried:
     copy.append("src/feelstream/policies/fullest.py", FULLEST)
     following = "from feelstream.policies.gradient_norm"
     copy.change(
@@ -151,13 +148,12 @@ def test_fullest_takes_who_holds_most() -> None:
     assert choose(policy("fullest"), {}, see(stored=np.array([5, 1, 9, 2]))) == [0, 2]
 """,
     )
-    tests = ["docs/test_pages.py", "policies/test_rules.py", "testing/test_policies.py", "test_plugins.py"]
-    tests += ["test_promises.py", "environment/test_batteries.py"]
-    copy.check("add a policy", tests, f"fullest or knows_exactly or {FIELDS_PAGE}")
+    tests = {"docs/test_pages.py", "policies/test_rules.py", "testing/test_policies.py", "test_plugins.py"}
+    tests |= {"test_promises.py", "environment/test_batteries.py"}
+    return "add a policy", tests, f"fullest or knows_exactly or {FIELDS_PAGE}"
 
 
-@pytest.mark.slow
-def test_adding_a_metric(copy: Copy) -> None:
+def a_metric(copy: Copy) -> Tried:
     copy.change(
         "src/feelstream/model/importance.py",
         (
@@ -199,12 +195,11 @@ def test_the_larger_metric_verifies(tmp_path) -> None:
     assert fs.verify(run.save(tmp_path / "run")).ok
 """,
     )
-    tests = ["docs/test_pages.py", "model/test_importance.py", "testing/test_kinds.py", "test_promises.py"]
-    copy.check("add a metric", tests, f"larger or knows_exactly or {FIELDS_PAGE}")
+    tests = {"docs/test_pages.py", "model/test_importance.py", "testing/test_kinds.py", "test_promises.py"}
+    return "add a metric", tests, f"larger or knows_exactly or {FIELDS_PAGE}"
 
 
-@pytest.mark.slow
-def test_adding_a_buffer(copy: Copy) -> None:
+def a_buffer(copy: Copy) -> Tried:
     copy.append(
         "src/feelstream/data/streaming/buffers.py",
         '''
@@ -243,12 +238,11 @@ def test_a_run_with_the_latest_verifies(tmp_path) -> None:
     assert fs.verify(run.save(tmp_path / "run")).ok
 """,
     )
-    tests = ["docs/test_pages.py", "data/streaming/test_buffers.py", "testing/test_kinds.py", "test_promises.py"]
-    copy.check("add a buffer", tests, f"latest or knows_what or {FIELDS_PAGE}")
+    tests = {"docs/test_pages.py", "data/streaming/test_buffers.py", "testing/test_kinds.py", "test_promises.py"}
+    return "add a buffer", tests, f"latest or knows_what or {FIELDS_PAGE}"
 
 
-@pytest.mark.slow
-def test_adding_a_column(copy: Copy) -> None:
+def a_column(copy: Copy) -> Tried:
     column = '    "idle": Column(TRUTH, "", "neither trained nor sent"),\n'
     values = '        "idle": ~of_scheduled(np.ones(len(decision.schedule), bool)),\n'
     for path, place, line in (
@@ -276,24 +270,22 @@ def test_adding_a_column(copy: Copy) -> None:
         ('"format": 2', '"format": 3'),
     )
     copy.change("CHANGELOG.md", ("Format 2:", "Format 3: `idle` in devices.parquet. Format 2:"))
-    tests = ["run/test_schema.py", "run/test_trace.py", "run/test_run.py"]
-    tests += ["verification/test_damaged_files.py", "verification/test_agreement.py"]
-    copy.check("add a column", tests, "test_schema or test_trace or damaged or blocks or describe or reads_well")
+    tests = {"run/test_schema.py", "run/test_trace.py", "run/test_run.py"}
+    tests |= {"verification/test_damaged_files.py", "verification/test_agreement.py"}
+    return "add a column", tests, "test_schema or test_trace or damaged or blocks or describe or reads_well"
 
 
-@pytest.mark.slow
-def test_adding_a_report_section(copy: Copy) -> None:
+def a_report_section(copy: Copy) -> Tried:
     place, section = '<section id="repeat">', '<section id="thanks"><h2>Thanks</h2><p>{{ thanks }}</p></section>\n'
     copy.change("src/feelstream/report/html/page.html", (place, section + place))
     line = "        version=__version__,\n"
     copy.change("src/feelstream/report/html/page.py", (line, f'{line}        thanks="to all",\n'))
     line = '    assert "one: lyapunov, seed 7" in page.words\n'
     copy.change("tests/report/html/test_page.py", (line, f'{line}    assert "Thanks" in page.words\n'))
-    copy.check("add a report section", ["report/html/test_page.py"], "single_run_has_a_report")
+    return "add a report section", {"report/html/test_page.py"}, "single_run_has_a_report"
 
 
-@pytest.mark.slow
-def test_adding_an_option(copy: Copy) -> None:
+def an_option(copy: Copy) -> Tried:
     line = "    as_json: JsonOption = False,\n"
     option = '    loud: Annotated[bool, typer.Option("--loud", help="In capitals.")] = False,\n'
     copy.change("src/feelstream/cli/check.py", (line, line + option))
@@ -305,7 +297,19 @@ def test_check_may_be_loud(feelstream: Command) -> None:
     assert feelstream("check", "keep", "--loud")[0] == 0
 """,
     )
-    copy.check("add a CLI option", ["cli/test_cli.py", "cli/test_lazy.py"], "loud or each_command")
+    return "add a CLI option", {"cli/test_cli.py", "cli/test_lazy.py"}, "loud or each_command"
+
+
+@pytest.mark.slow
+def test_what_a_row_names_is_all_that_must_be_touched(copy: Copy) -> None:
+    """Every change is made in the same copy, one after the other, so that it is compiled and tested once."""
+    everything, words = set[str](), list[str]()
+    for adding in (a_column, a_policy, a_metric, a_buffer, a_report_section, an_option):
+        row, tests, chosen = adding(copy)
+        copy.touched_only(row)
+        everything |= tests
+        words.append(chosen)
+    copy.test(everything, " or ".join(words))
 
 
 @pytest.mark.parametrize("page", ["docs/data.md", "docs/scenario.md"])

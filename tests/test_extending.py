@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Command
 from sealing import seal
 
 from feelstream import preset, simulate, verify
@@ -176,7 +177,7 @@ def test_what_is_not_a_policy_is_refused() -> None:
     ],
     ids=lambda value: " ".join(Path(word).name for word in value) if isinstance(value, list) else None,
 )
-def test_check_command(words: list[str], code: int, says: str, tmp_path: Path) -> None:
+def test_check_command(words: list[str], code: int, says: str, feelstream: Command, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
         "import numpy as np\n"
         "from feelstream import Decision, Policy\n"
@@ -184,14 +185,7 @@ def test_check_command(words: list[str], code: int, says: str, tmp_path: Path) -
         "    def select(self, state, observation, rng):\n"
         "        return Decision(np.arange(self.size), observation.plan(self.size))\n"
     )
-    source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", "from feelstream.cli import main; main()", *words],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(source)},
-    )
-    assert done.returncode == code, done.stderr
-    assert says in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    ended, out, err = feelstream(*words)
+    assert ended == code, err
+    assert says in out + err
+    assert "Traceback" not in err

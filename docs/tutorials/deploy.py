@@ -96,7 +96,7 @@ for _ in range(6):
 # One command starts a SuperLink and one SuperNode per device, runs a scenario through them, stores the run and stops everything that it
 # started. You can then check the run like any other:
 #
-#     feelstream flower run tiny --nodes 4 --out runs/tiny
+#     feelstream flower run tiny --nodes 3 --rounds 3 --out runs/tiny
 #     feelstream verify runs/tiny
 #
 # It takes minutes because every message starts a process. [Deployment](../deployment.md) covers the rest: many machines, TLS, what is

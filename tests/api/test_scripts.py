@@ -1,6 +1,7 @@
 """`fs.compare` and `fs.simulate` from scripts as people write them: no guard, a policy in the script itself."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,19 @@ def digests(directory: Path) -> set[str]:
     return {digest for files in found for digest in files.values()}
 
 
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """What became of the script that compares, and where it left its runs."""
+    directory = tmp_path_factory.mktemp("compared")
+    return run(directory, OWN + COMPARE), directory
+
+
+@pytest.fixture
+def played(compared, tmp_path):
+    """Those runs, in a directory of this test's own."""
+    return Path(shutil.copytree(compared[1], tmp_path, dirs_exist_ok=True))
+
+
 def test_a_script_without_a_guard_runs_once(tmp_path):
     ended = run(tmp_path, PLAIN)
     assert ended.stdout == "body\n[] 2\n"
@@ -56,8 +70,8 @@ def test_a_script_without_a_guard_runs_once(tmp_path):
     assert ended.returncode == 0
 
 
-def test_a_policy_of_the_script_runs_in_one_process_which_is_said(tmp_path):
-    ended = run(tmp_path, OWN + COMPARE)
+def test_a_policy_of_the_script_runs_in_one_process_which_is_said(compared):
+    ended, _ = compared
     assert ended.stdout == "[]\n"
     assert "MostData is defined in this script" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
@@ -72,21 +86,18 @@ def test_a_policy_of_the_script_runs_in_one_process_which_is_said(tmp_path):
     ],
     ids=["a constant it uses", "a function it uses", "the method"],
 )
-def test_changed_code_is_another_run(tmp_path, before, after):
-    run(tmp_path, OWN + COMPARE)
-    first = digests(tmp_path)
+def test_changed_code_is_another_run(played, before, after):
+    assert len(digests(played)) == 1
     changed = (OWN + COMPARE).replace(before, after)
     assert changed != OWN + COMPARE
-    run(tmp_path, changed)
-    assert len(first) == 1
-    assert len(digests(tmp_path)) == 2
+    run(played, changed)
+    assert len(digests(played)) == 2
 
 
-def test_a_comment_or_other_code_is_the_same_run(tmp_path):
-    run(tmp_path, OWN + COMPARE)
-    first = digests(tmp_path)
-    run(tmp_path, "# another comment\nOTHER = 3\n" + OWN + "\n" + COMPARE)
-    assert digests(tmp_path) == first
+def test_a_comment_or_other_code_is_the_same_run(played):
+    first = digests(played)
+    run(played, "# another comment\nOTHER = 3\n" + OWN + "\n" + COMPARE)
+    assert digests(played) == first
 
 
 def test_a_stored_run_is_refused_to_changed_code(tmp_path):

@@ -65,3 +65,14 @@ def test_the_shell_completes_presets_and_policies() -> None:
             [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
         )
         assert answer.stdout.split() == [expected]
+
+
+@pytest.mark.slow
+def test_what_few_runs_need_is_not_imported_for_all() -> None:
+    """A start takes a second of CPU time as it is: SciPy is a sixth of it, and pooch a twentieth."""
+    code = (
+        "import sys, feelstream.api, feelstream.verification.recheck\n"
+        "heavy = {'scipy', 'pooch', 'matplotlib', 'plotly', 'torch'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

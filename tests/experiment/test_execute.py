@@ -158,6 +158,7 @@ def test_a_failure_stays_with_its_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("worker_processes")
 def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
     """One process, two processes, an executor of the user's: identical files."""
     plan = two_arms((0, 1))
@@ -170,6 +171,7 @@ def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("worker_processes")
 def test_workers_learn_the_same_bytes(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     plan = Plan("x", (arm("learning", "learning.engine=torch", "learning.steps=2", "system.rounds=2"),), (0,))

@@ -59,11 +59,11 @@ def ended_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 @pytest.mark.slow
-def test_eight_kills(tmp_path: Path) -> None:
+def test_kills_change_nothing(tmp_path: Path) -> None:
     in_process(two_arms((0,), *LONG), tmp_path / "undisturbed")
     expected = tables(tmp_path / "undisturbed")
     chance = random.Random(os.getpid())
-    targets = ["worker"] * 5 + ["runner"] * 2 + ["starting runner"]  # more of them: make soak ATTACKS=kills
+    targets = ["worker"] * 2 + ["runner", "starting runner"]  # more of them: make soak ATTACKS=kills
     chance.shuffle(targets)
     attempt = 0
     while targets:  # a plan that is finished before the last kill is checked, and begun anew elsewhere

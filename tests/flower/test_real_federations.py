@@ -1,4 +1,4 @@
-"""A real SuperLink with four real SuperNodes meets what goes wrong; all cases share one federation, to save time."""
+"""A real SuperLink with four real SuperNodes repeats the simulator, and meets what goes wrong."""
 
 from __future__ import annotations
 
@@ -8,29 +8,76 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import odd_plugins
 import polars as pl
 import pytest
+from patience import PATIENCE_S
 
 import feelstream as fs
-from feelstream.flower.loopback import federation
+from feelstream.flower.loopback import Federation, federation, is_complete, submit_replay
 
 pytestmark = pytest.mark.slow
 APP = Path(__file__).parents[1] / "support" / "hard_cases"
 Outcome = tuple[dict[str, Any], Path]
+# Every device is fast enough for every round.
+FAST = ["cpu.frequency_hz=[1e9, 1.5e9]", "learning.engine=none", "data.samples=500", "data.arrivals.kind=uniform"]
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
-    directory = tmp_path_factory.mktemp("hard-cases")
-    out = directory / "found.json"
+def four_nodes() -> Iterator[Federation]:
+    """One federation for all runs: its processes take longer to start than a run takes."""
     with federation() as flower:
         flower.warm()
         flower.wait_for_superlink()
         for node in range(4):
             flower.start_node(node, 4)
-        flower.submit(APP, {"out": str(out)})
-        flower.wait(out.exists, 900)
-        yield json.loads(out.read_text()), directory
+        yield flower
+
+
+def both(flower: Federation, out: Path, *changes: str) -> tuple[fs.Run, fs.Run]:
+    """A run of the federation, verified, and the simulator's of the same scenario and seed."""
+    scenario = fs.preset("tiny", [*FAST, *changes, "system.devices=4"])
+    submit_replay(flower, scenario, 5, out, deadline_s=PATIENCE_S, query_timeout_s=PATIENCE_S)
+    flower.wait(lambda: is_complete(out), PATIENCE_S)
+    report = fs.verify(out)
+    assert report.ok, str(report)
+    return fs.read(out), fs.simulate(scenario, 5)
+
+
+def check_same(played: fs.Run, simulated: fs.Run, *columns: str) -> None:
+    assert played.devices is not None
+    assert simulated.devices is not None
+    for column in ("scheduled", "transmitted", "stored", "fresh", *columns):
+        assert played.devices[column].to_list() == simulated.devices[column].to_list()
+    np.testing.assert_allclose(played.devices["queue_next_j"], simulated.devices["queue_next_j"], rtol=1e-12)
+
+
+def test_a_federation_repeats_the_simulator(four_nodes: Federation, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch: install feelstream[torch]")
+    changes = ("learning.engine=torch", "learning.steps=2", "learning.batch=8", "system.rounds=2")
+    played, simulated = both(four_nodes, tmp_path / "run", *changes)
+    check_same(played, simulated)
+    np.testing.assert_allclose(played.rounds["loss"], simulated.rounds["loss"], rtol=1e-5)
+
+
+def test_a_federation_of_odd_plugins_repeats_the_simulator(four_nodes: Federation, tmp_path: Path) -> None:
+    """A buffer and arrivals whose states grow, of which the server knows nothing but what they promise."""
+    changes = (*odd_plugins.ODD[1:3], "system.rounds=3", "policy.V=inf")
+    played, simulated = both(four_nodes, tmp_path / "run", *changes)
+    check_same(played, simulated, "fresh_labels", "used_labels")
+    assert played.devices is not None
+    assert played.devices["transmitted"].sum() > 3
+
+
+@pytest.fixture(scope="module")
+def outcome(four_nodes: Federation, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Of all hard cases, one after the other; asked for last, since a node is asleep when they are over."""
+    directory = tmp_path_factory.mktemp("hard-cases")
+    out = directory / "found.json"
+    four_nodes.submit(APP, {"out": str(out)})
+    four_nodes.wait(out.exists, 900)
+    return json.loads(out.read_text()), directory
 
 
 def rows(directory: Path, case: str) -> pl.DataFrame:

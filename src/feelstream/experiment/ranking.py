@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from scipy.special import stdtr
 
 from feelstream.experiment.measures import by_arm
 from feelstream.experiment.significance import holm
@@ -42,6 +41,8 @@ def verdicts(runs: pl.DataFrame, quantity: str, reference: str, arms: Sequence[s
 
 def _p_value(gap: Interval) -> float:
     """Of the two-sided t-test whose 95 % interval this is: the interval says mean, standard error and n."""
+    from scipy.special import stdtr  # here: slow to import, and a run alone is ranked by nothing
+
     half = gap.half_width
     if not half:
         return 1.0

@@ -11,7 +11,6 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
 
 from feelstream.experiment.statistics import LEVEL, Interval, t_quantile
 
@@ -58,6 +57,8 @@ def one_sided_p(values: ArrayLike) -> float | None:
 
     All values equal: 0 where they are above 0, 1 where they are below, ½ where they are 0.
     """
+    from scipy.special import stdtr  # here: slow to import, and not every command tests anything
+
     x = _one_per_seed(values)
     if len(x) < 2:
         return None

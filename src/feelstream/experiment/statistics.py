@@ -16,7 +16,6 @@ from math import sqrt
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from feelstream.quantities import REACHED, measures
 
@@ -96,6 +95,8 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = LEVEL) -> Inter
 
 def t_quantile(n: ArrayLike, level: float = LEVEL) -> np.ndarray:
     """The factor on s/√n: the (1+level)/2 quantile of Student's t with n − 1 degrees of freedom."""
+    from scipy.special import stdtrit  # here: slow to import, and a run alone has no interval
+
     return np.asarray(stdtrit(np.asarray(n, float) - 1, (1 + level) / 2))
 
 

@@ -209,8 +209,9 @@ def federation(logs: Path | None = None) -> Iterator[Federation]:
 
 
 def write_app(directory: Path) -> Path:
-    """A Flower app whose clients replay the simulator."""
-    return Path(shutil.copytree(Path(__file__).parent / "replay_app", directory / "app", ignore=IGNORED))
+    """A Flower app whose clients replay the simulator; the same for every run of a federation."""
+    ours = Path(__file__).parent / "replay_app"
+    return Path(shutil.copytree(ours, directory / "app", ignore=IGNORED, dirs_exist_ok=True))
 
 
 def run_in_federation(

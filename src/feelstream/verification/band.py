@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize.elementwise import find_root
-from scipy.special import lambertw
 
 from feelstream.verification.findings import Array
 
@@ -71,6 +69,8 @@ def shortfall(x: Array) -> Array:
 
 def efficiency_at_price(z: Array) -> Array:
     """x with e^x (x−1) + 1 = z: 1 + W0((z−1)/e); near 0 by the series at the branch point, which W0 loses."""
+    from scipy.special import lambertw  # here: slow to import, and few policies share out the band
+
     p = np.sqrt(2 * np.minimum(z, 1e-5))
     exact = 1 + lambertw((np.maximum(z, 1e-5) - 1) / np.e).real
     return np.where(z < 1e-5, p - p**2 / 3 + 11 * p**3 / 72 - 43 * p**4 / 540, exact)
@@ -81,6 +81,8 @@ def efficiency_at_power(q: Array) -> Array:
 
     Near q = 1, the branch point, by the inverse series of (e^x − 1)/x − 1 = x/2 + x²/6 + …
     """
+    from scipy.special import lambertw
+
     over = np.clip(q - 1, 0.0, 3e-3)
     series = over * (2 - over * (4 / 3 - over * (10 / 9 - over * 136 / 135)))
     r = 1 / np.maximum(q, 1 + 3e-3)
@@ -158,6 +160,7 @@ def _slope(radio: Radio, log_price: Array, tau: Array) -> Array:
 
 def settle(radio: Radio, member: Array) -> tuple[Array, Array, Array]:
     """(log μ [R, 1], τ, ρ) at which the members [R, n] of each round ask for the whole band; every round has one."""
+    from scipy.optimize.elementwise import find_root
 
     def excess(log_price: Array, rows: Array) -> Array:
         """log Σ ρ of some rounds: falls in the price."""

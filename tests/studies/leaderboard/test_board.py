@@ -62,7 +62,7 @@ def test_without_learning_there_is_no_front_and_no_word_of_accuracy():
 def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
     done = CliRunner().invoke(
         cli.app,
-        ["leaderboard", "tiny", *FEW, *SHORT, "--seeds", "2", "--workers", "2", "--out", str(tmp_path / "out"),
+        ["leaderboard", "tiny", *FEW, *SHORT, "--seeds", "2", "--workers", "1", "--out", str(tmp_path / "out"),
          "--eligible", "any", "--docs", str(tmp_path / "docs")],
         env={"COLUMNS": "160"},
     )  # fmt: skip
@@ -94,7 +94,7 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
 @pytest.mark.slow
 def test_the_leaderboard_as_json_is_all_that_is_printed(tmp_path: Path):
     words = ["leaderboard", "tiny", "--policy", "lyapunov", "--policy", "random", "--set", "learning.engine=none"]
-    words += [*SHORT, "--seeds", "2", "--workers", "2", "--out", str(tmp_path), "--json"]
+    words += [*SHORT, "--seeds", "2", "--workers", "1", "--out", str(tmp_path), "--json"]
     done = CliRunner().invoke(cli.app, words)
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
-import pooch
-
 from feelstream.data.datasets.mirrors import Folder, Mirror, MirrorError, Progress, RawFile
 from feelstream.errors import DataError
 
@@ -35,7 +33,11 @@ class Collection:
     def folder(self) -> Path:
         """Where the files are kept: in $FEELSTREAM_CACHE if set, else in the user's cache directory."""
         chosen = os.environ.get("FEELSTREAM_CACHE")
-        return (Path(chosen) if chosen else Path(pooch.os_cache("feelstream"))) / self.name
+        if chosen:
+            return Path(chosen) / self.name
+        import pooch  # here: slow to import, and made data needs no files
+
+        return Path(pooch.os_cache("feelstream")) / self.name
 
 
 def _read(collection: Collection, file: RawFile) -> bytes | None:

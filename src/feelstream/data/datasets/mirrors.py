@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-import pooch
-
 Progress = Callable[[str, int, int], None]  # file name, bytes received, bytes in all (0: unknown)
 
 CONNECT_S = 4.0
@@ -120,7 +118,8 @@ def download(url: str, name: str, most_bytes: int, progress: Progress | None, **
 
     options: for requests.get, such as headers.
     """
-    import requests  # slow to import and needed on the first download only; comes with pooch
+    import pooch  # both slow to import and needed on the first download only; the second comes with the first
+    import requests
 
     receiver = _Receiver(name, most_bytes, progress)
     bar: Any = receiver  # documented as any object with these methods, annotated as bool
