@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from builders import small
+from small_plans import in_process
 
 import feelstream as fs
 from feelstream.errors import RunError, explain
+from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.report import results_in
 from feelstream.run import files, simulate_in
@@ -129,9 +131,39 @@ def test_a_pipe_as_a_plan_is_not_waited_for(tmp_path: Path) -> None:
         load_results(tmp_path)
 
 
-def test_an_error_without_a_text_of_its_own_is_a_sentence_too() -> None:
-    class MuteError(Exception):
-        def __str__(self) -> str:
-            raise ValueError("no text")
+ERRORS = """
+class MuteError(Exception):
+    def __str__(self):
+        raise ValueError("no text")
 
-    assert explain(MuteError()) == "MuteError"
+class Nameless(type):
+    @property
+    def __name__(cls):
+        raise ValueError("no name")
+
+class HostileError(Exception, metaclass=Nameless):
+    def __str__(self):
+        raise SystemExit
+
+import feelstream as fs
+
+class OursError(fs.FeelstreamError):
+    def __str__(self):
+        raise ValueError("no text")
+
+class Mute(fs.Policy):
+    def select(self, state, observation, rng):
+        raise ERROR
+"""
+
+
+@pytest.mark.parametrize("error", ["MuteError", "HostileError", "OursError"])
+def test_an_error_without_a_text_of_its_own_is_a_sentence_too(error: str, tmp_path: Path) -> None:
+    """Alone, and in a plan, where a worker asks of every error whether the disk is full."""
+    made: dict[str, Any] = {}
+    exec(ERRORS, made)
+    assert explain(made[error]()) == error
+    (tmp_path / "mute.py").write_text(ERRORS.replace("ERROR", error))
+    scenario = small("system.rounds=2", f"policy.name={tmp_path / 'mute.py'}:Mute")
+    (failure,) = in_process(Plan("mute", (Arm("one", scenario),), (0,)), tmp_path / "out").failures
+    assert error in failure.reason
