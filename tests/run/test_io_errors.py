@@ -107,6 +107,14 @@ def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "not there").exists()
 
 
+def test_a_lock_that_is_a_pipe_is_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".lock")
+    with pytest.raises(RunError, match=r"\.lock is not a regular file"):
+        simulate_in(tmp_path, small("system.rounds=2"), 0)
+    with pytest.raises(RunError, match=r"\.lock is not a regular file"), sole_writer(tmp_path):
+        pass
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "read": fs.read,
     "verify": fs.verify,
@@ -122,6 +130,17 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(reader: str, name: str,
     (tmp_path / "run" / name).unlink()
     os.mkfifo(tmp_path / "run" / name)
     with pytest.raises(RunError):
+        READERS[reader](tmp_path / "run")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_file_larger_than_any_is_a_sentence(reader: str, tmp_path: Path) -> None:
+    simulate_in(tmp_path / "run", small("system.rounds=2"), 0)
+    try:
+        os.truncate(tmp_path / "run" / "run.json", 2**43)
+    except OSError:
+        pytest.skip("files are not as large as this here")
+    with pytest.raises(RunError, match="larger than any"):
         READERS[reader](tmp_path / "run")
 
 
