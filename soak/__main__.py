@@ -71,7 +71,7 @@ def attacked(
         for number in (signal.SIGINT, signal.SIGTERM):  # in the background, too: what came out so far
             signal.signal(number, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
-            while (left := [each for each in attacks if each.tried < tries]) and monotonic() < end:
+            while (left := [each for each in attacks if each.tried < min(tries, each.most)]) and monotonic() < end:
                 attack = min(left, key=lambda each: each.spent_s)
                 before = len(attack.lost)
                 attack.try_once()

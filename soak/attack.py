@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import sys
 import traceback
 import warnings
 from pathlib import Path
@@ -32,6 +33,7 @@ class Attack:
     """Many trials of one kind. survived: it came out right; refused: one sentence; lost: anything else."""
 
     name = ""
+    most = sys.maxsize  # trials that differ
 
     def __init__(self, place: Path, draw: random.Random) -> None:
         self.place, self.draw = place, draw

@@ -66,7 +66,7 @@ def traced(draw: random.Random, tables: Tables, directory: Path, samples: int) -
 
 def _write(draw: random.Random, columns: dict[str, list], path: Path) -> Path:
     table = pl.DataFrame(columns)
-    if draw.random() < 0.1 and table.height:  # parsed in a process of its own, which takes a while
+    if draw.random() < 0.03 and table.height:  # parsed in a process of its own, which takes as long as thirty trials
         table.write_parquet(path.with_suffix(".parquet"))
         return path.with_suffix(".parquet")
     table.write_csv(path.with_suffix(".csv"))

@@ -28,7 +28,7 @@ SPREAD = 37  # trials follow each other in these steps, so that few of them reac
 
 
 class Io(Attack):
-    """Every work × every call of it that changes files × every fault, in a fixed order, over and over."""
+    """Every work × every call of it that changes files × every fault, in a fixed order, and each once."""
 
     name = "io"
 
@@ -53,9 +53,9 @@ class Io(Attack):
         every = [
             (work, nth, fault) for work, calls in self.calls.items() for nth in range(1, calls + 1) for fault in FAULTS
         ]
-        self.places = len(every)
-        step = next(step for step in itertools.count(SPREAD) if math.gcd(self.places, step) == 1)
-        return (every[number * step % len(every)] for number in itertools.count())
+        self.most = len(every)
+        step = next(step for step in itertools.count(SPREAD) if math.gcd(self.most, step) == 1)
+        return (every[number * step % self.most] for number in range(self.most))
 
     def _ordered(self, work: str, nth: int, error: int, manner: int) -> dict[str, Any]:
         assert self.child.stdin is not None

@@ -43,13 +43,21 @@ class EngineError(FeelstreamError):
 
 def sentence(problem: BaseException) -> str:
     """The first line of an error, with its kind if it is not ours."""
-    try:
-        text = str(problem).strip().splitlines()
-    except Exception:  # someone's own error may not even have a text
-        text = []
-    if isinstance(problem, FeelstreamError):
+    text = _text(problem).strip().splitlines()
+    if text and isinstance(problem, FeelstreamError):
         return " ".join(text)
-    return f"{type(problem).__name__}{': ' + ' '.join(text[0].split()) if text else ''}"
+    kind = type.__dict__["__name__"].__get__(type(problem))  # a metaclass may have another idea of its name
+    return f"{kind}{': ' + ' '.join(text[0].split()) if text else ''}"
+
+
+def _text(problem: BaseException) -> str:
+    """What an error says; nothing where even that fails, as someone's own may."""
+    try:
+        return str(problem)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return ""
 
 
 def explain(problem: BaseException, *not_here: str) -> str:
@@ -68,7 +76,7 @@ def is_disk_full(problem: BaseException | None) -> bool:
     while problem is not None:
         if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
-        if "No space left on device" in str(problem):  # Polars reports some of its own as text only
+        if "No space left on device" in _text(problem):  # Polars reports some of its own as text only
             return True
         problem = problem.__cause__ or problem.__context__
     return False

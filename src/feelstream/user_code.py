@@ -13,7 +13,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from importlib.machinery import FileFinder, SourceFileLoader
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -21,23 +29,45 @@ from typing import Any
 PREFIX = "feelstream_user_"
 _ran: dict[Path, str] = {}  # SHA-256 of what was run, by resolved path
 _specs: dict[Path, Any] = {}  # with which Python imported what it imported by itself
+_held: dict[Path, bytes] = {}  # what a digest is of, of files that nothing has run yet: a function may import them
 _borrowed: dict[str, ModuleType] = {}  # modules that users' files imported from beside them, by name
 
 
 class _AsRead(SourceFileLoader):
-    """Compiles what it reads, and notes what that was."""
+    """Compiles what it reads, or what was read of the file when a run was made, and notes what that was."""
 
     def get_code(self, fullname: str) -> CodeType | None:
-        path = Path(self.get_filename(fullname))
-        source = path.read_bytes()
-        code = compile(source, str(path), "exec", dont_inherit=True)
-        _ran[path.resolve()] = sha256(source).hexdigest()
+        file = self.get_filename(fullname)
+        path = Path(file).resolve()
+        source = _held.pop(path, None)
+        source = path.read_bytes() if source is None else source
+        code = compile(source, file, "exec", dont_inherit=True)
+        _ran[path] = sha256(source).hexdigest()
         return code
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        if not module.__name__.startswith(PREFIX):
+            _borrowed[module.__name__] = module
+
+
+LOADERS: Any = (
+    (ExtensionFileLoader, EXTENSION_SUFFIXES),
+    (_AsRead, SOURCE_SUFFIXES),
+    (SourcelessFileLoader, BYTECODE_SUFFIXES),
+)
 
 
 def digest_of_code(path: Path) -> str:
-    """SHA-256 of a Python file: of what was run in this process, or, if nothing was, of what is there."""
-    return _ran.get(path.resolve()) or sha256(path.read_bytes()).hexdigest()
+    """SHA-256 of a Python file: of what was run in this process, or, if nothing was, of what is there.
+
+    That is then what runs, if a function imports it later, whatever becomes of the file.
+    """
+    path = path.resolve()
+    if path in _ran:
+        return _ran[path]
+    _held[path] = path.read_bytes()
+    return sha256(_held[path]).hexdigest()
 
 
 def note_imported(module: str) -> None:
@@ -109,6 +139,7 @@ def _forget(path: Path) -> None:
     for name, module in list(_borrowed.items()):
         if Path(module.__file__ or "").parent == path.parent:
             del _borrowed[name]
+            _ran.pop(Path(module.__file__ or "").resolve(), None)
             if sys.modules.get(name) is module:
                 del sys.modules[name]
 
@@ -120,6 +151,8 @@ def _beside(directory: Path) -> Iterator[None]:
     Afterwards the directory comes last in sys.path, for imports that only happen when a function is called.
     """
     place = str(directory)
+    for file in [file for file in _held if file.parent == directory]:
+        del _held[file]  # the file is loaded as it is now
     hidden = {
         name: sys.modules.pop(name)
         for name, module in _borrowed.items()
@@ -134,6 +167,7 @@ def _beside(directory: Path) -> Iterator[None]:
         sys.meta_path.remove(finder)
         if place not in sys.path:
             sys.path.append(place)
+        sys.path_importer_cache[place] = FileFinder(place, *LOADERS)  # so that those are noted too
         for name in sys.modules.keys() - before:
             module = sys.modules[name]
             if Path(getattr(module, "__file__", None) or "").parent == directory:

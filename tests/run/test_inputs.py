@@ -76,6 +76,45 @@ def test_a_run_says_which_code_ran_and_not_what_is_there_by_then(tmp_path: Path)
     assert run.manifest.files[name] == ran != _digest(tmp_path / "mine.py")
 
 
+LATE = """
+from feelstream.policies.random import Random
+
+class Late(Random):
+    def select(self, state, observation, rng):
+        import feelstream as fs, numpy as np
+        plan = observation.plan(1)
+        able = np.flatnonzero(plan.feasible)
+        if observation.round == 1:
+            return fs.Decision(able[:1], plan)
+        from late_helper import LAST
+        return fs.Decision(able[-1:] if LAST else able[:1], plan)
+"""
+
+
+def test_what_a_function_imports_during_a_run_is_what_was_there_when_it_was_made(tmp_path: Path) -> None:
+    """And in the next run, in the same process, what is there then."""
+    (tmp_path / "late.py").write_text(LATE)
+    helper = tmp_path / "late_helper.py"
+    helper.write_text("LAST = 0\n")
+    name = f"policy.name={tmp_path / 'late.py'}:Late"
+
+    def edit(record: Any) -> None:
+        helper.write_text("LAST = 1\n")
+
+    old = _digest(helper)
+    first = simulate(small("system.rounds=3", name), 0, progress=edit)
+    second = simulate(small("system.rounds=3", name), 0)
+    assert old in first.manifest.files.values()
+    assert _digest(helper) in second.manifest.files.values()
+    assert _by_round(first)[0] == _by_round(second)[0]
+    assert _by_round(first)[1:] != _by_round(second)[1:], "one of the runs had the other's helper"
+
+
+def _by_round(run: fs.Run) -> list[int]:
+    assert run.devices is not None
+    return run.devices.filter("scheduled")["device"].to_list()
+
+
 def test_a_scenario_whose_code_was_loaded_anew_is_refused(tmp_path: Path) -> None:
     name = _mine(tmp_path, last=False)
     table = {**small().as_dict(), "policy": {"name": name, "size": 1}}

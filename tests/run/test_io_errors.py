@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from builders import small
+from small_plans import in_process
 
 import feelstream as fs
 from feelstream.errors import RunError, explain
+from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.report import results_in
 from feelstream.run import files, simulate_in
@@ -105,6 +107,14 @@ def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "not there").exists()
 
 
+def test_a_lock_that_is_a_pipe_is_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".lock")
+    with pytest.raises(RunError, match=r"\.lock is not a regular file"):
+        simulate_in(tmp_path, small("system.rounds=2"), 0)
+    with pytest.raises(RunError, match=r"\.lock is not a regular file"), sole_writer(tmp_path):
+        pass
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "read": fs.read,
     "verify": fs.verify,
@@ -123,15 +133,56 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(reader: str, name: str,
         READERS[reader](tmp_path / "run")
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_a_file_larger_than_any_is_a_sentence(reader: str, tmp_path: Path) -> None:
+    simulate_in(tmp_path / "run", small("system.rounds=2"), 0)
+    try:
+        os.truncate(tmp_path / "run" / "run.json", 2**43)
+    except OSError:
+        pytest.skip("files are not as large as this here")
+    with pytest.raises(RunError, match="larger than any"):
+        READERS[reader](tmp_path / "run")
+
+
 def test_a_pipe_as_a_plan_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plan.json")
     with pytest.raises(RunError, match=r"has no plan\.json|not a regular file"):
         load_results(tmp_path)
 
 
-def test_an_error_without_a_text_of_its_own_is_a_sentence_too() -> None:
-    class MuteError(Exception):
-        def __str__(self) -> str:
-            raise ValueError("no text")
+ERRORS = """
+class MuteError(Exception):
+    def __str__(self):
+        raise ValueError("no text")
 
-    assert explain(MuteError()) == "MuteError"
+class Nameless(type):
+    @property
+    def __name__(cls):
+        raise ValueError("no name")
+
+class HostileError(Exception, metaclass=Nameless):
+    def __str__(self):
+        raise SystemExit
+
+import feelstream as fs
+
+class OursError(fs.FeelstreamError):
+    def __str__(self):
+        raise ValueError("no text")
+
+class Mute(fs.Policy):
+    def select(self, state, observation, rng):
+        raise ERROR
+"""
+
+
+@pytest.mark.parametrize("error", ["MuteError", "HostileError", "OursError"])
+def test_an_error_without_a_text_of_its_own_is_a_sentence_too(error: str, tmp_path: Path) -> None:
+    """Alone, and in a plan, where a worker asks of every error whether the disk is full."""
+    made: dict[str, Any] = {}
+    exec(ERRORS, made)
+    assert explain(made[error]()) == error
+    (tmp_path / "mute.py").write_text(ERRORS.replace("ERROR", error))
+    scenario = small("system.rounds=2", f"policy.name={tmp_path / 'mute.py'}:Mute")
+    (failure,) = in_process(Plan("mute", (Arm("one", scenario),), (0,)), tmp_path / "out").failures
+    assert error in failure.reason

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
+import math
 import sys
 import sysconfig
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -50,6 +52,8 @@ FROM_HELPER = "from helper_of_live_code import "
 DATACLASS = "@dataclass\nclass C:\n    w: float\nc = C(1.0)\n"
 NUMBER = "class F(float):\n    def twice(self): return 1.0\nw = F(3)\n"
 BASE = "class Base(fs.Policy):\n    x: ClassVar = 3\n"
+META = "class Meta(type):\n    w = property(lambda cls: 1.0)\nclass C(metaclass=Meta): pass\n"
+GETS = "class Meta(type):\n    def __getattr__(cls, name): return 1.0\nclass C(metaclass=Meta): pass\n"
 TWO = "def a(): return 1.0\ndef b(): return 2.0\n"
 # What is different in the text: the script, the files beside it, the old text and the new one.
 CASES: dict[str, tuple[str, dict[str, str], str, str]] = {
@@ -74,6 +78,35 @@ CASES: dict[str, tuple[str, dict[str, str], str, str]] = {
     "one function for another": (script("(a(), b(), z())", TWO + "z = a\n"), {}, "z = a", "z = b"),
     "one of several functions": (script("z[2]()", TWO + "z = [a, b, a]\n"), {}, "b, a]", "b, b]"),
     "base class": (script("1.0", BASE).replace("Mine(fs.Policy", "Mine(Base"), {}, "= 3", "= 4"),
+    "property of a metaclass": (script("C.w", META), {}, "1.0", "2.0"),
+    "any attribute of a class": (script("C.w", GETS), {}, "1.0", "2.0"),
+    "number set on a library": (
+        script("math.of_live_code", "import math\nmath.of_live_code = 1.0\n"),
+        {},
+        "1.0",
+        "2.0",
+    ),
+    "function set on a library": (
+        script("fs.of_live_code()", "fs.of_live_code = functools.partial(lambda: 1.0)\n"),
+        {},
+        "1.0",
+        "2.0",
+    ),
+    "set on a part of a library": (
+        script(
+            "math.of_live_code.of_live_code",
+            "import math, types\nmath.of_live_code = types\ntypes.of_live_code = [1.0]\n",
+        ),
+        {},
+        "1.0",
+        "2.0",
+    ),
+    "name set for all modules": (
+        script("of_live_code", "import builtins\nbuiltins.of_live_code = 1.0\n"),
+        {},
+        "1.0",
+        "2.0",
+    ),
     "module beside": (script("helper.W", HELPER), BESIDE, "1.0", "2.0"),
     "name from beside": (script("W", FROM_HELPER + "W\n"), BESIDE, "1.0", "2.0"),
     "module set from the script": (script("helper.V", HELPER + "helper.V = 3.0\n"), BESIDE, "3.0", "4.0"),
@@ -95,13 +128,15 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
     def forget() -> None:
         for name in [name for name in sys.modules if name.endswith("_of_live_code")]:
             del sys.modules[name]
+        for library in (builtins, fs, math, types):
+            library.__dict__.pop("of_live_code", None)
 
     def run(text: str, files: dict[str, str]) -> Scenario:
         for name, content in files.items():
             (tmp_path / name).write_text(content)
         forget()
         importlib.invalidate_caches()
-        main: Any = ModuleType("__main__")
+        main: Any = types.ModuleType("__main__")
         monkeypatch.setitem(sys.modules, "__main__", main)
         exec(compile(text, "script", "exec"), vars(main))
         return small().with_(policy=main.made)

@@ -94,3 +94,21 @@ def test_only_at_the_edge_both_decisions_stand(margin: float, at_edge: bool, tmp
         wrong = fewer if margin >= 0 else everyone
         assert admit(given.s, given.ratio, given.computing_s, right).tolist() == right.tolist()
         assert (admit(given.s, given.ratio, given.computing_s, wrong).tolist() == wrong.tolist()) is at_edge
+
+
+@pytest.mark.parametrize("admission", ["paper", "largest"])
+@pytest.mark.parametrize(("policy", "deadline_s", "sizes"), [("lyapunov", 1.5, {2, 3}), ("fedcs", 0.47, {0, 1})])
+def test_a_deadline_that_is_nothing_next_to_the_round_counts(
+    policy: str, deadline_s: float, sizes: set[int], admission: str, tmp_path: Path
+) -> None:
+    """T_rd − (T_rd − T_k) is 0 in floating point where T_k is a second and T_rd 7·10⁷⁵: T_k itself is compared."""
+    table = three(6.9e75, admission).as_dict()
+    table["devices"]["classes"][1]["deadline_s"] = deadline_s
+    table["policy"] = {"name": policy, "size": 3}
+    counts = set()
+    for seed in (0, 4, 5):
+        run = fs.simulate(from_dict(table), seed)
+        counts.add(run.rounds["transmitted"][0])
+        report = fs.verify(run.save(tmp_path / str(seed)))
+        assert report.ok, str(report)
+    assert counts == sizes, "the deadline decided nothing"

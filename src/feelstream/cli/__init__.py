@@ -14,8 +14,8 @@ from typer.main import get_command
 
 from feelstream import signals
 from feelstream.cli.lazy import LazyGroup
-from feelstream.cli.usage import sentence
-from feelstream.errors import FeelstreamError
+from feelstream.cli.usage import sentence as usage_sentence
+from feelstream.errors import FeelstreamError, sentence
 from feelstream.terminal.common import err, out
 from feelstream.version import __version__
 
@@ -42,12 +42,12 @@ def main() -> None:
     try:
         code = get_command(app)(prog_name="feelstream", standalone_mode=False)
     except FeelstreamError as problem:
-        _complain(str(problem))
+        _complain(sentence(problem))
         sys.exit(2)
     except UsageError as problem:
         if not problem.format_message().strip():  # no arguments at all: typer has shown the help
             sys.exit(problem.exit_code)
-        _complain(sentence(problem))
+        _complain(usage_sentence(problem))
         sys.exit(problem.exit_code)
     except MemoryError:
         _complain("there is not enough memory for this; make the scenario smaller")

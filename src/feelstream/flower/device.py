@@ -27,7 +27,7 @@ import numpy as np
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
-from feelstream.errors import FeelstreamError
+from feelstream.errors import FeelstreamError, sentence
 from feelstream.flower import meters
 from feelstream.flower.noise import NoisyCounts
 from feelstream.flower.report import MODS, MOST_LETTERS, REPORT, SERVER, DeviceReport
@@ -138,7 +138,7 @@ class Device:
         try:
             return float(self._meter())
         except Exception as problem:  # the app's own code, or the hardware
-            self._meter_fails(f"{type(problem).__name__}: {problem}")
+            self._meter_fails(sentence(problem))
             return None
 
     def _spent_j(self, before_j: float | None, after_j: float | None) -> float | None:

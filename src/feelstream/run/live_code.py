@@ -6,6 +6,7 @@ belongs to an installed package is known by its name; all else (the script or no
 
 from __future__ import annotations
 
+import builtins
 import dis
 import importlib.util
 import secrets
@@ -13,8 +14,9 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
+from inspect import getattr_static
 from pathlib import Path
 from types import (
     BuiltinFunctionType,
@@ -28,6 +30,7 @@ from types import (
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from feelstream.user_code import digest_of_code, imported_from_beside
 
@@ -117,7 +120,7 @@ class _Walk:
         if isinstance(made, tuple):
             for part in (*made[:3], *(list(entries or ()) for entries in made[3:5])):
                 yield from self.parts(part)
-        elif (inner := getattr(value, "__wrapped__", None)) is not None:  # a cache around a function
+        elif (inner := getattr_static(value, "__wrapped__", None)) is not None:  # a cache around a function
             yield from self.parts(inner)
         elif _is_of_installed(getattr(value, "__module__", None)):
             yield made
@@ -152,6 +155,7 @@ class _Walk:
                 if name in function.__globals__:
                     yield name
                     yield from self._used(function.__globals__[name], names)
+            yield from self._set_on(builtins, tuple(name for name in names if name not in function.__globals__))
             for name in _imported_in(function.__code__):
                 yield from self._imported(name, names)
             if ANYTHING.intersection(names):
@@ -178,6 +182,8 @@ class _Walk:
             yield from _of_file(getattr(sys.modules.get(cls.__module__), "__file__", None))
         for base in cls.__bases__:
             yield from self.parts(base)
+        if not _is_of_installed(type(cls).__module__):  # a metaclass decides what an attribute is
+            yield from self.parts(type(cls))
         with self._within(cls.__module__):
             yield from self._of_attributes(cls)
 
@@ -188,10 +194,12 @@ class _Walk:
             if isinstance(value, METHODS) or not (dunder or its_own_name or name in OF_PYTHON):
                 yield name
                 yield from self.parts(value) if not isinstance(value, OPAQUE) else ()
-        for name, private in sorted(getattr(cls, "__private_attributes__", {}).items()):
+        if not issubclass(cls, BaseModel):
+            return
+        for name, private in sorted(cls.__private_attributes__.items()):
             yield name
             yield from self.parts([private.default, private.default_factory])
-        for name, field in sorted(getattr(cls, "__pydantic_fields__", {}).items()):
+        for name, field in sorted(cls.__pydantic_fields__.items()):
             if field.exclude:  # all others are part of the scenario
                 yield name
                 yield from self.parts([field.default, field.default_factory])
@@ -200,9 +208,12 @@ class _Walk:
         """Its name; of one that is not installed also its file, what it imports from beside it, and what is used of it
         as it is by now: the file may be newer than what was imported, and a script may set what it likes."""
         yield module.__name__
-        if _is_of_installed(module.__name__) or (id(module), names) in self.used:
+        if (id(module), names) in self.used:
             return
         self.used.add((id(module), names))
+        if _is_of_installed(module.__name__):
+            yield from self._set_on(module, names)
+            return
         if module.__name__ != MAIN:
             yield from _of_file(getattr(module, "__file__", None))
         with self._within(module.__name__):
@@ -210,6 +221,18 @@ class _Walk:
                 if name in vars(module):
                     yield name
                     yield from self._used(vars(module)[name], names)
+
+    def _set_on(self, module: ModuleType, names: tuple[str, ...]) -> Iterator[str]:
+        """What is used of an installed module and may have been set by a script: all but the functions, classes and
+        objects of installed packages."""
+        for name in names:
+            value = vars(module).get(name, module)
+            if isinstance(value, ModuleType):
+                if value is not module:
+                    yield from self._of_module(value, names)
+            elif _is_plain(value) or isinstance(value, partial) or not _is_of_installed(_home(value)):
+                yield name
+                yield from self.parts(value)
 
     def _imported(self, name: str, names: tuple[str, ...]) -> Iterator[str]:
         """What a function imports when it is called."""
@@ -223,6 +246,19 @@ class _Walk:
             found = None
         if found is not None and found.origin and not _is_installed(Path(found.origin)):
             yield from _of_file(found.origin)
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) in SEVERAL:
+        entries = [*value, *value.values()] if isinstance(value, dict | MappingProxyType) else value
+        return all(type(entry) in PLAIN for entry in entries)
+    return type(value) in PLAIN or isinstance(value, np.ndarray | np.generic)
+
+
+def _home(value: Any) -> str | None:
+    """The module of a function or class, or of the class of an object."""
+    named = value if isinstance(value, type | FunctionType | BuiltinFunctionType) else type(value)
+    return named.__module__
 
 
 def _content(cell: Any) -> Any:

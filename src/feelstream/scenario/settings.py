@@ -80,11 +80,12 @@ class Scenario(Settings):
         check_profiles(self.profiles, self.cpu.energy, self.population, ranges)
         check_magnitudes(self)
         system, population, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
-        computing_s = physics.compute_time_s(system.device_cycles, population.frequency_high_hz) + system.away_s
-        quickest = int(np.argmin(computing_s))
-        fastest = population.frequency_high_hz[quickest]
-        needed = computing_s[quickest] + system.surrogate_time_s(n)
-        if not needed <= system.round_s:
+        needed_s = physics.compute_time_s(system.device_cycles, population.frequency_high_hz)
+        needed_s = needed_s + system.surrogate_time_s(n)
+        if not (needed_s <= system.time_s).any():
+            quickest = int(np.argmin(needed_s - system.time_s))
+            fastest = population.frequency_high_hz[quickest]
+            needed = (needed_s + system.away_s)[quickest]
             left = "" if system.reports is None else f" of which reports leave {system.round_s:g} s,"
             raise ScenarioError(
                 f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s,{left} since computing "

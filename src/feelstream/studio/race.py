@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from threading import Condition, Lock, Thread
 from time import monotonic
 
-from feelstream.errors import FeelstreamError, RunError
+from feelstream.errors import FeelstreamError, RunError, sentence
 from feelstream.run.changes import CHANGEABLE
 from feelstream.run.explaining.wording import listed
 from feelstream.studio.charts import shown_setting
@@ -182,14 +182,14 @@ class Race:
             while self._turn():
                 pass
         except FeelstreamError as problem:
-            self._fail(str(problem))
+            self._fail(sentence(problem))
         except Exception as problem:  # a worker that dies silently would leave the page waiting
             log.exception("the race stopped")
-            self._fail(f"the race stopped: {type(problem).__name__}: {problem}")
+            self._fail(f"the race stopped: {sentence(problem)}")
 
-    def _fail(self, sentence: str) -> None:
+    def _fail(self, why: str) -> None:
         with self._changed:
-            self.problem, self.playing, self._target = sentence, False, 0
+            self.problem, self.playing, self._target = why, False, 0
             self._tell()
 
     def _turn(self) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Nested, flatten, unflatten
-from feelstream.errors import FeelstreamError
+from feelstream.errors import FeelstreamError, sentence
 from feelstream.plugins import Plugin, PluginRegistry, Registry
 
 Step = TypeVar("Step")
@@ -105,7 +105,7 @@ def _first_broken(plugin: Any, kind: Kind[Any], case: str) -> tuple[str, str] | 
     except Exception as problem:
         if kind.may_refuse and isinstance(problem, FeelstreamError) and case != next(iter(kind.cases)):
             return None
-        return RUNS, f"after {when}: {type(problem).__name__}: {problem}"
+        return RUNS, f"after {when}: {sentence(problem)}"
     return None
 
 
@@ -115,7 +115,7 @@ def _settings_problem(plugin: Plugin) -> str | None:
         fields.pop(plugin.tag_field)
         again = type(plugin).model_validate(fields)
     except Exception as problem:
-        return f"they cannot be stored and read: {type(problem).__name__}: {problem}"
+        return f"they cannot be stored and read: {sentence(problem)}"
     return None if again == plugin else f"stored and read again they are {again!r}"
 
 

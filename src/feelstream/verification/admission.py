@@ -12,8 +12,8 @@ from feelstream.verification.importance import Case
 from feelstream.verification.shares import chosen_hz
 from feelstream.verification.stored import StoredSettings
 
-# Both sides compute a sending time by some ten operations, each right to half an ulp: 64 ulps of the round's length are
-# above what rounding can do, and far below any difference that means something.
+# Both sides compute a sending time by some ten operations, each right to half an ulp: 64 ulps of T_k, the time that a
+# device has, are above what rounding can do, and far below any difference that means something.
 EDGE = 64 * np.finfo(float).eps
 
 RULES = {
@@ -32,7 +32,6 @@ def check_admission(case: Case) -> None:
     # Impossible inputs are reported elsewhere; here they count as no gain and no time, so that this can run.
     ratio = np.maximum(np.nan_to_num(block["gain"] / block["beta"]), 0.0)
     computing = np.maximum(np.nan_to_num(computing_time_s(s, chosen_hz(s, block)), nan=np.inf), 0.0)
-    computing = computing + (s.round_s - s.time_s)  # the rest of the round is not theirs
     n = scheduled.sum(axis=1, keepdims=True)
     late, edge = lateness(s, np.maximum(n, 1), ratio, computing)
     doubtful = scheduled & (late | edge)
@@ -45,33 +44,43 @@ def check_admission(case: Case) -> None:
 
 
 def _of_these(s: StoredSettings, r: int, k: Array) -> StoredSettings:
-    """The settings with the bits of these devices alone, where updates differ in size."""
-    return replace(s, update_bits=s.update_bits[r, k]) if isinstance(s.update_bits, np.ndarray) else s
+    """The settings with the bits and times of these devices alone, where devices differ in them."""
+    deadline_s, download_s = (_of(each, r, k) for each in (s.costs.deadline_s, s.costs.download_s))
+    costs = replace(s.costs, deadline_s=deadline_s, download_s=download_s)
+    return replace(s, update_bits=_of(s.update_bits, r, k), costs=costs)
+
+
+def _of(value: float | Array, r: int, k: Array) -> float | Array:
+    """One for all, [K] or [R, K]: that of the devices k in the round r."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return value[k] if value.ndim == 1 else value[r, k]
 
 
 def is_late(s: StoredSettings, n: Array | int, ratio: Array, computing_s: Array, sent: Array) -> Array:
-    """S_bits/R(n, |g|²/margin) > T_rd − T_cmp, and always without time left; at the edge by what is stored."""
+    """S_bits/R(n, |g|²/margin) > T_k − T_cmp, and always without time left; at the edge by what is stored."""
     late, edge = lateness(s, n, ratio, computing_s)
     return np.where(edge, ~sent, late)
 
 
 def lateness(s: StoredSettings, n: Array | int, ratio: Array, computing_s: Array) -> tuple[Array, Array]:
     """Whether a device is late among n, and where rounding alone decides that."""
-    needed, left = sending_time_s(s, n, ratio / s.link_margin), s.round_s - computing_s
-    # The remaining time is a difference, so its rounding error is that of the round's length.
-    edge = (left > 0) & (np.abs(needed - left) <= EDGE * s.round_s)
+    needed, left = sending_time_s(s, n, ratio / s.link_margin), s.time_s - computing_s
+    # The remaining time is a difference, so its rounding error is that of T_k. Not that of the round: next to a round
+    # of 10⁷⁵ s, a deadline of half a second is nothing.
+    edge = (left > 0) & (np.abs(needed - left) <= EDGE * s.time_s)
     return (left <= 0) | ~(needed <= left), edge
 
 
 def _admit_by_dropping(s: StoredSettings, ratio: Array, computing_s: Array, sent: Array) -> Array:
-    """Drop one at a time; of equally weak late devices the one that computed longest, then any."""
-    kept = np.ones(ratio.size, dtype=bool)
+    """Drop one at a time; of equally weak late devices the one with the least time left, then any."""
+    kept, left_s = np.ones(ratio.size, dtype=bool), s.time_s - computing_s
     while kept.any():
         late = kept & is_late(s, int(kept.sum()), ratio, computing_s, sent)
         if not late.any():
             break
         weakest = late & (ratio <= ratio[late].min() * (1 + RELATIVE))
-        slowest = weakest & (computing_s >= computing_s[weakest].max() * (1 - RELATIVE))
+        slowest = weakest & (left_s <= left_s[weakest].min() + RELATIVE * s.time_s)
         candidates = np.flatnonzero(slowest)
         agreeing = candidates[~sent[candidates]]
         kept[agreeing[0] if agreeing.size else candidates[0]] = False

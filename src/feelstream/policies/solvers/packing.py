@@ -17,13 +17,14 @@ def pack(observation: Observation, candidates: Flags, most: int) -> Ids:
     are not available never count. Returns device numbers in ascending order; none where not even one fits.
     """
     system = observation.system
-    time_s = observation.compute_time_s + system.away_s
     ids = np.flatnonzero(candidates & observation.available)
-    fastest = ids[np.argsort(time_s[ids], kind="stable")]
+    computing_s, time_s = observation.compute_time_s[ids], np.broadcast_to(system.time_of(ids), len(ids))
+    order = np.argsort(computing_s if np.ndim(system.time_s) == 0 else computing_s - time_s, kind="stable")
+    fastest, computing_s, time_s = ids[order], computing_s[order], time_s[order]
     fits, fails = 0, min(most, len(fastest)) + 1
     while fails - fits > 1:
         n = (fits + fails) // 2
-        if time_s[fastest[n - 1]] + system.surrogate_time_s(n) <= system.round_s:
+        if (computing_s[:n] + system.surrogate_time_s(n) <= time_s[:n]).all():
             fits = n
         else:
             fails = n
