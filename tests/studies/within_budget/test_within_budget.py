@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -135,3 +136,22 @@ def test_the_page_on_the_rule_has_the_gaps_of_the_table() -> None:
         found = [100 * row[f"{name}_gap"] for name in ("late_accuracy", "accuracy_area")]
         assert said == pytest.approx(found, abs=0.051)
         assert float(spent) == pytest.approx(row["energy_over_budget"], abs=0.0051)
+
+
+def test_the_page_on_the_rule_says_what_remembering_adds() -> None:
+    table = pl.read_csv(ROOT / "docs/within-budget.csv", infer_schema_length=None)
+    text = " ".join((ROOT / "docs/within-budget.md").read_text(encoding="utf-8").replace("−", "-").split())
+    adds = text.partition("`remembered` against FedAvg")[2].partition("In `har`")[0]
+    said = {name: (float(late), float(area)) for late, area, name in re.findall(r"(\S+) / (\S+) \(`([\w-]+)`\)", adds)}
+    gains = text.partition("`lyapunov` gains")[2].partition(", for no energy")[0]
+    by_lyapunov = re.findall(r"([\d.]+) / ([\d.]+)(?: points)? in `([\w-]+)`", gains)
+    for policy, found in (
+        (PLAIN, said),
+        ("lyapunov", {name: (float(late), float(area)) for late, area, name in by_lyapunov}),
+    ):
+        assert found
+        for scenario, values in found.items():
+            rows = [table.filter(scenario=scenario, policy=each) for each in (f"{policy}{WITH}remembered", policy)]
+            for name, value in zip(("late_accuracy_gap", "accuracy_area_gap"), values, strict=True):
+                assert 100 * (rows[0][name][0] - rows[1][name][0]) == pytest.approx(value, abs=0.06)
+    assert set(said) == set(SCENARIOS)

@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from feelstream.report.drawing.energy_axis import log_ticks
 from feelstream.report.drawing.figures import styled
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
+from feelstream.report.drawing.legend import legend_below
+from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, line_style
 from feelstream.studies.within_budget.configurations import POLICIES
 
 ACROSS = 3
@@ -40,7 +41,7 @@ def figure_of(table: pl.DataFrame) -> Figure:
                         xerr=_half(row, "energy_over_budget", 1.0), color=style.light, marker=style.marker,
                         linestyle="none", markersize=4.5, elinewidth=0.6, label=policy,
                     )  # fmt: skip
-            axes.axvline(1.0, color="#B0413E", linewidth=0.8, linestyle="--", label="budget")
+            axes.axvline(1.0, label="budget", **BUDGET_LINE)
             axes.set_xscale("log")
             axes.set_xlim(low, high)  # the same in all, so that panels can be compared
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -52,8 +53,7 @@ def figure_of(table: pl.DataFrame) -> Figure:
             axes.set_ylabel("Accuracy, last fifth (%)")
         for axes in grid[len(scenarios) :]:
             axes.set_visible(False)
-        handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        legend_below(figure, grid[: len(scenarios)])
     return figure
 
 
