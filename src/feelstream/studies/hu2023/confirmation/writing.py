@@ -120,10 +120,27 @@ def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str, finals: S
 
 def _finalists(finals: Sequence[Confirmed]) -> list[str]:
     """What the search ended with, on the seeds that it never touched; nothing until it ends."""
-    parts = ["## What the search ended with\n"] if finals else []
+    parts = ["## What the search ended with\n", f"{searched(finals)}\n"] if finals else []
     for each in finals:
         parts += [f"### {str(each.candidate).capitalize()}, {each.seeds} seeds\n", claims_table(each.findings)]
     return parts
+
+
+def searched(finals: Sequence[Confirmed]) -> str:
+    """How many claims each finalist of the search has on the seeds that it never touched."""
+    said, whole = [], 0
+    for each in finals:
+        held, failed = each.with_verdict(Verdict.REPRODUCED), each.with_verdict(Verdict.FAILED, Verdict.DIRECTION)
+        undecided = each.with_verdict(*UNDECIDED)
+        count = len(held) + len(failed) + len(undecided)
+        whole += len(held) == count
+        name, _, settings = str(each.candidate).partition(": ")
+        said.append(
+            f"the {name} (`{settings}`) has {len(held)} of {count} claims ({len(failed)} not reproduced, {len(undecided)} "
+            "undecided)"
+        )
+    end = "None has all claims of its figure, so the presets stay as they are." if not whole else ""
+    return f"On these seeds, besides the fitted savings: {'; '.join(said)}. {end}".rstrip()
 
 
 def _name(each: Confirmed) -> str:
