@@ -136,8 +136,8 @@ def searched(finals: Sequence[Confirmed]) -> str:
         whole += len(held) == count
         name, _, settings = str(each.candidate).partition(": ")
         said.append(
-            f"the {name} (`{settings}`) has {len(held)} of {count} claims ({len(failed)} not reproduced, {len(undecided)} "
-            "undecided)"
+            f"the {name} (`{settings}`) has {len(held)} of {count} claims "
+            f"({len(failed)} not reproduced, {len(undecided)} undecided)"
         )
     end = "None has all claims of its figure, so the presets stay as they are." if not whole else ""
     return f"On these seeds, besides the fitted savings: {'; '.join(said)}. {end}".rstrip()
