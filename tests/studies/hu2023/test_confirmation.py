@@ -26,6 +26,7 @@ from feelstream.studies.hu2023.confirmation.candidates import (
     without_empty,
 )
 from feelstream.studies.hu2023.confirmation.evidence import Confirmed, confirmed, saving
+from feelstream.studies.hu2023.confirmation.finalists import Finalist, finalists
 
 ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "docs" / "results" / "confirmation.csv"
@@ -100,20 +101,29 @@ def test_the_order_in_which_rows_are_added_leaves_no_trace(played, tmp_path):
     assert (tmp_path / "again.csv").read_bytes() == path.read_bytes()
 
 
-def test_the_page_in_the_repository_is_what_the_table_says():
+@pytest.fixture(scope="module")
+def ended_with() -> list[Finalist]:
+    """The finalists of the search, by its tables in the repository."""
+    return finalists(TABLE.parent)
+
+
+def test_the_page_in_the_repository_is_what_the_table_says(ended_with):
     """Every number on it; pictures aside, which are made by the same call."""
     found = confirmed(table.read(TABLE), CANDIDATES)
     text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert text == writing.page(found, writing.figures(found[0]), TABLE.name), "make it again: " + writing.COMMAND
+    page = writing.page(found, writing.figures(found[0]), TABLE.name, confirmed(table.read(TABLE), ended_with))
+    assert text == page, "make it again: " + writing.COMMAND
     for key in writing.figures(found[0]):
         assert (ROOT / "docs" / "figures" / f"{key}.png").is_file()
 
 
-def test_every_row_is_of_a_specification_and_a_seed_that_were_fixed_beforehand():
+def test_every_row_is_of_a_specification_and_a_seed_that_were_fixed_beforehand(ended_with):
     found = table.read(TABLE)
     assert found["seed"].is_between(2000, 2019).all()
     assert set(found["arm"]) <= {*figures(), *widths(), *without_empty()}
-    assert set(found["settings"]) <= {"literal", "fitted"}
+    assert set(found["settings"]) == {"literal", "fitted", *(each.settings for each in ended_with)}
+    for each in ended_with:
+        assert set(found.filter(settings=each.settings)["arm"]) == set(each.arms)
     assert found.select("settings", "fresh", "arm", "seed").is_duplicated().sum() == 0
 
 

@@ -53,7 +53,7 @@ def figure_of(table: pl.DataFrame) -> Figure:
             axes.set_ylabel("Accuracy, last fifth (%)")
         for axes in grid[len(scenarios) :]:
             axes.set_visible(False)
-        legend_below(figure, grid[: len(scenarios)])
+        legend_below(figure, list(grid[: len(scenarios)]))
     return figure
 
 
