@@ -59,7 +59,7 @@ def test_it_says_how_its_numbers_are_shown_and_run_json_keeps_it(tmp_path: Path)
     assert QUANTITIES["gap"].axis == "Best minus worst device (%)"
     assert QUANTITIES["late_gap"].table == "runs"
     assert QUANTITIES["records"].heading == "records"
-    assert run.plot("gap", "records").axes[0].get_title(loc="left") == "Best minus worst device (%)"
+    assert run.plot("gap", "records").axes[0].get_ylabel().replace("\n", " ") == "Best minus worst device (%)"
     with pytest.raises(FeelstreamError, match="'gapp' cannot be drawn by round; did you mean 'gap'"):
         run.plot("gapp")
 

@@ -71,7 +71,7 @@ def test_a_run_shows_itself() -> None:
     last = run.rounds.row(-1, named=True)
     assert row["accuracy"] == last["accuracy"]
     assert row["energy_over_budget"] == pytest.approx(last["energy_mean_cum_j"] / 5e-4)
-    assert run.plot().axes[0].get_title(loc="left") == "Test accuracy (%)"
+    assert run.plot().axes[0].get_ylabel().replace("\n", " ") == "Test accuracy (%)"
     assert len(fs.simulate(small()).plot().axes) == 3  # nothing was learned, so no accuracy
     page = run._repr_html_()
     assert "<table>" in page
