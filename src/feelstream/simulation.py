@@ -58,6 +58,11 @@ class Simulation:
         self.senders: Ids = np.zeros(0, np.int64)  # Π̄ of the last round: their data counts as used from now on
         self.timings = {"arrivals": 0.0, "schedule": 0.0, "train": 0.0, "transmit": 0.0, "evaluate": 0.0}
 
+    @property
+    def model(self) -> Theta:
+        """What is tested and kept; `theta` is what devices train from. Mostly they are the same."""
+        return guard_learning.handed_out(self.scenario.learning.server, self.theta, self.remembered, self.round)
+
     def step(self) -> RoundRecord:
         """The next round: arrivals, schedule, local training, admission, queues, aggregation."""
         t, policy, stream, clock = self.round + 1, self.policy, self.world.stream, perf_counter()
@@ -102,7 +107,7 @@ class Simulation:
             record,
             evaluation=evaluation,
             measured=measured,
-            theta=read_only(self.theta) if self.learner else None,
+            theta=read_only(self.model) if self.learner else None,
             more={**record.more, **self.world.spend(record.energy_j, policy)},
         )
         self._lap("evaluate", clock)
@@ -185,7 +190,7 @@ class Simulation:
 
     def _evaluate(self, t: int) -> tuple[Evaluation | None, Measured]:
         """What `test` says of the model after the round, and what the other evaluators do."""
-        learner, theta = self.learner, self.theta
+        learner, theta = self.learner, self.model
         if learner is None or (t % self.scenario.learning.eval_every and t < self.system.rounds):
             return None, self.evaluators.nothing
 

@@ -70,6 +70,10 @@ class Rounds:
         self._noted: dict[int, str] = {}  # meters, as they were last written there
         self.timings = {"schedule": 0.0, "train": 0.0, "settle": 0.0, "evaluate": 0.0}
 
+    @property
+    def model(self) -> None:
+        """The arrays of a federation have names and shapes of their own: `keep` stores them."""
+
     def step(self) -> RoundRecord:
         t, hooks, result, begin = self.round + 1, self.hooks, self.result, perf_counter()
         clock = begin

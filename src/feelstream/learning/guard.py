@@ -94,6 +94,15 @@ def step(
     return after, remembered  # pyright: ignore[reportReturnType]
 
 
+def handed_out(server: ServerUpdate, theta: NDArray[np.float32], state: Nested, round: int) -> NDArray[np.float32]:
+    """The model that is tested and kept after the round."""
+    with _in_a_sentence("learning.server", server, round):
+        model = server.handed_out(read_only(theta), state)
+    if not _is_array(model, theta.shape):
+        raise _broken("learning.server", server, f"must return float32 of shape {theta.shape} from handed_out", round)
+    return model
+
+
 def _is_array(values: Any, shape: tuple[int, ...]) -> bool:
     return isinstance(values, np.ndarray) and values.dtype == np.float32 and values.shape == shape
 

@@ -135,6 +135,10 @@ class ChangingSimulation:
         self._changes = changes
         self._phases = [(at, scenario_in(self.scenario, changes, at)) for at in sorted({c.round for c in changes})]
 
+    @property
+    def model(self) -> NDArray[np.float32]:
+        return self.simulation.model
+
     def step(self) -> RoundRecord:
         present = self.scenario
         for first, scenario in self._phases:

@@ -83,9 +83,9 @@ class FinalModel:
 
 
 def model_of(player: Player) -> NDArray[np.float32] | None:
-    """θ as the player has it now; None where it learns nothing, or keeps its model itself."""
-    theta = player.snapshot().get("theta")
-    return theta if theta is not None and theta.size else None
+    """The player's model as it is now; None where it learns nothing, or keeps its model itself."""
+    model = player.model
+    return model if model is not None and model.size else None
 
 
 def write_model(directory: Path, theta: NDArray[np.float32]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from feelstream.arrays import Nested
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
@@ -16,12 +19,17 @@ class Player(Protocol):
     round: int  # the last one played; 0 before the first
     timings: dict[str, float]  # seconds spent, by phase
 
+    @property
+    def model(self) -> NDArray[np.float32] | None:
+        """The model as it is now; empty where nothing is learned, None where it is kept elsewhere."""
+        ...
+
     def step(self) -> RoundRecord:
         """Play the next round."""
         ...
 
     def snapshot(self) -> Nested:
-        """All that `restore` needs to go on exactly here: `round`, and `theta` if there is a model here, and more."""
+        """All that `restore` needs to go on exactly here: `round`, and more."""
         ...
 
     def restore(self, state: Nested) -> None: ...

@@ -57,6 +57,7 @@ class Round:
     again: Theta
     theta_from_store: Theta
     state_from_store: Nested
+    handed_out: Theta
     bits: float
 
 
@@ -69,15 +70,23 @@ def _play(server: ServerUpdate, case: Case) -> Iterator[tuple[str, Round]]:
             server.step(frozen(theta), updates, context, read_only(each), np.random.default_rng([3, t]))
             for each in (state, state, stored)
         )
-        bits = server.bits(case.parameters)
-        yield f"round {t}", Round(theta, after, new, again, from_store, new_from_store, bits)
+        model, bits = server.handed_out(frozen(np.array(after)), read_only(new)), server.bits(case.parameters)
+        yield f"round {t}", Round(theta, after, new, again, from_store, new_from_store, model, bits)
         theta, state = np.array(after), new
 
 
 def _theta(step: Round) -> str | None:
-    if step.theta.dtype != np.float32 or step.theta.shape != step.before.shape:
-        return f"θ is {step.theta.dtype} of shape {step.theta.shape}, not float32 of {step.before.shape}"
-    return None if np.isfinite(step.theta).all() else "θ is not a finite number any more"
+    return _model("θ", step.theta, step.before)
+
+
+def _handed_out(step: Round) -> str | None:
+    return _model("the model that it hands out", step.handed_out, step.before)
+
+
+def _model(name: str, theta: Theta, before: Theta) -> str | None:
+    if theta.dtype != np.float32 or theta.shape != before.shape:
+        return f"{name} is {theta.dtype} of shape {theta.shape}, not float32 of {before.shape}"
+    return None if np.isfinite(theta).all() else f"{name} is not a finite number any more"
 
 
 def _state(step: Round) -> str | None:
@@ -112,6 +121,7 @@ SERVER_UPDATE: Kind[Round] = Kind(
     _play,
     (
         Promise("theta", "it gives a finite float32 θ of the same length", _theta),
+        Promise("handed out", "the model that it hands out is like θ", _handed_out),
         Promise("state", "its state is nested dictionaries of plain, finite arrays, or empty", _state),
         Promise("bits", "it says how many bits an update takes", _bits),
         Promise("repeatable", "the same updates, state and random numbers give the same θ", _repeatable),

@@ -19,6 +19,7 @@ from feelstream.learning.server.averages import Equal, FedAvg, InverseProbabilit
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
 from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.robust import Median, TrimmedMean
+from feelstream.learning.server.smoothing import Smoothed
 from feelstream.learning.server.wrappers import Gaussian, Quantise, TopK
 from feelstream.policies.random import Random
 from feelstream.run import simulate_in
@@ -155,6 +156,53 @@ def test_remembered_forgets_what_hardly_counts() -> None:
     assert state["round"].tolist() == list(range(40, 60))
 
 
+def test_smoothed_hands_out_the_average_and_goes_on_from_the_model_itself() -> None:
+    """Against the sum with weights w (1 − w)^age, of which the model that nobody has trained yet has the rest."""
+    of, weight = rounds(), 0.4
+    start = np.linspace(-1, 1, 11).astype(np.float32)
+    plain = played(FedAvg(), of)
+    theta, server = start, Smoothed(weight=weight)
+    state = server.init(11)
+    assert np.array_equal(server.handed_out(theta, state), start)
+    for t, (updates, held) in enumerate(of, 1):
+        theta, state = server.step(theta, updates, context(held, t), state, np.random.default_rng(t))
+        assert np.array_equal(theta, plain[t - 1])
+        rest = (1 - weight) ** t * start
+        mine = rest + sum(weight * (1 - weight) ** (t - s) * plain[s - 1] for s in range(1, t + 1))
+        np.testing.assert_allclose(server.handed_out(theta, state), mine, rtol=1e-5, atol=1e-6)
+
+
+def test_wrappers_hand_out_what_the_inner_one_does() -> None:
+    of = rounds()
+    theta, server, alone = np.zeros(11, np.float32), Quantise(bits_each=16, inner=Smoothed()), Smoothed()
+    state, quantised = server.init(11), []
+    for t, (updates, held) in enumerate(of, 1):
+        theta, state = server.step(theta, updates, context(held, t), state, np.random.default_rng(t))
+        quantised.append(server.handed_out(theta, state))
+    theta, state = np.zeros(11, np.float32), alone.init(11)
+    for t, (updates, held) in enumerate(of, 1):
+        theta, state = alone.step(theta, updates, context(held, t), state, np.random.default_rng(t))
+        np.testing.assert_allclose(quantised[t - 1], alone.handed_out(theta, state), atol=1e-3)
+        assert not np.allclose(theta, alone.handed_out(theta, state), atol=1e-3)
+
+
+def test_a_smoothed_run_keeps_and_tests_the_average(tmp_path: Path) -> None:
+    """model.npz scores what the last row says, callbacks see that model, and smoothing changes no schedule."""
+    seen: list[NDArray[np.float32]] = []
+
+    class Look(fs.Callback):
+        def on_model(self, round: int, theta: NDArray[np.float32]) -> None:
+            seen.append(theta)
+
+    scenario = fs.preset("tiny").with_(rounds=4, server="smoothed")
+    run = fs.simulate(scenario, seed=3, out=tmp_path / "run", callbacks=[Look()])
+    plain = fs.simulate(scenario.with_(server="fedavg"), seed=3)
+    assert run.rounds["scheduled"].to_list() == plain.rounds["scheduled"].to_list()
+    assert run.rounds["accuracy"][-1] == pytest.approx(run.model().evaluate().accuracy)
+    assert np.array_equal(seen[-1], run.model().theta)
+    assert not np.array_equal(run.model().theta, plain.model().theta)
+
+
 def test_equal_weights_are_the_mean() -> None:
     [(updates, held)] = rounds(1)
     start = np.linspace(-1, 1, 11).astype(np.float32)
@@ -257,7 +305,7 @@ WAYS = {
         'learning.server.inner={kind = "fedavgm", server_momentum = 0.5}',
     ),
     "top_k": ("learning.server.kind=top_k",),
-    "remembered": ("learning.server.kind=remembered",),
+    "remembered, smoothed": ("learning.server.kind=smoothed", "learning.server.inner.kind=remembered"),
     "inverse": ("learning.server.kind=inverse_probability", "policy.name=random"),
 }  # fmt: skip
 
@@ -296,6 +344,10 @@ class Late(First):
     def init(self, parameters):
         return {"v": 1 / 0}
 
+class Short(First):
+    def handed_out(self, theta, state):
+        return theta[:2]
+
 class Odd(First):
     def init(self, parameters):
         return {"v": [1.0]}
@@ -311,6 +363,8 @@ def test_ones_own_is_run_and_its_mistakes_become_sentences(tmp_path: Path) -> No
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Broken"))
     with pytest.raises(FeelstreamError, match=r"'.*own\.py:Long' must return \(float32 of shape"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Long"))
+    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Short' must return float32 of shape .* from handed_out"):
+        fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Short"))
     with pytest.raises(FeelstreamError, match=r"'.*own\.py:Late' failed: .*line 19.* before the first round"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Late"))
     with pytest.raises(FeelstreamError, match=r"'.*own\.py:Odd' must return a dictionary of plain arrays from init"):

@@ -5,12 +5,13 @@ from feelstream.learning.server.base import ServerUpdate, UpdateContext
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
 from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.robust import Median, TrimmedMean
+from feelstream.learning.server.smoothing import Smoothed
 from feelstream.learning.server.wrappers import Gaussian, Quantise, TopK
 from feelstream.plugins import PluginRegistry
 
 SERVER_UPDATES = PluginRegistry(
     ServerUpdate, FedAvg, Equal, InverseProbability, Remembered, FedAvgM, FedAdam, FedYogi, FedAdagrad, TrimmedMean,
-    Median, Gaussian, Quantise, TopK,
+    Median, Gaussian, Quantise, TopK, Smoothed,
 )  # fmt: skip
 
 __all__ = ["SERVER_UPDATES", "FedAvg", "ServerUpdate", "UpdateContext"]

@@ -5,6 +5,7 @@ simulation keeps, stores in checkpoints and hands back:
 
     state        = server.init(parameters)                              before the first round
     theta, state = server.step(theta, updates, context, state, rng)     in each round in which data was learned from
+    model        = server.handed_out(theta, state)                      whenever somebody looks
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ class ServerUpdate(Plugin):
     ) -> tuple[Theta, Nested]:
         """θ and the state after the round. updates: (n, parameters), θ_k − θ; all that it is handed is read-only."""
         ...
+
+    def handed_out(self, theta: Theta, state: Nested) -> Theta:
+        """The model that is tested and kept: θ, from which devices train, unless a server update says otherwise."""
+        return theta
 
 
 def weighted(weights: Reals, updates: Updates) -> Reals:

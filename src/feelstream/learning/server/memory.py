@@ -32,7 +32,7 @@ class Remembered(ServerUpdate):
     tag: ClassVar[str] = "remembered"
 
     discount: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
-        default=0.5, description="what an update still counts one round later; above 0, at most 1 (never less)"
+        default=0.3, description="what an update still counts one round later; above 0, at most 1 (never less)"
     )
 
     def step(

@@ -60,6 +60,9 @@ class Wrapper(ServerUpdate):
         parts = {"own": own, "inner": within}
         return theta, {name: part for name, part in parts.items() if part}
 
+    def handed_out(self, theta: Theta, state: Nested) -> Theta:
+        return self.inner.handed_out(theta, state.get("inner", {}))
+
 
 class Gaussian(Wrapper):
     """Clipping and noise: each update is cut to the norm `clip`, then noise of standard deviation noise · clip / √n is
