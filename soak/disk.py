@@ -99,7 +99,9 @@ def wrong_after(directory: Path, right: dict[str, bytes]) -> str:
 
 
 def _under(right: dict[str, bytes], directory: Path, part: Path) -> dict[str, bytes]:
-    prefix = f"{part.relative_to(directory)}/"
+    """What should be in that part; .NAME.tmp is to become NAME by one rename, and the next call removes it."""
+    name = part.name[1:].removesuffix(".tmp") if part.name.startswith(".") else part.name
+    prefix = f"{part.relative_to(directory).with_name(name)}/"
     return {name.removeprefix(prefix): content for name, content in right.items() if name.startswith(prefix)}
 
 
