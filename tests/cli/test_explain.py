@@ -45,3 +45,10 @@ def test_the_first_run_keeps_its_budget_and_one_that_does_not_is_told_what_would
     exceeding = said("run", "tiny", "--set", "system.energy_budget_j=0.0005", "--set", "learning.engine=none")
     assert "× the budget; why: feelstream explain budget" in exceeding
     assert "within the budget: --set policy.name=balanced_joint" in exceeding
+
+
+def test_a_budget_that_carries_no_turn_is_told_with_its_numbers() -> None:
+    idle = said("run", "tiny", "--rounds", "2", "--set", "policy.name=balanced_joint", "--set",
+                "system.energy_budget_j=1e-6", "--set", "learning.engine=none")  # fmt: skip
+    assert "nobody trained in any round. Round 2, device" in idle
+    assert "of its budget is left" in idle

@@ -57,6 +57,7 @@ def play(
         print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
         return
     summary(finished, directory)
+    _hint_nobody(finished)
     _hint_budget(finished)
     if directory is not None:
         next_command("feelstream", "report", directory)
@@ -84,6 +85,15 @@ def summary(finished: Run, directory: Path | None) -> None:
     table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")
     table.add_row("files", str(directory) if directory else "none kept; give --out DIR to keep them")
     out.print(table, highlight=False, markup=False)
+
+
+def _hint_nobody(finished: Run) -> None:
+    """Where nobody trained at all: why not the device that held the most in the end, as an example."""
+    if finished.rounds["scheduled"].sum() or finished.devices is None:
+        return
+    last = finished.devices.filter(round=len(finished.rounds))
+    device = int(last["device"][int(last["stored"].arg_max() or 0)])
+    hint(f"nobody trained in any round. {finished.explain(len(finished.rounds), device).text}")
 
 
 def _hint_budget(finished: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -131,11 +132,11 @@ def test_the_glance_counts_the_verdicts_of_the_long_tables():
     first = confirmed(table.read(TABLE), CANDIDATES)[0]
     row = next(line for line in writing.at_a_glance([first]).splitlines() if line.startswith("| literal"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    counts = [int(cell) for cell in cells[3:7]]
+    counts = [int(each) for each in re.findall(r"\d+", cells[2])]
     assert counts[3] <= counts[2]
     assert sum(counts[:3]) == len([finding for finding in first.findings if not finding.claim.fitted])
     assert counts[0] == len(first.with_verdict(Verdict.REPRODUCED))
-    assert cells[7].startswith(f"{saving(first.findings, 2):.0f} %")
+    assert cells[3].startswith(f"{saving(first.findings, 2):.0f} %")
 
 
 def test_the_command_writes_the_page_without_running_anything(played, tmp_path):

@@ -67,30 +67,45 @@ def _draw_savings(axes: Axes, energy: Energy, eligible: str, fresh: str, index: 
 
 
 def chances_figure(
-    rows: Sequence[tuple[str, Specification]], chances: Mapping[Specification, Mapping[Key, float]],
+    named: Mapping[str, Specification], chances: Mapping[Specification, Mapping[Key, float]],
     effects: Mapping[Specification, Mapping[Key, float]], keys: Sequence[Key], units: Mapping[str, str],
 ) -> Figure:  # fmt: skip
-    """A column per lead, a row per specification; colour: P(effect > minus its margin); text: the mean effect."""
-    values = np.array([[chances[each].get(key, np.nan) for key in keys] for _, each in rows])
+    """A row per lead, a column per specification; colour: P(effect > minus its margin); text: the mean effect."""
+    rows = [*named.values()]
+    values = np.array([[chances[each].get(key, np.nan) for each in rows] for key in keys])
     with styled():
-        figure = Figure(figsize=(2 * COLUMN_WIDTH_IN, 1.9 + 0.21 * len(rows)), layout="constrained")
+        figure = Figure(figsize=(1.5 * COLUMN_WIDTH_IN, 0.8 + 0.19 * len(keys)), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         image = axes.imshow(np.ma.masked_invalid(values), cmap="RdBu", vmin=0, vmax=1, aspect="auto")
-        for y, (_, each) in enumerate(rows):
-            for x, key in enumerate(keys):
+        for x, each in enumerate(rows):
+            for y, key in enumerate(keys):
                 effect = effects[each].get(key)
                 if effect is not None:
                     text = f"{effect:+.1f}" if units[key[0]] == "nat" else f"{effect:+.0f}"
                     dark = not 0.2 < values[y, x] < 0.8
-                    axes.text(x, y, text.replace("-", "−"), ha="center", va="center", fontsize=5,
+                    axes.text(x, y, text.replace("-", "−"), ha="center", va="center", fontsize=7,
                               color="white" if dark else "black")  # fmt: skip
-        axes.set_xticks(range(len(keys)), [f"{claim}, {rival}" for claim, rival in keys], rotation=60, ha="right",
-                        fontsize=5.5, rotation_mode="anchor")  # fmt: skip
-        axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=5.5)
+        axes.set_yticks(range(len(keys)), [lead_in_words(*key) for key in keys], fontsize=7)
+        axes.set_xticks(range(len(rows)), [*named], fontsize=7)
+        axes.set_xlabel("specification")
+        axes.xaxis.set_label_position("top")
+        axes.xaxis.tick_top()
+        for y in range(1, len(keys)):  # a line where the next figure begins
+            if keys[y][0][0] != keys[y - 1][0][0]:
+                axes.axhline(y - 0.5, color="black", linewidth=0.8)
         axes.grid(visible=False)
         axes.tick_params(length=0)
-        bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01)
-        bar.set_label("P(effect > −margin)", fontsize=6)
-        bar.ax.tick_params(labelsize=5.5)
+        bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02)
+        bar.set_label("P(effect > −margin)", fontsize=7)
+        bar.ax.tick_params(labelsize=7)
     return figure
+
+
+def lead_in_words(claim: str, rival: str) -> str:
+    """
+    >>> lead_in_words("1a-n2-mean", "random"), lead_in_words("2a-early", "its own late lead")
+    ('1a, n = 2, mean: random', '2a, early: its own late lead')
+    """
+    parts = [f"n = {part[1:]}" if part[0] == "n" and part[1:].isdigit() else part for part in claim.split("-")]
+    return f"{', '.join(parts)}: {rival}"

@@ -71,7 +71,9 @@ def has_chances(found: Found) -> bool:
 def _chances_figure(found: Found) -> Figure:
     keys = [key for known in found.known.values() for key in next(iter(known.values()), {})]
     units = {claim.key: claim.unit for figure in FIGURES for claim in claims_of(figure)}
-    rows = [each for each in found.race.begun if any(each in known for known in found.known.values())]
+    numbered = enumerate(found.race.begun, 1)  # as in the table
+    named = {str(n): each for n, each in numbered if any(each in known for known in found.known.values())}
+    rows = [*named.values()]
     chances = {each: _merged(found.chances, each) for each in rows}
     effects = {
         each: {
@@ -81,7 +83,7 @@ def _chances_figure(found: Found) -> Figure:
         }
         for each in rows
     }
-    return drawing.chances_figure([(str(each), each) for each in rows], chances, effects, keys, units)
+    return drawing.chances_figure(named, chances, effects, keys, units)
 
 
 def _merged(chances: dict[str, dict[Specification, dict[Key, float]]], each: Specification) -> dict[Key, float]:
@@ -160,9 +162,9 @@ def text(found: Found) -> str:
     ]
     if has_chances(found):
         parts += [
-            "![How likely each claim is](figures/multiverse-claims.png)\n\n*Every lead of every claim under every "
-            "specification of the race.* Numbers: mean effect in percentage points, or nat for loss; colour: "
-            "P(effect > −margin) by the mixed model.\n",
+            "![How likely each claim is](figures/multiverse-claims.png)\n\n*Every lead of every claim, against what is "
+            "named behind the colon, under the specifications of the table above.* Numbers: mean effect in percentage "
+            "points, or nat for loss; colour: P(effect > −margin) by the mixed model.\n",
             "## What the settings do\n",
             words.MIXED,
         ]
@@ -254,12 +256,12 @@ def race_table(found: Found) -> str:
     if not found.race.begun:
         return ""
     lines = [
-        f"| {' | '.join(TITLES[name] for name in SETTINGS)} | figure 1 | figure 2 | figure 3 |",
-        "|" + "---|" * (len(SETTINGS) + 3),
+        f"| | {' | '.join(TITLES[name] for name in SETTINGS)} | figure 1 | figure 2 | figure 3 |",
+        "|" + "---|" * (len(SETTINGS) + 4),
     ]
-    for each in found.race.begun:
+    for n, each in enumerate(found.race.begun, 1):
         cells = [_cell(found, each, figure) for figure in FIGURES]
-        lines.append(f"| {' | '.join(each.choices.values())} | {' | '.join(cells)} |")
+        lines.append(f"| {n} | {' | '.join(each.choices.values())} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
