@@ -17,6 +17,9 @@ test: lint tests
 # Where Python is asked not to keep compiled files, every process of the tests would rewrite all assertions itself.
 export PYTHONDONTWRITEBYTECODE =
 
+# As `feelstream` itself does: processes that share the cores would spend them on BLAS threads that wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
+
 # Three files at a time even on two cores: tests with real federations mostly wait. Every process more imports everything.
 PARALLEL = -n 3 --dist loadfile --no-loadscope-reorder
 tests: $(VENV)/.installed-dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -14,6 +15,8 @@ def main() -> None:
     for each in (signal.SIGINT, signal.SIGTERM):  # while modules are imported there is nothing to lose
         signal.signal(each, signal.SIG_DFL)
     _check_addresses()
+    # Our matrices are small: BLAS threads that wait for each other made a page of statistics take ten times as long.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported
     from feelstream import signals
     from feelstream.cli import main as command_line
 
