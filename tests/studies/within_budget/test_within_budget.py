@@ -14,6 +14,8 @@ import pytest
 from scipy import stats
 
 from feelstream.experiment import execute
+from feelstream.learning.server.memory import Remembered
+from feelstream.learning.server.smoothing import Smoothed
 from feelstream.studies.registry import study_named
 from feelstream.studies.within_budget.configurations import (
     FEW,
@@ -43,8 +45,10 @@ def test_every_policy_is_run_in_every_scenario_and_labels_are_read_back() -> Non
             assert getattr(arm.scenario.policy, "size", None) == arm.scenario.system.devices
     assert len(keys) == len(SCENARIOS) * len(POLICIES)
     remembering = [arm for arm in found.arms if WITH in arm.label]
-    assert {arm.scenario.learning.server.plugin_name() for arm in remembering} == {"remembered"}
-    assert len(remembering) == 2 * len(SCENARIOS)
+    assert {arm.scenario.learning.server.plugin_name() for arm in remembering} == {"smoothed"}
+    assert len(remembering) == 3 * len(SCENARIOS)
+    ours = next(arm for arm in found.arms if arm.label == f"har / {OURS}").scenario.learning.server
+    assert ours == Smoothed(weight=0.5, inner=Remembered(discount=0.3))
     fashion = next(arm for arm in found.arms if arm.label == f"fashion-3digit / {OURS}")
     assert fashion.scenario.data.dataset == "fashion-mnist"
 
@@ -138,10 +142,10 @@ def test_the_page_on_the_rule_has_the_gaps_of_the_table() -> None:
         assert float(spent) == pytest.approx(row["energy_over_budget"], abs=0.0051)
 
 
-def test_the_page_on_the_rule_says_what_remembering_adds() -> None:
+def test_the_page_on_the_rule_says_what_the_servers_memory_adds() -> None:
     table = pl.read_csv(ROOT / "docs/within-budget.csv", infer_schema_length=None)
     text = " ".join((ROOT / "docs/within-budget.md").read_text(encoding="utf-8").replace("−", "-").split())
-    adds = text.partition("`remembered` against FedAvg")[2].partition("In `har`")[0]
+    adds = text.partition("the memory against FedAvg")[2].partition("In `har`")[0]
     said = {name: (float(late), float(area)) for late, area, name in re.findall(r"(\S+) / (\S+) \(`([\w-]+)`\)", adds)}
     gains = text.partition("`lyapunov` gains")[2].partition(", for no energy")[0]
     by_lyapunov = re.findall(r"([\d.]+) / ([\d.]+)(?: points)? in `([\w-]+)`", gains)
@@ -151,7 +155,7 @@ def test_the_page_on_the_rule_says_what_remembering_adds() -> None:
     ):
         assert found
         for scenario, values in found.items():
-            rows = [table.filter(scenario=scenario, policy=each) for each in (f"{policy}{WITH}remembered", policy)]
+            rows = [table.filter(scenario=scenario, policy=each) for each in (f"{policy}{WITH}memory", policy)]
             for name, value in zip(("late_accuracy_gap", "accuracy_area_gap"), values, strict=True):
                 assert 100 * (rows[0][name][0] - rows[1][name][0]) == pytest.approx(value, abs=0.06)
     assert set(said) == set(SCENARIOS)
