@@ -55,8 +55,8 @@ Values are means over seeds ± half of the 95 % t interval, uncorrected; an inte
 There is no verdict below 5 seeds, nor where all seeds agree to the last digit. The Pareto front is that of the means:
 with other seeds, close neighbours may swap places.
 
-Each board says who may be scheduled. With `data.eligible = any`, the paper's reading, a policy may schedule devices that
-hold no data yet, and pays for them. With `with_data` it cannot.
+Each board says who may be scheduled. With `data.eligible = any`, the paper's reading, a policy may schedule devices
+that hold no data yet, and pays for them. With `with_data` it cannot.
 
 All have the paper's server, FedAvg; what a server that remembers adds is on [another page](within-budget-results.md).
 The policies do not all decide the same things. `lyapunov_joint` and `balanced_joint` also set CPU frequencies, band and
