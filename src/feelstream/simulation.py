@@ -61,6 +61,8 @@ class Simulation:
     @property
     def model(self) -> Theta:
         """What is tested and kept; `theta` is what devices train from. Mostly they are the same."""
+        if self.learner is None:
+            return self.theta
         return guard_learning.handed_out(self.scenario.learning.server, self.theta, self.remembered, self.round)
 
     def step(self) -> RoundRecord:
@@ -190,9 +192,10 @@ class Simulation:
 
     def _evaluate(self, t: int) -> tuple[Evaluation | None, Measured]:
         """What `test` says of the model after the round, and what the other evaluators do."""
-        learner, theta = self.learner, self.model
+        learner = self.learner
         if learner is None or (t % self.scenario.learning.eval_every and t < self.system.rounds):
             return None, self.evaluators.nothing
+        theta = self.model
 
         def whole_test() -> tuple[float, float]:
             found = learner.evaluate(theta)

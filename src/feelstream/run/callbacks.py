@@ -42,7 +42,7 @@ class Callback:
         """
 
     def on_model(self, round: int, theta: NDArray[np.float32]) -> None:
-        """After each round of a simulation that learns: the global model, float32 (d,), read-only, as
+        """After each round of a simulation that learns: the model that is tested, float32 (d,), read-only, as
         `feelstream.learning.models` lays it out; before on_round.
         """
 

@@ -1,4 +1,4 @@
-"""The model at the end of a run: θ(T+1), kept as model.npz beside the tables."""
+"""The model at the end of a run, θ(T+1) or what the server hands out for it, kept as model.npz beside the tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODEL = "model.npz"  # holds one array, theta: float32 (d,)
 
 @dataclass(frozen=True)
 class FinalModel:
-    """θ(T+1) of a run: float32 (d,), in the order that `feelstream.learning.models` documents (PyTorch's own)."""
+    """The model that a run ends with: float32 (d,), in the order of `feelstream.learning.models` (PyTorch's own)."""
 
     scenario: Scenario = field(repr=False)
     theta: NDArray[np.float32] = field(repr=False)

@@ -58,6 +58,7 @@ class Round:
     theta_from_store: Theta
     state_from_store: Nested
     handed_out: Theta
+    handed_out_before: Theta
     bits: float
 
 
@@ -70,8 +71,10 @@ def _play(server: ServerUpdate, case: Case) -> Iterator[tuple[str, Round]]:
             server.step(frozen(theta), updates, context, read_only(each), np.random.default_rng([3, t]))
             for each in (state, state, stored)
         )
-        model, bits = server.handed_out(frozen(np.array(after)), read_only(new)), server.bits(case.parameters)
-        yield f"round {t}", Round(theta, after, new, again, from_store, new_from_store, model, bits)
+        before = server.handed_out(frozen(theta), read_only(state))
+        model = server.handed_out(frozen(np.array(after)), read_only(new))
+        bits = server.bits(case.parameters)
+        yield f"round {t}", Round(theta, after, new, again, from_store, new_from_store, model, before, bits)
         theta, state = np.array(after), new
 
 
@@ -80,7 +83,8 @@ def _theta(step: Round) -> str | None:
 
 
 def _handed_out(step: Round) -> str | None:
-    return _model("the model that it hands out", step.handed_out, step.before)
+    name = "the model that it hands out"
+    return _model(name, step.handed_out_before, step.before) or _model(name, step.handed_out, step.before)
 
 
 def _model(name: str, theta: Theta, before: Theta) -> str | None:

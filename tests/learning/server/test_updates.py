@@ -186,6 +186,22 @@ def test_wrappers_hand_out_what_the_inner_one_does() -> None:
         assert not np.allclose(theta, alone.handed_out(theta, state), atol=1e-3)
 
 
+class Eager(ServerUpdate):
+    """Hands out what only a step puts into its state."""
+
+    def step(
+        self, theta: Updates, updates: Updates, context: UpdateContext, state: Any, rng: np.random.Generator
+    ) -> tuple[Updates, Any]:
+        return theta + updates[0], {"last": np.array(theta)}
+
+    def handed_out(self, theta: Updates, state: Any) -> Updates:
+        return state["last"]
+
+
+def test_what_is_handed_out_before_the_first_step_is_checked() -> None:
+    assert any("KeyError" in (result.problem or "") for result in check(Eager()))
+
+
 def test_a_smoothed_run_keeps_and_tests_the_average(tmp_path: Path) -> None:
     """model.npz scores what the last row says, callbacks see that model, and smoothing changes no schedule."""
     seen: list[NDArray[np.float32]] = []
@@ -363,7 +379,7 @@ def test_ones_own_is_run_and_its_mistakes_become_sentences(tmp_path: Path) -> No
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Broken"))
     with pytest.raises(FeelstreamError, match=r"'.*own\.py:Long' must return \(float32 of shape"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Long"))
-    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Short' must return float32 of shape .* from handed_out"):
+    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Short' must return finite float32 of shape .* handed_out"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Short"))
     with pytest.raises(FeelstreamError, match=r"'.*own\.py:Late' failed: .*line 19.* before the first round"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Late"))

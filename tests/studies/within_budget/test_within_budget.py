@@ -46,7 +46,7 @@ def test_every_policy_is_run_in_every_scenario_and_labels_are_read_back() -> Non
     assert len(keys) == len(SCENARIOS) * len(POLICIES)
     remembering = [arm for arm in found.arms if WITH in arm.label]
     assert {arm.scenario.learning.server.plugin_name() for arm in remembering} == {"smoothed"}
-    assert len(remembering) == 3 * len(SCENARIOS)
+    assert len(remembering) == 4 * len(SCENARIOS)
     ours = next(arm for arm in found.arms if arm.label == f"har / {OURS}").scenario.learning.server
     assert ours == Smoothed(weight=0.5, inner=Remembered(discount=0.3))
     fashion = next(arm for arm in found.arms if arm.label == f"fashion-3digit / {OURS}")

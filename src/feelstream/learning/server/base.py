@@ -74,7 +74,10 @@ class ServerUpdate(Plugin):
         ...
 
     def handed_out(self, theta: Theta, state: Nested) -> Theta:
-        """The model that is tested and kept: θ, from which devices train, unless a server update says otherwise."""
+        """The model that is tested and kept: θ, from which devices train, unless a server update says otherwise.
+
+        Also asked before the first step, with the state of `init`; it must leave the state as it is.
+        """
         return theta
 
 

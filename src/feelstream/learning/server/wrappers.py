@@ -1,7 +1,8 @@
 """What happens to updates on their way, around an inner server update that combines them: clipping and noise,
 quantisation, sparsity with error feedback.
 
-A wrapper changes each update by itself and hands them on; its state holds that of the inner one.
+A wrapper changes each update by itself and hands them on (`smoothed`, which changes the model that is handed out, has a
+module of its own); its state holds that of the inner one.
 """
 
 from __future__ import annotations

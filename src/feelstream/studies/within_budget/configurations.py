@@ -42,7 +42,7 @@ REFERENCE = "select_all"
 WITH = " with "
 SERVERS = {
     "memory": ("learning.server.kind=smoothed", "learning.server.inner.kind=remembered"),
-    "smoothing": ("learning.server.kind=smoothed",),  # for everyone the same: who always sends is never only remembered
+    "smoothing": ("learning.server.kind=smoothed",),
 }
 PLAIN = "balanced_joint(size=K)"
 OURS = f"{PLAIN}{WITH}memory"
@@ -50,8 +50,8 @@ RUNNING = "balanced_joint(size=K,pace=running)"
 SIZES = "balanced_joint(size=K,knows=sizes)"
 # K stands for the number of devices: how many train is then left to the budget.
 POLICIES = (
-    REFERENCE, OURS, PLAIN, f"{REFERENCE}{WITH}smoothing", RUNNING, SIZES, "balanced", "lyapunov",
-    f"lyapunov{WITH}memory", "lyapunov_joint",
+    REFERENCE, OURS, PLAIN, f"{REFERENCE}{WITH}memory", f"{REFERENCE}{WITH}smoothing", RUNNING, SIZES, "balanced",
+    "lyapunov", f"lyapunov{WITH}memory", "lyapunov_joint",
 )  # fmt: skip
 ALL_SEEDS = (REFERENCE, OURS, PLAIN)
 
@@ -80,7 +80,7 @@ def plan(seeds: Sequence[int], overrides: Sequence[str] = ()) -> Plan:
         devices = load(setting.preset, changes).system.devices
         for policy in POLICIES:
             name_of, _, server = policy.replace("=K", f"={devices}").partition(WITH)
-            [own] = arms(setting.preset, [name_of], [*changes, *SERVERS.get(server, ())])
+            [own] = arms(setting.preset, [name_of], [*changes, *(SERVERS[server] if server else ())])
             most = setting.most_seeds if policy in ALL_SEEDS else FEW
             found.append(Arm(Key(name, policy).label, own.scenario, most))
     return Plan("within-budget", tuple(found), tuple(seeds))
