@@ -15,8 +15,9 @@ SETTING = """\
 latest update of every device, and a running average of the model is what is tested and kept. That costs devices
 nothing. "With smoothing" is the second without the first. All others have FedAvg. `select_all` trains all devices that
 fit a round together: nearly all of them, but about a third in `stress`. `pace=running` knows no horizon. `knows=sizes`
-tells the server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit` with Fashion-MNIST. "Worst" is the mean energy
-over budget of the device for which it is greatest, "over" the share of devices above their budget.
+tells the server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit` with
+Fashion-MNIST. "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of
+devices above their budget.
 """
 
 HOW = """\
