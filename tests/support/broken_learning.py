@@ -105,6 +105,13 @@ class Endless(FedAvg):
         return super().step(theta, updates, context, state, rng)[0], {"least": np.array(-np.inf)}
 
 
+class Averages(FedAvg):
+    """Hands out one number for the whole model."""
+
+    def handed_out(self, theta: Any, state: Nested) -> Any:
+        return theta.mean(keepdims=True)
+
+
 class Free(FedAvg):
     def bits(self, parameters: int) -> float:
         return 0.0
@@ -130,6 +137,7 @@ BROKEN_SERVERS = [
     (Precise(), "theta"),
     (Noisy(), "repeatable"),
     (Endless(), "state"),
+    (Averages(), "handed out"),
     (Free(), "bits"),
     (Recalls(), "checkpoint"),
 ]
