@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from compared import spread, summary_of
 from small_plans import in_process
@@ -87,3 +88,11 @@ def test_how_many_fit_a_round() -> None:
     """40 on a band of 1 MHz take 4.2 s of 4 to send alone; at the paper's 15 MHz all have room."""
     assert most_in_a_round(preset("paper-iid")) == 40
     assert 20 < most_in_a_round(preset("stress")) < 34
+
+
+def test_who_is_as_accurate_to_the_last_digit_shares_the_place() -> None:
+    ((name, (plan, summary)),) = board().items()
+    twin = summary.filter(arm="dear").with_columns(arm=pl.lit("twin", dtype=summary.schema["arm"]))
+    both = plan, pl.concat([summary, twin])
+    said = protocols.opening({name: both, ("b", "any"): both})
+    assert "At any cost, it is `dear` (on all 2 boards) or `twin` (on 2)." in said

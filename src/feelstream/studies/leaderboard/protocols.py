@@ -36,14 +36,23 @@ UNDER_BUDGET = ("late_accuracy", "accuracy_area", "energy_over_budget", "worst_d
 
 def opening(boards: Summaries) -> str:
     """The winners in one sentence: the most accurate of each board within the budget, and at any cost."""
-    within = Counter(_generic(arms[0]) for _, summary in boards.values() if (arms := within_budget(summary)))
-    anyhow = Counter(_generic(arms[0]) for _, summary in boards.values() if (arms := _most_accurate(summary)))
+    within, anyhow = (
+        Counter(_generic(arm) for _, summary in boards.values() for arm in _firsts(summary, ranking(summary)))
+        for ranking in (within_budget, _most_accurate)
+    )
     if not anyhow:
         return "Nothing was learned, so there is no most accurate policy.\n"
     best = f"the most accurate policy is {_on(within, len(boards))}" if within else "there is no policy"
     fewest = min(len(plan.seeds) for plan, _ in boards.values())
     caution = f" With {counted(fewest, 'seed')} this is no ranking yet." if fewest < LEAST_SEEDS else ""
     return f"Within the budget, {best}. At any cost, it is {_on(anyhow, len(boards))}.{caution}\n"
+
+
+def _firsts(summary: pl.DataFrame, ranked: list[str]) -> list[str]:
+    """The first, and those with its very accuracy: settings that make no difference on a board share a place."""
+    rows = by_arm(summary)
+    means = [rows[arm]["late_accuracy"]["mean"] for arm in ranked]
+    return [arm for arm, mean in zip(ranked, means, strict=True) if mean == means[0]]
 
 
 def _on(winners: Counter[str], boards: int) -> str:
