@@ -23,7 +23,6 @@ def test_a_federation_survives_its_devices(tmp_path: Path) -> None:
     scenario = fs.preset("tiny", [*FAST, "system.devices=5", "system.rounds=2", "policy.size=5", "policy.V=inf"])
     out = tmp_path / "run"
     with federation() as flower:
-        flower.warm()
         flower.wait_for_superlink()
         flower.start_node(well, 5)
         flower.start_node(slow, 5, fault="slow", **{"slow-s": 600})

@@ -30,12 +30,11 @@ def mark() -> Iterator[str]:
 
 
 def running(program: str, mark: str) -> list[int]:
-    """The processes of a program of Flower's."""
+    """The processes of this name, as ps shows them."""
     found = []
     for pid in alive(mark):
         with suppress(FileNotFoundError, ProcessLookupError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if any(word.endswith(program.encode()) for word in words):
+            if Path(f"/proc/{pid}/comm").read_text().strip() == program:
                 found.append(pid)
     return found
 
@@ -69,7 +68,7 @@ def test_killed_anywhere_it_leaves_no_process_and_goes_on(tmp_path: Path, mark: 
         until(lambda: not alive(mark))
     started = command(out, mark)
     until(lambda: bool(running("flwr-serverapp", mark)), still(started))
-    os.kill(min(running("flower-superlink", mark)), signal.SIGKILL)
+    os.kill(min(running("superlink", mark)), signal.SIGKILL)
     said = started.communicate()[1].decode()
     if started.returncode:  # unless it was quicker than we
         assert started.returncode == 2

@@ -28,7 +28,6 @@ FAST = ["cpu.frequency_hz=[1e9, 1.5e9]", "learning.engine=none", "data.samples=5
 def four_nodes() -> Iterator[Federation]:
     """One federation for all runs: its processes take longer to start than a run takes."""
     with federation() as flower:
-        flower.warm()
         flower.wait_for_superlink()
         for node in range(4):
             flower.start_node(node, 4)

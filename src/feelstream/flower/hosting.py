@@ -2,8 +2,10 @@
 
 It takes commands as JSON lines on its standard input and answers each on its standard output. When the input ends, for
 whatever reason its parent is gone, it ends every process that came of it and then itself; being their subreaper, it
-also finds those that detached themselves. SuperNodes are forked from it, and so is what they start for each message:
-Flower is imported once, and a message costs a fork instead of a new interpreter.
+also finds those that detached themselves. All of them are forked from it, and so is what they start for each message
+and each run: Flower is imported once, and a process costs a fork instead of a new interpreter. That is not only
+quicker. Flower starts a ServerApp again that is not there within 30 s, and on a busy machine, where imports may take
+that long, again and again.
 """
 
 from __future__ import annotations
@@ -12,16 +14,19 @@ import ctypes
 import json
 import os
 import signal
-import subprocess
+import socket
 import sys
 import time
 import traceback
 from contextlib import suppress
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
 LONGEST_SLEEP_S = 0.25  # in Flower's loops, which look for messages every 3 s otherwise
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
+PROGRAMS = ("flower-superlink", "flower-supernode", "flwr-serverapp", "flwr-clientapp", "flwr")
 GRACE_S = 3.0
 
 
@@ -35,17 +40,12 @@ class Host:
     def handle(self, command: dict[str, Any]) -> dict[str, Any]:
         name = command.get("name", "")
         if command["do"] == "warm":
-            _warm(command.get("scenario"))
+            _warm(command["scenario"])
         elif command["do"] == "start":
-            with Path(command["log"]).open("ab") as log:
-                started = subprocess.Popen(
-                    command["command"], stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=command["cwd"],
-                    start_new_session=True,
-                )  # fmt: skip
-            self.pids[name] = started.pid
-            started.returncode = 0  # it is waited for here, not there
-        elif command["do"] == "node":
-            self.pids[name] = _fork_node(command["arguments"], command["address"], Path(command["log"]))
+            _imports()
+            self.pids[name] = _fork(
+                name, command["program"], command["arguments"], Path(command["log"]), command.get("address")
+            )
         elif command["do"] == "kill":
             with suppress(ProcessLookupError):
                 os.killpg(self.pids[name], signal.SIGKILL)
@@ -96,19 +96,25 @@ def main() -> None:
         host.end_all()
 
 
-def _warm(scenario: str | None) -> None:
-    """Import what forked processes need, and load the data set they share."""
+@cache
+def _imports() -> None:
+    """All that forked processes need; before they are forked, and before anything here has started a thread."""
     from flwr.supercore.superexec import run_superexec
     from flwr.supernode import main, start_client_internal
-    from flwr.supernode.cli import flower_supernode
-    from flwr.supernode.runtime import run_clientapp
 
+    from feelstream.flower import strategy
+
+    for program in PROGRAMS:
+        _entry(program)
+    del main, strategy
+    start_client_internal.time = run_superexec.time = _ShortSleeps()  # type: ignore[assignment]
+
+
+def _warm(scenario: str) -> None:
+    """Load the data set that the nodes share."""
     from feelstream.flower import replay
 
-    del flower_supernode, run_clientapp, main
-    start_client_internal.time = run_superexec.time = _ShortSleeps()  # type: ignore[assignment]
-    if scenario is not None:
-        replay.prepare(scenario)
+    replay.prepare(scenario)
 
 
 class _ShortSleeps:
@@ -122,25 +128,46 @@ class _ShortSleeps:
         time.sleep(min(seconds, LONGEST_SLEEP_S))
 
 
-def _fork_node(arguments: list[str], address: str, log: Path) -> int:
-    """A SuperNode, with what starts its ClientApps beside it; a session of its own, so that both can be killed."""
+def _entry(program: str) -> Any:
+    """What a command of Flower's calls."""
+    found = entry_points(group="console_scripts", name=program)
+    if not found:
+        raise LookupError(f"'{program}' is not installed; install feelstream[flower]")
+    return next(iter(found)).load()
+
+
+def _fork(name: str, program: str, arguments: list[str], log: Path, address: str | None) -> int:
+    """A command of Flower's as a process with a session of its own, so that it can be killed with all it starts.
+
+    address: where it hands out apps to run; they are started beside it.
+    """
+    entry = _entry(program)
     pid = os.fork()
     if pid:
         return pid
     _begin_child(log)
     os.setsid()
-    node = os.getpid()
-    if os.fork():
-        from flwr.supernode.cli.flower_supernode import flower_supernode
+    parent = os.getpid()
+    if address is not None and not os.fork():
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        _run_apps(address, parent)
+    return _call(name, entry, program, arguments)
 
-        sys.argv = ["flower-supernode", *arguments]
-        _run_and_exit(flower_supernode)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+def _run_apps(address: str, parent: int) -> NoReturn:
+    """Flower's SuperExec, for the apps of one SuperLink or SuperNode."""
     from flwr.supercore.superexec import run_superexec
 
+    host, port = address.rsplit(":", 1)
+    while not listens(host, int(port)):  # it would wait for longer and longer
+        time.sleep(0.05)
     run_superexec.get_executor = lambda *_, **__: _ForkExecutor()  # type: ignore[assignment]
-    _run_and_exit(lambda: run_superexec.run_superexec(address, insecure=True, parent_pid=node))
-    raise AssertionError
+    _run_and_exit("superexec", lambda: run_superexec.run_superexec(address, insecure=True, parent_pid=parent))
+
+
+def listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) == 0
 
 
 def _begin_child(log: Path) -> None:
@@ -153,7 +180,13 @@ def _begin_child(log: Path) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
 
-def _run_and_exit(function: Any) -> NoReturn:
+def _call(name: str, entry: Any, program: str, arguments: list[str]) -> NoReturn:
+    sys.argv = [program, *arguments]
+    _run_and_exit(name, entry)
+
+
+def _run_and_exit(name: str, function: Any) -> NoReturn:
+    _prctl(PR_SET_NAME, name.encode()[:15])  # what ps and top show
     code = 0
     try:
         function()
@@ -172,17 +205,16 @@ class _ForkExecutor:
     """Flower's executor of tasks, with a fork in place of a new interpreter."""
 
     def launch(self, spec: Any) -> Any:
+        from flwr.supercore.constant import TASK_TYPE_TO_APPIO_API_ADDRESS_ARG, TASK_TYPE_TO_COMMAND
         from flwr.supercore.superexec.executor.types import LaunchResult
 
+        program = TASK_TYPE_TO_COMMAND[spec.task_type]
+        arguments = [
+            TASK_TYPE_TO_APPIO_API_ADDRESS_ARG[spec.task_type], spec.runtime_api_address, "--token", spec.token,
+            "--insecure", "--parent-pid", str(spec.parent_pid),
+        ]  # fmt: skip
         if not os.fork():
-            from flwr.supernode.runtime.run_clientapp import run_clientapp
-
-            _run_and_exit(
-                lambda: run_clientapp(
-                    spec.runtime_api_address, spec.token, insecure=True, parent_pid=spec.parent_pid,
-                    runtime_dependency_install=False,
-                )
-            )  # fmt: skip
+            _call(program, _entry(program), program, arguments)
         return LaunchResult.accepted()
 
     def get_eligible_capacity(self, supported_task_types: Any, **_: Any) -> tuple[Any, set[str]]:
@@ -220,7 +252,7 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _prctl(option: int, value: int) -> None:
+def _prctl(option: int, value: int | bytes) -> None:
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 

@@ -21,6 +21,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from feelstream.errors import RunError
+from feelstream.flower.hosting import listens
 from feelstream.run import Run, read
 from feelstream.run.files import usable_directory
 from feelstream.run.manifest import Manifest, check_same_run
@@ -63,38 +64,38 @@ class Federation:
         logs.mkdir(parents=True, exist_ok=True)
         with (logs / "host.log").open("ab") as log:
             self._host = subprocess.Popen(
-                [sys.executable, "-m", "feelstream.flower.hosting"], text=True, env=self.environment,
+                [sys.executable, "-m", "feelstream.flower.hosting"], text=True, env=self.environment, cwd=directory,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
 
     def start_superlink(self) -> None:
-        self._start(
-            "superlink", "flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(self.port),
+        arguments = (
+            "--insecure", "--host", "127.0.0.1", "--port", str(self.port), "--isolation", "process",
             "--disable-runtime-dependency-installation",
         )  # fmt: skip
+        self._start("superlink", "flower-superlink", *arguments, apps=self.port)
 
     def wait_for_superlink(self) -> None:
         end = monotonic() + STARTUP_S
-        while not _listens(self.port):
+        while not listens("127.0.0.1", self.port):
             if self.has_ended("superlink") or monotonic() > end:
                 raise RunError(f"Flower's SuperLink did not start: {self.last_words('superlink')}")
             sleep(0.1)
 
-    def warm(self, scenario: Path | None = None) -> None:
-        """Import Flower in the host, and load the data of a scenario, before nodes are forked from it."""
-        self._ask(do="warm", scenario=None if scenario is None else str(scenario))
+    def warm(self, scenario: Path) -> None:
+        """Load the data of a scenario in the host, before nodes are forked from it."""
+        self._ask(do="warm", scenario=str(scenario))
 
     def start_node(self, device: int, devices: int, **config: str | float) -> None:
         """A SuperNode for one device; config: more of its node-config."""
         values = {"partition-id": device, "num-partitions": devices, **config}
         text = " ".join(f"{key}={value!r}" for key, value in values.items())
         port, name = free_port(), f"node-{device}"
-        arguments = [
+        arguments = (
             "--insecure", "--superlink", f"127.0.0.1:{self.port}", "--isolation", "process",
             "--host", "127.0.0.1", "--port", str(port), "--node-config", text,
-        ]  # fmt: skip
-        self._ask(do="node", name=name, arguments=arguments, address=f"127.0.0.1:{port}", log=self._log(name))
-        self.names.append(name)
+        )  # fmt: skip
+        self._start(name, "flower-supernode", *arguments, apps=port)
 
     def nodes(self) -> list[str]:
         return [name for name in self.names if name.startswith("node-")]
@@ -158,12 +159,11 @@ class Federation:
     def _log(self, name: str) -> str:
         return str(self.logs / f"{name}.log")
 
-    def _start(self, name: str, command: str, *arguments: str) -> None:
-        program = shutil.which(command, path=self.environment["PATH"])
-        if program is None:
-            raise RunError(f"'{command}' is not installed; install feelstream[flower]")
+    def _start(self, name: str, program: str, *arguments: str, apps: int | None = None) -> None:
+        """A command of Flower's; apps: the port where it hands out apps, which are then run beside it."""
+        address = None if apps is None else f"127.0.0.1:{apps}"
         self._ask(
-            do="start", name=name, command=[program, *arguments], log=self._log(name), cwd=str(self.directory)
+            do="start", name=name, program=program, arguments=arguments, address=address, log=self._log(name)
         )  # fmt: skip
         self.names.append(name)
 
@@ -318,11 +318,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _toml(value: str | float) -> str:
