@@ -7,7 +7,7 @@ SEEDS  ?= 5
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
 .PHONY: run test tests compiled test-lowest bare quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
-	sanitize sanitize-tools compilers arm wheels speed
+	sanitize sanitized compilers arm wheels speed
 
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
@@ -130,20 +130,25 @@ speed: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/peers/run.py
 
 # The kernel's tests under the address and undefined-behaviour sanitizers (GCC, Linux), all but the largest models, and
-# tests/native/agree.cpp on every instruction set: see docs/engine.md.
+# tests/native/agree.cpp on every instruction set: see docs/engine.md. It is compiled with tools of its own, so that it
+# need not wait for the tests' environment.
 SANITIZED = build/sanitize/src
-SANITIZE_TOOLS = 'nanobind>=2.4' 'cmake>=3.18' ninja
+TOOLS     = build/sanitize-tools
 PRELOAD   = $(foreach name,libasan.so libubsan.so libstdc++.so.6,$(shell g++ -print-file-name=$(name)))
-sanitize-tools: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(SANITIZE_TOOLS)
+$(TOOLS)/.installed:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'nanobind>=2.4' 'cmake>=3.18' ninja
+	touch $@
 
-sanitize: sanitize-tools
-	CXX=g++ $(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DFEELSTREAM_SANITIZE=ON \
-		-DPython_EXECUTABLE=$(abspath $(BIN))/python -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) >/dev/null
-	$(BIN)/cmake --build build/sanitize
-	rm -rf $(SANITIZED) && cp -r src $(SANITIZED) && cp build/sanitize/_native*.so $(SANITIZED)/feelstream/
+sanitized: $(TOOLS)/.installed
+	CXX=g++ $(TOOLS)/bin/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(TOOLS))/bin/ninja -DFEELSTREAM_SANITIZE=ON \
+		-DPython_EXECUTABLE=$(abspath $(TOOLS))/bin/python -Dnanobind_DIR=$$($(TOOLS)/bin/python -m nanobind --cmake_dir) >/dev/null
+	$(TOOLS)/bin/cmake --build build/sanitize
 	build/sanitize/agree write build/sanitize/baseline.bin
 	build/sanitize/agree compare build/sanitize/baseline.bin
+
+sanitize: sanitized $(VENV)/.installed-dev
+	rm -rf $(SANITIZED) && cp -r src $(SANITIZED) && cp build/sanitize/_native*.so $(SANITIZED)/feelstream/
 	LD_PRELOAD="$(strip $(PRELOAD))" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
 		$(BIN)/python -m pytest -q tests/learning/test_native.py tests/learning/test_local_sgd.py \
 		tests/learning/test_predictions.py -k 'native and not named_models'

@@ -101,9 +101,10 @@ def smoke(script: Path, *options: str) -> str:
 
 @pytest.mark.slow
 def test_pytorch_and_feelstream_play_the_workload(tmp_path: Path) -> None:
-    said = smoke(PEERS / "run.py", "--folder", str(tmp_path))
+    """The second, whose shares are dealt unevenly; the first is the same scripts with other sizes."""
+    said = smoke(PEERS / "run.py", "--workloads", "cifar", "--folder", str(tmp_path))
     rows = [line.split("|")[1].strip() for line in said.splitlines() if line.startswith(("| PyTorch", "| feelstream"))]
-    assert rows == 2 * ["PyTorch", "PyTorch", "feelstream", "feelstream"]  # of either workload
+    assert rows == ["PyTorch", "PyTorch", "feelstream", "feelstream"]
 
 
 def test_a_workload_that_was_not_measured_keeps_its_section(page: ModuleType, results: dict[str, Any]) -> None:
