@@ -118,9 +118,10 @@ def test_fedadam_is_its_recursion() -> None:
         np.testing.assert_allclose(ours, theta, rtol=1e-5, atol=1e-6)
 
 
-def test_remembered_is_its_recursion_over_devices_that_come_and_go() -> None:
+@pytest.mark.parametrize("rate", [1.0, 1.4])
+def test_remembered_is_its_recursion_over_devices_that_come_and_go(rate: float) -> None:
     """Against a plain loop over all devices; device 3 never sends."""
-    rng, server = np.random.default_rng(3), Remembered(discount=0.6)
+    rng, server = np.random.default_rng(3), Remembered(discount=0.6, server_learning_rate=rate)
     theta = mine = np.zeros(5, np.float32)
     state, latest = server.init(5), {}
     for t in range(1, 9):
@@ -128,7 +129,7 @@ def test_remembered_is_its_recursion_over_devices_that_come_and_go() -> None:
         updates, held = rng.normal(size=(len(ids), 5)).astype(np.float32), rng.integers(1, 50, len(ids))
         latest |= {k: (t, n, update) for k, n, update in zip(ids.tolist(), held.tolist(), updates, strict=True)}
         weights = {k: n * 0.6 ** (t - then) for k, (then, n, _) in latest.items()}
-        mine = mine + sum(weights[k] * latest[k][2] for k in latest) / sum(weights.values())
+        mine = mine + rate * sum(weights[k] * latest[k][2] for k in latest) / sum(weights.values())
         theta, state = server.step(theta, updates, context(held, t, ids=ids), state, rng)
         np.testing.assert_allclose(theta, mine, rtol=1e-5, atol=1e-6)
     assert state["ids"].tolist() == sorted(latest)
@@ -145,6 +146,14 @@ def test_remembered_is_fedavg_where_everybody_sends_and_mifa_without_a_discount(
         before, update = theta, np.array([[float(t)]], np.float32)
         theta, state = server.step(theta, update, context([7], t, ids=np.array([t % 2])), state, rng)
         assert float((theta - before)[0]) == pytest.approx(1.0 if t == 1 else t - 0.5)
+
+
+def test_remembered_names_its_rate_where_a_model_diverges_by_it() -> None:
+    """With a rate of 1 it is local training that went too far, and its sentence is for that to say."""
+    assert Remembered().diverged(7) is None
+    said = Remembered(server_learning_rate=30.0).diverged(7)
+    assert said is not None
+    assert said.startswith("learning.server.server_learning_rate: training diverged in round 7")
 
 
 def test_remembered_forgets_what_hardly_counts() -> None:
