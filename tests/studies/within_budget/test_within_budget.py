@@ -18,7 +18,9 @@ from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.smoothing import Smoothed
 from feelstream.studies.registry import study_named
 from feelstream.studies.within_budget.configurations import (
+    EVERYONE_LONGER,
     FEW,
+    LONGER,
     OURS,
     PLAIN,
     POLICIES,
@@ -46,19 +48,24 @@ def test_every_policy_is_run_in_every_scenario_and_labels_are_read_back() -> Non
     assert len(keys) == len(SCENARIOS) * len(POLICIES)
     remembering = [arm for arm in found.arms if WITH in arm.label]
     assert {arm.scenario.learning.server.plugin_name() for arm in remembering} == {"smoothed"}
-    assert len(remembering) == 4 * len(SCENARIOS)
+    assert len(remembering) == 6 * len(SCENARIOS)
     ours = next(arm for arm in found.arms if arm.label == f"har / {OURS}").scenario.learning.server
     assert ours == Smoothed(weight=0.5, inner=Remembered(discount=0.3))
+    longer = [arm for arm in found.arms if Key.of(arm.label).policy in (LONGER, EVERYONE_LONGER)]
+    assert len(longer) == 2 * len(SCENARIOS)
+    for arm in longer:
+        assert arm.scenario.learning.server == Smoothed(inner=Remembered(discount=0.3, server_learning_rate=1.4))
     fashion = next(arm for arm in found.arms if arm.label == f"fashion-3digit / {OURS}")
     assert fashion.scenario.data.dataset == "fashion-mnist"
 
 
-def test_scenarios_that_take_long_have_fewer_seeds() -> None:
+def test_policies_that_no_margin_is_about_have_fewer_seeds() -> None:
     found = plan(range(4000, 4020))
     counts = {Key.of(arm.label): len(found.seeds_of(arm)) for arm in found.arms}
-    assert counts[Key("paper-3digit", OURS)] == counts[Key("paper-3digit", REFERENCE)] == 20
-    assert counts[Key("paper-3digit", PLAIN)] == 20
-    assert counts[Key("paper-3digit", "lyapunov")] == counts[Key("long-iid", OURS)] == FEW
+    for scenario in SCENARIOS:
+        for policy in (REFERENCE, LONGER, OURS, PLAIN, EVERYONE_LONGER):
+            assert counts[Key(scenario, policy)] == 20
+    assert counts[Key("paper-3digit", "lyapunov")] == counts[Key("long-iid", f"{REFERENCE}{WITH}memory")] == FEW
 
 
 def made_up(gaps: dict[str, np.ndarray]) -> pl.DataFrame:
