@@ -31,7 +31,7 @@ from feelstream.studies.within_budget.configurations import (
     plan,
 )
 from feelstream.studies.within_budget.findings import MEASURES, held, table_of
-from feelstream.studies.within_budget.page import page, summary
+from feelstream.studies.within_budget.page import _same_server, page, summary
 
 ROOT = Path(__file__).parents[3]
 SMALL = ("data.dataset=synthetic", "system.rounds=4", "system.devices=5", "learning.engine=none")
@@ -103,6 +103,24 @@ def test_margins_are_judged_by_a_one_sided_paired_test_with_holms_correction() -
     assert "spends 1/1000 to 1/1000 of its energy" in said
     assert "No device exceeded its budget; the worst spent 0.95 of it." in said
     assert "at most 1 point in accuracy of the last fifth is shown in `a`, but not in `b`" in said
+
+
+def test_the_gap_to_everyone_with_the_same_server_is_in_the_table() -> None:
+    """Everyone gains 2 points by longer steps; ours lose 0.5 to everyone with FedAvg, so 2.5 with the same server."""
+    runs = made_up({"a": 0.005 + 0.001 * np.linspace(-1, 1, 5)})
+    better = [pl.col(name) + 0.02 for name in ("late_accuracy", "accuracy_area")]
+    everyone = runs.filter(policy=REFERENCE).with_columns(pl.lit(EVERYONE_LONGER).alias("policy"), *better)
+    ours = runs.filter(policy=OURS).with_columns(pl.lit(LONGER).alias("policy"))
+    table = table_of(pl.concat([runs, everyone, ours]))
+    row = table.filter(policy=LONGER).row(0, named=True)
+    assert row["late_accuracy_gap"] == pytest.approx(-0.005)
+    assert row["late_accuracy_same"] == row["accuracy_area_same"] == pytest.approx(-0.025)
+    assert row["late_accuracy_same_low"] < -0.025 < row["late_accuracy_same_high"]
+    for policy in (REFERENCE, OURS, EVERYONE_LONGER):  # nobody else with the same server was played
+        assert table.filter(policy=policy)["late_accuracy_same"].to_list() == [None]
+    said = "\n".join(_same_server(table, LONGER))
+    assert "| `a` | −2.5 [−2.6, −2.4] | −2.5 [−2.6, −2.4] |" in said
+    assert _same_server(table, OURS) == []
 
 
 def test_few_seeds_are_no_evidence() -> None:
