@@ -36,6 +36,6 @@ rounds, 2 points for the mean over the whole run. "Within" says that a one-sided
 not. The settings of `balanced_joint` were chosen on seeds 100 to 105 and, before that, 1000 to 1004
 ([how, and what else was tried](within-budget-history.md)). Fixed before any of these runs was, too, that five seeds at
 most are played of all policies but `select_all` and `balanced_joint(size=K)`, each with FedAvg and with longer steps,
-and the latter with memory. Policies that a table does not name have not been played with these seeds. All numbers are in
-[within-budget.csv](within-budget.csv).
+and the latter with memory. Policies that a table does not name have not been played with these seeds. All numbers are
+in [within-budget.csv](within-budget.csv).
 """
