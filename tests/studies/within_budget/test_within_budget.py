@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 from feelstream.experiment import execute
+from feelstream.learning.server.limits import Limited
 from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.smoothing import Smoothed
 from feelstream.studies.registry import study_named
@@ -53,8 +54,9 @@ def test_every_policy_is_run_in_every_scenario_and_labels_are_read_back() -> Non
     assert ours == Smoothed(weight=0.5, inner=Remembered(discount=0.3))
     longer = [arm for arm in found.arms if Key.of(arm.label).policy in (LONGER, EVERYONE_LONGER)]
     assert len(longer) == 2 * len(SCENARIOS)
+    memory = Remembered(discount=0.3, server_learning_rate=1.4)
     for arm in longer:
-        assert arm.scenario.learning.server == Smoothed(inner=Remembered(discount=0.3, server_learning_rate=1.4))
+        assert arm.scenario.learning.server == Smoothed(weight=0.5, inner=Limited(times=6.0, window=20, inner=memory))
     fashion = next(arm for arm in found.arms if arm.label == f"fashion-3digit / {OURS}")
     assert fashion.scenario.data.dataset == "fashion-mnist"
 

@@ -32,7 +32,7 @@ class Limited(Wrapper):
 
     tag: ClassVar[str] = "limited"
 
-    times: Positive = Field(default=3.0, description="longest update, in multiples of the median norm; > 0")
+    times: Positive = Field(default=6.0, description="longest update, in multiples of the median norm; > 0")
     window: Count = Field(default=20, description="updates over which the median is taken; ≥ 1")
 
     def changed(

@@ -37,11 +37,15 @@ SCENARIOS: dict[str, Setting] = {
 REFERENCE = "select_all"
 # A configuration is a policy, or a policy and a server that makes more of what few devices send.
 WITH = " with "
-MEMORY = ("learning.server.kind=smoothed", "learning.server.inner.kind=remembered")
 SERVERS = {
-    "memory": MEMORY,
+    "memory": ("learning.server.kind=smoothed", "learning.server.inner.kind=remembered"),
     "smoothing": ("learning.server.kind=smoothed",),
-    "longer steps": (*MEMORY, "learning.server.inner.server_learning_rate=1.4"),
+    "longer steps": (
+        "learning.server.kind=smoothed",
+        "learning.server.inner.kind=limited",
+        "learning.server.inner.inner.kind=remembered",
+        "learning.server.inner.inner.server_learning_rate=1.4",
+    ),
 }
 PLAIN = "balanced_joint(size=K)"
 OURS = f"{PLAIN}{WITH}memory"

@@ -14,11 +14,12 @@ SETTING = """\
 `{kind = "smoothed", inner = {kind = "remembered"}}` ([both](learning.md#the-servers-update)): it averages over the
 latest update of every device, and a running average of the model is what is tested and kept. That costs devices
 nothing. "With smoothing" is the second without the first. "With longer steps" is the memory with a
-`server_learning_rate` of 1.4; it helps whoever trains, so everyone with the same server is in the tables, too. All
-others have FedAvg. `select_all` trains all devices that fit a round together: nearly all of them, but about a third in
-`stress`. `pace=running` knows no horizon. `knows=sizes` tells the server how much data each device holds, and not which
-labels. `fashion-3digit` is `paper-3digit` with Fashion-MNIST. "Worst" is the mean energy over budget of the device for
-which it is greatest, "over" the share of devices above their budget.
+`server_learning_rate` of 1.4, inside of `limited`, which cuts updates that are far longer than late ones; it helps
+whoever trains, so everyone with the same server is in the tables, too. All others have FedAvg. `select_all` trains all
+devices that fit a round together: nearly all of them, but about a third in `stress`. `pace=running` knows no horizon.
+`knows=sizes` tells the server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit`
+with Fashion-MNIST. "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of
+devices above their budget.
 """
 
 SAME_SERVER = """\
