@@ -11,7 +11,7 @@ OUR_METRICS = ("combined", "amount", "dissimilarity")
 OUR_LOCAL_TRAININGS = ("sgd",)
 OUR_SERVER_UPDATES = (
     "fedavg", "equal", "inverse_probability", "remembered", "fedavgm", "fedadam", "fedyogi", "fedadagrad",
-    "trimmed_mean", "median", "gaussian", "quantise", "top_k", "smoothed",
+    "trimmed_mean", "median", "gaussian", "quantise", "top_k", "smoothed", "limited",
 )  # fmt: skip
 KNOWS_PROBABILITY = ("random", "select_all", "gradient_norm")
 ASKS_EVERYONE = ("gradient_norm",)  # for a report

@@ -17,6 +17,7 @@ from feelstream.errors import EngineError, FeelstreamError, ScenarioError
 from feelstream.learning.server import ServerUpdate, UpdateContext
 from feelstream.learning.server.averages import Equal, FedAvg, InverseProbability
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
+from feelstream.learning.server.limits import Limited
 from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.robust import Median, TrimmedMean
 from feelstream.learning.server.smoothing import Smoothed
@@ -118,9 +119,10 @@ def test_fedadam_is_its_recursion() -> None:
         np.testing.assert_allclose(ours, theta, rtol=1e-5, atol=1e-6)
 
 
-def test_remembered_is_its_recursion_over_devices_that_come_and_go() -> None:
+@pytest.mark.parametrize("rate", [1.0, 1.4])
+def test_remembered_is_its_recursion_over_devices_that_come_and_go(rate: float) -> None:
     """Against a plain loop over all devices; device 3 never sends."""
-    rng, server = np.random.default_rng(3), Remembered(discount=0.6)
+    rng, server = np.random.default_rng(3), Remembered(discount=0.6, server_learning_rate=rate)
     theta = mine = np.zeros(5, np.float32)
     state, latest = server.init(5), {}
     for t in range(1, 9):
@@ -128,7 +130,7 @@ def test_remembered_is_its_recursion_over_devices_that_come_and_go() -> None:
         updates, held = rng.normal(size=(len(ids), 5)).astype(np.float32), rng.integers(1, 50, len(ids))
         latest |= {k: (t, n, update) for k, n, update in zip(ids.tolist(), held.tolist(), updates, strict=True)}
         weights = {k: n * 0.6 ** (t - then) for k, (then, n, _) in latest.items()}
-        mine = mine + sum(weights[k] * latest[k][2] for k in latest) / sum(weights.values())
+        mine = mine + rate * sum(weights[k] * latest[k][2] for k in latest) / sum(weights.values())
         theta, state = server.step(theta, updates, context(held, t, ids=ids), state, rng)
         np.testing.assert_allclose(theta, mine, rtol=1e-5, atol=1e-6)
     assert state["ids"].tolist() == sorted(latest)
@@ -145,6 +147,14 @@ def test_remembered_is_fedavg_where_everybody_sends_and_mifa_without_a_discount(
         before, update = theta, np.array([[float(t)]], np.float32)
         theta, state = server.step(theta, update, context([7], t, ids=np.array([t % 2])), state, rng)
         assert float((theta - before)[0]) == pytest.approx(1.0 if t == 1 else t - 0.5)
+
+
+def test_remembered_names_its_rate_where_a_model_diverges_by_it() -> None:
+    """With a rate of 1 it is local training that went too far, and its sentence is for that to say."""
+    assert Remembered().diverged(7) is None
+    said = Remembered(server_learning_rate=30.0).diverged(7)
+    assert said is not None
+    assert said.startswith("learning.server.server_learning_rate: training diverged in round 7")
 
 
 def test_remembered_forgets_what_hardly_counts() -> None:
@@ -300,6 +310,29 @@ def test_quantisation_is_unbiased_and_within_a_step() -> None:
     assert server.bits(50) == 3 * 50 + 32
 
 
+def test_limited_cuts_what_is_far_longer_than_lately_and_keeps_its_direction() -> None:
+    """The medians are counted by hand: of 1, 1, 9, of the last four of 1, 1, 9, 2, and of 1, 9, 2, 40."""
+    server, rng = Limited(times=2.0, window=4), np.random.default_rng(0)
+    axis = np.array([0.6, 0.8], np.float32)
+
+    def cut(norms: list[float], own: Any) -> tuple[list[float], Any]:
+        sent, own = server.changed(np.outer(norms, axis).astype(np.float32), context([1] * len(norms)), own, rng)
+        np.testing.assert_allclose(sent, np.outer(np.linalg.norm(sent, axis=1), axis), rtol=1e-6)
+        return np.linalg.norm(sent, axis=1).tolist(), own
+
+    found, own = cut([1, 1, 9], {})
+    assert found == pytest.approx([1, 1, 2])
+    found, own = cut([2], own)
+    assert found == pytest.approx([2])  # twice 1.5 would be allowed
+    found, own = cut([40], own)
+    assert found == pytest.approx([11])  # twice (2 + 9)/2: norms count as they came
+    assert own["norms"].tolist() == pytest.approx([1, 9, 2, 40])
+    assert cut([0, 0, 0, 0, 0], own)[0] == [0] * 5
+    found, own = cut([1, 1, 1, 1, 5, 1], own)  # more than the window: all of them count
+    assert found == pytest.approx([1, 1, 1, 1, 2, 1])
+    assert len(own["norms"]) == 6
+
+
 def test_top_k_sends_the_largest_and_keeps_the_rest_for_the_next_time() -> None:
     server = TopK(fraction=0.4)
     updates = np.array([[5, -4, 1, 2, 0.5]], np.float32)
@@ -322,6 +355,9 @@ WAYS = {
     ),
     "top_k": ("learning.server.kind=top_k",),
     "remembered, smoothed": ("learning.server.kind=smoothed", "learning.server.inner.kind=remembered"),
+    "limited": (
+        "learning.server.kind=smoothed", 'learning.server.inner={kind = "limited", inner = {kind = "remembered"}}',
+    ),
     "inverse": ("learning.server.kind=inverse_probability", "policy.name=random"),
 }  # fmt: skip
 

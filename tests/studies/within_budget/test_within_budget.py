@@ -14,11 +14,14 @@ import pytest
 from scipy import stats
 
 from feelstream.experiment import execute
+from feelstream.learning.server.limits import Limited
 from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.smoothing import Smoothed
 from feelstream.studies.registry import study_named
 from feelstream.studies.within_budget.configurations import (
+    EVERYONE_LONGER,
     FEW,
+    LONGER,
     OURS,
     PLAIN,
     POLICIES,
@@ -29,7 +32,7 @@ from feelstream.studies.within_budget.configurations import (
     plan,
 )
 from feelstream.studies.within_budget.findings import MEASURES, held, table_of
-from feelstream.studies.within_budget.page import page, summary
+from feelstream.studies.within_budget.page import _same_server, page, summary
 
 ROOT = Path(__file__).parents[3]
 SMALL = ("data.dataset=synthetic", "system.rounds=4", "system.devices=5", "learning.engine=none")
@@ -46,19 +49,25 @@ def test_every_policy_is_run_in_every_scenario_and_labels_are_read_back() -> Non
     assert len(keys) == len(SCENARIOS) * len(POLICIES)
     remembering = [arm for arm in found.arms if WITH in arm.label]
     assert {arm.scenario.learning.server.plugin_name() for arm in remembering} == {"smoothed"}
-    assert len(remembering) == 4 * len(SCENARIOS)
+    assert len(remembering) == 6 * len(SCENARIOS)
     ours = next(arm for arm in found.arms if arm.label == f"har / {OURS}").scenario.learning.server
     assert ours == Smoothed(weight=0.5, inner=Remembered(discount=0.3))
+    longer = [arm for arm in found.arms if Key.of(arm.label).policy in (LONGER, EVERYONE_LONGER)]
+    assert len(longer) == 2 * len(SCENARIOS)
+    memory = Remembered(discount=0.3, server_learning_rate=1.4)
+    for arm in longer:
+        assert arm.scenario.learning.server == Smoothed(weight=0.5, inner=Limited(times=6.0, window=20, inner=memory))
     fashion = next(arm for arm in found.arms if arm.label == f"fashion-3digit / {OURS}")
     assert fashion.scenario.data.dataset == "fashion-mnist"
 
 
-def test_scenarios_that_take_long_have_fewer_seeds() -> None:
+def test_policies_that_no_margin_is_about_have_fewer_seeds() -> None:
     found = plan(range(4000, 4020))
     counts = {Key.of(arm.label): len(found.seeds_of(arm)) for arm in found.arms}
-    assert counts[Key("paper-3digit", OURS)] == counts[Key("paper-3digit", REFERENCE)] == 20
-    assert counts[Key("paper-3digit", PLAIN)] == 20
-    assert counts[Key("paper-3digit", "lyapunov")] == counts[Key("long-iid", OURS)] == FEW
+    for scenario in SCENARIOS:
+        for policy in (REFERENCE, LONGER, OURS, PLAIN, EVERYONE_LONGER):
+            assert counts[Key(scenario, policy)] == 20
+    assert counts[Key("paper-3digit", "lyapunov")] == counts[Key("long-iid", f"{REFERENCE}{WITH}memory")] == FEW
 
 
 def made_up(gaps: dict[str, np.ndarray]) -> pl.DataFrame:
@@ -96,6 +105,24 @@ def test_margins_are_judged_by_a_one_sided_paired_test_with_holms_correction() -
     assert "spends 1/1000 to 1/1000 of its energy" in said
     assert "No device exceeded its budget; the worst spent 0.95 of it." in said
     assert "at most 1 point in accuracy of the last fifth is shown in `a`, but not in `b`" in said
+
+
+def test_the_gap_to_everyone_with_the_same_server_is_in_the_table() -> None:
+    """Everyone gains 2 points by longer steps; ours lose 0.5 to everyone with FedAvg, so 2.5 with the same server."""
+    runs = made_up({"a": 0.005 + 0.001 * np.linspace(-1, 1, 5)})
+    better = [pl.col(name) + 0.02 for name in ("late_accuracy", "accuracy_area")]
+    everyone = runs.filter(policy=REFERENCE).with_columns(pl.lit(EVERYONE_LONGER).alias("policy"), *better)
+    ours = runs.filter(policy=OURS).with_columns(pl.lit(LONGER).alias("policy"))
+    table = table_of(pl.concat([runs, everyone, ours]))
+    row = table.filter(policy=LONGER).row(0, named=True)
+    assert row["late_accuracy_gap"] == pytest.approx(-0.005)
+    assert row["late_accuracy_same"] == row["accuracy_area_same"] == pytest.approx(-0.025)
+    assert row["late_accuracy_same_low"] < -0.025 < row["late_accuracy_same_high"]
+    for policy in (REFERENCE, OURS, EVERYONE_LONGER):  # nobody else with the same server was played
+        assert table.filter(policy=policy)["late_accuracy_same"].to_list() == [None]
+    said = "\n".join(_same_server(table, LONGER))
+    assert "| `a` | −2.5 [−2.6, −2.4] | −2.5 [−2.6, −2.4] |" in said
+    assert _same_server(table, OURS) == []
 
 
 def test_few_seeds_are_no_evidence() -> None:

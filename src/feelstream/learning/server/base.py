@@ -89,3 +89,11 @@ def weighted(weights: Reals, updates: Updates) -> Reals:
 def moved(theta: Theta, change: Reals) -> Theta:
     """θ + change, as float32."""
     return (theta + change).astype(np.float32)
+
+
+def too_long_steps(field: str, value: float, round: int) -> str:
+    """The sentence for a model that is no longer finite after steps of the server's own length."""
+    return (
+        f"learning.server.{field}: training diverged in round {round} with {value:g}; choose a smaller one, or a "
+        "smaller learning.local.lr"
+    )

@@ -17,7 +17,15 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Nested, Reals
-from feelstream.learning.server.base import ServerUpdate, Theta, UpdateContext, Updates, moved, weighted
+from feelstream.learning.server.base import (
+    ServerUpdate,
+    Theta,
+    UpdateContext,
+    Updates,
+    moved,
+    too_long_steps,
+    weighted,
+)
 from feelstream.plugins import Positive
 
 BelowOne = Annotated[float, Field(strict=True, ge=0, lt=1)]
@@ -32,7 +40,7 @@ class FedAvgM(ServerUpdate):
     server_momentum: BelowOne = Field(default=0.9, description="what is kept of v; at least 0, below 1")
 
     def diverged(self, round: int) -> str | None:
-        return _diverged("server_learning_rate", self.server_learning_rate, round)
+        return too_long_steps("server_learning_rate", self.server_learning_rate, round)
 
     def init(self, parameters: int) -> Nested:
         return {"v": np.zeros(parameters)}
@@ -48,7 +56,7 @@ class _Adaptive(ServerUpdate):
     """m ← beta_1 m + (1 − beta_1) Δ;  v by `second`;  θ ← θ + rate · m / (√v + tau)."""
 
     def diverged(self, round: int) -> str | None:
-        return _diverged("eta", self.eta, round)
+        return too_long_steps("eta", self.eta, round)
 
     eta: Positive = Field(default=0.1, description="learning rate of the server; > 0")
     beta_1: BelowOne = Field(default=0.9, description="what is kept of m, the mean update; at least 0, below 1")
@@ -111,10 +119,3 @@ class FedAdagrad(_Adaptive):
 
     def second(self, v: Reals, square: Reals) -> Reals:
         return v + square
-
-
-def _diverged(field: str, value: float, round: int) -> str:
-    return (
-        f"learning.server.{field}: training diverged in round {round} with {value:g}; choose a smaller one, or a "
-        "smaller learning.local.lr"
-    )

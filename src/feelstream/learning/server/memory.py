@@ -3,14 +3,16 @@
 Where few devices train in a round, θ moves by what these few hold. The server can keep what the others sent last:
 
     y_k ← Δθ_k, a_k ← 0        of the devices whose updates arrived        (a_k: rounds since, 1 more in every other)
-    θ   ← θ + Σ_k w_k y_k / Σ_k w_k,   w_k = |S_k| discount^a_k            over all devices that ever sent one
+    θ   ← θ + η Σ_k w_k y_k / Σ_k w_k,   w_k = |S_k| discount^a_k          over all devices that ever sent one
 
-|S_k| is that of the update. If everybody takes part in every round, this is `fedavg`, whatever the discount; with
-`discount = 1` it is the rule of MIFA, with weights by data. It costs devices nothing: no more energy, no more bits.
+|S_k| is that of the update, η the `server_learning_rate`, 1 unless it is set. With η = 1 and everybody in every round
+this is `fedavg`, whatever the discount; with `discount = 1` it is the rule of MIFA, with weights by data. It costs
+devices nothing: no more energy, no more bits.
 
 References: X. Gu, K. Huang, J. Zhang, L. Huang, "Fast Federated Learning in the Presence of Arbitrary Device
 Unavailability" (MIFA), NeurIPS 2021, arXiv:2106.04159. The discount is our choice: early in a run updates are long, and
-one that is applied again and again, undiscounted, goes too far.
+one that is applied again and again, undiscounted, goes too far. A server's own rate η: S. J. Reddi et al., "Adaptive
+Federated Optimization", ICLR 2021, arXiv:2003.00295.
 """
 
 from __future__ import annotations
@@ -21,19 +23,34 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Nested
-from feelstream.learning.server.base import ServerUpdate, Theta, UpdateContext, Updates, moved, weighted
+from feelstream.learning.server.base import (
+    ServerUpdate,
+    Theta,
+    UpdateContext,
+    Updates,
+    moved,
+    too_long_steps,
+    weighted,
+)
+from feelstream.plugins import Positive
 
 LEAST_WEIGHT = 1e-6  # an update that counts for less beside a fresh one is forgotten, so that memory stays bounded
 
 
 class Remembered(ServerUpdate):
-    """θ + Σ w_k y_k / Σ w_k over the latest update y_k of every device, w_k = |S_k| · discount^(rounds since)."""
+    """θ + η Σ w_k y_k / Σ w_k over the latest update y_k of every device, w_k = |S_k| · discount^(rounds since)."""
 
     tag: ClassVar[str] = "remembered"
 
     discount: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=0.3, description="what an update still counts one round later; above 0, at most 1 (never less)"
     )
+    server_learning_rate: Positive = Field(default=1.0, description="η, times the average is the step; > 0")
+
+    def diverged(self, round: int) -> str | None:
+        if self.server_learning_rate == 1:
+            return None
+        return too_long_steps("server_learning_rate", self.server_learning_rate, round)
 
     def step(
         self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
@@ -42,7 +59,7 @@ class Remembered(ServerUpdate):
         fading = self.discount ** (context.round - latest["round"]).astype(float)
         change = weighted(_shares(latest["held"] * fading), latest["updates"])
         kept = fading >= LEAST_WEIGHT
-        return moved(theta, change), {name: column[kept] for name, column in latest.items()}
+        return moved(theta, self.server_learning_rate * change), {name: column[kept] for name, column in latest.items()}
 
 
 def _joined(state: Nested, context: UpdateContext, updates: Updates) -> Nested:

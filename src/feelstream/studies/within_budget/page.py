@@ -17,10 +17,10 @@ from feelstream.report import Section
 from feelstream.studies.claims import Finding
 from feelstream.studies.docs_page import origin_parts, write_page
 from feelstream.studies.page import Page
-from feelstream.studies.within_budget.configurations import OURS, REFERENCE, SCENARIOS
+from feelstream.studies.within_budget.configurations import LONGER, OURS, REFERENCE, SCENARIOS
 from feelstream.studies.within_budget.figure import figure_of
 from feelstream.studies.within_budget.findings import MARGINS, held, per_run, table_of
-from feelstream.studies.within_budget.words import HOW, OPENING, SETTING
+from feelstream.studies.within_budget.words import HOW, OPENING, SAME_SERVER, SETTING
 
 TITLE = "Within the budget, against training everyone"
 MEASURED = {"late_accuracy": "accuracy of the last fifth", "accuracy_area": "mean accuracy over the run"}
@@ -57,11 +57,24 @@ def _text(results: Results, table: pl.DataFrame) -> str:
     ]
     for scenario in _scenarios(table):
         parts += [f"## {scenario}, {_seeds(table, scenario)}\n", _table(table, scenario)]
-    parts += [
-        HOW,
-        *origin_parts(results),
-    ]
+    parts += [*_same_server(table, LONGER), HOW, *origin_parts(results)]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _same_server(table: pl.DataFrame, policy: str) -> list[str]:
+    """The gaps of a policy to everyone with its own server, scenario by scenario; nothing where there are none."""
+    own = table.filter(policy=policy).drop_nulls("late_accuracy_same")
+    if own.is_empty():
+        return []
+    rows = [f"| `{row['scenario']}` | {' | '.join(_beside(row, name) for name in MARGINS)} |" for row in own.to_dicts()]
+    head = f"| `{policy}` | {' | '.join(MEASURED[name] for name in MARGINS)} |\n|---|---|---|"
+    return ["## Against everyone with the same server\n", SAME_SERVER, "\n".join([head, *rows]) + "\n"]
+
+
+def _beside(row: dict[str, Any], name: str) -> str:
+    """A gap in points to everyone with the same server, with its 95 % interval."""
+    mean, low, high = (row[f"{name}_same{end}"] for end in ("", "_low", "_high"))
+    return _points(100 * mean) + ("" if low is None else f" [{_points(100 * low)}, {_points(100 * high)}]")
 
 
 def _seeds(table: pl.DataFrame, scenario: str) -> str:
