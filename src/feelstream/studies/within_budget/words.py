@@ -1,23 +1,26 @@
 """The texts of docs/within-budget-results.md that no number decides."""
 
 OPENING = """\
-The paper gives every device 0.5 mJ a round. Its own policy cannot keep that, since one turn at full frequency costs
-hundreds of times as much, and training everyone costs that in every round. `balanced_joint`
-([the rule and its proof](within-budget.md)) slows CPUs down, shares the band, rations each device's budget over the
-run, chooses by class balance whom to train, and lets rounds pass that cannot be balanced. The server averages over the
-latest update of every device, and hands out a running average of its model. How much accuracy does all that cost
-against training everyone?
+The paper gives every device 0.5 mJ a round. Its own policy cannot keep that: one turn at full frequency costs hundreds
+of times as much. `balanced_joint` ([the rule and its proof](within-budget.md)) slows CPUs down, shares the band,
+rations each device's budget over the run, and chooses devices so that the classes are balanced. Rounds that cannot be
+balanced pass without training. The server averages over the latest update of every device, and hands out a running
+average of its model.
 """
 
 SETTING = """\
-`size=K` leaves the number of devices in a round to the budget. "With memory" is the server update
-`{kind = "smoothed", inner = {kind = "remembered"}}` ([both](learning.md#the-servers-update)): it averages over the
-latest update of every device, and a running average of the model is what is tested and kept. That costs devices
-nothing. "With smoothing" is the second without the first. All others have FedAvg. `select_all` trains all devices that
-fit a round together: nearly all of them, but about a third in `stress`. `pace=running` knows no horizon. `knows=sizes`
-tells the server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit` with
-Fashion-MNIST. "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of
-devices above their budget.
+In the picture and in the tables:
+
+- `select_all` trains all devices that fit a round together: nearly all of them, but about a third in `stress`.
+- `size=K` leaves the number of devices in a round to the budget.
+- "With memory" is the server update `{kind = "smoothed", inner = {kind = "remembered"}}`
+  ([both](learning.md#the-servers-update)): it averages over the latest update of every device, and a running average of
+  the model is what is tested and kept. That costs devices nothing. "With smoothing" is the second without the first.
+  All others have FedAvg.
+- `pace=running` knows no horizon. `knows=sizes` tells the server how much data each device holds, and not which labels.
+- `fashion-3digit` is `paper-3digit` with Fashion-MNIST.
+- "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of devices above their
+  budget.
 """
 
 HOW = """\
