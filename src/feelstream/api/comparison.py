@@ -37,6 +37,7 @@ class Comparison:
         results: The runs as they are stored.
         directory: Where they are.
         swept: Fields that a sweep went over.
+        is_kept: Whether the directory stays; without `out` it is removed together with this object.
 
     >>> from feelstream import compare
     >>> found = compare(["lyapunov", "random"], "tiny", seeds=2, rounds=3, engine="none", workers=1)
@@ -51,6 +52,7 @@ class Comparison:
     results: Results = field(repr=False)
     directory: Path
     swept: tuple[str, ...] = ()  # fields that a sweep went over
+    is_kept: bool = True  # False: the directory is removed together with this object
 
     def __repr__(self) -> str:
         arms, seeds = counted(len(self.arms), "configuration"), counted(len(self.results.plan.seeds), "seed")
@@ -134,13 +136,21 @@ class Comparison:
         if len(found) != 1:
             raise RunError(f"no configurations differ in {wanted} alone; those that do: {', '.join(axes) or 'none'}")
         runs = comparison.per_run(self.results)
-        return varied_figure(axes[found[0]], self.summary(), runs, *([quantities] if quantities else []), look=look)
+        chosen_ones = [quantities] if quantities else []
+        budget_j = same_budget_j(plan)
+        return varied_figure(axes[found[0]], self.summary(), runs, *chosen_ones, look=look, budget_j=budget_j)
 
     def report(self, directory: str | Path | None = None) -> Path:
-        """Write figures and report.html to the directory of the results, or another one; the path of the page."""
+        """Write figures and report.html, and return the path of the page.
+
+        Args:
+            directory: Where to; by default the directory of the results, or `results/compare` (of a sweep:
+                `results/sweep`) in the working directory if the results are not kept.
+        """
         from feelstream.report import write
 
-        return write(self.results, directory or self.directory, summary=self.summary()).report
+        own = self.directory if self.is_kept else Path("results") / self.results.plan.name
+        return write(self.results, directory or own, summary=self.summary()).report
 
     def table(self, quantities: str | Sequence[str] = COMPARED) -> pl.DataFrame:
         """One row per configuration: of each quantity its mean, its 95 % interval and the verdict against the first.

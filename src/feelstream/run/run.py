@@ -93,7 +93,8 @@ class Run:
 
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""
-        return f"Run({self.scenario.policy.plugin_name()}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
+        policy = self.scenario.policy.plugin_name().removeprefix("__main__:")
+        return f"Run({policy}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
 
     def __str__(self) -> str:
         """What the run came to, in words."""
