@@ -86,7 +86,12 @@ class Comparison:
         return self.results.rounds()
 
     def run(self, arm: str, seed: int | None = None) -> Run:
-        """One run with all its tables; by default that of the first seed."""
+        """One run with all its tables.
+
+        Args:
+            arm: The name of a configuration, one of `arms`.
+            seed: By default the first.
+        """
         return self.results.run(arm, self.results.plan.seeds[0] if seed is None else seed)
 
     def plot(
@@ -157,15 +162,28 @@ class Comparison:
 
         The columns of `energy_j` are energy_j, energy_j_low, energy_j_high and energy_j_verdict. Quantities that no run
         has are left out.
+
+        Args:
+            quantities: Their names; `feelstream explain NAME` says what each is.
         """
         return wide(self.summary(), quantities)
 
     def to_csv(self, file: str | Path | None = None, quantities: str | Sequence[str] = COMPARED) -> str:
-        """`table` as CSV, and written to a file if one is given."""
+        """`table` as CSV.
+
+        Args:
+            file: Where to write it, if anywhere.
+            quantities: Which columns, as in `table`.
+        """
         return written(self.table(quantities).write_csv(), file)
 
     def to_latex(self, file: str | Path | None = None, quantities: str | Sequence[str] = COMPARED) -> str:
-        """The table as LaTeX (package booktabs), with marks where better or worse than the first; see `to_csv`."""
+        """The table as LaTeX (package booktabs), with marks where better or worse than the first.
+
+        Args:
+            file: Where to write it, if anywhere.
+            quantities: Which columns, as in `table`.
+        """
         return written(latex(self.summary(), quantities, len(self.results.plan.seeds)), file)
 
     def to_pandas(self) -> Any:

@@ -73,6 +73,7 @@ class Run:
         manifest: What run.json says.
         directory: Where the run is kept, if it is.
         theta: The model after the last round, of a run that is not kept in a directory.
+        evaluations: Arrays of evaluators, where they give any; None: they give none.
 
     >>> from feelstream import simulate
     >>> print(simulate("tiny", engine="none"))
@@ -120,8 +121,12 @@ class Run:
     ) -> Figure:
         """Accuracy, energy against the budget, queue and transmissions by round, or the quantities that are named.
 
-        ax: axes of your own, one for each panel. figsize: inches. style: a style of matplotlib's, or a dictionary;
-        settings of matplotlib that you changed are kept in any case.
+        Args:
+            *quantities: Columns of `rounds`, a panel each.
+            ax: Axes of your own, one for each panel.
+            figsize: Inches.
+            style: A style of matplotlib's, or a dictionary; settings of matplotlib that you changed are kept in any
+                case.
         """
         from feelstream.run.picture import Look
 
@@ -140,7 +145,12 @@ class Run:
         return FinalModel(self.scenario, read_model(directory), dataset_of)
 
     def explain(self, round: int, device: int) -> Explanation:
-        """Why the device was scheduled in the round, or not: what decided, against whom, and what would change it."""
+        """Why the device was scheduled in the round, or not: what decided, against whom, and what would change it.
+
+        Args:
+            round: From 1.
+            device: Its number, from 0.
+        """
         from feelstream.run.explaining import Scenes, explain
 
         if self.devices is None:
@@ -354,7 +364,18 @@ def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
 
 
 def read(directory: str | Path) -> Run:
-    """A finished run from its directory; nothing that its files name is imported."""
+    """A finished run from its directory; nothing that its files name is imported.
+
+    Args:
+        directory: What `--out` or `out=` was, with run.json in it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from feelstream import simulate
+    >>> with TemporaryDirectory() as place:
+    ...     _ = simulate("tiny", engine="none", out=f"{place}/first")
+    ...     len(read(f"{place}/first").rounds)
+    10
+    """
     if not isinstance(directory, str | Path):
         raise RunError(f"read: give the directory of a run, as in read('runs/first'), not {directory!r:.60}")
     path = Path(directory)

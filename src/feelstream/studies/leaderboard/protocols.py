@@ -39,24 +39,27 @@ def opening(boards: Summaries) -> str:
     rows = []
     for (name, reading), (_, summary) in boards.items():
         board = f"`{name}`" if len({other for other, _ in boards}) == len(boards) else f"`{name}`, eligible: {reading}"
-        rows.append([board, *(_winners(summary, rank(summary)) for rank in (within_budget, _most_accurate))])
-    if all(row[2] == NONE for row in rows):
+        winners = [_winners(summary, rank(summary)) for rank in (within_budget, _most_accurate)]
+        rows.append([board, *(cell for both in winners for cell in both)])
+    if all(row[-1] == NONE for row in rows):
         return "Nothing was learned, so there is no most accurate policy.\n"
     fewest = min(len(plan.seeds) for plan, _ in boards.values())
     caution = f" With {counted(fewest, 'seed')} this is no ranking yet." if fewest < LEAST_SEEDS else ""
     said = (
         "The most accurate policies: of those that kept every device within its energy budget with every seed, and at "
-        f"any cost. Numbers are {QUANTITIES['late_accuracy'].column_title}.{caution}\n"
+        f"any cost.{caution}\n"
     )
-    return f"{said}\n{markdown(('scenario', 'within the budget', 'at any cost'), rows)}"
+    accuracy = QUANTITIES["late_accuracy"].column_title
+    lines = [["scenario", "within the budget", accuracy, "at any cost", accuracy], ["---"] * 5, *rows]
+    return f"{said}\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def _winners(summary: pl.DataFrame, ranked: list[str]) -> str:
+def _winners(summary: pl.DataFrame, ranked: list[str]) -> tuple[str, str]:
     """Those in the first place, and their accuracy."""
     if not ranked:
-        return NONE
+        return NONE, NONE
     row = by_arm(summary)[ranked[0]]["late_accuracy"]
-    return f"{', '.join(f'`{arm}`' for arm in _firsts(summary, ranked))}: {cell(row, row['n'])}"
+    return ", ".join(f"`{arm}`" for arm in _firsts(summary, ranked)), cell(row, row["n"])
 
 
 def _firsts(summary: pl.DataFrame, ranked: list[str]) -> list[str]:
