@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
@@ -26,6 +25,7 @@ from feelstream.run.changes import Change, from_list, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     Lock,
+    as_parquet,
     as_sentence,
     check_digest,
     digest_of,
@@ -125,8 +125,7 @@ class Run:
             *quantities: Columns of `rounds`, a panel each.
             ax: Axes of your own, one for each panel.
             figsize: Inches.
-            style: A style of matplotlib's, or a dictionary; settings of matplotlib that you changed are kept in any
-                case.
+            style: A style of matplotlib's, or a dictionary; settings that you changed are kept in any case.
         """
         from feelstream.run.picture import Look
 
@@ -145,12 +144,7 @@ class Run:
         return FinalModel(self.scenario, read_model(directory), dataset_of)
 
     def explain(self, round: int, device: int) -> Explanation:
-        """Why the device was scheduled in the round, or not: what decided, against whom, and what would change it.
-
-        Args:
-            round: From 1.
-            device: Its number, from 0.
-        """
+        """Why a device (from 0) was scheduled in a round (from 1), or not: what decided, and what would change it."""
         from feelstream.run.explaining import Scenes, explain
 
         if self.devices is None:
@@ -187,16 +181,9 @@ class Run:
         if self.theta is not None:
             raise RunError("the files of a run with a model are written by save")
         tables = trace.Tables(self.rounds, self.devices, self.evaluations)._asdict()
-        files = {f"{name}.parquet": _as_parquet(table) for name, table in tables.items() if table is not None}
+        files = {f"{name}.parquet": as_parquet(table) for name, table in tables.items() if table is not None}
         digests = {name: sha256(files[name]).hexdigest() for name in sorted(files)}
         return files | {"run.json": sealed(self.manifest.completed(self.manifest.timings, digests).as_dict())}
-
-
-def _as_parquet(table: pl.DataFrame) -> bytes:
-    """The bytes of a small table, at half of what it costs Polars to write them to a file."""
-    buffer = BytesIO()
-    table.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def simulate(
@@ -372,8 +359,7 @@ def read(directory: str | Path) -> Run:
     >>> from tempfile import TemporaryDirectory
     >>> from feelstream import simulate
     >>> with TemporaryDirectory() as place:
-    ...     _ = simulate("tiny", engine="none", out=f"{place}/first")
-    ...     len(read(f"{place}/first").rounds)
+    ...     len(read(simulate("tiny", engine="none", out=f"{place}/first").directory).rounds)
     10
     """
     if not isinstance(directory, str | Path):

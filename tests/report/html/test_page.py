@@ -225,6 +225,7 @@ def test_the_page_opens_with_what_came_out(learned_results, learned_text):
     assert (
         learned_text.index('id="glance"') < learned_text.index('id="leaderboard"') < learned_text.index('id="curves"')
     )
+    assert learned_text.index('class="lead"') < learned_text.index('<figure class="chart"')
     words = " ".join(" ".join(page.words).split())
     assert f"{best} is the most accurate, with {accuracy[best] * 100:.1f} %" in words
     assert f"{least} spends the least, " in words
