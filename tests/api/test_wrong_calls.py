@@ -65,7 +65,8 @@ WRONG: dict[str, tuple[Any, str]] = {
         lambda: fs.simulate("tiny", policy="lyapunov(0.1)"),
         "must read name or name.field=value",
     ),
-    "keywords to sweep": (lambda: fs.sweep("tiny", V=[0.1, 1.0]), "as in sweep.'tiny', .'V': .0.01, 0.1"),
+    "single values to sweep": (lambda: fs.sweep("tiny", V=0.1), "as in sweep.'tiny', V=.0.01, 0.1"),
+    "no value to sweep": (lambda: fs.sweep("tiny", V=[]), "each with at least one value"),
     "seeds to sweep": (lambda: fs.sweep("tiny", {"seed": [1, 2]}), "give seeds, as in seeds="),
     "nothing to read": (lambda: fs.read(None), "give the directory of a run"),  # type: ignore[arg-type]
     "nothing to load": (lambda: fs.load(None), "a preset's name or a TOML file"),  # type: ignore[arg-type]

@@ -48,6 +48,21 @@ def test_rounds_is_an_option_of_run(tmp_path: Path) -> None:
     assert [len(fs.read(tmp_path / name).rounds) for name in "ab"] == [3, 4]
 
 
+def test_policy_is_an_option_of_run_and_its_fields_may_follow(tmp_path: Path) -> None:
+    words = ("run", "tiny", "--policy", "balanced", "--set", "memory=0.4", *PLAN, "--out", str(tmp_path / "a"))
+    assert called(*words).exit_code == 0
+    policy = fs.read(tmp_path / "a").scenario.policy
+    assert policy.plugin_name() == "balanced"
+    assert policy.memory == 0.4  # type: ignore[attr-defined]
+
+
+def test_tune_says_what_kept_means_and_what_to_run_next(tmp_path: Path) -> None:
+    found = called("tune", "tiny", "--weights", "1e-3:1e-3:1", "--seeds", "5", "--out", str(tmp_path / "a"))
+    assert "kept: the whole 95 % interval of the energy is within the budget of 80.0 mJ" in found.output
+    assert "policy.V = 0.001 favours importance most" in found.output
+    assert "next: feelstream run tiny --set policy.V=0.001" in found.output
+
+
 def test_one_policy_is_shown_alone() -> None:
     said = called("policies", "random").output
     assert said.startswith("random:")

@@ -130,7 +130,7 @@ def test_summary_against_scipy(tmp_path: Path) -> None:
     gap = stats.ttest_rel(energy[1], energy[0])
     low, high = gap.confidence_interval(0.95)
     np.testing.assert_allclose([random["difference_low"], random["difference_high"]], [low, high])
-    assert random["verdict"] == ("not distinguishable" if gap.pvalue > 0.05 else "higher" if low > 0 else "lower")
+    assert random["verdict"] == ("unclear" if gap.pvalue > 0.05 else "higher" if low > 0 else "lower")
 
 
 def test_nothing_finished_says_why(tmp_path: Path) -> None:

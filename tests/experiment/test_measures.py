@@ -46,7 +46,7 @@ def test_a_comparison_corrects_its_verdicts_for_the_number_of_arms():
     _, _, alone = summary_of({"first": base, "a": lead})
     _, _, many = summary_of({"first": base, **{f"a{n}": lead for n in range(10)}})
     assert alone.filter(quantity="energy_j")["verdict"].to_list() == [None, statistics.HIGHER]
-    assert set(many.filter(quantity="energy_j")["verdict"].drop_nulls()) == {statistics.NOT_DISTINGUISHABLE}
+    assert set(many.filter(quantity="energy_j")["verdict"].drop_nulls()) == {statistics.UNCLEAR}
     row = alone.filter(arm="a", quantity="energy_j").row(0, named=True)
     assert judgement(row) == "worse"  # more energy
 
@@ -61,11 +61,11 @@ def test_verdicts_are_corrected_for_their_number_and_some_are_withheld():
     _, runs, _ = summary_of({"random": base, **small, **large, **constant})
     said = verdicts(runs, "late_accuracy", "random", ["random", *small, "b", "c", "d"])
     assert statistics.compare_arms(runs, "late_accuracy", "a0", "random").verdict == statistics.HIGHER
-    assert {said[arm] for arm in small} == {statistics.NOT_DISTINGUISHABLE}
+    assert {said[arm] for arm in small} == {statistics.UNCLEAR}
     assert (said["b"], said["c"], said["d"]) == (
         statistics.HIGHER,
         statistics.NO_SPREAD,
-        statistics.NOT_DISTINGUISHABLE,
+        statistics.UNCLEAR,
     )
     few = runs.filter(pl.col("seed") < 4)
     assert set(verdicts(few, "late_accuracy", "random", ["b"]).values()) == {statistics.FEW_SEEDS}

@@ -32,7 +32,7 @@ def test_verdict_is_that_of_the_paired_t_test(pairs: list[tuple[float, float]]) 
     test = stats.ttest_rel(a, b)
     if abs(test.pvalue - 0.05) < 1e-9:
         return
-    expected = "not distinguishable" if test.pvalue > 0.05 else "higher" if test.statistic > 0 else "lower"
+    expected = "unclear" if test.pvalue > 0.05 else "higher" if test.statistic > 0 else "lower"
     assert fs.paired_difference(a, b).verdict == (expected if len(a) >= 5 else "fewer than 5 seeds: no verdict")
 
 
@@ -47,7 +47,7 @@ def test_no_verdict_without_an_interval() -> None:
 def test_equal_differences_are_a_point() -> None:
     assert fs.paired_difference([1.5, 2.5, 3.5], [1.0, 2.0, 3.0]) == fs.Interval(0.5, 0.5, 0.5, 3)
     assert fs.paired_difference([1.0, 2.0], [1.0, 2.0]).verdict == "fewer than 5 seeds: no verdict"
-    assert fs.paired_difference(range(5), range(5)).verdict == "not distinguishable"
+    assert fs.paired_difference(range(5), range(5)).verdict == "unclear"
     assert (
         fs.interval([0.1] * 5).verdict == "no spread between seeds: no verdict"
     )  # the mean may be off in the last bit

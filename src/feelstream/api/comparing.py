@@ -12,6 +12,8 @@ from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
+from numpy import ndarray
+
 from feelstream.api.arguments import Entry, check_places, policies_of, scenario_of, seeds_of, workers_of
 from feelstream.api.comparison import Comparison
 from feelstream.api.progress import bar
@@ -94,7 +96,8 @@ def sweep(
 
     Args:
         scenario: A preset's name, a TOML file or a Scenario.
-        over: The values of each field, which is named alone or with its section.
+        over: The values of each field, which is named alone or with its section, as in `{"policy.V": [0.01, 1]}`.
+            Without it, every keyword that is a list, a tuple, a range or an array is swept, as in `V=[0.01, 1]`.
         policies: As in `compare`; by default the scenario's own.
         seeds: How many, or which.
         out: As in `compare`.
@@ -106,7 +109,12 @@ def sweep(
     >>> found = sweep("tiny", {"V": [0.01, 1.0]}, seeds=1, rounds=3, engine="none", workers=1)
     >>> found.arms
     ['lyapunov V=0.01', 'lyapunov V=1.0']
+    >>> sweep("tiny", V=[0.01, 1.0], seeds=1, rounds=3, engine="none", workers=1).arms
+    ['lyapunov V=0.01', 'lyapunov V=1.0']
     """
+    if over is None:
+        over = {name: values for name, values in fields.items() if isinstance(values, list | tuple | range | ndarray)}
+        fields = {name: value for name, value in fields.items() if name not in over}
     check_places("sweep", fields)
     base = scenario_of(scenario, fields if over else {})
     grid = _grid(over)
@@ -125,7 +133,7 @@ def _grid(over: Any) -> list[tuple[str, list[Any]]]:
     grid = [(name, list(values)) for name, values in over.items()] if lists else []
     if not grid or not all(values for _, values in grid):
         raise ScenarioError(
-            "sweep: give at least one field, each with at least one value, as in sweep('tiny', {'V': [0.01, 0.1]})"
+            "sweep: give at least one field, each with at least one value, as in sweep('tiny', V=[0.01, 0.1])"
         )
     return grid
 
@@ -159,7 +167,7 @@ def played(
         if out is None:
             rmtree(where, ignore_errors=True)
         raise
-    found = Comparison(results, where, swept)
+    found = Comparison(results, where, swept, is_kept=out is not None)
     if out is None:
         finalize(found, rmtree, where, ignore_errors=True)
     return found

@@ -37,6 +37,7 @@ class Comparison:
         results: The runs as they are stored.
         directory: Where they are.
         swept: Fields that a sweep went over.
+        is_kept: Whether the directory stays; without `out` it is removed together with this object.
 
     >>> from feelstream import compare
     >>> found = compare(["lyapunov", "random"], "tiny", seeds=2, rounds=3, engine="none", workers=1)
@@ -51,6 +52,7 @@ class Comparison:
     results: Results = field(repr=False)
     directory: Path
     swept: tuple[str, ...] = ()  # fields that a sweep went over
+    is_kept: bool = True  # False: the directory is removed together with this object
 
     def __repr__(self) -> str:
         arms, seeds = counted(len(self.arms), "configuration"), counted(len(self.results.plan.seeds), "seed")
@@ -84,7 +86,12 @@ class Comparison:
         return self.results.rounds()
 
     def run(self, arm: str, seed: int | None = None) -> Run:
-        """One run with all its tables; by default that of the first seed."""
+        """One run with all its tables.
+
+        Args:
+            arm: The name of a configuration, one of `arms`.
+            seed: By default the first.
+        """
         return self.results.run(arm, self.results.plan.seeds[0] if seed is None else seed)
 
     def plot(
@@ -134,28 +141,49 @@ class Comparison:
         if len(found) != 1:
             raise RunError(f"no configurations differ in {wanted} alone; those that do: {', '.join(axes) or 'none'}")
         runs = comparison.per_run(self.results)
-        return varied_figure(axes[found[0]], self.summary(), runs, *([quantities] if quantities else []), look=look)
+        chosen_ones = [quantities] if quantities else []
+        budget_j = same_budget_j(plan)
+        return varied_figure(axes[found[0]], self.summary(), runs, *chosen_ones, look=look, budget_j=budget_j)
 
     def report(self, directory: str | Path | None = None) -> Path:
-        """Write figures and report.html to the directory of the results, or another one; the path of the page."""
+        """Write figures and report.html, and return the path of the page.
+
+        Args:
+            directory: Where to; by default the directory of the results, or `results/compare` (of a sweep:
+                `results/sweep`) in the working directory if the results are not kept.
+        """
         from feelstream.report import write
 
-        return write(self.results, directory or self.directory, summary=self.summary()).report
+        own = self.directory if self.is_kept else Path("results") / self.results.plan.name
+        return write(self.results, directory or own, summary=self.summary()).report
 
     def table(self, quantities: str | Sequence[str] = COMPARED) -> pl.DataFrame:
         """One row per configuration: of each quantity its mean, its 95 % interval and the verdict against the first.
 
         The columns of `energy_j` are energy_j, energy_j_low, energy_j_high and energy_j_verdict. Quantities that no run
         has are left out.
+
+        Args:
+            quantities: Their names; `feelstream explain NAME` says what each is.
         """
         return wide(self.summary(), quantities)
 
     def to_csv(self, file: str | Path | None = None, quantities: str | Sequence[str] = COMPARED) -> str:
-        """`table` as CSV, and written to a file if one is given."""
+        """`table` as CSV.
+
+        Args:
+            file: Where to write it, if anywhere.
+            quantities: Which columns, as in `table`.
+        """
         return written(self.table(quantities).write_csv(), file)
 
     def to_latex(self, file: str | Path | None = None, quantities: str | Sequence[str] = COMPARED) -> str:
-        """The table as LaTeX (package booktabs), with marks where better or worse than the first; see `to_csv`."""
+        """The table as LaTeX (package booktabs), with marks where better or worse than the first.
+
+        Args:
+            file: Where to write it, if anywhere.
+            quantities: Which columns, as in `table`.
+        """
         return written(latex(self.summary(), quantities, len(self.results.plan.seeds)), file)
 
     def to_pandas(self) -> Any:

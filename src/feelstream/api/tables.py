@@ -18,7 +18,7 @@ from feelstream.quantities import MINUS, QUANTITIES, Quantity, counted, of_table
 MARKS = {"better": "+", "worse": "-", "unclear": "", "": ""}
 WIDTH = 80  # columns of a terminal, and about those of a page
 TITLE_WIDTH = 13  # "last fifth, %"
-VERDICT_WIDTH = 16  # "accuracy unclear"
+VERDICT_WIDTH = 17  # "accuracy unclear,"
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
@@ -71,7 +71,7 @@ def plain(summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int) ->
     titles, *rows_of_text = lines
     narrow = [max(TITLE_WIDTH, *map(len, column)) for column in zip(*(line[:-1] for line in rows_of_text), strict=True)]
     heads = [_wrapped(title, width) for title, width in zip(titles, [*narrow, VERDICT_WIDTH], strict=True)]
-    wrapped = [[*line[:-1], _wrapped(line[-1], VERDICT_WIDTH)] for line in rows_of_text]
+    wrapped = [[*line[:-1], _by_comma(line[-1])] for line in rows_of_text]
     return "\n".join([*_aligned([heads, *wrapped]), *below])
 
 
@@ -80,6 +80,11 @@ def _wrapped(text: str, width: int) -> str:
     bound = re.sub(r" (?=/ |%$|mJ$)", "\0", text)
     lines = wrap(bound, width, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\0", " ")
+
+
+def _by_comma(verdicts: str) -> str:
+    """A line for each verdict."""
+    return "\n".join(_wrapped(each, VERDICT_WIDTH) for each in verdicts.replace(", ", ",\n").split("\n"))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -98,7 +103,7 @@ def latex(summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int) ->
     shown, rows = chosen(summary, quantities) or measured(summary), by_arm(summary)
     first = next(iter(rows))
     lines = [
-        f"% Mean, and half of the {LEVEL:.0%} t interval, over {counted(seeds, 'seed')}.",
+        f"% Mean, and half of the {100 * LEVEL:.0f} % t interval, over {counted(seeds, 'seed')}.",
         f"% + better, - worse than {first}: {TEST}, Holm's correction."
         if seeds >= LEAST_SEEDS
         else f"% Fewer than {LEAST_SEEDS} seeds: no verdict.",

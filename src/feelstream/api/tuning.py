@@ -42,6 +42,11 @@ class Tuning:
         budget_j: The energy per device and round that was to be kept.
         trades: Energy, importance, queue and accuracy of every weight, as intervals over seeds.
         weight: The one that favours importance most and keeps the budget; None where none does.
+
+    >>> from feelstream import tune
+    >>> found = tune("tiny", [0.001, 0.01], seeds=2, workers=1)
+    >>> found.table().columns[:2]
+    ['V', 'kept']
     """
 
     field: str

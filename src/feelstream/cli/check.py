@@ -49,7 +49,7 @@ def check(
 def _use_of(name: str, kind: str) -> tuple[str, ...]:
     """What most users do next with a plug-in of a kind."""
     if kind == "policy":
-        return "feelstream", "compare", "tiny", "--policy", name, "--policy", "lyapunov"
+        return "feelstream", "compare", "tiny", "--policy", f"{'random' if name == 'lyapunov' else 'lyapunov'},{name}"
     if kind == "evaluator":
         return "feelstream", "run", "tiny", "--set", f'learning.evaluators=["test", "{name}"]'
     fields = {

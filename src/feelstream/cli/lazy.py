@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 from typer.models import ArgumentInfo
 
-from feelstream.cli.usage import MEANT
+from feelstream.cli.usage import MEANT, SWEEP
 from feelstream.errors import ScenarioError
 from feelstream.studies import Command, registry
 
@@ -73,6 +73,7 @@ class LazyGroup(TyperGroup):
 
             known = self.list_commands(ctx)
             meant = f"did you mean '{MEANT[name]}'?" if name in MEANT else near_or_all(name, known)
+            meant = SWEEP if name == "sweep" else meant
             raise ScenarioError(f"there is no command '{name}'; {meant}")
         return super().resolve_command(ctx, args)
 

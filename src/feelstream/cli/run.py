@@ -10,12 +10,14 @@ from rich.markup import escape
 
 from feelstream.terminal.common import (
     JsonOption,
+    PolicyOption,
     RoundsOption,
     ScenarioArgument,
     SeedOption,
     SetOption,
     ThreadsOption,
     err,
+    with_policy,
     with_rounds,
 )
 
@@ -25,6 +27,7 @@ app = typer.Typer()
 @app.command()
 def run(
     scenario: ScenarioArgument,
+    policy: PolicyOption = None,
     seed: SeedOption = 0,
     rounds: RoundsOption = None,
     overrides: SetOption = None,
@@ -50,6 +53,6 @@ def run(
     with err.status(f"{escape(scenario)}, seed {seed}"):  # NumPy, Polars and all take half a second
         from feelstream.cli.running import play
     play(
-        scenario, seed, with_rounds(overrides, rounds), changes or [],
+        scenario, seed, with_rounds(with_policy(overrides, policy), rounds), changes or [],
         directory=directory, threads=threads, log=log, log_dir=log_dir, as_json=as_json,
     )  # fmt: skip

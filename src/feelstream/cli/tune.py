@@ -11,11 +11,21 @@ import typer
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
 from feelstream.experiment.affordable import affordable
-from feelstream.experiment.statistics import Interval
+from feelstream.experiment.statistics import LEVEL, Interval
 from feelstream.quantities import QUANTITIES, Quantity, number, significant
 from feelstream.run.files import make_directory, write_atomically
 from feelstream.scenario.files import load
-from feelstream.terminal.common import JsonOption, ScenarioArgument, SetOption, hint, out, print_json
+from feelstream.terminal.common import (
+    JsonOption,
+    PolicyOption,
+    ScenarioArgument,
+    SetOption,
+    hint,
+    next_command,
+    out,
+    print_json,
+    with_policy,
+)
 from feelstream.terminal.numbers import number_option
 from feelstream.terminal.playing import (
     DaskOption,
@@ -34,6 +44,7 @@ app = typer.Typer()
 @app.command()
 def tune(
     scenario: ScenarioArgument,
+    policy: PolicyOption = None,
     budget: Annotated[
         float | None,
         number_option(
@@ -69,7 +80,8 @@ def tune(
 
     Every weight is run on the same worlds. Stored runs are not repeated.
     """
-    changes = [*(overrides or ()), *([f"system.rounds={horizon}"] if horizon else [])]
+    given = with_policy(overrides, policy)
+    changes = [*given, *([f"system.rounds={horizon}"] if horizon else [])]
     chosen = load(scenario, changes)
     field = tuning.weight_of(chosen)
     if field is None:
@@ -105,6 +117,9 @@ def tune(
             hint(f"within the budget: {other.options} (spends {share}); more: feelstream explain budget")
         for path in (where / "trade-off.csv", *written):
             out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+        if best is not None:
+            words = [word for change in [*changes, f"policy.{field}={best.weight:g}"] for word in ("--set", change)]
+            next_command("feelstream", "run", scenario, *words)
     tell_failures(results)
 
 
@@ -132,6 +147,13 @@ def _show(field: str, found: list[tuning.Trade], budget_j: float) -> None:
         cells = [_words(getattr(trade, name), quantity) for name, quantity in shown.items()]
         table.add_row(weight, "yes" if tuning.keeps(trade, budget_j) else "no", *cells)
     out.print(table, markup=False, highlight=False)
+    said = f"kept: the whole {100 * LEVEL:.0f} % interval of the energy is within the budget of {_budget(budget_j)}"
+    out.print(said, markup=False, highlight=False)
+
+
+def _budget(budget_j: float) -> str:
+    energy = QUANTITIES["energy_j"]
+    return f"{number(budget_j * energy.scale, energy.decimals(budget_j * energy.scale))} {energy.unit}"
 
 
 def _written(weights: list[float]) -> list[str]:

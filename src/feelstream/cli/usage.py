@@ -6,17 +6,32 @@ import re
 from typing import Any
 
 MEANT = {  # commands that other programs have
-    "simulate": "run", "resume": "run", "start": "run", "train": "run", "sweep": "compare", "plot": "report",
+    "simulate": "run", "resume": "run", "start": "run", "train": "run", "plot": "report",
     "show": "explain", "list": "presets", "ls": "presets", "fetch": "data", "download": "data", "version": "--version",
 }  # fmt: skip
+MEANT_OF_DATA = {"fetch": "get", "download": "get", "ls": "list", "show": "list"}
+SWEEP = "values are swept by compare, as in feelstream compare tiny --vary V=0.01,0.1"
 
 
 def sentence(problem: Any) -> str:
     """The sentence for an error of typer's, with the command whose help says more."""
-    said = _about_option(problem) or _about_value(problem) or _about_extra(problem)
+    said = _about_command(problem) or _about_option(problem) or _about_value(problem) or _about_extra(problem)
     said = said or problem.format_message().rstrip(".")
     stop = "" if said.endswith("?") else ";"
     return f"{said}{stop} see {problem.ctx.command_path} --help" if problem.ctx else said
+
+
+def _about_command(problem: Any) -> str:
+    """A command that a group such as `data` does not have."""
+    found = re.match(r"No such command '(.+?)'", problem.format_message())
+    if not found or not problem.ctx:
+        return ""
+    from feelstream.plugins import near_or_all
+
+    name, known = found[1], problem.ctx.command.list_commands(problem.ctx)
+    meant = MEANT_OF_DATA.get(name)
+    close = f"did you mean '{meant}'?" if meant in known else near_or_all(name, known)
+    return f"there is no command '{problem.ctx.info_name} {name}'; {close}"
 
 
 def _about_option(problem: Any) -> str:

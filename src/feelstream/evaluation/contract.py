@@ -24,8 +24,13 @@ State = Nested  # arrays by name
 class EvaluationContext:
     """What an evaluator may know after a round.
 
-    predict: the model θ(t+1). test: the test set of this round. held: S_k(t), gathered when first asked for.
-    round: t of `rounds`.
+    Attributes:
+        predict: The model θ(t+1), as a function of samples.
+        test: The test set of this round.
+        held: S_k(t), what the devices hold; gathered when first asked for.
+        round: t, from 1.
+        rounds: How many there are in all.
+        classes: How many there are.
     """
 
     predict: Predict
@@ -76,7 +81,10 @@ class FunctionEvaluator(Evaluator):
 
 
 def evaluator(*quantities: Quantity) -> Callable[[Function], Function]:
-    """Says how the numbers of a user's function are shown.
+    """Say how the numbers of a function of yours are shown.
+
+    Args:
+        *quantities: One for each number, by its name.
 
     >>> import numpy as np
     >>> @evaluator(Quantity("spread", "spread", "%", 100.0, better="lower"))

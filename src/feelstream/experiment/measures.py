@@ -8,7 +8,7 @@ from typing import Any, Literal
 import polars as pl
 
 from feelstream.experiment.plan import Plan
-from feelstream.experiment.statistics import HIGHER, LOWER, NO_SEED, NOT_DISTINGUISHABLE, Interval
+from feelstream.experiment.statistics import HIGHER, LOWER, NO_SEED, UNCLEAR, Interval
 from feelstream.quantities import QUANTITIES, Quantity, number, of_table
 
 GROUPS = ("learning", "resources")  # a table each: together they would be too wide for any screen
@@ -117,7 +117,7 @@ Judgement = Literal["better", "worse", "unclear", ""]
 
 def judgement(row: dict[str, Any]) -> Judgement:
     """What the verdict of a row means to someone who wants the quantity high, or low; empty where nothing is said."""
-    if row["verdict"] == NOT_DISTINGUISHABLE:
+    if row["verdict"] == UNCLEAR:
         return "unclear"
     if row["verdict"] not in (HIGHER, LOWER):
         return ""

@@ -14,7 +14,7 @@ from feelstream.experiment.statistics import (
     HIGHER,
     LEVEL,
     LOWER,
-    NOT_DISTINGUISHABLE,
+    UNCLEAR,
     Interval,
     compare_arms,
     pareto_front,
@@ -24,18 +24,18 @@ from feelstream.quantities import QUANTITIES
 
 
 def verdicts(runs: pl.DataFrame, quantity: str, reference: str, arms: Sequence[str]) -> dict[str, str]:
-    """How each arm compares with a reference: higher, lower, not distinguishable, or why nothing may be said.
+    """How each arm compares with a reference: higher, lower, unclear, or why nothing may be said.
 
     Two-sided paired t-tests at 5 % with Holm's correction over all arms that may be judged (`Interval.verdict` says
     which may not). runs: `comparison.per_run`.
     """
     found = {arm: compare_arms(runs, quantity, arm, reference) for arm in arms if arm != reference}
     said = {arm: gap.verdict for arm, gap in found.items()}
-    judged = [arm for arm, verdict in said.items() if verdict in (HIGHER, LOWER, NOT_DISTINGUISHABLE)]
+    judged = [arm for arm, verdict in said.items() if verdict in (HIGHER, LOWER, UNCLEAR)]
     p = holm([_p_value(found[arm]) for arm in judged])
     for arm, adjusted in zip(judged, p, strict=True):
         higher = HIGHER if found[arm].mean > 0 else LOWER
-        said[arm] = higher if adjusted <= 1 - LEVEL else NOT_DISTINGUISHABLE
+        said[arm] = higher if adjusted <= 1 - LEVEL else UNCLEAR
     return said
 
 

@@ -22,7 +22,7 @@ from feelstream.quantities import REACHED, measures
 TEST = "two-sided paired t-test at 5 %"
 LEVEL = 0.95
 HIGHER, LOWER = "higher", "lower"
-NOT_DISTINGUISHABLE = "not distinguishable"
+UNCLEAR = "unclear"
 ONE_SEED = "one seed: no interval"
 FEW_SEEDS = "fewer than 5 seeds: no verdict"
 NO_SPREAD = "no spread between seeds: no verdict"
@@ -51,22 +51,22 @@ class Interval:
 
     @property
     def verdict(self) -> str:
-        """What may be said of a difference: higher, lower, not distinguishable, or why nothing may be said.
+        """What may be said of a difference: higher, lower, unclear, or why nothing may be said.
 
         Nothing is said of fewer than LEAST_SEEDS seeds, nor where all have one difference: an interval of width 0
-        claims a certainty that no number of seeds can give. A difference of exactly 0 is not distinguishable.
+        claims a certainty that no number of seeds can give. A difference of exactly 0 is unclear.
         """
         if self.low is None or self.high is None:
             return ONE_SEED if self.n else NO_SEED
         if self.n < LEAST_SEEDS:
             return FEW_SEEDS
         if self.low == self.high == 0:
-            return NOT_DISTINGUISHABLE
+            return UNCLEAR
         if self.high - self.low <= 1e-12 * abs(self.mean):  # nothing but rounding
             return NO_SPREAD
         if self.low > 0:
             return HIGHER
-        return LOWER if self.high < 0 else NOT_DISTINGUISHABLE
+        return LOWER if self.high < 0 else UNCLEAR
 
 
 def interval(values: ArrayLike, level: float = LEVEL) -> Interval:

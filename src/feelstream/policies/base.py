@@ -37,33 +37,58 @@ TRAINING = "update_norm"  # the report for which a device trains
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """What follows for every device from planning to let n of them share the band."""
+    """What follows for every device from planning to let n of them share the band: `observation.plan(n)`.
+
+    Attributes:
+        n: How many devices are planned to send.
+        transmit_time_s: T~(n), the time to send an update, s; (K,) where updates differ in size.
+        feasible: (K,) Π_f(n), who is available and meets the deadline.
+        energy_j: (K,) E~_k(n), the energy that the round would cost each device, J.
+        amount: (K,) the importance metric `amount`, which depends on Π_f(n).
+    """
 
     n: int
-    transmit_time_s: float | Reals  # T~(n); (K,) where updates differ in size
-    feasible: Flags  # (K,) Π_f(n)
-    energy_j: Reals  # (K,) E~_k(n)
-    amount: Reals  # (K,) the amount metric, which depends on Π_f(n)
+    transmit_time_s: float | Reals
+    feasible: Flags
+    energy_j: Reals
+    amount: Reals
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What is known of every device when a round is scheduled; the device axis comes first."""
+    """What is known of every device when a round is scheduled; arrays have one row for each of K devices.
+
+    Attributes:
+        system: The constants of the scenario: devices, band, deadline, budgets.
+        round: t, from 1.
+        f_hz: (K,) CPU frequency of this round, Hz.
+        beta: (K,) mean channel power gain.
+        stored: (K,) |S_k(t)|, samples that a device holds.
+        fresh: (K,) |B_k(t)|, samples that are fresh.
+        fresh_labels: (K, m) the fresh samples by class.
+        used_labels: (m,) samples by class of X, the data used so far.
+        queue_j: (K,) Q_k(t), the energy queue, J: how far a device has overspent its budget.
+        available: (K,) who may be scheduled at all: holds data where `data.eligible` asks for it, and can be reached.
+        stored_labels: (K, m) the stored samples by class; only for policies with `needs_stored_labels`.
+        reliability: (K,) p_k, the probability to deliver that the server has learned; None: 1.
+        oracle_gain: (K,) |g_k(t)|², which no server knows yet; only for policies with `needs_gain`.
+        reports: (K, …) by their name in `needs`; NaN where none arrived.
+    """
 
     system: System
     round: int
-    f_hz: Reals  # (K,) CPU frequency of this round
-    beta: Reals  # (K,) mean channel power gain
-    stored: Ints  # (K,) |S_k(t)|
-    fresh: Ints  # (K,) |B_k(t)|
-    fresh_labels: LabelCounts  # (K, m)
-    used_labels: Ints  # (m,) label counts of X, the data used so far
-    queue_j: Reals  # (K,) Q_k(t)
-    available: Flags  # (K,) may be scheduled at all: holds data where data.eligible asks for it, can be reached
-    stored_labels: LabelCounts | None = None  # (K, m) of S_k(t); only for policies with needs_stored_labels
-    reliability: Reals | None = None  # (K,) p_k, the probability to deliver that the server has learned; None: 1
-    oracle_gain: Reals | None = None  # (K,) |g_k(t)|², which no server knows yet; only for policies with needs_gain
-    reports: Mapping[str, Reals] = field(default_factory=dict)  # (K, …) by name in `needs`, NaN where none arrived
+    f_hz: Reals
+    beta: Reals
+    stored: Ints
+    fresh: Ints
+    fresh_labels: LabelCounts
+    used_labels: Ints
+    queue_j: Reals
+    available: Flags
+    stored_labels: LabelCounts | None = None
+    reliability: Reals | None = None
+    oracle_gain: Reals | None = None
+    reports: Mapping[str, Reals] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Whatever a policy does with it, an observation stays what the server knows."""
@@ -140,15 +165,25 @@ class Observation:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whom to schedule, and the figures behind it."""
+    """Which devices to schedule, and the numbers behind it: `fs.Decision(ids, plan)`.
 
-    schedule: Ids  # device numbers, all of them feasible in `plan`
+    Attributes:
+        schedule: Device numbers, from 0, all of them feasible in `plan`.
+        plan: What `observation.plan(n)` gave.
+        importance: (K,) for the trace; None: the combined metric.
+        score: (K,) what the policy minimised, if it minimises a sum over devices.
+        f_hz: (scheduled,) CPU frequency chosen for each, Hz, at most the device's; None: all that it has.
+        allowance_j: (scheduled,) the most that each may spend in the round, J; None: no limit.
+        probability: (K,) with which each device was to be scheduled; None: not known.
+    """
+
+    schedule: Ids
     plan: RoundPlan
-    importance: Reals | None = None  # (K,) None: the trace shows the combined metric
-    score: Reals | None = None  # (K,) what the policy minimised, if it minimises a sum over devices
-    f_hz: Reals | None = None  # (scheduled,) frequency chosen for each, at most the device's; None: all that it has
-    allowance_j: Reals | None = None  # (scheduled,) the most that each may spend in the round; None: no limit
-    probability: Reals | None = None  # (K,) with which each device was to be scheduled; None: not known
+    importance: Reals | None = None
+    score: Reals | None = None
+    f_hz: Reals | None = None
+    allowance_j: Reals | None = None
+    probability: Reals | None = None
 
 
 @dataclass(frozen=True)
@@ -178,21 +213,42 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a round came to, as far as the server learns it."""
+    """What a round came to, as far as the server learns it.
+
+    Attributes:
+        round: t, from 1.
+        schedule: Devices that trained.
+        transmitted: (scheduled,) whose update got through.
+        gain: (scheduled,) |g_k|² as found after training.
+        energy_j: (scheduled,) what the round cost each, J.
+        losses: (scheduled, steps, batch) of replies that arrived, NaN for the others and for absent samples; None
+            without learning.
+        observation: What was known when the round was scheduled.
+        update_norm: (scheduled,) ‖Δθ_k‖₂, as `losses`.
+    """
 
     round: int
-    schedule: Ids  # devices that trained
-    transmitted: Flags  # of those, who got through
-    gain: Reals  # of those, |g_k|² as found after training
-    energy_j: Reals  # of those, what the round cost them
-    # Of replies that arrived, so NaN for devices that did not get through; None without learning.
-    losses: NDArray[np.float32] | None  # (scheduled, steps, batch), NaN for absent samples too
-    observation: Observation  # what was known when the round was scheduled
-    update_norm: Reals | None = None  # (scheduled,) ‖Δθ_k‖₂
+    schedule: Ids
+    transmitted: Flags
+    gain: Reals
+    energy_j: Reals
+    losses: NDArray[np.float32] | None
+    observation: Observation
+    update_norm: Reals | None = None
 
 
 class Policy(Plugin):
-    """Base of all policies: give it a `select`, and `init` and `update` if it must remember something."""
+    """Base of all policies: give it a `select`, and `init` and `update` if it must remember something.
+
+    Fields of the class, such as `size`, are settings: `--set size=3` or `MyPolicy(size=3)`.
+
+    >>> class First(Policy):
+    ...     def select(self, state, observation, rng):
+    ...         plan = observation.plan(self.size)
+    ...         return Decision(np.flatnonzero(plan.feasible)[: self.size], plan)
+    >>> First(size=3).size
+    3
+    """
 
     plugin_group: ClassVar[str] = "policies"
     plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "asks_reports", "trains_first")
@@ -263,6 +319,7 @@ class Policy(Plugin):
         return {}
 
     def init(self, system: System) -> State:
+        """The state before the first round: arrays by name; by default none."""
         return {}
 
     def start(self, system: System, rng: np.random.Generator) -> State:
@@ -274,7 +331,14 @@ class Policy(Plugin):
         return observation.available
 
     @abstractmethod
-    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision: ...
+    def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
+        """Choose the devices of a round.
+
+        Args:
+            state: What `init` or the last `update` gave.
+            observation: What the server knows of every device.
+            rng: The only random numbers to use, so that a run can be repeated.
+        """
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         """Who sends, with what and at which cost, once the gains of the scheduled are known.
@@ -305,18 +369,8 @@ class Policy(Plugin):
         return None
 
     def update(self, state: State, outcome: Outcome) -> State:
+        """The state for the next round, after what became of this one; by default the same."""
         return state
-
-
-def mean_over_samples(values: Reals) -> Reals:
-    """(n,) the mean of what (n, steps, batch) says of the samples that are there; NaN where none is.
-
-    >>> mean_over_samples(np.array([[[1.0, 3.0], [2.0, np.nan]]]))
-    array([2.])
-    """
-    absent = np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(absent, 0.0, values).sum(axis=(1, 2)) / (~absent).sum(axis=(1, 2))
 
 
 def lowest(score: Reals, candidates: NDArray[np.bool_], n: int, rng: np.random.Generator) -> Ids:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
@@ -26,6 +25,7 @@ from feelstream.run.changes import Change, from_list, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     Lock,
+    as_parquet,
     as_sentence,
     check_digest,
     digest_of,
@@ -73,6 +73,7 @@ class Run:
         manifest: What run.json says.
         directory: Where the run is kept, if it is.
         theta: The model after the last round, of a run that is not kept in a directory.
+        evaluations: Arrays of evaluators, where they give any; None: they give none.
 
     >>> from feelstream import simulate
     >>> print(simulate("tiny", engine="none"))
@@ -93,7 +94,8 @@ class Run:
 
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""
-        return f"Run({self.scenario.policy.plugin_name()}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
+        policy = self.scenario.policy.plugin_name().removeprefix("__main__:")
+        return f"Run({policy}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
 
     def __str__(self) -> str:
         """What the run came to, in words."""
@@ -119,8 +121,11 @@ class Run:
     ) -> Figure:
         """Accuracy, energy against the budget, queue and transmissions by round, or the quantities that are named.
 
-        ax: axes of your own, one for each panel. figsize: inches. style: a style of matplotlib's, or a dictionary;
-        settings of matplotlib that you changed are kept in any case.
+        Args:
+            *quantities: Columns of `rounds`, a panel each.
+            ax: Axes of your own, one for each panel.
+            figsize: Inches.
+            style: A style of matplotlib's, or a dictionary; settings that you changed are kept in any case.
         """
         from feelstream.run.picture import Look
 
@@ -139,7 +144,7 @@ class Run:
         return FinalModel(self.scenario, read_model(directory), dataset_of)
 
     def explain(self, round: int, device: int) -> Explanation:
-        """Why the device was scheduled in the round, or not: what decided, against whom, and what would change it."""
+        """Why a device (from 0) was scheduled in a round (from 1), or not: what decided, and what would change it."""
         from feelstream.run.explaining import Scenes, explain
 
         if self.devices is None:
@@ -176,16 +181,9 @@ class Run:
         if self.theta is not None:
             raise RunError("the files of a run with a model are written by save")
         tables = trace.Tables(self.rounds, self.devices, self.evaluations)._asdict()
-        files = {f"{name}.parquet": _as_parquet(table) for name, table in tables.items() if table is not None}
+        files = {f"{name}.parquet": as_parquet(table) for name, table in tables.items() if table is not None}
         digests = {name: sha256(files[name]).hexdigest() for name in sorted(files)}
         return files | {"run.json": sealed(self.manifest.completed(self.manifest.timings, digests).as_dict())}
-
-
-def _as_parquet(table: pl.DataFrame) -> bytes:
-    """The bytes of a small table, at half of what it costs Polars to write them to a file."""
-    buffer = BytesIO()
-    table.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def simulate(
@@ -353,7 +351,17 @@ def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
 
 
 def read(directory: str | Path) -> Run:
-    """A finished run from its directory; nothing that its files name is imported."""
+    """A finished run from its directory; nothing that its files name is imported.
+
+    Args:
+        directory: What `--out` or `out=` was, with run.json in it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from feelstream import simulate
+    >>> with TemporaryDirectory() as place:
+    ...     len(read(simulate("tiny", engine="none", out=f"{place}/first").directory).rounds)
+    10
+    """
     if not isinstance(directory, str | Path):
         raise RunError(f"read: give the directory of a run, as in read('runs/first'), not {directory!r:.60}")
     path = Path(directory)

@@ -38,7 +38,11 @@ def presets() -> dict[str, str]:
 
 
 def preset(name: str, overrides: Iterable[AnyOverride] = ()) -> Scenario:
-    """A preset by name, with `section.field=value` overrides.
+    """A scenario that comes with the package.
+
+    Args:
+        name: One of `presets()`.
+        overrides: Fields to change, as `--set` takes them: `"V=0.1"` or `"policy.V=0.1"`.
 
     >>> preset("paper-iid", ["policy.V=0.2"]).policy.V
     0.2
@@ -53,6 +57,10 @@ def preset(name: str, overrides: Iterable[AnyOverride] = ()) -> Scenario:
 
 def load(source: str | Path, overrides: Iterable[AnyOverride] = ()) -> Scenario:
     """A scenario from a preset's name or a TOML file.
+
+    Args:
+        source: The name of a preset, or the path of a TOML file.
+        overrides: Fields to change, as `--set` takes them: `"V=0.1"` or `"policy.V=0.1"`.
 
     >>> load("tiny").system.devices
     10
@@ -101,7 +109,11 @@ def stored_scenario(
 
 
 def to_toml(scenario: Scenario, heading: str = "") -> str:
-    """The scenario as a TOML file with every field, its value and what it means.
+    """The scenario as the text of a TOML file with every field, its value and what it means.
+
+    Args:
+        scenario: What to write.
+        heading: A comment for the first line.
 
     >>> print(to_toml(preset("tiny")).splitlines()[0])
     [system]

@@ -46,6 +46,12 @@ SetOption = Annotated[
 RoundsOption = Annotated[
     int | None, number_option("--rounds", help="How many rounds, the same as --set system.rounds=N.")
 ]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy", metavar="NAME", help="The policy, the same as --set policy=NAME.", autocompletion=complete_policy
+    ),
+]
 SeedOption = Annotated[int, number_option("--seed", low=0, high=2**63 - 1, help="Seed of every random draw.")]
 ThreadsOption = Annotated[int | None, number_option("--threads", help="CPU threads for learning; default: all cores.")]
 
@@ -53,6 +59,11 @@ ThreadsOption = Annotated[int | None, number_option("--threads", help="CPU threa
 def with_rounds(overrides: list[str] | None, rounds: int | None) -> list[str]:
     """What --set and --rounds say together."""
     return [*(overrides or ()), *([f"system.rounds={rounds}"] if rounds is not None else [])]
+
+
+def with_policy(overrides: list[str] | None, policy: str | None) -> list[str]:
+    """What --policy and --set say together: first the policy, then its fields."""
+    return [*([f"policy.name={policy}"] if policy is not None else []), *(overrides or ())]
 
 
 def progress_bar() -> Progress:

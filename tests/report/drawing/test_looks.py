@@ -100,3 +100,11 @@ def test_worlds_have_one_legend_with_the_users_labels() -> None:
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == ["lyapunov", "random", "budget"]
     assert len({axes.get_lines()[-2].get_color() for axes in figure.axes}) == 1
+
+
+@pytest.mark.parametrize(("budget_j", "drawn"), [(0.08, True), (0.0001, False)])
+def test_a_sweep_shows_the_budget_unless_it_is_far_from_the_energies(budget_j: float, drawn: bool) -> None:
+    found = fs.sweep("tiny", V=[0.01, 1.0], seeds=1, engine="none", energy_budget_j=budget_j, **QUICK)
+    figure = found.plot("energy_j", against="V")
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert ("budget" in names) is drawn

@@ -48,12 +48,17 @@ def test_only_policies_that_keep_every_budget_are_within_it() -> None:
 
 def test_the_page_opens_with_the_winners() -> None:
     (one,) = board().values()
-    said = protocols.opening({("a", "any"): one, ("b", "any"): one})
-    assert said == (
-        "Within the budget, the most accurate policy is `thrifty` (on all 2 boards). At any cost, it is `dear` "
-        "(on all 2 boards).\n"
-    )
-    assert protocols.opening(board()).endswith("is `thrifty`. At any cost, it is `dear`.\n")
+    lines = protocols.opening({("a", "any"): one, ("b", "any"): one}).splitlines()
+    assert lines[0].startswith("The most accurate policies: ")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[4:]]
+    assert [row[:2] + row[3:4] for row in rows] == [["`a`", "`thrifty`", "`dear`"], ["`b`", "`thrifty`", "`dear`"]]
+
+
+def test_boards_of_one_scenario_are_told_apart_by_who_may_be_scheduled() -> None:
+    (one,) = board().values()
+    said = protocols.opening({("a", "any"): one, ("a", "with_data"): one})
+    assert "| `a`, eligible: any | `thrifty`" in said
+    assert "| `a`, eligible: with_data | `thrifty`" in said
 
 
 def test_the_cost_is_that_of_policies_that_got_there_with_every_seed() -> None:
@@ -95,4 +100,4 @@ def test_who_is_as_accurate_to_the_last_digit_shares_the_place() -> None:
     twin = summary.filter(arm="dear").with_columns(arm=pl.lit("twin", dtype=summary.schema["arm"]))
     both = plan, pl.concat([summary, twin])
     said = protocols.opening({name: both, ("b", "any"): both})
-    assert "At any cost, it is `dear` (on all 2 boards) or `twin` (on 2)." in said
+    assert "| `dear`, `twin` | " in said

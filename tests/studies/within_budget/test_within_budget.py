@@ -32,6 +32,7 @@ from feelstream.studies.within_budget.configurations import (
     plan,
 )
 from feelstream.studies.within_budget.findings import MEASURES, held, table_of
+from feelstream.studies.within_budget.overview import overview_figure, overview_table
 from feelstream.studies.within_budget.page import _same_server, page, summary
 
 ROOT = Path(__file__).parents[3]
@@ -104,7 +105,19 @@ def test_margins_are_judged_by_a_one_sided_paired_test_with_holms_correction() -
     said = summary(table)
     assert "spends 1/1000 to 1/1000 of its energy" in said
     assert "No device exceeded its budget; the worst spent 0.95 of it." in said
-    assert "at most 1 point in accuracy of the last fifth is shown in `a`, but not in `b`" in said
+    assert "at most 1 point in accuracy of the last fifth is shown in 1 of 2, and one of at most 2 points" in said
+
+
+def test_the_overview_has_losses_in_bold_where_they_are_shown_to_be_small() -> None:
+    rng = np.random.default_rng(5)
+    gaps = {"a": 0.002 + 0.001 * rng.standard_normal(10), "b": 0.015 + 0.001 * rng.standard_normal(10)}
+    table = table_of(made_up(gaps))
+    rows = {line.split("|")[1].strip(" `"): line.split("|") for line in overview_table(table).splitlines()[2:4]}
+    assert {name: cells[4].strip().startswith("**") for name, cells in rows.items()} == {"a": True, "b": False}
+    assert all(cells[6].strip() == "1/1000" for cells in rows.values())
+    accuracy, energy = overview_figure(table).axes[:2]
+    assert [label.get_text() for label in accuracy.get_yticklabels()] == ["a", "b"]
+    assert energy.get_xscale() == "log"
 
 
 def test_the_gap_to_everyone_with_the_same_server_is_in_the_table() -> None:
@@ -148,7 +161,9 @@ def test_its_report_and_page_are_written_from_runs(tmp_path: Path) -> None:
 def test_the_readme_and_the_page_say_what_the_table_says() -> None:
     table = pl.read_csv(ROOT / "docs/within-budget.csv", infer_schema_length=None)
     said = summary(table)
-    assert said in (ROOT / "docs/within-budget-results.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/within-budget-results.md").read_text(encoding="utf-8")
+    assert said in page
+    assert overview_table(table) in page
     first = said.partition(" A loss of at most")[0]
     assert " ".join(first.split()) in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 

@@ -21,7 +21,15 @@ from feelstream.quantities import QUANTITIES, of_table
 from feelstream.report.drawing.figures import draw_curves, save, styled
 from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.limits import spans_decades
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, RC, legible, line_colour, line_style
+from feelstream.report.drawing.style import (
+    BUDGET_LINE,
+    COLUMN_WIDTH_IN,
+    PANEL_HEIGHT_IN,
+    RC,
+    legible,
+    line_colour,
+    line_style,
+)
 from feelstream.report.html.charts import Group
 from feelstream.run.files import make_directory
 from feelstream.run.picture import Look, label_beside
@@ -29,6 +37,7 @@ from feelstream.run.picture import Look, label_beside
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
 AGAINST = ("late_accuracy", "energy_j")
 ASIDE_PT = 3.0  # between the intervals of neighbouring lines
+NEAR = 2.0  # a budget within this factor of the energies is drawn beside them
 MOST_VALUES = 8  # of a field that was varied, each of which gets a tick
 
 
@@ -105,10 +114,11 @@ def varied_figure(
     runs: pl.DataFrame,
     quantities: Sequence[str] = AGAINST,
     look: Look | None = None,
+    budget_j: float | None = None,
 ) -> Figure:
     """Each quantity against the field: a mean and its 95 % interval at each value; below five seeds, every seed.
 
-    runs: `comparison.per_run`. look: the user's; default, that of a paper.
+    runs: `comparison.per_run`. look: the user's; default, that of a paper. budget_j: of all, drawn if it is near.
     """
     shown = [name for name in quantities if summary.filter(pl.col("quantity") == name)["mean"].is_finite().any()]
     if not shown:
@@ -150,6 +160,10 @@ def varied_figure(
                 axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
             if quantity.logarithmic and spans_decades(drawn) and min(drawn) > 0:
                 axes.set_yscale("log")
+            if name == "energy_j" and budget_j is not None and drawn:
+                limit = budget_j * quantity.scale
+                if min(drawn) / NEAR <= limit <= max(drawn) * NEAR:  # a far one would crush the curves
+                    axes.axhline(limit, label="budget", **BUDGET_LINE)
             axes.set_xlabel(axis.field.rpartition(".")[2])
             label_beside(axes, quantity)
         _legend(figure, list(grid[0]), look)
@@ -176,7 +190,7 @@ def save_curves(
     axes = varied(plan)
     runs = per_run(rounds) if axes else rounds.clear()
     for axis in axes:
-        written += save(varied_figure(axis, summary, runs), out, f"against-{axis.field}")
+        written += save(varied_figure(axis, summary, runs, budget_j=same_budget_j(plan)), out, f"against-{axis.field}")
     return written
 
 

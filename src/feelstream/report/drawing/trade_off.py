@@ -65,7 +65,7 @@ def _draw(axes: Axes, points: Sequence[tuple[Trade, Interval]], column: str, bud
     places = [axis.place(energy) for energy in energies]
     axes.plot(places, [value.mean * quantity.scale for _, value in points], color="#5C6670", linewidth=0.8, zorder=1)
     blue = line_style(0).light
-    for kept, face, name in ((True, blue, "interval within it"), (False, "white", "interval reaches beyond")):
+    for kept, face, name in ((True, blue, "keeps the budget"), (False, "white", "may exceed it")):
         shown = [
             (place, value, half)
             for place, half, (trade, value) in zip(places, halves, points, strict=True)

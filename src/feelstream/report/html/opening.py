@@ -11,7 +11,7 @@ from feelstream.experiment.ranking import verdicts
 from feelstream.experiment.statistics import (
     HIGHER,
     LOWER,
-    NOT_DISTINGUISHABLE,
+    UNCLEAR,
     compare_arms,
     interval,
     per_run,
@@ -56,7 +56,7 @@ def _accuracy(runs: pl.DataFrame, arms: list[str], names: dict[str, str]) -> str
     other = max((arm for arm in known if arm != first), key=lambda arm: known[arm]) if best == first else first
     gap = compare_arms(runs, "late_accuracy", best, other)
     verdict = verdicts(runs, "late_accuracy", first, list(known))[other if best == first else best]
-    words = {HIGHER: SIGNIFICANT, LOWER: SIGNIFICANT, NOT_DISTINGUISHABLE: f"not {SIGNIFICANT}"}.get(verdict, verdict)
+    words = {HIGHER: SIGNIFICANT, LOWER: SIGNIFICANT, UNCLEAR: f"not {SIGNIFICANT}"}.get(verdict, verdict)
     return f"{text}; its lead over {names[other]} is {number(gap.mean * 100, 1)} percentage points ({words})."
 
 

@@ -14,7 +14,7 @@ class Verdict(StrEnum):
     REPRODUCED = "reproduced"
     DIRECTION = "direction only"
     FAILED = "not reproduced"
-    OPEN = "not distinguishable"
+    OPEN = "undecided"
     TOO_FEW = "too few seeds"
 
 

@@ -6,7 +6,6 @@ without learning, since its bound holds only where what is fresh does not depend
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
@@ -23,6 +22,7 @@ Board = tuple[str, str]  # scenario, data.eligible
 Summaries = Mapping[Board, tuple[Plan, pl.DataFrame]]
 EXOGENOUS = ("data.fresh=per_round", "data.eligible=any", "learning.engine=none", "trace.level=full")
 TARGETS = (90, 80)  # %, the highest that anyone reached with every seed is used
+NONE = "–"
 SHOWN = 5  # policies in a table of costs
 
 
@@ -35,17 +35,31 @@ UNDER_BUDGET = ("late_accuracy", "accuracy_area", "energy_over_budget", "worst_d
 
 
 def opening(boards: Summaries) -> str:
-    """The winners in one sentence: the most accurate of each board within the budget, and at any cost."""
-    within, anyhow = (
-        Counter(_generic(arm) for _, summary in boards.values() for arm in _firsts(summary, ranking(summary)))
-        for ranking in (within_budget, _most_accurate)
-    )
-    if not anyhow:
+    """The winners of each board: the most accurate within the budget, and at any cost."""
+    rows = []
+    for (name, reading), (_, summary) in boards.items():
+        board = f"`{name}`" if len({other for other, _ in boards}) == len(boards) else f"`{name}`, eligible: {reading}"
+        winners = [_winners(summary, rank(summary)) for rank in (within_budget, _most_accurate)]
+        rows.append([board, *(cell for both in winners for cell in both)])
+    if all(row[-1] == NONE for row in rows):
         return "Nothing was learned, so there is no most accurate policy.\n"
-    best = f"the most accurate policy is {_on(within, len(boards))}" if within else "there is no policy"
     fewest = min(len(plan.seeds) for plan, _ in boards.values())
     caution = f" With {counted(fewest, 'seed')} this is no ranking yet." if fewest < LEAST_SEEDS else ""
-    return f"Within the budget, {best}. At any cost, it is {_on(anyhow, len(boards))}.{caution}\n"
+    said = (
+        "The most accurate policies: of those that kept every device within its energy budget with every seed, and at "
+        f"any cost.{caution}\n"
+    )
+    accuracy = QUANTITIES["late_accuracy"].column_title
+    lines = [["scenario", "within the budget", accuracy, "at any cost", accuracy], ["---"] * 5, *rows]
+    return f"{said}\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _winners(summary: pl.DataFrame, ranked: list[str]) -> tuple[str, str]:
+    """Those in the first place, and their accuracy."""
+    if not ranked:
+        return NONE, NONE
+    row = by_arm(summary)[ranked[0]]["late_accuracy"]
+    return ", ".join(f"`{arm}`" for arm in _firsts(summary, ranked)), cell(row, row["n"])
 
 
 def _firsts(summary: pl.DataFrame, ranked: list[str]) -> list[str]:
@@ -53,19 +67,6 @@ def _firsts(summary: pl.DataFrame, ranked: list[str]) -> list[str]:
     rows = by_arm(summary)
     means = [rows[arm]["late_accuracy"]["mean"] for arm in ranked]
     return [arm for arm, mean in zip(ranked, means, strict=True) if mean == means[0]]
-
-
-def _on(winners: Counter[str], boards: int) -> str:
-    """Who wins, and on how many of the boards.
-
-    >>> _on(Counter({"balanced_joint": 4, "ocean": 1}), 6)
-    '`balanced_joint` (on 4 of 6 boards) or `ocean` (on 1)'
-    """
-    if boards == 1:
-        return f"`{next(iter(winners))}`"
-    (first, most), *others = winners.most_common()
-    share = f"all {boards}" if most == boards else f"{most} of {boards}"
-    return " or ".join([f"`{first}` (on {share} boards)", *(f"`{arm}` (on {count})" for arm, count in others)])
 
 
 def within_budget(summary: pl.DataFrame) -> list[str]:

@@ -44,7 +44,7 @@ def _best(plan: Plan, runs: pl.DataFrame, summary: pl.DataFrame, quantity: str, 
         return f"{words}: `{best['arm']}` ({value}); fewer than {LEAST_SEEDS} seeds give no ranking."
     said = verdicts(runs, quantity, best["arm"], rows["arm"].to_list())
     level = [arm for arm, verdict in said.items() if verdict not in (HIGHER, LOWER)]
-    others = f"not distinguishable from it: {_names(level)}" if level else "all others are worse"
+    others = f"no difference is shown for: {_names(level)}" if level else "all others are worse"
     return f"{words}: `{best['arm']}` ({value}); {others}."
 
 

@@ -18,7 +18,7 @@ from feelstream.studies.silicon.figure import figure_of
 from feelstream.studies.silicon.findings import Ranking, per_run, rankings, savings
 from feelstream.studies.silicon.words import HOW, OPENING, SETTING
 
-TITLE = "Does it survive real silicon?"
+TITLE = "Energy savings on real cores"
 
 
 def page(results: Results) -> Page:

@@ -1,30 +1,33 @@
 """The texts of docs/within-budget-results.md that no number decides."""
 
 OPENING = """\
-The paper gives every device 0.5 mJ a round. Its own policy cannot keep that, since one turn at full frequency costs
-hundreds of times as much, and training everyone costs that in every round. `balanced_joint`
-([the rule and its proof](within-budget.md)) slows CPUs down, shares the band, rations each device's budget over the
-run, chooses by class balance whom to train, and lets rounds pass that cannot be balanced. The server averages over the
-latest update of every device, and hands out a running average of its model. How much accuracy does all that cost
-against training everyone?
+The paper gives every device 0.5 mJ a round. Its own policy cannot keep that: one turn at full frequency costs hundreds
+of times as much. `balanced_joint` ([the rule and its proof](within-budget.md)) slows CPUs down, shares the band,
+rations each device's budget over the run, and chooses devices so that the classes are balanced. Rounds that cannot be
+balanced pass without training. The server averages over the latest update of every device, and hands out a running
+average of its model.
 """
 
 SETTING = """\
-`size=K` leaves the number of devices in a round to the budget. "With memory" is the server update
-`{kind = "smoothed", inner = {kind = "remembered"}}` ([both](learning.md#the-servers-update)): it averages over the
-latest update of every device, and a running average of the model is what is tested and kept. That costs devices
-nothing. "With smoothing" is the second without the first. "With longer steps" is the memory with a
-`server_learning_rate` of 1.4, inside of `limited`, which cuts updates that are far longer than late ones; it helps
-whoever trains, so everyone with the same server is in the tables, too. All others have FedAvg. `select_all` trains all
-devices that fit a round together: nearly all of them, but about a third in `stress`. `pace=running` knows no horizon.
-`knows=sizes` tells the server how much data each device holds, and not which labels. `fashion-3digit` is `paper-3digit`
-with Fashion-MNIST. "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of
-devices above their budget.
+In the picture and in the tables:
+
+- `select_all` trains all devices that fit a round together: nearly all of them, but about a third in `stress`.
+- `size=K` leaves the number of devices in a round to the budget.
+- "With memory" is the server update `{kind = "smoothed", inner = {kind = "remembered"}}`
+  ([both](learning.md#the-servers-update)): it averages over the latest update of every device, and a running average of
+  the model is what is tested and kept. That costs devices nothing. "With smoothing" is the second without the first.
+  All others have FedAvg.
+- `pace=running` knows no horizon. `knows=sizes` tells the server how much data each device holds, and not which labels.
+- `fashion-3digit` is `paper-3digit` with Fashion-MNIST.
+- "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of devices above their
+  budget.
 """
 
 SAME_SERVER = """\
-The margins are about training everyone with FedAvg. A server that steps further helps whoever trains, so this is the
-gap in points, with its 95 % interval, to training everyone with the very same server:
+"With longer steps" is the memory with a `server_learning_rate` of 1.4, inside of `limited`, which cuts updates that are
+far longer than late ones. The margins are about training everyone with FedAvg. A server that steps
+further helps whoever trains, so this is the gap in points, with its 95 % interval, to training everyone with the very
+same server:
 """
 
 HOW = """\
@@ -35,8 +38,7 @@ in percentage points. Two margins were fixed before any of these runs: 1 point f
 rounds, 2 points for the mean over the whole run. "Within" says that a one-sided paired t-test rejects a larger loss at
 5 %, after Holm's correction over all scenarios and both margins of a policy; "not shown" says no more than that it does
 not. The settings of `balanced_joint` were chosen on seeds 100 to 105 and, before that, 1000 to 1004
-([how, and what else was tried](within-budget-history.md)). Fixed before any of these runs was, too, that five seeds at
-most are played of all policies but `select_all` and `balanced_joint(size=K)`, each with FedAvg and with longer steps,
-and the latter with memory. Policies that a table does not name have not been played with these seeds. All numbers are
-in [within-budget.csv](within-budget.csv).
+([how, and what else was tried](within-budget-history.md)). How many seeds each policy has was fixed
+before any of these runs, too. Policies that a table does not name have not been played with these seeds. All numbers are in
+[within-budget.csv](within-budget.csv).
 """

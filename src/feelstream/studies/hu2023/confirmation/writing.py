@@ -70,7 +70,6 @@ def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str, finals: S
         "# The paper, reproduced\n",
         opening(found),
         at_a_glance(found),
-        f"{finding(found)}\n",
         "## Figures\n",
         f"The {words.NAMES[found[0].candidate.settings]} specification, fresh data that "
         f"{words.FRESH[found[0].candidate.fresh]}. Lines are means over seeds, shades are 95 % t intervals.\n"
@@ -85,6 +84,7 @@ def page(found: Sequence[Confirmed], drawn: Sequence[str], table: str, finals: S
     parts += [
         "## What this is\n",
         words.INTRODUCTION,
+        f"{finding(found)}\n",
         f"This page is written from `docs/results/{table}`, a row per run, by a command; do not edit it:\n",
         f"    {COMMAND}\n",
         words.EARLIER,
@@ -123,7 +123,9 @@ def _finalists(finals: Sequence[Confirmed]) -> list[str]:
     """What the search ended with, on the seeds that it never touched; nothing until it ends."""
     parts = ["## What the search ended with\n", f"{searched(finals)}\n"] if finals else []
     for each in finals:
-        parts += [f"### {str(each.candidate).capitalize()}, {each.seeds} seeds\n", claims_table(each.findings)]
+        name, _, settings = str(each.candidate).partition(": ")
+        parts += [f"### {name.capitalize()}, {each.seeds} seeds\n", f"Settings: `{settings}`.\n"]
+        parts.append(claims_table(each.findings))
     return parts
 
 
@@ -179,10 +181,14 @@ def opening(found: Sequence[Confirmed]) -> str:
     saved = " and ".join(shown(saving(firsts["literal"].findings, n), 0, "%") for n in paper.SIZES)
     return (
         f"The energy savings come out: {saved} against the published 16 and 35 %, once the length of the run is fitted "
-        f"to them. The leads in accuracy come out in part. Read literally, of {sum(literal)} other claims "
-        f"{literal[0]} reproduced, {literal[1]} not, {literal[2]} undecided; with all open settings fitted, of "
-        f"{sum(fitted)} claims {fitted[0]} reproduced, {fitted[1]} not, {fitted[2]} undecided.\n"
+        f"to them. The leads in accuracy come out in part. Read literally, {_told(literal, 'other claims')}; "
+        f"with all open settings fitted, {_told(fitted, 'claims')}.\n"
     )
+
+
+def _told(counts: Sequence[int], what: str) -> str:
+    reproduced, failed, undecided = counts
+    return f"{reproduced} of {sum(counts)} {what} reproduced, {failed} did not, and {undecided} are undecided"
 
 
 def _counts(each: Confirmed) -> list[int]:

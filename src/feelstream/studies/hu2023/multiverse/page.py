@@ -23,7 +23,6 @@ from feelstream.studies.hu2023.multiverse.settings import (
     levels,
     registration,
     schedules,
-    seeds,
 )  # fmt: skip
 
 PAGE, DPI = "multiverse.md", 130
@@ -103,41 +102,35 @@ def summary(found: Found) -> str:
             "when these have all of theirs."
         )
     sentence = (
-        f"Of {len(schedules())} schedules, {len(kept)} save energy beyond chance and could have given the paper's "
-        f"16 and 35 % in one run."
+        f"The paper leaves readings and settings open, so we searched them. Of {len(schedules())} schedules, "
+        f"{len(kept)} save energy beyond chance and could have given the paper's 16 and 35 % in one run."
     )
     begun = [each for each in found.race.begun if any(each in known for known in found.known.values())]
     if not begun:
-        return f"{sentence} The race with learning has not begun."
-    sentence += f" {counted(len(begun), 'specification')} of these raced with learning so far"
-    parts = [
-        f"figure {figure}: possible in {len(found.possible[figure])} of {len(known)}"
-        for figure, known in found.known.items()
-    ]
+        return f"{sentence} None has run with learning yet."
+    sentence += f" {counted(len(begun), 'specification')} with such a schedule ran with learning so far."
     whole = [each for each in begun if all(each in found.possible[figure] for figure in FIGURES)]
-    return f"{sentence} ({'; '.join(parts)}; all figures: {len(whole)}). {_ended(found)}"
+    return f"{sentence} All claims of all figures are still possible under {len(whole)} of them.\n\n{_ended(found)}"
 
 
 def _ended(found: Found) -> str:
+    """Figure by figure: under how many specifications its claims are possible, and which one the race ended with."""
     finalists = found.race.finalists()
-    over = [figure for figure in FIGURES if found.race.arrived(figure) is not None]
-    if not over:
-        return f"In no figure have all that reached the last stage {len(seeds())} seeds yet, so there is no finalist."
-    said = [f"figure {each}: {f'`{finalists[each]}`' if each in finalists else 'none is possible'}" for each in over]
-    said += [f"figure {each}: the race runs" for each in FIGURES if each not in over]
-    return f"Finalists: {'; '.join(said)}."
+    lines = ["| claims of | possible under | most likely under |", "|---|---|---|"]
+    for figure, known in found.known.items():
+        best = f"`{finalists[figure]}`" if figure in finalists else "none"
+        best = best if found.race.arrived(figure) is not None else "the search is not over"
+        lines.append(f"| figure {figure} | {len(found.possible[figure])} of {len(known)} | {best} |")
+    return "\n".join(lines)
 
 
 def text(found: Found) -> str:
     rules = registration()
     parts = [
-        "# The multiverse\n",
+        "# The paper under other readings\n",
         f"{summary(found)}\n",
-        f"{progress(found)}\n",
-        "This page is written from `docs/results/multiverse-energy.csv` and `docs/results/multiverse-learning.csv`; do "
-        "not edit it. The command goes on from them; with `--turns 0` it only writes:\n",
-        f"    {COMMAND}\n",
-        "[Explore it](explorer.html): choose readings and settings, and see every claim and curve of theirs.\n",
+        words.AFTER,
+        words.SAVINGS_FIGURE if found.energy.savings else "",
         words.ABOUT,
         "## What is tried\n",
         tried(),
@@ -149,7 +142,6 @@ def text(found: Found) -> str:
         ),
         "## Energy, without learning\n",
         words.ENERGY.format(first=rules["energy"]["stages"][0], last=rules["energy"]["stages"][1]),
-        words.SAVINGS_FIGURE if found.energy.savings else "",
         kept_table(found.energy),
         "## The race, with learning\n",
         words.RACE.format(
@@ -168,7 +160,15 @@ def text(found: Found) -> str:
             "## What the settings do\n",
             words.MIXED,
         ]
-    parts += ["## Before this search\n", words.EARLIER]
+    parts += [
+        "## Before this search\n",
+        words.EARLIER,
+        "## Origin\n",
+        f"{progress(found)}\n",
+        "This page is written from `docs/results/multiverse-energy.csv` and `docs/results/multiverse-learning.csv`; do "
+        "not edit it. The command goes on from them; with `--turns 0` it only writes:\n",
+        f"    {COMMAND}\n",
+    ]
     return "\n".join(part for part in parts if part)
 
 

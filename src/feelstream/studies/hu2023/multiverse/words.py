@@ -1,12 +1,19 @@
 """The sentences of the multiverse page that do not come from numbers."""
 
+AFTER = """\
+A schedule is a choice of eligible devices, fresh data, width of arrivals and number of rounds; a specification is one
+choice of every setting, in the order of the table below. How those in the last column do on untouched seeds: [what the
+search ended with](reproduction.md#what-the-search-ended-with). [The explorer](explorer.html) shows every claim and
+curve.
+"""
+
 ABOUT = """\
 The paper can be read in several ways and leaves numbers open. A result that holds under one reading alone is a result
-about that reading. So we try its claims over many readings and settings: their *multiverse* (Steegen, Tuerlinckx,
-Gelman and Vanpaemel, Perspectives on Psychological Science 11, 2016), searched as a *race* (Maron and Moore, Artificial
-Intelligence Review 11, 1997). A search for what fits always finds something, if only by chance. So the finalists are
-judged on other seeds, in [the reproduction](reproduction.md), and nothing on this page is evidence for or against the
-paper by itself.
+about that reading. So we try its claims over many readings and settings: a multiverse analysis (Steegen, Tuerlinckx,
+Gelman and Vanpaemel, Perspectives on Psychological Science 11, 2016), searched as a race that drops the unlikely ones
+early (Maron and Moore, Artificial Intelligence Review 11, 1997). A search for what fits always finds something, if only
+by chance. So the finalists are judged on other seeds, in [the reproduction](reproduction.md), and nothing on this page
+is evidence for or against the paper by itself.
 """
 
 REGISTERED = """\

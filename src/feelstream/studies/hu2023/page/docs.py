@@ -120,7 +120,7 @@ def _discussion(results: Results, findings: Sequence[Finding]) -> str:
     for kind, heading in (
         (Verdict.FAILED, "Not reproduced"),
         (Verdict.DIRECTION, "Same direction, other size"),
-        (Verdict.OPEN, "Not distinguishable"),
+        (Verdict.OPEN, "Undecided"),
     ):
         found = [finding for finding in evidence(findings) if finding.verdict is kind]
         if found:
