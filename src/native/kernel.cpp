@@ -40,8 +40,8 @@ const float* input_of(const Network& net, const Workspace& space, int stage) {
     return space.memory + (stage ? net.stages[stage - 1].output : net.input);
 }
 
-// f(form) with the form of filter.hpp that this stage takes, for tiles of so many outputs in a row. Rows of 7 round too
-// coarsely for gradients.
+// f(form) with the form of filter.hpp that this stage takes, for tiles of so many outputs in a row. Rows of 7 are for
+// evaluation alone: they made training slower.
 template <int Outputs, bool Evaluation, class F>
 void with_form(const Stage& s, F&& f) {
     if (s.filter() == Filter::square3)
