@@ -58,6 +58,11 @@ struct Line<4, 5> {
     static constexpr auto matrices = matrices_of<4, 5>({0, 1, -1, 2, -2, 0.5, -0.5});
 };
 
+template <>
+struct Line<4, 7> {
+    static constexpr auto matrices = matrices_of<4, 7>({0, 0.375, -0.375, 0.75, -0.75, 1.25, -1.25, 2, -2});
+};
+
 // One of the three matrices of a line: (points, size).
 template <int M, int K>
 struct OutputMatrix {
@@ -146,24 +151,31 @@ inline void from_points(const Vec (&value)[Matrix::points], Vec (&x)[Matrix::siz
     columns_from<Matrix, 0>(m, x);
 }
 
-// Along rows, and if Square along columns too: (row, column) to and from (row's point, column's point).
-template <class Matrix, bool Square>
-inline void plane_at_points(const Vec* x, Vec* value) {
+// Along rows, and if Square along columns too: (row, column) to (row's point, column's point). Number i of the plane is
+// read(i), and what is at point j goes to write(j, value): through memory of their own, most of the time would be
+// copying.
+template <class Matrix, bool Square, class Read, class Write>
+inline void plane_at_points(Read read, Write write) {
     constexpr int n = Matrix::size, N = Matrix::points;
+    Vec lines[(Square ? n : 1) * N];
     FEELSTREAM_UNROLL(16)
     for (int y = 0; y < (Square ? n : 1); ++y) {
         Vec line[n], at[N];
-        for (int i = 0; i < n; ++i) line[i] = x[y * n + i];
-        at_points<Matrix>(line, at);
-        for (int j = 0; j < N; ++j) value[y * N + j] = at[j];
-    }
-    if constexpr (Square) {
         FEELSTREAM_UNROLL(16)
-        for (int j = 0; j < N; ++j) {
+        for (int i = 0; i < n; ++i) line[i] = read(y * n + i);
+        at_points<Matrix>(line, at);
+        for (int j = 0; j < N; ++j) lines[y * N + j] = at[j];
+    }
+    FEELSTREAM_UNROLL(16)
+    for (int j = 0; j < N; ++j) {
+        if constexpr (Square) {
             Vec line[n], at[N];
-            for (int y = 0; y < n; ++y) line[y] = value[y * N + j];
+            for (int y = 0; y < n; ++y) line[y] = lines[y * N + j];
             at_points<Matrix>(line, at);
-            for (int k = 0; k < N; ++k) value[k * N + j] = at[k];
+            FEELSTREAM_UNROLL(16)
+            for (int k = 0; k < N; ++k) write(k * N + j, at[k]);
+        } else {
+            write(j, lines[j]);
         }
     }
 }
@@ -196,8 +208,9 @@ struct Form {
     static constexpr int columns = M, rows = Square ? M : 1, taps = Square ? K * K : K;
     static constexpr int in_columns = M + K - 1, in_rows = Square ? in_columns : 1;
     static constexpr int points = in_rows * in_columns;
-    static void inputs_to_points(const Vec (&x)[points], Vec (&value)[points]) {
-        plane_at_points<InputMatrix<M, K>, Square>(x, value);
+    template <class Read, class Write>
+    static void inputs_to_points(Read read, Write write) {
+        plane_at_points<InputMatrix<M, K>, Square>(read, write);
     }
     static void inputs_from_column(const Vec (&value)[in_rows], Vec (&column)[in_rows]) {
         column_from_points<InputMatrix<M, K>, Square>(value, column);
@@ -208,14 +221,18 @@ struct Form {
     static void outputs_from_column(const Vec (&value)[in_rows], Vec (&column)[rows]) {
         column_from_points<OutputMatrix<M, K>, Square>(value, column);
     }
-    static void outputs_from_lines(const Vec (&line)[rows * in_columns], Vec (&y)[rows * columns]) {
-        plane_from_lines<OutputMatrix<M, K>, rows>(line, y);
+    // Of some of a tile's rows.
+    template <int Rows>
+    static void outputs_from_lines(const Vec* line, Vec (&y)[Rows * columns]) {
+        plane_from_lines<OutputMatrix<M, K>, Rows>(line, y);
     }
-    static void outputs_to_points(const Vec (&y)[rows * columns], Vec (&value)[points]) {
-        plane_at_points<OutputMatrix<M, K>, Square>(y, value);
+    template <class Read, class Write>
+    static void outputs_to_points(Read read, Write write) {
+        plane_at_points<OutputMatrix<M, K>, Square>(read, write);
     }
-    static void weights_to_points(const Vec (&w)[taps], Vec (&value)[points]) {
-        plane_at_points<WeightMatrix<M, K>, Square>(w, value);
+    template <class Read, class Write>
+    static void weights_to_points(Read read, Write write) {
+        plane_at_points<WeightMatrix<M, K>, Square>(read, write);
     }
     static void weights_from_points(const Vec (&value)[points], Vec (&w)[taps]) {
         constexpr int down = Square ? K : 1;

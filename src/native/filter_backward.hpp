@@ -53,11 +53,11 @@ FEELSTREAM_NOINLINE void filter_deltas(const Stage& s, const float* delta, const
         const Corner<F> corner(s, first + t);
         for (int o = 0; o < s.out_channels; ++o)
             for (int v = 0; v < lanes; v += width) {
-                Vec y[F::rows * F::columns], value[F::points];
+                Vec y[F::rows * F::columns];
                 tile_deltas<F>(s, corner, delta + o * plane + v, route + o * plane + v, y);
-                F::outputs_to_points(y, value);
                 float* to = points + t * F::points * apart + o * lanes + v;
-                for (int j = 0; j < F::points; ++j) store(to + j * apart, value[j]);
+                F::outputs_to_points([&](int i) { return y[i]; },
+                                     [&](int j, Vec value) { store(to + j * apart, value); });
             }
     }
 }

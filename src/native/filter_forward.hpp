@@ -24,11 +24,9 @@ void filter_weights(const Stage& s, const float* weight, float* points) {
             const float* from = weight + (std::ptrdiff_t(o) * s.channels + c) * F::taps;
             for (int i = 0; i < count; ++i)
                 for (int t = 0; t < F::taps; ++t) taps[t][i] = *from++;
-            Vec w[F::taps], value[F::points];
-            for (int t = 0; t < F::taps; ++t) w[t] = load(taps[t]);
-            F::weights_to_points(w, value);
             float* to = points + std::ptrdiff_t(o) * s.padded_channels() + c;
-            for (int j = 0; j < F::points; ++j) store(to + j * apart, value[j]);
+            F::weights_to_points([&](int t) { return load(taps[t]); },
+                                 [&](int j, Vec value) { store(to + j * apart, value); });
         }
 }
 
@@ -54,18 +52,23 @@ FEELSTREAM_NOINLINE void filter_inputs(const Stage& s, const float* in, int firs
             const float* from = in + (std::ptrdiff_t(c) * s.rows + corner.top) * row + corner.left * lanes;
             float* to = points + t * F::points * apart + c * lanes;
             for (int v = 0; v < lanes; v += width, from += width, to += width) {
-                Vec x[F::points], value[F::points];
+                const auto write = [&](int j, Vec value) { store(to + j * apart, value); };
+                if (F::in_rows > 1 && whole) {
+                    F::inputs_to_points(
+                        [&](int i) { return load(from + i / F::in_columns * row + i % F::in_columns * lanes); }, write);
+                    continue;
+                }
+                // Which products of a sum the compiler fuses hangs on what stands around them. Rows go this way, as
+                // they always did, so that training keeps its bits.
+                Vec x[F::points];
                 if (whole)
-                    for (int y = 0; y < F::in_rows; ++y)
-                        for (int i = 0; i < F::in_columns; ++i)
-                            x[y * F::in_columns + i] = load(from + y * row + i * lanes);
+                    for (int i = 0; i < F::in_columns; ++i) x[i] = load(from + i * lanes);
                 else
                     for (int y = 0; y < F::in_rows; ++y)
                         for (int i = 0; i < F::in_columns; ++i)
                             x[y * F::in_columns + i] =
                                 y < rows && i < columns ? load(from + y * row + i * lanes) : Vec{};
-                F::inputs_to_points(x, value);
-                for (int j = 0; j < F::points; ++j) store(to + j * apart, value[j]);
+                F::inputs_to_points([&](int i) { return x[i]; }, write);
             }
         }
     }
@@ -103,37 +106,45 @@ inline void column_products(int channels, Factors factors, std::ptrdiff_t factor
     }
 }
 
-// A tile of outputs of one channel: pooled if the stage pools, else as they are. `output` and `route` are those of its
-// lane.
+// A tile of outputs of one channel, read off its lines: pooled if the stage pools, else as they are. `output` and
+// `route` are those of its lane. What lies beyond the plane is computed and not stored.
 template <class F, bool Train>
-inline void filter_store(const Stage& s, Corner<F> corner, int channel, Vec (&value)[F::rows * F::columns], Vec bias,
-                         float* output, float* route) {
+inline void filter_store(const Stage& s, Corner<F> corner, int channel, const Vec (&lines)[F::rows * F::in_columns],
+                         Vec bias, Vec floor, float* output, float* route) {
     constexpr int rows = F::rows == 1 ? 1 : 2;  // of a pooling window
-    // The largest of the sums and a bias is the largest sum and the bias, to the last bit; which one it was may differ.
-    if (Train || !s.pool)
-        for (Vec& one : value) one += bias;
-    if (s.pool) {
-        for (int y = 0; y < F::rows / rows && corner.top / rows + y < s.out_rows; ++y)
-            for (int x = 0; x < F::columns / 2 && corner.left / 2 + x < s.out_columns; ++x) {
-                Vec window[rows * 2];
-                for (int p = 0; p < rows * 2; ++p) window[p] = value[(rows * y + p / 2) * F::columns + 2 * x + p % 2];
-                const int down = corner.top / rows + y, right = corner.left / 2 + x;
-                float* to = output + s.at(channel, down, right);
-                if constexpr (Train) {
-                    const std::ptrdiff_t winner = (std::ptrdiff_t(channel) * s.out_rows + down) * s.out_columns + right;
-                    pool_window<true>(window, s.relu, to, route + winner * lanes);
-                } else {
-                    const Vec best = largest_of(window) + bias;
-                    store(to, s.relu ? relu(best) : best);
-                }
+    const std::ptrdiff_t line = std::ptrdiff_t(s.plane_columns) * lanes;
+    const int top = s.pool ? corner.top / rows : corner.top, left = s.pool ? corner.left / 2 : corner.left;
+    float* to = output + s.at(channel, top, left);
+    FEELSTREAM_UNROLL(4)
+    for (int y = 0; y < F::rows / rows; ++y) {
+        Vec value[rows * F::columns];
+        F::template outputs_from_lines<rows>(lines + y * rows * F::in_columns, value);
+        // The largest of the sums and a bias is the largest sum and the bias, to the last bit; which one may differ.
+        if (Train || !s.pool)
+            for (Vec& one : value) one += bias;
+        if (!s.pool) {
+            for (int p = 0; p < rows * F::columns; ++p) {
+                const int down = rows * y + p / F::columns, right = p % F::columns;
+                if (top + down < s.out_rows && left + right < s.out_columns)
+                    store(to + down * line + right * lanes, larger(floor, value[p]));
             }
-        return;
-    }
-    for (int y = 0; y < F::rows && corner.top + y < s.out_rows; ++y)
-        for (int x = 0; x < F::columns && corner.left + x < s.out_columns; ++x) {
-            const Vec one = value[y * F::columns + x];
-            store(output + s.at(channel, corner.top + y, corner.left + x), s.relu ? relu(one) : one);
+            continue;
         }
+        FEELSTREAM_UNROLL(2)
+        for (int x = 0; x < F::columns / 2; ++x) {
+            Vec window[rows * 2];
+            for (int p = 0; p < rows * 2; ++p) window[p] = value[p / 2 * F::columns + 2 * x + p % 2];
+            const bool inside = top + y < s.out_rows && left + x < s.out_columns;
+            if constexpr (Train) {
+                const std::ptrdiff_t winner =
+                    (std::ptrdiff_t(channel) * s.out_rows + top + y) * s.out_columns + left + x;
+                if (inside) pool_window<true>(window, s.relu, to + y * line + x * lanes, route + winner * lanes);
+            } else {
+                const Vec best = larger(floor, largest_of(window) + bias);
+                if (inside) store(to + y * line + x * lanes, best);
+            }
+        }
+    }
 }
 
 // C output channels of P vectors; `tile` is that of the first, and `points` and `output` are at its lane. A column of
@@ -155,22 +166,21 @@ FEELSTREAM_NOINLINE void filter_outputs(const Stage& s, const float* points, con
                 for (int y = 0; y < F::rows; ++y) lines[i][p][y * F::in_columns + j] = column[y];
             }
     }
+    const Vec floor = splat(s.relu ? 0.0f : -__builtin_inff());  // of outputs: NaN stays NaN, as in relu()
     for (int p = 0; p < P; ++p) {
         const Corner<F> corner(s, tiles_together ? tile + p : tile);
         const int lane = tiles_together ? 0 : p * width;
-        for (int i = 0; i < C; ++i) {
-            Vec value[F::rows * F::columns];
-            F::outputs_from_lines(lines[i][p], value);
-            filter_store<F, Train>(s, corner, first + i, value, splat(bias[first + i]), output + lane, route + lane);
-        }
+        for (int i = 0; i < C; ++i)
+            filter_store<F, Train>(s, corner, first + i, lines[i][p], splat(bias[first + i]), floor, output + lane,
+                                   route + lane);
     }
 }
 
-// `count` tiles from `start` on, whose points are given; up to C channels × P vectors at a time.
-template <class F, bool Train, int C, int P>
+// `count` tiles from `start` on, whose points are given; up to P vectors at a time.
+template <class F, bool Train, int P>
 void filter_tiles(const Stage& s, int start, int count, const float* points, const float* weights, const float* bias,
                   float* output, float* route) {
-    tiles<C>(s.out_channels, [&](int first, auto size) {
+    tiles<channel_tile>(s.out_channels, [&](int first, auto size) {
         tile_vectors<P>(count, [&](int tile, int v, auto together) {
             filter_outputs<F, Train, decltype(size)::value, decltype(together)::value>(
                 s, points + tile * F::points * points_apart(s.channels) + v, weights, bias, first, start + tile,
@@ -182,15 +192,17 @@ void filter_tiles(const Stage& s, int start, int count, const float* points, con
 template <class F, bool Train>
 void filter_convolve(const Stage& s, const float* in, float* points, const float* weights, const float* bias,
                      float* output, float* route) {
-    const int all = s.tile_count(F::rows, F::columns), strip = strip_of(F::points, s.channels);
+    const int all = s.tile_count(F::rows, F::columns), fit = strip_of(F::points, s.channels);
+    // Where each tile reads the weights by itself, these need room in the second cache too.
+    const int strip = tiles_together ? fit : (fit + 1) / 2;
     for (int start = 0; start < all; start += strip) {
         const int count = all - start < strip ? all - start : strip;
         filter_inputs<F>(s, in, start, count, points);
         // Several tiles share the weights; with few channels there are few, and what is read off had better be near.
         if (s.channels < 8)
-            filter_tiles<F, Train, channel_tile, 2>(s, start, count, points, weights, bias, output, route);
+            filter_tiles<F, Train, 2>(s, start, count, points, weights, bias, output, route);
         else
-            filter_tiles<F, Train, channel_tile, position_tile>(s, start, count, points, weights, bias, output, route);
+            filter_tiles<F, Train, position_tile>(s, start, count, points, weights, bias, output, route);
     }
 }
 

@@ -40,12 +40,18 @@ const float* input_of(const Network& net, const Workspace& space, int stage) {
     return space.memory + (stage ? net.stages[stage - 1].output : net.input);
 }
 
-// f(form) with the form of filter.hpp that this stage takes, for tiles of so many outputs in a row.
-template <int Outputs, class F>
+// f(form) with the form of filter.hpp that this stage takes, for tiles of so many outputs in a row. Rows of 7 are for
+// evaluation alone: they made training slower.
+template <int Outputs, bool Evaluation, class F>
 void with_form(const Stage& s, F&& f) {
     if (s.filter() == Filter::square3)
         f(Form<Outputs, 3, true>{});
-    else if constexpr (Outputs == wide)
+    else if constexpr (Evaluation) {
+        if (s.filter() == Filter::row7)
+            f(Form<Outputs, 7, false>{});
+        else
+            f(Form<Outputs, 5, false>{});
+    } else if constexpr (Outputs == wide)
         f(Form<Outputs, 5, false>{});
 }
 
@@ -54,7 +60,8 @@ void with_form(const Stage& s, F&& f) {
 template <bool Train>
 void pack_forward_weights(const Stage& s, const float* weight, float* packed) {
     if (s.filters_forward(Train))
-        with_form<Train ? narrow : wide>(s, [&](auto form) { filter_weights<decltype(form)>(s, weight, packed); });
+        with_form<Train ? narrow : wide, !Train>(s,
+                                                 [&](auto form) { filter_weights<decltype(form)>(s, weight, packed); });
     else if (!Train && s.winograd_shared())
         square_pack(s, weight, packed);
     else if (!Train && s.winograd())
@@ -65,7 +72,7 @@ void pack_forward_weights(const Stage& s, const float* weight, float* packed) {
 
 void pack_backward_weights(const Stage& s, const float* weight, float* packed) {
     if (s.filters_back())
-        with_form<wide>(s, [&](auto form) { filter_weights<decltype(form)>(s, weight, packed); });
+        with_form<wide, false>(s, [&](auto form) { filter_weights<decltype(form)>(s, weight, packed); });
     else if (s.winograd_shared())
         winograd_pack_backward(s, weight, packed);
     else
@@ -95,7 +102,7 @@ void forward(const Network& net, const float* theta, Workspace& space, int block
         switch (s.kind) {
             case Kind::convolution:
                 if (s.filters_forward(Train))
-                    with_form<Train ? narrow : wide>(s, [&](auto form) {
+                    with_form<Train ? narrow : wide, !Train>(s, [&](auto form) {
                         filter_convolve<decltype(form), Train>(s, in, space.memory + net.filter_inputs,
                                                                space.memory + s.forward_weights, theta + s.bias, output,
                                                                route);
@@ -146,7 +153,7 @@ void backward(const Network& net, const float* theta, Workspace& space, int samp
                 else
                     bias_gradient(delta, s.out_channels, std::size_t(s.out_rows) * s.out_columns, gradient + s.bias);
                 if (s.filters_back())
-                    with_form<wide>(s, [&](auto form) {
+                    with_form<wide, false>(s, [&](auto form) {
                         filter_gradients<decltype(form)>(
                             s, in, delta, route, space.memory + s.backward_weights,
                             {space.memory + net.filter_inputs, space.memory + net.delta_points,

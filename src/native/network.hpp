@@ -18,8 +18,9 @@ constexpr int max_shares = 4;
 // winograd.hpp: 4 outputs of a row of 5 weights from 8 products instead of 20.
 constexpr int winograd_kernel = 5, winograd_columns = 4, winograd_points = 8;
 
-// How a convolution goes through filter.hpp, if it does: by squares of outputs (3×3 kernels) or along rows (1×5).
-enum class Filter { none, square3, row5 };
+// How a convolution goes through filter.hpp, if it does: by squares of outputs (3×3 kernels) or along rows (1×5, and in
+// evaluation 1×7).
+enum class Filter { none, square3, row5, row7 };
 // Outputs of a tile in a row. Narrow ones, for training forward, round no worse than a direct sum.
 constexpr int narrow = 2, wide = 4;
 
@@ -84,16 +85,16 @@ struct Stage {
     Filter filter() const {
         if (kind != Kind::convolution || channels < 3 || out_channels < 4) return Filter::none;
         const bool square = kernel_rows == 3 && kernel_columns == 3;
-        if (!square && !(kernel_rows == 1 && kernel_columns == 5)) return Filter::none;
+        if (!square && !(kernel_rows == 1 && (kernel_columns == 5 || kernel_columns == 7))) return Filter::none;
         if (pool && (pool_columns != 2 || pool_rows != (square ? 2 : 1))) return Filter::none;
         // A small plane can leave most of a tile empty.
         const int products = filter_points(wide) * tile_count(square ? wide : 1, wide);
         if (3 * products > 2 * kernel_area() * conv_rows() * conv_columns()) return Filter::none;
-        return square ? Filter::square3 : Filter::row5;
+        return square ? Filter::square3 : kernel_columns == 5 ? Filter::row5 : Filter::row7;
     }
     // Gradients want more channels that share the transformations than evaluation. Forward, training takes the direct
     // sum along rows, which narrow tiles would hardly beat.
-    bool filters_back() const { return filter() != Filter::none && channels >= 4; }
+    bool filters_back() const { return (filter() == Filter::square3 || filter() == Filter::row5) && channels >= 4; }
     bool filters_forward(bool train) const {
         return train ? filter() == Filter::square3 && channels >= 4 : filter() != Filter::none;
     }

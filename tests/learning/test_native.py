@@ -106,9 +106,11 @@ def test_squares_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int],
 
 
 @pytest.mark.parametrize("pool", [(), (MaxPool(1, 2), ReLU())])
+@pytest.mark.parametrize("columns", [5, 7])
 @pytest.mark.parametrize("shape", [(3, 1, 9), (5, 2, 12), (16, 1, 23), (18, 3, 8)])
-def test_rows_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int], pool: tuple[Layer, ...]):
-    model = Model(shape, (Conv(4, 1), Conv(19, (1, 5)), *pool, Conv(shape[0], (1, 5), same=True), Dense(3)))
+def test_rows_of_minimal_filtering_at_every_edge(shape: tuple[int, int, int], columns: int, pool: tuple[Layer, ...]):
+    kernel = (1, columns)
+    model = Model(shape, (Conv(4, 1), Conv(19, kernel), *pool, Conv(shape[0], kernel, same=True), Dense(3)))
     assert_trains_like_torch(model, batch=19, steps=4)
     assert_evaluates_like_torch(model, rel=1e-5)
 

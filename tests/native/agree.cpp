@@ -38,11 +38,13 @@ std::vector<Case> cases() {
     const Layers paper{conv(10, 5, 5), halve, relu, conv(20, 5, 5), halve, relu, dense(50), relu, dense(10)};
     const Layers edges{conv(4, 1, 1), conv(7, 5, 5), halve, relu, dense(3)};
     const Layers series{conv(8, 1, 9), relu, pool(1, 2), pad(0, 4), conv(5, 1, 5), pool(1, 2), dense(6)};
+    const Layers sevens{conv(5, 1, 7), pool(1, 2), relu, pad(0, 6), conv(9, 1, 7), dense(4)};
     const Layers colour{pad(2, 2), conv(8, 3, 3), relu, halve, conv(9, 3, 2), pool(2, 1), halve, dense(4)};
     const Layers squares{conv(9, 3, 3), relu, pad(2, 2), conv(18, 3, 3), halve, relu, conv(6, 3, 3), dense(5)};
     return {
         {"squares", 4, 13, 17, squares, 33}, {"paper-cnn", 1, 28, 28, paper, 32}, {"odd edges", 5, 13, 15, edges, 19},
         {"series", 6, 1, 40, series, 70},    {"colour", 3, 12, 12, colour, 10},   {"softmax", 1, 7, 5, {dense(11)}, 1},
+        {"sevens", 6, 1, 41, sevens, 20},
     };
 }
 
