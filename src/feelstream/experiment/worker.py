@@ -30,7 +30,7 @@ from feelstream.experiment.identity import identity
 from feelstream.learning import cost
 from feelstream.learning.cost import Cost
 from feelstream.run import dataset_of, simulate, simulate_in
-from feelstream.run.files import appear_whole
+from feelstream.run.files import appear_until_power_fails, force_names
 from feelstream.run.preparing import check_promised
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
@@ -135,7 +135,7 @@ def play_all(work: Sequence[Work]) -> list[Answer]:
             played = play_briefly(lambda table=table, promised=promised: scenario_of(table, promised), seed, promised)
             waiting.append((played, directory or ""))
             if len(answers) + len(waiting) == len(work) or monotonic() - since >= STORE_SECONDS:
-                answers += storing.map(lambda each: store_briefly(*each), waiting)
+                answers += store_together(waiting, storing)
                 waiting, since = [], monotonic()
     return answers
 
@@ -150,12 +150,23 @@ def play_briefly(make: Callable[[], Scenario], seed: int, promised: dict[str, An
         return Answer.of(problem)
 
 
+def store_together(runs: Sequence[tuple[Played, str]], storing: ThreadPoolExecutor) -> list[Answer]:
+    """Store runs that were played in memory. None is said to be there before the disk has all files and names."""
+    answers = list(storing.map(lambda each: store_briefly(*each), runs))
+    try:
+        for parent in {Path(directory).parent for _, directory in runs}:
+            force_names(parent)
+    except BaseException as problem:
+        return [Answer.of(problem)] * len(runs)
+    return answers
+
+
 def store_briefly(played: Played, directory: str) -> Answer:
     """Write the files of a run that was played in memory, and move them into place together."""
     if isinstance(played, Answer):
         return played
     try:
-        appear_whole(Path(directory), played)
+        appear_until_power_fails(Path(directory), played)
         return Answer()
     except BaseException as problem:
         return Answer.of(problem)
