@@ -186,6 +186,15 @@ def sealed(value: dict[str, Any]) -> bytes:
     return _tree_bytes(tree | {SEAL: seal_of(tree)})
 
 
+def holds_sealed(path: Path, value: dict[str, Any]) -> bool:
+    """Whether `write_sealed` would write what is there already: the file is whole, and has the same seal."""
+    try:
+        stored = read_json(path) if path.is_file() else None
+    except RunError:
+        return False
+    return isinstance(stored, dict) and stored.get(SEAL) == seal_of(_json_safe(value))
+
+
 def seal_of(tree: dict[str, Any]) -> str:
     """SHA-256 of the fields, in one spelling of theirs, the seal itself left out."""
     fields = {name: entry for name, entry in tree.items() if name != SEAL}
