@@ -197,6 +197,8 @@ def main() -> None:
     options.add_argument("--only", choices=["start", "study", "memory", "opening"], help="one of the four")
     asked = options.parse_args()
     print(described(machine()) + f"; load {os.getloadavg()[0]:.1f}")
+    if sys.dont_write_bytecode:
+        print("PYTHONDONTWRITEBYTECODE is set: unless bytecode is cached, each process compiles what it imports")
     parts = {
         "start": lambda: start(1 if asked.smoke else 7),
         "study": lambda: study(6 if asked.smoke else 1000),

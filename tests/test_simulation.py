@@ -20,7 +20,7 @@ from feelstream.policies import Random
 from feelstream.policies.base import Decision, Observation, State
 from feelstream.policies.guard import PolicyError
 from feelstream.scenario import Scenario
-from feelstream.simulation import Simulation
+from feelstream.simulation import Simulation, _norms
 from feelstream.world import World
 
 
@@ -341,3 +341,9 @@ def test_malformed_scores_get_a_sentence(score: object) -> None:
 
     with pytest.raises(PolicyError, match="must give each feasible device a finite score or NaN, or None for all"):
         fs.simulate(small().model_copy(update={"policy": Scored()}))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (9, 1), (40, 7), (3, 21_840), (2, 2**17 + 3)])
+def test_norms_are_bit_for_bit_those_of_all_updates_at_once(shape: tuple[int, int]) -> None:
+    updates = np.random.default_rng(shape).normal(size=shape).astype(np.float32)
+    assert np.array_equal(_norms(updates), np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1)))

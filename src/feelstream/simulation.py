@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids, Nested, Reals, read_only
+from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestRounds
@@ -100,7 +100,7 @@ class Simulation:
         self.senders = schedule[transmission.arrived]
         if training:
             self.world.keep(transmission.arrived)
-            self._aggregate(training.updates[transmission.arrived], gain, decision.probability)
+            self._aggregate(_rows(training.updates, transmission.arrived), gain, decision.probability)
         clock = self._lap("transmit", clock)
 
         self.round = t
@@ -185,8 +185,9 @@ class Simulation:
             staleness=np.zeros(len(ids), np.int64),
         )
         rng = generator(self.seed, Purpose.SERVER_UPDATE, context.round)
+        updates = _rows(updates, holds)
         with np.errstate(over="ignore", invalid="ignore"):  # reported below, in a sentence
-            theta, remembered = guard_learning.step(server, self.theta, updates[holds], context, self.remembered, rng)
+            theta, remembered = guard_learning.step(server, self.theta, updates, context, self.remembered, rng)
         self._check_learning(np.isfinite(theta).all())
         self.theta, self.remembered = theta, remembered
 
@@ -248,6 +249,11 @@ class Simulation:
         return now
 
 
+def _rows(updates: NDArray[np.float32], chosen: Flags) -> NDArray[np.float32]:
+    """Those updates that are chosen; where all are, no copy of them."""
+    return updates if chosen.all() else updates[chosen]
+
+
 def _norms(updates: NDArray[np.float32]) -> Reals:
-    """(n,) ‖Δθ_k‖₂, summed in double precision."""
-    return np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))
+    """(n,) ‖Δθ_k‖₂, in double precision; one by one, since all squares would take twice the memory of the updates."""
+    return np.sqrt([np.square(update, dtype=np.float64).sum() for update in updates])

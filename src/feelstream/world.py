@@ -200,17 +200,17 @@ class World:
         What they keep of it is settled by `keep`, once it is known whose update arrived.
         """
         local, holds = self.scenario.learning.local, self.stream.stored[devices] > 0
-        updates = np.zeros((len(devices), len(theta)), np.float32)
-        losses = np.full((len(devices), *(local.shape or (1, 1))), np.nan, np.float32)
-        if holds.any():
-            cohort = self._cohort(round, devices[holds])
-            trained, after = guard_learning.train(local, learner, theta, cohort, self._kept)
-            if trained.losses.shape[1:] != losses.shape[1:]:
-                losses = np.full((len(devices), *trained.losses.shape[1:]), np.nan, np.float32)
-            updates[holds], losses[holds] = trained.updates, trained.losses
-            if local.remembers:
-                self._trained = cohort, after, holds
-        return Training(updates, losses)
+        if not holds.any():
+            return _untrained(len(devices), len(theta), local.shape or (1, 1))
+        cohort = self._cohort(round, devices[holds])
+        trained, after = guard_learning.train(local, learner, theta, cohort, self._kept)
+        if local.remembers:
+            self._trained = cohort, after, holds
+        if holds.all():  # as mostly: no copy, since a round needs memory for updates more than for anything else
+            return Training(*(np.ascontiguousarray(part, np.float32) for part in (trained.updates, trained.losses)))
+        training = _untrained(len(devices), len(theta), trained.losses.shape[1:])
+        training.updates[holds], training.losses[holds] = trained.updates, trained.losses
+        return training
 
     def keep(self, sent: Flags) -> None:
         """Let the devices that trained keep what local training has them keep. sent: of those, whose update arrived."""
@@ -243,3 +243,8 @@ class World:
     def mini_batches(self, round: int, devices: Ids, steps: int, batch: int) -> Ids:
         """(n, steps, batch) sample numbers, each device's drawn with replacement from what it holds."""
         return mini_batches(self._cohort(round, devices), steps, None, batch, "replacement")
+
+
+def _untrained(devices: int, parameters: int, shape: tuple[int, ...]) -> Training:
+    """Updates of 0, and no losses."""
+    return Training(np.zeros((devices, parameters), np.float32), np.full((devices, *shape), np.nan, np.float32))

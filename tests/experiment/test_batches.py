@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from itertools import pairwise
@@ -14,6 +15,7 @@ from feelstream.experiment import Plan, execute, worker
 from feelstream.experiment.batches import AT_MOST, batches, is_short
 from feelstream.experiment.pool import Job
 from feelstream.run import simulate
+from feelstream.run.files import appear_whole
 from feelstream.scenario.files import from_dict
 
 SHORT = ("trace.level=rounds",)
@@ -132,9 +134,37 @@ def test_a_short_run_has_its_name_only_once_its_files_are_on_disk(tmp_path: Path
     for stopped_at in range(1, len(files) + 2):  # each file, then the names in the directory
         left[0] = stopped_at
         with pytest.raises(KeyboardInterrupt):
-            worker.appear_whole(tmp_path / "run", files)
+            appear_whole(tmp_path / "run", files)
         assert [path.name for path in tmp_path.iterdir()] == [".run.tmp"]
     left[0] = 0
-    worker.appear_whole(tmp_path / "run", files)
+    appear_whole(tmp_path / "run", files)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert {file.name: file.read_bytes() for file in (tmp_path / "run").iterdir()} == files
+
+
+def test_no_run_of_a_batch_is_said_to_be_stored_before_its_name_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A power cut takes names back that were not forced to disk, so no answer may come before they were."""
+    forced, real = list[str](), os.fsync
+
+    def noted(handle: int) -> None:
+        forced.append(os.readlink(f"/proc/self/fd/{handle}") if os.path.isdir("/proc/self/fd") else "")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    table = arm("one", *SHORT).scenario.as_dict()
+    answers = worker.play_all([(table, seed, str(tmp_path / str(seed)), {}) for seed in range(3)])
+    assert answers == [worker.Answer()] * 3
+    assert len(forced) >= 3 * 3 + 1  # two files and their names for each, and the names of all
+    if forced[-1]:
+        assert forced[-1] == str(tmp_path)
+        assert str(tmp_path) not in forced[:-1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2"]
+
+    def fails(directory: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(worker, "force_names", fails)
+    answers = worker.play_all([(table, seed, str(tmp_path / str(seed)), {}) for seed in (3, 4)])
+    assert all(answer.problem for answer in answers)

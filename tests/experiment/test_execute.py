@@ -285,6 +285,18 @@ def test_an_unreadable_directory(tmp_path: Path) -> None:
         in_process(two_arms(), closed)
 
 
+def test_a_plan_is_written_again_only_where_it_says_something_else(tmp_path: Path) -> None:
+    in_process(two_arms((0,)), tmp_path)
+    file = tmp_path / "plan.json"
+    before, number = file.read_bytes(), file.stat().st_ino
+    in_process(two_arms((0,)), tmp_path)
+    assert file.stat().st_ino == number
+    in_process(two_arms((0, 1)), tmp_path)
+    assert (file.stat().st_ino, file.read_bytes()) != (number, before)
+    assert load(tmp_path).plan == two_arms((0, 1))
+    assert load(tmp_path).failures == []
+
+
 def test_results_of_another_format(tmp_path: Path) -> None:
     in_process(two_arms((0,)), tmp_path)
     run_file = next(tmp_path.rglob("run.json"))

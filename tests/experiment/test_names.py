@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +129,14 @@ def test_unknown_arm_names_the_known_ones() -> None:
 
 def test_a_run_whose_name_no_file_system_has_is_not_there() -> None:
     assert why_not(Path("x" * 5000)) == NOT_YET
+
+
+@pytest.mark.parametrize("more", [{}, {"before": [1, 2.5], "zeal": {"b": None, "a": "é"}}])
+def test_a_name_ends_in_the_hash_of_one_text_of_all_that_matters(more: dict[str, Any]) -> None:
+    scenario = arm("one").scenario
+    known = identity.identity(scenario) | more
+    seeds = (0, 3, 2**40)
+    for seed, name in zip(seeds, identity.run_names(scenario, seeds, known), strict=True):
+        all_of_it = {"scenario": scenario.as_dict(), "seed": seed, **known}
+        whole = json.dumps(all_of_it, sort_keys=True, separators=(",", ":"))
+        assert name.endswith("-" + sha256(whole.encode()).hexdigest()[:16])

@@ -21,6 +21,8 @@ from feelstream.run.named_files import named_files, texts
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
 
 def identity(scenario: Scenario) -> dict[str, Any]:
     """What this machine would play the scenario with. Loads the data set; the images stay where they are."""
@@ -52,15 +54,22 @@ def run_names(scenario: Scenario, seeds: Iterable[int], known: dict[str, Any]) -
         f"k{scenario.system.devices}",
         f"n{policy.size}",
     ]
+    # The canonical text of all of it, and the hash of what comes before the seed: there may be thousands of seeds.
+    before, after = (
+        "".join(f"{canonical(name)}:{parts[name]}," for name in sorted(parts) if (name < "seed") == first)
+        for first in (True, False)
+    )
+    shared, rest = sha256(f'{{{before}"seed":'.encode()), f",{after}".rstrip(",") + "}"
+    first_words = "-".join(words)
     names = list[str]()
     for seed in seeds:
-        parts["seed"] = canonical(seed)
-        whole = ",".join(f"{canonical(name)}:{parts[name]}" for name in sorted(parts))  # canonical of all of it
-        digest = sha256(f"{{{whole}}}".encode()).hexdigest()[:16]
-        names.append(re.sub(r"[^a-z0-9_-]+", "_", "-".join([*words, f"seed{seed}"]).lower())[:80] + f"-{digest}")
+        hashed = shared.copy()
+        hashed.update(f"{canonical(seed)}{rest}".encode())
+        readable = re.sub(r"[^a-z0-9_-]+", "_", f"{first_words}-seed{seed}".lower())[:80]
+        names.append(f"{readable}-{hashed.hexdigest()[:16]}")
     return names
 
 
 def canonical(value: Any) -> str:
     """One text for equal settings, whatever the order of their fields."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _CANONICAL.encode(value)

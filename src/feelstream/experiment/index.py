@@ -44,7 +44,7 @@ class Known:
 
     @classmethod
     def of(cls, manifest: Manifest, content: bytes) -> Known:
-        fields = manifest.as_dict()
+        fields = manifest.model_dump(mode="python", include=set(ABOUT))
         about = {name: fields[name] for name in ABOUT if name in fields}
         return cls(hashlib.sha256(content).hexdigest(), manifest.digests, about)
 
@@ -68,7 +68,8 @@ def _digest(path: str) -> str:
         if not stat.S_ISREG(about.st_mode):
             return ""
         if about.st_size < SMALL:
-            return hashlib.sha256(os.read(handle, SMALL)).hexdigest()
+            content = os.read(handle, about.st_size + 1)  # no more: room for what is asked for is made first
+            return hashlib.sha256(content).hexdigest()
         with open(handle, "rb", closefd=False) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     finally:

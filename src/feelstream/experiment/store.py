@@ -23,6 +23,7 @@ from feelstream.run import Run, read
 from feelstream.run.files import (
     appear_whole,
     check_digest,
+    holds_sealed,
     parse_json,
     read_bytes,
     read_json,
@@ -183,7 +184,8 @@ def write_plan(
         "runs": os.path.relpath(runs, out),
         "arms": arms,
     }
-    write_sealed(out / "plan.json", about)
+    if not holds_sealed(out / "plan.json", about):  # to write it takes longer, the more runs there are
+        write_sealed(out / "plan.json", about)
 
 
 def refuse_other_formats(out: Path) -> None:
@@ -211,12 +213,12 @@ def why_not(directory: Path | None) -> str | None:
 
 def examined(directory: Path) -> Known | str:
     """What is known of a finished run, all of whose files are as they were written, or why it cannot be used."""
-    # Not Path.is_file, which raises for a name that no file system has.
-    if not os.path.isfile(directory / "run.json"):
+    file = directory / "run.json"
+    if not os.path.isfile(file):  # not Path.is_file, which raises for a name that no file system has
         return NOT_YET
     try:
-        content = read_bytes(directory / "run.json")
-        manifest = Manifest.parse(parse_json(content, directory / "run.json"), directory)
+        content = read_bytes(file)
+        manifest = Manifest.parse(parse_json(content, file), directory)
         if not manifest.complete:
             return NOT_YET
         for name, digest in manifest.digests.items():

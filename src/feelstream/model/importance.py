@@ -10,7 +10,8 @@ the fresh data of device k:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -151,6 +152,11 @@ def of_observation(metric: Metric) -> bool:
     >>> of_observation(lambda observation, plan: observation.stored), of_observation(combined)
     (True, False)
     """
+    return _of_observation(metric) if isinstance(metric, Hashable) else _of_observation.__wrapped__(metric)
+
+
+@lru_cache(maxsize=16)  # asked in every round, and a signature takes as long to find as a metric to compute
+def _of_observation(metric: Metric) -> bool:
     try:
         return next(iter(inspect.signature(metric).parameters), "") == "observation"
     except (TypeError, ValueError):  # something callable that does not say what it takes

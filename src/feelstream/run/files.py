@@ -68,21 +68,42 @@ def appear_whole(directory: Path, files: Mapping[str, bytes]) -> None:
 
     What a killed call leaves is .NAME.tmp beside it. Whatever had the name before, such as an unfinished run, is gone.
     """
-    incoming = directory.with_name(f".{directory.name}.tmp")
-    shutil.rmtree(incoming, ignore_errors=True)
-    make_directory(incoming)
+    appear_until_power_fails(directory, files)
+    force_names(directory.parent)
+
+
+def appear_until_power_fails(directory: Path, files: Mapping[str, bytes]) -> None:
+    """The same, but a power cut may take the name back until `force_names` was called for the directory above.
+
+    So that many can appear at the price of one forced name; what they hold is on disk.
+    """
+    incoming = f"{directory.parent}/.{directory.name}.tmp"
+    try:
+        os.mkdir(incoming)
+    except OSError:  # left by a killed call, or there is nothing above it yet
+        shutil.rmtree(incoming, ignore_errors=True)
+        make_directory(Path(incoming))
     for name, content in files.items():
-        with as_sentence(incoming / name), (incoming / name).open("xb") as file:
+        with as_sentence(directory.parent / f".{directory.name}.tmp" / name), open(f"{incoming}/{name}", "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
     with as_sentence(directory):
         _fsync_directory(incoming)  # once for all names in it
-        shutil.rmtree(directory, ignore_errors=True)
-        move_into_place(incoming, directory)
+        try:
+            os.replace(incoming, directory)
+        except OSError:  # something has the name already
+            shutil.rmtree(directory, ignore_errors=True)
+            os.replace(incoming, directory)
 
 
-def _fsync_directory(directory: Path) -> None:
+def force_names(directory: Path) -> None:
+    """Force the names of what has appeared in a directory to disk."""
+    with as_sentence(directory):
+        _fsync_directory(directory)
+
+
+def _fsync_directory(directory: Path | str) -> None:
     """Force a new name to disk: without this a power cut may leave the old file, or none, under it."""
     try:
         handle = os.open(directory, os.O_RDONLY)
@@ -166,6 +187,15 @@ def sealed(value: dict[str, Any]) -> bytes:
     return _tree_bytes(tree | {SEAL: seal_of(tree)})
 
 
+def holds_sealed(path: Path, value: dict[str, Any]) -> bool:
+    """Whether `write_sealed` would write what is there already: the file is whole, and has the same seal."""
+    try:
+        stored = read_json(path) if path.is_file() else None
+    except RunError:
+        return False
+    return isinstance(stored, dict) and stored.get(SEAL) == seal_of(_json_safe(value))
+
+
 def seal_of(tree: dict[str, Any]) -> str:
     """SHA-256 of the fields, in one spelling of theirs, the seal itself left out."""
     fields = {name: entry for name, entry in tree.items() if name != SEAL}
@@ -225,7 +255,7 @@ def _json_safe(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_json_safe(entry) for entry in value]
     if isinstance(value, str):
-        return f"\\{value}" if LIKE_INFINITY.fullmatch(value) else value
+        return f"\\{value}" if value.endswith("inf") and LIKE_INFINITY.fullmatch(value) else value
     return "inf" if isinstance(value, float) and math.isinf(value) and value > 0 else value
 
 

@@ -16,6 +16,7 @@ import feelstream as fs
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError
 from feelstream.learning.server import ServerUpdate, UpdateContext
 from feelstream.learning.server.averages import Equal, FedAvg, InverseProbability
+from feelstream.learning.server.base import weighted
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
 from feelstream.learning.server.limits import Limited
 from feelstream.learning.server.memory import Remembered
@@ -433,3 +434,10 @@ def test_ones_own_is_run_and_its_mistakes_become_sentences(tmp_path: Path) -> No
 )  # fmt: skip
 def test_every_way_keeps_the_contract(server: ServerUpdate) -> None:
     assert [result.problem for result in check(server) if not result.ok] == []
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (40, 21_841), (3, 2**17 + 1), (2**18 + 1, 3), (70_000, 5), (20, 1)])
+def test_a_weighted_sum_by_blocks_is_bit_for_bit_the_sum_at_once(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(shape)
+    updates, weights = rng.normal(size=shape).astype(np.float32), rng.random(shape[0])
+    assert np.array_equal(weighted(weights, updates), (weights[:, None] * updates).sum(axis=0))

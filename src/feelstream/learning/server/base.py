@@ -22,6 +22,7 @@ from feelstream.plugins import Plugin
 
 Theta = NDArray[np.float32]
 Updates = NDArray[np.float32]
+BLOCK = 2**17  # numbers that are multiplied at once: 1 MB in float64
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,15 @@ class ServerUpdate(Plugin):
 
 
 def weighted(weights: Reals, updates: Updates) -> Reals:
-    """Σ w_k Δθ_k, in float64."""
-    return (weights[:, None] * updates).sum(axis=0)
+    """Σ w_k Δθ_k, in float64.
+
+    By blocks of parameters, of at least two each: all products at once would take twice the memory of the updates.
+    """
+    parameters = updates.shape[1]
+    blocks = min(1 + updates.size // BLOCK, max(1, parameters // 2))
+    if blocks == 1:
+        return (weights[:, None] * updates).sum(axis=0)
+    return np.concatenate([(weights[:, None] * part).sum(axis=0) for part in np.array_split(updates, blocks, axis=1)])
 
 
 def moved(theta: Theta, change: Reals) -> Theta:
