@@ -16,19 +16,19 @@ from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, line_s
 from feelstream.studies.within_budget.configurations import OURS, REFERENCE
 from feelstream.studies.within_budget.findings import MARGINS
 
-SHOWN = {REFERENCE: "training everyone", OURS: "balanced_joint"}
+SHOWN = ("training everyone", "balanced_joint")
 ROW_IN = 0.24  # height of a scenario in the picture
 NONE = "–"
 
 
-def overview_table(table: pl.DataFrame) -> str:
+def overview_table(table: pl.DataFrame, policy: str = OURS) -> str:
     """A row for each scenario: both accuracies, what is lost, and the energy of both."""
     lines = [
         "| scenario | training everyone, % | `balanced_joint`, % | lost at the end | lost over the run "
         "| energy against everyone | worst device / budget |",
         "|---|---|---|---|---|---|---|",
     ]
-    for scenario, everyone, own in _pairs(table):
+    for scenario, everyone, own in _pairs(table, policy):
         lost = " | ".join(_lost(own, name) for name in MARGINS)
         worst = NONE if own["worst_device"] is None else f"{own['worst_device']:.2f}"
         lines.append(
@@ -41,14 +41,14 @@ def overview_table(table: pl.DataFrame) -> str:
     )
 
 
-def overview_figure(table: pl.DataFrame) -> Figure:
+def overview_figure(table: pl.DataFrame, policy: str = OURS) -> Figure:
     """Accuracy on the left, energy on the right, with 95 % intervals; a line for each scenario."""
-    pairs = _pairs(table)
+    pairs = _pairs(table, policy)
     with styled():
         figure = Figure(figsize=(2 * COLUMN_WIDTH_IN, ROW_IN * len(pairs) + 1.1), layout="constrained")
         FigureCanvasAgg(figure)
         accuracy, energy = figure.subplots(1, 2, sharey=True)
-        for number, label in enumerate(SHOWN.values()):
+        for number, label in enumerate(SHOWN):
             style = line_style(number)
             for height, (_, *both) in enumerate(pairs):
                 row = both[number]
@@ -73,11 +73,11 @@ def overview_figure(table: pl.DataFrame) -> Figure:
     return figure
 
 
-def _pairs(table: pl.DataFrame) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+def _pairs(table: pl.DataFrame, policy: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     """The scenarios that have both, each with its rows."""
     rows = {(row["scenario"], row["policy"]): row for row in table.iter_rows(named=True)}
     names = table["scenario"].unique(maintain_order=True)
-    both = [(name, rows.get((name, REFERENCE)), rows.get((name, OURS))) for name in names]
+    both = [(name, rows.get((name, REFERENCE)), rows.get((name, policy))) for name in names]
     return [(name, everyone, own) for name, everyone, own in both if everyone and own]
 
 

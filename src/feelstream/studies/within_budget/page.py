@@ -18,13 +18,14 @@ from feelstream.report.drawing.figures import save
 from feelstream.studies.claims import Finding
 from feelstream.studies.docs_page import DOCS_DPI, origin_parts, write_page
 from feelstream.studies.page import Page
-from feelstream.studies.within_budget.configurations import LONGER, OURS, REFERENCE, SCENARIOS
+from feelstream.studies.within_budget.configurations import ALL_SEEDS, LONGER, OURS, REFERENCE, SCENARIOS
 from feelstream.studies.within_budget.figure import figure_of
 from feelstream.studies.within_budget.findings import MARGINS, held, per_run, table_of
 from feelstream.studies.within_budget.overview import overview_figure, overview_table
-from feelstream.studies.within_budget.words import HOW, OPENING, SAME_SERVER, SETTING
+from feelstream.studies.within_budget.words import HOW, LONGER_STEPS, OPENING, SAME_SERVER, SETTING
 
 TITLE = "Within the budget, against training everyone"
+LONGER_TITLE, LONGER_PAGE = "Within the budget, with longer steps of the server", "within-budget-longer"
 MEASURED = {"late_accuracy": "accuracy of the last fifth", "accuracy_area": "mean accuracy over the run"}
 NONE = "–"
 
@@ -38,12 +39,19 @@ def page(results: Results) -> Page:
 
 
 def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
-    """Write within-budget-results.md, within-budget.csv, figures/within-budget.png and within-budget-overview.png."""
+    """Write within-budget-results.md, within-budget.csv, figures/within-budget.png and within-budget-overview.png.
+
+    And of the server with longer steps, where it was played, within-budget-longer.md, .csv and figures/….png.
+    """
     # Rounded first, so that page and table cannot disagree in a digit.
     table = table_of(per_run(results)).with_columns(pl.selectors.float().round_sig_figs(4))
     text = "\n".join([opening(table), *origin_parts(results)]).rstrip() + "\n"
     path = write_page(directory, "within-budget-results", text, "within-budget", table, figure_of(table))
     save(overview_figure(table), directory / "figures", "within-budget-overview", formats=("png",), dpi=DOCS_DPI)
+    if LONGER in table["policy"]:
+        longer = table.filter(pl.col("policy").is_in(ALL_SEEDS))
+        text = "\n".join([longer_steps(longer), *origin_parts(results)]).rstrip() + "\n"
+        write_page(directory, LONGER_PAGE, text, LONGER_PAGE, longer, overview_figure(longer, LONGER))
     return path
 
 
@@ -63,19 +71,36 @@ def opening(table: pl.DataFrame) -> str:
         "![Accuracy against energy over budget, by scenario](figures/within-budget.png)\n",
         SETTING,
     ]
-    for scenario in _scenarios(table):
-        parts += [f"## {scenario}, {_seeds(table, scenario)}\n", _table(table, scenario)]
-    return "\n".join([*parts, *_same_server(table, LONGER), HOW])
+    return "\n".join([*parts, *_by_scenario(table), HOW])
 
 
-def _same_server(table: pl.DataFrame, policy: str) -> list[str]:
-    """The gaps of a policy to everyone with its own server, scenario by scenario; nothing where there are none."""
-    own = table.filter(policy=policy).drop_nulls("late_accuracy_same")
-    if own.is_empty():
-        return []
-    rows = [f"| `{row['scenario']}` | {' | '.join(_beside(row, name) for name in MARGINS)} |" for row in own.to_dicts()]
-    head = f"| `{policy}` | {' | '.join(MEASURED[name] for name in MARGINS)} |\n|---|---|---|"
-    return ["## Against everyone with the same server\n", SAME_SERVER, "\n".join([head, *rows]) + "\n"]
+def longer_steps(table: pl.DataFrame) -> str:
+    """The page on the server that steps further, but for its origin."""
+    parts = [
+        f"# {LONGER_TITLE}\n",
+        f"{summary(table, LONGER)}{_not_run(table)}\n",
+        overview_table(table, LONGER),
+        f"![Accuracy and energy of both](figures/{LONGER_PAGE}.png)\n",
+        LONGER_STEPS,
+        "## Against everyone with the same server\n",
+        SAME_SERVER,
+        _same_server(table),
+    ]
+    return "\n".join([*parts, *_by_scenario(table), HOW.replace("within-budget.csv", f"{LONGER_PAGE}.csv")])
+
+
+def _by_scenario(table: pl.DataFrame) -> list[str]:
+    parts = [[f"## {scenario}, {_seeds(table, scenario)}\n", _table(table, scenario)] for scenario in _scenarios(table)]
+    return [part for both in parts for part in both]
+
+
+def _same_server(table: pl.DataFrame) -> str:
+    """The gaps of longer steps to everyone with its own server, scenario by scenario."""
+    own = table.filter(policy=LONGER).drop_nulls("late_accuracy_same").to_dicts()
+    rows = [f"| `{row['scenario']}` | {' | '.join(_beside(row, name) for name in MARGINS)} |" for row in own]
+    return (
+        "\n".join([f"| scenario | {' | '.join(MEASURED[name] for name in MARGINS)} |", "|---|---|---|", *rows]) + "\n"
+    )
 
 
 def _beside(row: dict[str, Any], name: str) -> str:
@@ -95,9 +120,9 @@ def _not_run(table: pl.DataFrame) -> str:
     return f" Not run yet: {', '.join(rest)}." if rest else ""
 
 
-def summary(table: pl.DataFrame) -> str:
-    """What `balanced_joint` with a server that remembers reaches and what it spends, in sentences."""
-    own, everyone = (table.filter(policy=policy) for policy in (OURS, REFERENCE))
+def summary(table: pl.DataFrame, policy: str = OURS) -> str:
+    """What `balanced_joint` with a server that makes more of it reaches and what it spends, in sentences."""
+    own, everyone = (table.filter(policy=name) for name in (policy, REFERENCE))
     both = own.join(everyone.select("scenario", everyone="energy_over_budget"), on="scenario")
     gaps, worst, over = (both[name].to_numpy() for name in ("late_accuracy_gap", "worst_device", "devices_over_budget"))
     times = (both["everyone"] / both["energy_over_budget"]).drop_nulls().to_numpy()
@@ -108,7 +133,7 @@ def summary(table: pl.DataFrame) -> str:
         f"{none_over} its budget; the worst spent {worst.max():.2f} of it.",
     ]
     shown = [
-        f"{_at_most(margin)} in {MEASURED[name]} {'is shown in' if first else 'in'} {_share(table, name)}"
+        f"{_at_most(margin)} in {MEASURED[name]} {'is shown in' if first else 'in'} {_share(table, policy, name)}"
         for first, (name, margin) in zip((True, False), MARGINS.items(), strict=True)
     ]
     return " ".join([*said, f"A loss of {', and one of '.join(shown)}; elsewhere the tests do not show it."])
@@ -118,9 +143,9 @@ def _at_most(margin: float) -> str:
     return f"at most {counted(round(100 * margin), 'point')}"
 
 
-def _share(table: pl.DataFrame, name: str) -> str:
+def _share(table: pl.DataFrame, policy: str, name: str) -> str:
     """In how many of the scenarios a margin holds."""
-    holds, not_shown = held(table, OURS, name)
+    holds, not_shown = held(table, policy, name)
     return f"{len(holds)} of {len(holds) + len(not_shown)}"
 
 

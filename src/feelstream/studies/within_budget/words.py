@@ -23,11 +23,17 @@ In the picture and in the tables:
   budget.
 """
 
+LONGER_STEPS = """\
+"With longer steps" is the server update `{kind = "smoothed", inner = {kind = "limited", inner = {kind = "remembered",
+server_learning_rate = 1.4}}}` ([all three](learning.md#the-servers-update)): the server that
+[the other page](within-budget-results.md) is about, stepping 1.4 times as far, where updates that are far longer than
+late ones are cut. Schedules and energy are the same. `select_all` trains all devices that fit a round together: nearly
+all of them, but about a third in `stress`. "With memory" is the server of the other page; all others have FedAvg.
+"""
+
 SAME_SERVER = """\
-"With longer steps" is the memory with a `server_learning_rate` of 1.4, inside of `limited`, which cuts updates that are
-far longer than late ones. The margins are about training everyone with FedAvg. A server that steps
-further helps whoever trains, so this is the gap in points, with its 95 % interval, to training everyone with the very
-same server:
+The margins are about training everyone with FedAvg, as the paper does. A server that steps further helps whoever
+trains, so this is the gap in points, with its 95 % interval, to training everyone with the very same server:
 """
 
 HOW = """\
@@ -39,6 +45,6 @@ rounds, 2 points for the mean over the whole run. "Within" says that a one-sided
 5 %, after Holm's correction over all scenarios and both margins of a policy; "not shown" says no more than that it does
 not. The settings of `balanced_joint` were chosen on seeds 100 to 105 and, before that, 1000 to 1004
 ([how, and what else was tried](within-budget-history.md)). How many seeds each policy has was fixed
-before any of these runs, too. Policies that a table does not name have not been played with these seeds. All numbers are in
-[within-budget.csv](within-budget.csv).
+before any of these runs, too. Policies that a table does not name have not been played with these seeds. All numbers
+are in [within-budget.csv](within-budget.csv).
 """
