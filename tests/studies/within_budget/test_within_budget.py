@@ -201,3 +201,19 @@ def test_the_page_on_the_rule_says_what_the_servers_memory_adds() -> None:
             for name, value in zip(("late_accuracy_gap", "accuracy_area_gap"), values, strict=True):
                 assert 100 * (rows[0][name][0] - rows[1][name][0]) == pytest.approx(value, abs=0.06)
     assert set(said) == set(SCENARIOS)
+
+
+def test_the_pages_on_longer_steps_say_what_their_table_says() -> None:
+    table = pl.read_csv(ROOT / "docs/within-budget-longer.csv", infer_schema_length=None)
+    page = (ROOT / "docs/within-budget-longer.md").read_text(encoding="utf-8")
+    assert page.startswith(longer_steps(table))
+    rows = {row["scenario"]: row for row in table.filter(policy=LONGER).iter_rows(named=True)}
+    lines = (ROOT / "docs/within-budget.md").read_text(encoding="utf-8").splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("| gap to training everyone"))
+    three = (lines[at], *lines[at + 2 : at + 4])
+    heads, *said = ([cell.strip(" `") for cell in line.split("|")[2:-1]] for line in three)
+    assert set(heads) == set(rows) == set(SCENARIOS)
+    for cells, to in zip(said, ("gap", "same"), strict=True):  # FedAvg, and the same server
+        for scenario, cell in zip(heads, cells, strict=True):
+            found = [100 * rows[scenario][f"{name}_{to}"] for name in ("late_accuracy", "accuracy_area")]
+            assert [float(gap.replace("−", "-")) for gap in cell.split(" / ")] == pytest.approx(found, abs=0.051)

@@ -44,7 +44,7 @@ in percentage points. Two margins were fixed before any of these runs: 1 point f
 rounds, 2 points for the mean over the whole run. "Within" says that a one-sided paired t-test rejects a larger loss at
 5 %, after Holm's correction over all scenarios and both margins of a policy; "not shown" says no more than that it does
 not. The settings of `balanced_joint` were chosen on seeds 100 to 105 and, before that, 1000 to 1004
-([how, and what else was tried](within-budget-history.md)). How many seeds each policy has was fixed
-before any of these runs, too. Policies that a table does not name have not been played with these seeds. All numbers
-are in [within-budget.csv](within-budget.csv).
+([how, and what else was tried](within-budget-history.md)). Which seeds are played, and in which
+order, was fixed before any of these runs, too. Policies that a table does not name have not been played with these
+seeds. All numbers are in [within-budget.csv](within-budget.csv).
 """
