@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from hashlib import sha256
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
@@ -210,18 +212,39 @@ def _imports_of(path: Path) -> Iterator[Path]:
     while (root / "__init__.py").is_file() and root != root.parent:  # of a package: where its absolute imports begin
         root = root.parent
     homes = {path.parent, root}
+    # Among installed packages all others lie beside this one, and none of them is the user's: only its own counts.
+    own = path.relative_to(root).with_suffix("").parts[0] if root in library_places() else None
+
+    def absolute(names: list[str]) -> Iterator[Path]:
+        for home in homes:
+            if home != root or own in (None, names[0]):
+                yield from _module_files(home, names)
+
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                for home in homes:
-                    yield from _module_files(home, alias.name.split("."))
+                yield from absolute(alias.name.split("."))
         elif isinstance(node, ast.ImportFrom):
             origin = node.module.split(".") if node.module else []
-            starts = [path.parents[node.level - 1]] if 0 < node.level <= len(path.parents) else homes
-            for start in starts if node.level else homes:
-                yield from _module_files(start, origin)
-                for alias in node.names:
-                    yield from _module_files(start, [*origin, alias.name])
+            for names in (origin, *([*origin, alias.name] for alias in node.names)):
+                if 0 < node.level <= len(path.parents):
+                    yield from _module_files(path.parents[node.level - 1], names)
+                elif names:
+                    yield from absolute(names)
+
+
+def library_places() -> frozenset[Path]:
+    """Where Python keeps modules: its own and installed packages. Not by its prefix: projects may lie below /usr."""
+    return _places(tuple(place for place in sys.path if place.endswith("-packages")))
+
+
+@cache
+def _places(more: tuple[str, ...]) -> frozenset[Path]:
+    known = sysconfig.get_paths()
+    return frozenset(
+        Path(place).resolve()
+        for place in (*(known[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")), *more)
+    )
 
 
 def _module_files(home: Path, names: list[str]) -> Iterator[Path]:

@@ -11,7 +11,6 @@ import dis
 import importlib.util
 import secrets
 import sys
-import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -32,7 +31,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from feelstream.user_code import digest_of_code, imported_from_beside
+from feelstream.user_code import digest_of_code, imported_from_beside, library_places
 
 MAIN = "__main__"
 PLAIN = {type(None), bool, int, float, complex, str, bytes, type(Ellipsis)}
@@ -301,8 +300,5 @@ def _is_of_installed(module: str | None) -> bool:
 
 
 def _is_installed(path: Path) -> bool:
-    """By where Python keeps modules, not by its prefix: projects may lie below /usr."""
-    known = sysconfig.get_paths()
-    homes = [Path(known[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    homes += [Path(__file__).parents[1], *(Path(place) for place in sys.path if place.endswith("-packages"))]
-    return any(path.resolve().is_relative_to(home.resolve()) for home in homes)
+    ours = Path(__file__).parents[1].resolve()
+    return any(path.resolve().is_relative_to(home) for home in (*library_places(), ours))
