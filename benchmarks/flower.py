@@ -40,7 +40,6 @@ def main() -> None:
     machine = platform.processor() or platform.machine()
     print(f"{machine}, {os.cpu_count()} cores; {nodes} nodes, {trained} train in a round, {rounds} rounds each")
     with federation() as flower:
-        flower.warm()
         flower.wait_for_superlink()
         for node in range(nodes):
             flower.start_node(node, nodes)
