@@ -80,6 +80,12 @@ def test_what_did_not_take_part_is_told(page: ModuleType, results: dict[str, Any
     assert "Broken, tuned, n = 2, did not finish: `no luck`" in said
 
 
+def test_unequal_numbers_of_turns_are_told(page: ModuleType, results: dict[str, Any]) -> None:
+    assert page.turns(results) == "Turns of the tuned forms: 2 of Peer; 1 of feelstream, PyTorch, Odd."
+    results["taken"] = [run for run in results["taken"] if run["loop_s"] != 12.0]
+    assert page.turns(results) == ""
+
+
 def test_the_engine_page_has_a_place_for_its_tables(engine: ModuleType) -> None:
     before = engine.PAGE.read_text()
     after = engine.written(before, "NEW")

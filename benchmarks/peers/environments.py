@@ -41,7 +41,9 @@ PEERS = (
     Peer(
         "FedJAX", "with_fedjax.py",
         ("fedjax==0.0.17", "jax<0.4.26", "jaxlib<0.4.26", "dm-haiku<0.0.13", "scipy<1.13", "numpy<2"),
-        torch=False, note="with a JAX of its time, since it calls functions that later ones removed",
+        torch=False,
+        note="with a JAX of its time, since it calls functions that later ones removed; it starts from Haiku's initial "
+        "weights, of three times the variance of PyTorch's",
     ),
 )  # fmt: skip
 

@@ -141,12 +141,25 @@ def failures(results: dict[str, Any]) -> str:
     return "\n".join(lines) or "All installed and all ran."
 
 
+def turns(results: dict[str, Any]) -> str:
+    """How often each tuned form was measured, where that is not the same for all."""
+    counts: dict[int, list[str]] = {}
+    for name in names(results):
+        runs = [run for run in results["taken"] if run["name"] == name and run["tuned"] and not run["failed"]]
+        counts.setdefault(len(runs) // len({run["size"] for run in results["taken"]}), []).append(name)
+    counts.pop(0, None)
+    if len(counts) < 2:
+        return ""
+    said = [f"{count} of {', '.join(who)}" for count, who in sorted(counts.items(), reverse=True)]
+    return f"Turns of the tuned forms: {'; '.join(said)}."
+
+
 def section(workload: str, results: dict[str, Any] | None) -> str:
     """One workload: what it is, and what came out, or that it was not measured yet."""
     about = WORKLOADS[workload]
     if results is None:
         return "\n".join([MARK.format(workload), about.format(rounds=PLANNED[workload]), NOT_YET.format(workload)])
-    versions = "\n".join(f"- {name}: {listed}" for name, listed in results["versions"].items())
+    versions = [f"- {name}: {listed}" for name, listed in results["versions"].items() if name in names(results)]
     return "\n".join(
         [
             MARK.format(workload),
@@ -157,8 +170,8 @@ def section(workload: str, results: dict[str, Any] | None) -> str:
             "### Do they compute the same?\n",
             agreement(results) + "\n",
             "### What took part\n",
-            versions + "\n",
-            failures(results) + "\n",
+            "\n".join(versions) + "\n",
+            "\n".join(filter(None, [failures(results), turns(results)])) + "\n",
         ]
     )
 
