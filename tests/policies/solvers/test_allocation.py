@@ -11,8 +11,14 @@ from feelstream.policies.solvers.joint import Devices, allocate, energy_j, least
 from feelstream.policies.solvers.joint.roots import falling_root
 
 
+def plain_energies_j(d: Devices, tau: np.ndarray, rho: np.ndarray) -> np.ndarray:
+    """e(τ, ρ) as it is written."""
+    sending = tau * rho * d.kappa_w * (np.exp(d.airtime_s / (rho * tau)) - 1)
+    return d.work_j_s2 / (d.round_s - tau) ** 2 + sending
+
+
 def plain_energy_j(d: Devices, k: int, tau: float, rho: float) -> float:
-    """e(τ, ρ) as it is written, for one device."""
+    """The same for one device."""
     sending = tau * rho * d.kappa_w[k] * (np.exp(d.airtime_s / (rho * tau)) - 1)
     return d.work_j_s2[k] / (d.round_s - tau) ** 2 + sending
 
@@ -57,14 +63,17 @@ def by_slsqp(d: Devices) -> float:
     """The least Σ w e by SLSQP in (log τ, log ρ) with every constraint written out."""
     n, floor = len(d.weight), d.shortest_s > 0
     tau0, rho0 = d.sending_s * 0.999, d.share_min + (1 - d.share_min.sum()) / n
-    unit = float(sum(d.weight[k] * plain_energy_j(d, k, tau0[k], rho0[k]) for k in range(n)))
+
+    def weighted_j(tau: np.ndarray, rho: np.ndarray) -> float:
+        return float((d.weight * plain_energies_j(d, tau, rho)).sum())
+
+    unit = weighted_j(tau0, rho0)
 
     def parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.exp(z[:n]), np.exp(z[n:])
 
     def total(z: np.ndarray) -> float:
-        tau, rho = parts(z)
-        return float(sum(d.weight[k] * plain_energy_j(d, k, tau[k], rho[k]) for k in range(n))) / unit
+        return weighted_j(*parts(z)) / unit
 
     def slack(z: np.ndarray) -> np.ndarray:
         tau, rho = parts(z)
@@ -90,7 +99,7 @@ def by_slsqp(d: Devices) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [1, 2, 3, 6])
+@pytest.mark.parametrize("n", [1, 2, 5])
 def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
     """SciPy's SLSQP, and for two devices a nested scalar search, agree to 1e-6."""
     rng = np.random.default_rng(100 * n + KINDS.index(kind))
@@ -98,14 +107,14 @@ def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
     for _ in range(4):
         d = problem(kind, (n,), rng)
         ours = allocate(d)
-        if not ours.feasible:
+        if not ours.feasible or tested == 2:
             continue
         tested += 1
         total = float((d.weight * ours.energy_j).sum())
         assert total == pytest.approx(by_slsqp(d), rel=1e-6)
         if n == 2:
             assert total == pytest.approx(by_search(d), rel=1e-6)
-    assert tested >= 2
+    assert tested == 2
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def instances(kind: str, count: int, rng: np.random.Generator) -> list[tuple[Dev
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_search_is_exact_for_few_devices(kind: str, fill: bool) -> None:
     rng = np.random.default_rng(17)
-    for devices, worth, n in instances(kind, 10, rng):
+    for devices, worth, n in instances(kind, 5, rng):
         found = choose(devices, worth, n, fill, rng.permutation(len(worth)))
         best = best_of_all(devices, worth, n, fill)
         scale = abs(best) + worth.sum()
@@ -66,7 +66,7 @@ def test_without_subsets_to_try_the_bound_still_holds(kind: str, monkeypatch: py
     """The approximation alone: never below the optimum, never above by more than its own bound says."""
     monkeypatch.setattr(search, "MOST_SUBSETS", 0)
     rng = np.random.default_rng(23)
-    for devices, worth, n in instances(kind, 10, rng):
+    for devices, worth, n in instances(kind, 5, rng):
         for fill in (True, False):
             found = choose(devices, worth, n, fill, np.arange(len(worth)))
             best = best_of_all(devices, worth, n, fill)

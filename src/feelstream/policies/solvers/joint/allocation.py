@@ -14,11 +14,11 @@ from feelstream.policies.solvers.joint.devices import (
     energy_j,
     least_power_w,
     log_marginal,
-    marginal_steepness,
+    marginal,
     rest,
     saving,
 )
-from feelstream.policies.solvers.joint.response import respond
+from feelstream.policies.solvers.joint.response import Response, respond
 from feelstream.policies.solvers.joint.roots import falling_root
 
 
@@ -49,13 +49,16 @@ def allocate(devices: Devices) -> Allocation:
     n = devices.weight.shape[-1]
     low, high = band_worth(devices, devices.share_min + ((1 - least) / n)[..., None])
 
+    answer: Response | None = None
+
     def excess(log_price: Reals) -> tuple[Reals, Reals]:
-        answer = respond(devices, log_price[..., None])
+        nonlocal answer
+        answer = respond(devices, log_price[..., None], answer)
         total = answer.share.sum(axis=-1)
         return np.log(total), (answer.share * answer.elasticity).sum(axis=-1) / total
 
     log_price = falling_root(excess, low.min(axis=-1), high.max(axis=-1))
-    answer = respond(devices, log_price[..., None])
+    assert answer is not None  # to the last price
     # The price is right to rounding and so is the sum; where no one may have less, it stays as it is.
     share = np.maximum(answer.share / answer.share.sum(axis=-1, keepdims=True), devices.share_min)
     power = np.minimum(least_power_w(devices, answer.sending_s, share), devices.power_w)
@@ -98,7 +101,8 @@ def alone_j(d: Devices) -> Reals:
             x, left = d.airtime_s / tau, d.round_s - tau
             q, steepness = saving(d, tau)
             level = np.log(2 * q) - np.log(d.kappa_w)
-            return log_marginal(x) + 3 * np.log(left) - level, -marginal_steepness(x) - steepness * tau / left
+            log_worth, steep = marginal(x)
+            return log_worth + 3 * np.log(left) - level, -steep - steepness * tau / left
 
         u = np.where(d.falls, falling_root(missing, low, high), high)
     return np.where(able, energy_j(d, np.exp(u), np.ones_like(u)), np.nan)

@@ -13,7 +13,8 @@ E must be convex and fall in t between its ends, so that −E' = 2q/t³ with q(t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from feelstream.policies.solvers.joint.roots import falling_root
 
 def rest(x: Reals) -> Reals:
     """x − 1 + e^−x for x ≥ 0, by its series where the terms would cancel."""
-    if np.min(x, initial=np.inf) >= 0.1:
+    if (x >= 0.1).all():
         return x + np.expm1(-x)
     small = np.minimum(x, 0.1)
     series = np.ones_like(x)
@@ -41,6 +42,12 @@ def log_marginal(x: Reals) -> Reals:
 def marginal_steepness(x: Reals) -> Reals:
     """d log_marginal / d log x = x² / (x − 1 + e^−x) ≥ 2."""
     return x * (x / rest(x))
+
+
+def marginal(x: Reals) -> tuple[Reals, Reals]:
+    """Both of the above."""
+    left = rest(x)
+    return x + np.log(left), x * (x / left)
 
 
 def growth(x: Reals) -> Reals:
@@ -81,17 +88,22 @@ class Devices:
     inverse_j_s: Reals
     leakage_w: Reals
 
-    @property
+    @cached_property
     def falls(self) -> NDArray[np.bool_]:
         """Where computing for longer saves energy, so that the sending time is to be chosen."""
         return (self.work_j_s2 > 0) | (self.inverse_j_s > 0)
 
-    @property
+    @cached_property
     def computes(self) -> bool:
         """Whether the sending time of any is to be chosen."""
-        return bool(np.any(self.falls))
+        return bool(self.falls.any())
 
-    @property
+    @cached_property
+    def all_compute(self) -> bool:
+        """Whether that of all is."""
+        return bool(self.falls.all())
+
+    @cached_property
     def cubic(self) -> bool:
         """Whether E = C/t² for all whose sending time is to be chosen."""
         return not (np.any(self.inverse_j_s) or np.any(self.leakage_w))
@@ -131,8 +143,8 @@ class Devices:
 
     def picked(self, pick: Callable[[Reals], Reals]) -> Devices:
         """The problem of some of the devices: those that `pick` takes of every array."""
-        columns = {name: pick(value) for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return replace(self, **columns)
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: pick(value) for name, value in given.items() if isinstance(value, np.ndarray)})
 
 
 def full_power_x(log_ratio: Reals) -> Reals:
@@ -162,8 +174,8 @@ def energy_j(devices: Devices, sending_s: Reals, share: Reals) -> Reals:
 
 def saving(d: Devices, sending_s: Reals) -> tuple[Reals, Reals | float]:
     """q and −d log(−E')/d log t at t = T − τ: C and 3 in the cubic law; q is 1 where nothing can be saved."""
-    if d.cubic:
-        return (d.work_j_s2 if np.all(d.work_j_s2 > 0) else np.where(d.work_j_s2 > 0, d.work_j_s2, 1.0)), 3.0
+    if d.cubic:  # so that computing is all of E, and none where C is 0
+        return (d.work_j_s2 if d.all_compute else np.where(d.work_j_s2 > 0, d.work_j_s2, 1.0)), 3.0
     t = d.round_s - sending_s
     inverse, leaking = d.inverse_j_s * t, d.leakage_w * t**3
     # At the frequency of least energy q is 0, or a rounding below.
@@ -177,7 +189,7 @@ def compute_w(d: Devices, sending_s: Reals) -> tuple[Reals, Reals | float]:
     """−E' = 2q/(T−τ)³, W, and how steeply it falls in t, as above; 0 W where nothing can be saved."""
     q, steepness = saving(d, sending_s)
     watts = 2 * q / (d.round_s - sending_s) ** 3
-    return watts if np.all(d.falls) else np.where(d.falls, watts, 0.0), steepness
+    return watts if d.all_compute else np.where(d.falls, watts, 0.0), steepness
 
 
 def least_power_w(devices: Devices, sending_s: Reals, share: Reals) -> Reals:

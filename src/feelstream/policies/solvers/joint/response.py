@@ -14,7 +14,7 @@ from feelstream.policies.solvers.joint.devices import (
     full_power_x,
     growth,
     log_expm1,
-    log_marginal,
+    marginal,
     marginal_steepness,
     rest,
     saving,
@@ -37,9 +37,15 @@ class Response:
         for name, values in vars(self).items():
             values[where] = getattr(part, name)
 
+    def part(self, where: NDArray[np.bool_]) -> Response:
+        """The answers of some devices."""
+        return Response(self.sending_s[where], self.share[where], self.elasticity[where])
 
-def respond(devices: Devices, log_price: Reals) -> Response:
+
+def respond(devices: Devices, log_price: Reals, near: Response | None = None) -> Response:
     """The minimiser of w e + μ ρ for every device, given log μ (broadcast against the devices).
+
+    near: their answers to a price nearby, to start from.
 
     Without the power limit first, and where that breaks it, along the limit: the problem is convex, so if the
     unlimited optimum is forbidden, the best allowed point lies on the limit. Devices that no share would help
@@ -51,13 +57,14 @@ def respond(devices: Devices, log_price: Reals) -> Response:
     if not able.all():
         answer = Response(*(np.full(shape, np.nan) for _ in range(3)))
         if able.any():
-            answer.put(able, respond(_part(devices, able), price[able]))
+            answer.put(able, respond(_part(devices, able), price[able], near and near.part(able)))
         return answer
-    free = _unlimited(devices, price)
+    free = _unlimited(devices, price, near)
     x = devices.airtime_s / (free.share * free.sending_s)
     too_strong = np.log(devices.kappa_w) + np.log(free.share) + log_expm1(x) > np.log(devices.power_w)
     if too_strong.any():
-        free.put(too_strong, _full_power(_part(devices, too_strong), price[too_strong]))
+        some = _part(devices, too_strong)
+        free.put(too_strong, _full_power(some, price[too_strong], near and near.part(too_strong)))
     return free
 
 
@@ -65,7 +72,7 @@ def _part(devices: Devices, where: NDArray[np.bool_]) -> Devices:
     return devices.picked(lambda column: np.broadcast_to(column, where.shape)[where])
 
 
-def _unlimited(d: Devices, price: Reals) -> Response:
+def _unlimited(d: Devices, price: Reals, near: Response | None) -> Response:
     """P free. Stationary in τ and ρ:  ρ = 2 q w τ / (μ (T−τ)³)  and  log τ + log_marginal(x) = log(μ/(wκ)).
 
     With the first put into the second, the second falls in log τ with a slope of −3 or steeper; where its root lies
@@ -91,9 +98,9 @@ def _unlimited(d: Devices, price: Reals) -> Response:
 
         def excess(u: Reals) -> tuple[Reals, Reals]:
             log_of_x, part, steepness = log_x(u)
-            x = np.exp(log_of_x)
-            value, slope = _bent(log_t - np.logaddexp(0, -u) + log_marginal(x))
-            return value - aim, slope * (1 - part - marginal_steepness(x) * (2 + part * (steepness - 2)))
+            log_worth, steep = marginal(np.exp(log_of_x))
+            value, slope = _bent(log_t - np.logaddexp(0, -u) + log_worth)
+            return value - aim, slope * (1 - part - steep * (2 + part * (steepness - 2)))
 
         last = np.broadcast_to(np.log(d.sending_s / (d.round_s - d.sending_s)), price.shape)
         first = np.minimum(last, log_a - log_t) - 100.0
@@ -103,7 +110,8 @@ def _unlimited(d: Devices, price: Reals) -> Response:
             first = np.maximum(first, np.minimum(slowest, last))
         # Who stays at an end is known beforehand: no bisection must get there.
         longest, shortest = (excess(last)[0] >= 0) | ~d.falls, (excess(first)[0] <= 0) & d.falls
-        u = falling_root(excess, np.where(longest, last, first), np.where(shortest & ~longest, first, last))
+        start = None if near is None else np.log(near.sending_s) - np.log(d.round_s - near.sending_s)
+        u = falling_root(excess, np.where(longest, last, first), np.where(shortest & ~longest, first, last), start)
         at_end, u = longest | shortest, np.where(shortest, first, u)
         v, part, steepness = log_x(u)
         tau = np.where(longest, tau, np.minimum(d.round_s * part, tau))
@@ -129,13 +137,13 @@ def _log_x_of_marginal(target: Reals) -> Reals:
     highest = np.where(target > 0, highest, (target + np.log(2)) / 2)
 
     def missing(v: Reals) -> tuple[Reals, Reals]:
-        x = np.exp(v)
-        return target - log_marginal(x), -marginal_steepness(x)
+        log_worth, steep = marginal(np.exp(v))
+        return target - log_worth, -steep
 
     return falling_root(missing, highest - 2.0, highest)
 
 
-def _full_power(d: Devices, price: Reals) -> Response:
+def _full_power(d: Devices, price: Reals, near: Response | None) -> Response:
     """P = P_max:  ρ = (P_max/κ) / (e^x − 1), τ = a/(ρx), and the best x balances what band costs and saves:
 
     μ = w (2q/(T−τ)³ + P_max) a (x − 1 + e^−x) / (ρx)²,    x ≤ x_max, where τ is the longest possible;
@@ -144,19 +152,19 @@ def _full_power(d: Devices, price: Reals) -> Response:
     log_m, log_a = np.log(d.power_w) - np.log(d.kappa_w), np.log(d.airtime_s)
     fixed = price - np.log(d.weight) - log_a
 
-    def sending(v: Reals) -> Reals:
+    def sending(v: Reals, log_rise: Reals) -> Reals:
         # Never longer than allowed: rounding at x_max must not reach the end of the round.
-        return np.minimum(np.exp(log_a - log_m + log_expm1(np.exp(v)) - v), d.sending_s)
+        return np.minimum(np.exp(log_a - log_m + log_rise - v), d.sending_s)
 
     def missing(v: Reals) -> tuple[Reals, Reals]:
         x = np.exp(v)
-        tau, rise = sending(v), growth(x)
+        log_rise, rise, left = log_expm1(x), growth(x), rest(x)
+        tau = sending(v, log_rise)
         saved_w, steepness = compute_w(d, tau)
-        log_share = log_m - log_expm1(x)
-        value = np.log(saved_w + d.power_w) + np.log(rest(x)) - 2 * (log_share + v)
-        slope = steepness * saved_w * tau / (d.round_s - tau) / (saved_w + d.power_w) * (rise - 1)
-        slope = slope + marginal_steepness(x) - x + 2 * rise - 2
-        return fixed - value, -slope
+        watts = saved_w + d.power_w
+        value = np.log(watts) + np.log(left) - 2 * (log_m - log_rise + v)
+        slope = steepness * saved_w * tau / (d.round_s - tau) / watts * (rise - 1)
+        return fixed - value, -(slope + x * (x / left) - x + 2 * rise - 2)
 
     highest = np.log(d.x_max)
     lowest = highest - 100.0
@@ -164,12 +172,11 @@ def _full_power(d: Devices, price: Reals) -> Response:
         with np.errstate(divide="ignore"):  # as above
             least = full_power_x(log_m + np.log(d.shortest_s) - log_a)
         lowest = np.where(least > 0, np.minimum(np.log(np.where(least > 0, least, 1.0)), highest), lowest)
-    v = falling_root(missing, lowest, highest)
     at_end = (missing(highest)[0] >= 0) | ~d.falls
     at_start = ~at_end & (missing(lowest)[0] <= 0)
-    v = np.where(at_end, highest, np.where(at_start, lowest, v))
-    x = np.exp(v)
-    fixed_x = at_end | at_start
+    start = None if near is None else log_a - np.log(near.share * near.sending_s)
+    v = falling_root(missing, np.where(at_end, highest, lowest), np.where(at_start, lowest, highest), start)
+    x, fixed_x = np.exp(v), at_end | at_start
     elasticity = np.where(fixed_x, 0.0, growth(x) / missing(v)[1])
     share = np.where(at_end, d.share_min, np.exp(log_m - log_expm1(x)))
-    return Response(np.where(at_end, d.sending_s, sending(v)), share, elasticity)
+    return Response(np.where(at_end, d.sending_s, sending(v, log_expm1(x))), share, elasticity)

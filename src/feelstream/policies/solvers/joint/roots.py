@@ -12,6 +12,7 @@ import numpy as np
 
 from feelstream.arrays import Reals
 
+FEW_ROUNDINGS = 4 * float(np.finfo(float).eps)
 MOST_STEPS = 200  # bisection alone needs about 60 for a bracket of width 1000; Newton about 10
 
 
@@ -22,7 +23,7 @@ def falling_root(
 
     function: u → (values, slopes), all arrays of one shape. A Newton step that leaves the bracket, or that follows
     one which did not halve the value, is replaced by a bisection, so the bracket shrinks for certain: at most
-    MOST_STEPS evaluations. Stops when every step is within a few roundings of u.
+    MOST_STEPS evaluations. Stops when every step is within a few roundings of u; the last evaluation was then there.
     """
     u = np.array(np.broadcast_to(high if start is None else start, np.broadcast_shapes(low.shape, high.shape)), float)
     low, high = (np.array(np.broadcast_to(end, u.shape), float) for end in (low, high))
@@ -34,11 +35,11 @@ def falling_root(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = u - value / slope
         # Where the value is all rounding error, Newton's step is tiny and need not halve it.
-        tiny = 4 * np.finfo(float).eps * np.maximum(1.0, np.abs(u))
+        tiny = FEW_ROUNDINGS * np.maximum(1.0, np.abs(u))
         arrived = (np.abs(step - u) <= tiny) | (high - low <= tiny)
-        newton = (step >= low) & (step <= high) & (np.abs(value) <= 0.5 * last)
-        u = np.where(arrived, u, np.where(newton, step, 0.5 * (low + high)))
-        last = np.abs(value)
         if arrived.all():
             break
+        size = np.abs(value)
+        newton = (step >= low) & (step <= high) & (size <= 0.5 * last)
+        u, last = np.where(arrived, u, np.where(newton, step, 0.5 * (low + high))), size
     return u
