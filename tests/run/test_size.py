@@ -16,8 +16,8 @@ from feelstream.run import size
 @pytest.mark.slow
 def test_too_many_devices_get_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size, "memory_bytes", lambda: 8 * 10**9)
-    with pytest.raises(ScenarioError, match=r"100,000,000 devices and 8 rounds need about .* GB of memory, and there"):
-        fs.simulate(small("system.devices=100000000"))
+    with pytest.raises(ScenarioError, match=r"10,000,000 devices and 8 rounds need about .* GB of memory, and there"):
+        fs.simulate(small("system.devices=10000000"))
     with pytest.raises(ScenarioError, match=r"or set trace\.level to rounds"):
         fs.simulate(small("system.devices=100000", "system.rounds=1000"))
     fs.simulate(small())

@@ -47,7 +47,7 @@ def system_of(scenario: Scenario, classes: int) -> System:
     """The constants that a server knows, as plain numbers and arrays."""
     population, slot = scenario.population, scenario.reports.slot(scenario.policy)
     before_s = slot.slot_s if slot else 0.0
-    download_s = scenario.costs.download_bits / population.download_bit_per_s
+    download_s = scenario.costs.download_bits / _one_if_alike(population.download_bit_per_s)
     return System(
         devices=scenario.system.devices,
         rounds=scenario.system.rounds,
@@ -71,9 +71,9 @@ def system_of(scenario: Scenario, classes: int) -> System:
         energy=scenario.cpu.energy,
         cores=scenario.profiles.cores,
         core=scenario.profiles.which if scenario.profiles.cores else None,
-        deadline_s=_one_if_alike(population.deadline_s - before_s),
-        download_s=_one_if_alike(download_s),
-        download_j=_one_if_alike(scenario.costs.receive_power_w * download_s),
+        deadline_s=_one_if_alike(population.deadline_s) - before_s,
+        download_s=download_s,
+        download_j=scenario.costs.receive_power_w * download_s,
         power_max_w=_one_if_alike(population.power_max_w),
         cycles_per_sample=scenario.costs.cycles_per_sample,
         reports=slot,
@@ -83,5 +83,5 @@ def system_of(scenario: Scenario, classes: int) -> System:
 
 
 def _one_if_alike(values: Reals) -> float | Reals:
-    """The number that all devices share, or (K,)."""
-    return float(values[0]) if (values == values[0]).all() else values
+    """The number that all devices share, or (K,); one that was spread over all of them is not compared again."""
+    return float(values[0]) if values.strides == (0,) or (values == values[0]).all() else values

@@ -218,7 +218,7 @@ def cases(draw: st.DrawFn, kind: type[Arrivals], order: str, buffer: int, fresh:
 @pytest.mark.parametrize("buffer", range(5), ids=[b.tag for b in buffers(1)])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", KINDS, ids=[k.tag for k in KINDS])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_stream_equals_the_naive_simulation(
     kind: type[Arrivals], order: str, buffer: int, fresh: Fresh, data: st.DataObject
