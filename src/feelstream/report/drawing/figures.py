@@ -189,14 +189,18 @@ def save(
     figure: Figure, directory: Path, name: str, formats: Sequence[str] = ("pdf", "png", "svg"), dpi: int = PNG_DPI
 ) -> list[Path]:
     """Write `name.pdf`, `.png` and `.svg`, each whole or not at all."""
-    written = []
-    for kind in formats:
-        path = directory / f"{name}.{kind}"
-        with styled():
-            write_atomically(
-                path, lambda file, kind=kind: figure.savefig(file, format=kind, dpi=dpi, metadata=_METADATA.get(kind))
-            )
-        written.append(path)
+    written, layout = [], figure.get_layout_engine()
+    with styled():
+        figure.draw_without_rendering()  # laid out once: every format would draw all of it once more for that
+        figure.set_layout_engine(None)
+        try:
+            for kind in formats:
+                path = directory / f"{name}.{kind}"
+                options = {"format": kind, "dpi": dpi, "metadata": _METADATA.get(kind)}
+                write_atomically(path, lambda file, options=options: figure.savefig(file, **options))
+                written.append(path)
+        finally:
+            figure.set_layout_engine(layout)
     return written
 
 
