@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import traceback
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
@@ -55,6 +56,8 @@ def main() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except OSError as problem:  # too many open files, a full disk behind standard output, …
+        # Locks of a pool that could not be made are held by its frames; left behind, multiprocessing would warn of them.
+        traceback.clear_frames(problem.__traceback__)
         _give_up(f"{problem.strerror or problem}{f': {problem.filename}' if problem.filename else ''}")
     except Exception:
         if not signals.received:
