@@ -56,7 +56,7 @@ def main() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except OSError as problem:  # too many open files, a full disk behind standard output, …
-        # Locks of a pool that could not be made are held by its frames; left behind, multiprocessing would warn of them.
+        # Locks of a pool that could not be made go with its frames: left behind, multiprocessing would warn of them.
         traceback.clear_frames(problem.__traceback__)
         _give_up(f"{problem.strerror or problem}{f': {problem.filename}' if problem.filename else ''}")
     except Exception:
