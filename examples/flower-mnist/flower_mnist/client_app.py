@@ -7,7 +7,7 @@ from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
 from feelstream.flower import Device
-from flower_mnist import task
+from flower_mnist import stream
 
 app = ClientApp()
 
@@ -21,13 +21,13 @@ def samples(message: Message, context: Context) -> np.ndarray:
         content["feelstream.server"]["round"] if "feelstream.server" in content else content["config"]["server-round"]
     )
     device, devices = int(node["partition-id"]), int(node["num-partitions"])
-    return task.received(str(config["dataset"]), device, devices, int(round), int(config["samples-per-round"]))
+    return stream.received(str(config["dataset"]), device, devices, int(round), int(config["samples-per-round"]))
 
 
 def device(message: Message, context: Context) -> Device:
-    labels = task.dataset(str(context.run_config["dataset"])).train_labels[samples(message, context)]
+    labels = stream.dataset(str(context.run_config["dataset"])).train_labels[samples(message, context)]
     epsilon = float(context.run_config["epsilon"]) or None
-    return Device(context, message, np.bincount(labels, minlength=task.CLASSES), epsilon=epsilon)
+    return Device(context, message, np.bincount(labels, minlength=stream.CLASSES), epsilon=epsilon)
 
 
 @app.query("feelstream")
@@ -37,6 +37,8 @@ def report(message: Message, context: Context) -> Message:
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
+    from flower_mnist import task  # loads PyTorch, which takes seconds, and every message starts a process
+
     config, model = context.run_config, task.network()
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
     held, scheduled = samples(message, context), "feelstream.server" in message.content

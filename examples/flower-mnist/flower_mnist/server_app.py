@@ -9,7 +9,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg, Strategy
 
 from feelstream.flower import ScheduledFedAvg
-from flower_mnist import task
+from flower_mnist import stream, task
 
 app = ServerApp()
 
@@ -34,11 +34,11 @@ def strategy_for(config: Any, devices: int) -> Strategy:
         return FedAvg(fraction_train=share, fraction_evaluate=0.0, min_train_nodes=1, min_available_nodes=devices)
     return ScheduledFedAvg(
         scenario=scenario(config, devices),
-        classes=task.CLASSES,
+        classes=stream.CLASSES,
         out=str(config["out"]) or None,
         max_report_age=int(config["max-report-age"]),
         min_available_nodes=devices,
-        wait_s=600.0,  # for the first reports: each starts a process that loads PyTorch, or Ray
+        wait_s=600.0,  # for the first reports: each starts a process, or Ray
     )
 
 

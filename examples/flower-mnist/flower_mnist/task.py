@@ -1,41 +1,21 @@
-"""The learning task: a small network, and a stream of images that reaches each device bit by bit."""
+"""The learning task: a small network, how it is trained and tested."""
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from feelstream.data.datasets import Dataset, load
-
-CLASSES = 10
+from flower_mnist.stream import CLASSES, dataset
 
 
 def network() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, CLASSES))
 
 
-@lru_cache(maxsize=1)
-def dataset(name: str) -> Dataset:
-    return load(name, samples=6000 if name == "synthetic" else None)
-
-
 def inputs(images: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(images.reshape(len(images), -1) / np.float32(255)).float()
-
-
-def received(name: str, device: int, devices: int, rounds: int, per_round: int) -> np.ndarray:
-    """Sample numbers that a device has received so far: two digits each, a few more every round.
-
-    A real device would look into its own storage here.
-    """
-    labels = dataset(name).train_labels
-    mine = np.flatnonzero((labels == device % CLASSES) | (labels == (device + 1) % CLASSES))
-    mine = mine[device // CLASSES :: max(1, devices // CLASSES)]
-    return mine[: rounds * per_round]
 
 
 def train(model: nn.Module, name: str, samples: np.ndarray, steps: int, lr: float) -> float:
