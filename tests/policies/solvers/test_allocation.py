@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from problems import KINDS, problem
@@ -38,7 +40,7 @@ def least_at_share(d: Devices, k: int, rho: float) -> tuple[float, float]:
         if power(tiny) > 0:
             shortest = root_scalar(power, bracket=(tiny, longest), method="brentq", xtol=1e-15, rtol=1e-14).root
     # In the logarithm, since the best time may be a thousandth of the longest.
-    found = minimize_scalar(
+    found: Any = minimize_scalar(
         lambda u: plain_energy_j(d, k, np.exp(u), rho),
         bounds=(np.log(shortest), np.log(longest) + 1e-15),
         method="bounded",
@@ -55,7 +57,9 @@ def by_search(d: Devices) -> float:
         return d.weight[0] * least_at_share(d, 0, share)[0] + d.weight[1] * least_at_share(d, 1, 1 - share)[0]
 
     low, high = np.log(d.share_min[0]), np.log(1 - d.share_min[1])
-    found = minimize_scalar(lambda z: total(np.exp(z)), bounds=(low, high), method="bounded", options={"xatol": 1e-11})
+    found: Any = minimize_scalar(
+        lambda z: total(np.exp(z)), bounds=(low, high), method="bounded", options={"xatol": 1e-11}
+    )
     return min(float(found.fun), total(np.exp(low)), total(np.exp(high)))
 
 
@@ -290,7 +294,7 @@ def test_with_computing_done_all_the_time_left_is_used() -> None:
             )
 
         low, high = d.share_min[0], 1 - d.share_min[1]
-        found = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
+        found: Any = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
         best = min(found.fun, total(low), total(high))
         assert float((d.weight * solved.energy_j).sum()) == pytest.approx(best, rel=1e-6)
 
