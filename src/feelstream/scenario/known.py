@@ -72,8 +72,8 @@ def system_of(scenario: Scenario, classes: int) -> System:
         cores=scenario.profiles.cores,
         core=scenario.profiles.which if scenario.profiles.cores else None,
         deadline_s=_one_if_alike(population.deadline_s) - before_s,
-        download_s=download_s,
-        download_j=scenario.costs.receive_power_w * download_s,
+        download_s=_one_if_alike(download_s),
+        download_j=_one_if_alike(scenario.costs.receive_power_w * download_s),
         power_max_w=_one_if_alike(population.power_max_w),
         cycles_per_sample=scenario.costs.cycles_per_sample,
         reports=slot,
@@ -82,6 +82,8 @@ def system_of(scenario: Scenario, classes: int) -> System:
     )
 
 
-def _one_if_alike(values: Reals) -> float | Reals:
+def _one_if_alike(values: float | Reals) -> float | Reals:
     """The number that all devices share, or (K,); one that was spread over all of them is not compared again."""
+    if not isinstance(values, np.ndarray):
+        return values
     return float(values[0]) if values.strides == (0,) or (values == values[0]).all() else values
