@@ -268,6 +268,18 @@ def test_arms_that_differ_by_orders_of_magnitude_get_a_logarithmic_axis():
         assert "type" not in chart["layout"]["yaxis"]
 
 
+@pytest.mark.parametrize(
+    ("budget_j", "name", "drawn"), [(2e-3, "budget", 2.0), (2e-5, "budget: 0.02 mJ, off the axis", None)]
+)
+def test_a_budget_far_from_all_curves_is_named_and_not_drawn(budget_j, name, drawn):
+    rows = [{"arm": "a", "seed": seed, "round": t, "energy_mean_cum_j": 3e-3} for seed in (0, 1) for t in (1, 2)]
+    (chart,) = charts.group_charts(
+        charts.Group("all", (("a", "a"),)), pl.DataFrame(rows), budget_j, ["energy_mean_cum_j"]
+    )
+    (line,) = [trace for trace in chart["traces"] if trace["meta"]["role"] == "budget"]
+    assert (line["name"], line["y"]) == (name, [drawn, drawn])
+
+
 def test_below_five_seeds_no_test_is_spoken_of(learned_text):
     words = " ".join(" ".join(Page(learned_text).words).split())
     assert "Fewer than 5 seeds: no verdict." in words

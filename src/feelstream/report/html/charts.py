@@ -95,7 +95,7 @@ def _chart(quantity: Quantity, lines: Sequence[_Line], budget_j: float | None) -
                 "mode": "lines",
                 "name": "budget" if near else f"budget: {budget_j * quantity.scale:g} {quantity.unit}, off the axis",
                 "x": [1, last],
-                "y": [short(budget_j * quantity.scale)] * 2,
+                "y": [short(budget_j * quantity.scale)] * 2 if near else [None, None],  # then its name says it
                 "hoverinfo": "skip",
                 "line": {"width": 1, "dash": "dot"},
                 "meta": {"role": "budget"},
