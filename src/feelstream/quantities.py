@@ -50,22 +50,39 @@ def short(value: float, digits: int = 6) -> float:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column as readers see it: value × scale, in `unit`."""
+    """A column as readers see it: value × scale, in `unit`.
 
-    name: str  # of the column
-    heading: str  # in tables and sentences
+    Attributes:
+        name: Of the column.
+        heading: In tables and sentences.
+        unit: Of what is shown; none by default.
+        scale: From the column to `unit`: 1000 from J to mJ.
+        digits: Decimals; of logarithmic quantities the most that are shown, see `decimals`.
+        table: rounds.parquet, devices.parquet, or one number per run as in summary.csv.
+        group: Where the report and the terminal show it; None: nowhere.
+        better: Which end is good; None: neither.
+        title: On axes, where it is longer than the heading.
+        per: What the unit is counted by: "round" makes mJ per round.
+        logarithmic: Whether it may differ by orders of magnitude between policies.
+        least: The least that is possible, in `unit`; None: no bound.
+        most: The same of the greatest.
+        meaning: A line under the tables, for those who ask what exactly is meant.
+    """
+
+    name: str
+    heading: str
     unit: str = ""
     scale: float = 1.0
-    digits: int = 2  # decimals; of logarithmic quantities the most that are shown, see `decimals`
-    table: Table = "rounds"  # rounds.parquet, devices.parquet, or one number per run as in summary.csv
-    group: Literal["learning", "resources"] | None = None  # where the report and the terminal show it; None: nowhere
+    digits: int = 2
+    table: Table = "rounds"
+    group: Literal["learning", "resources"] | None = None
     better: Literal["higher", "lower"] | None = None
-    title: str = ""  # on axes, where it is longer than the heading
-    per: str = ""  # what the unit is counted by: "round" makes mJ per round
-    logarithmic: bool = False  # whether it may differ by orders of magnitude between policies
-    least: float | None = 0.0  # bounds of what is possible, in `unit`
+    title: str = ""
+    per: str = ""
+    logarithmic: bool = False
+    least: float | None = 0.0
     most: float | None = None
-    meaning: str = ""  # a line under the tables, for those who ask what exactly is meant
+    meaning: str = ""
 
     @property
     def words(self) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 from pages import DOCS, PAGES, ROOT, TUTORIALS
 
+import feelstream as fs
 from feelstream.testing import KINDS
 
 MADE_BY_THE_SITE = {f"tutorials/{script.stem}.md" for script in TUTORIALS} | {
@@ -49,6 +53,26 @@ def test_links_lead_somewhere(page: Path) -> None:
 def _exists(target: Path) -> bool:
     made = target.resolve().is_relative_to(DOCS) and str(target.resolve().relative_to(DOCS)) in MADE_BY_THE_SITE
     return made or target.is_dir() or (target.is_file() and target.stat().st_size > 0)  # an empty picture shows nothing
+
+
+REFERRED_TO = re.findall(r"^::: (\S+)", (DOCS / "reference" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_every_public_name_is_on_the_page_of_the_python_reference() -> None:
+    shown = [resolve_name(name) for name in REFERRED_TO]
+    shown += [value for module in shown if inspect.ismodule(module) for value in vars(module).values()]
+    missing = [name for name in fs.__all__ if name != "__version__" and getattr(fs, name) not in shown]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", REFERRED_TO)
+def test_every_field_of_a_class_of_the_python_reference_is_explained(name: str) -> None:
+    found = resolve_name(name)
+    if not is_dataclass(found):
+        return  # settings have a page of their own; functions say what they take
+    own = [field.name for field in fields(found) if field.name in vars(found).get("__annotations__", {})]
+    said = inspect.getdoc(found) or ""
+    assert [name for name in own if not re.search(rf"^ *(\w+, )*{name}(, \w+)*:|`{name}`", said, re.MULTILINE)] == []
 
 
 # The pages that describe what there is of each kind of plug-in, as CONTRIBUTING.md names them.

@@ -42,6 +42,8 @@ class Tuning:
         budget_j: The energy per device and round that was to be kept.
         trades: Energy, importance, queue and accuracy of every weight, as intervals over seeds.
         weight: The one that favours importance most and keeps the budget; None where none does.
+        base: The scenario whose weight was varied.
+        comparison: The runs themselves.
 
     >>> from feelstream import tune
     >>> found = tune("tiny", [0.001, 0.01], seeds=2, workers=1)
@@ -53,7 +55,7 @@ class Tuning:
     budget_j: float
     trades: list[tuning.Trade] = dataclasses.field(repr=False)
     base: Scenario = dataclasses.field(repr=False)
-    comparison: Comparison = dataclasses.field(repr=False)  # the runs themselves
+    comparison: Comparison = dataclasses.field(repr=False)
 
     @property
     def weight(self) -> float | None:

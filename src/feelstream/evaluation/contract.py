@@ -27,7 +27,7 @@ class EvaluationContext:
     Attributes:
         predict: The model θ(t+1), as a function of samples.
         test: The test set of this round.
-        held: S_k(t), what the devices hold; gathered when first asked for.
+        held: S_k(t), what the devices hold; gathered by `hold` when first asked for.
         round: t, from 1.
         rounds: How many there are in all.
         classes: How many there are.
@@ -53,9 +53,12 @@ class Evaluator(ABC):
     """Base of evaluators that remember something between rounds, or say how their numbers are shown.
 
     All memory is the state that `evaluate` is handed and gives back: a run that is stopped and goes on keeps it.
+
+    Attributes:
+        quantities: How its numbers are shown; a number not named here is shown too.
     """
 
-    quantities: ClassVar[tuple[Quantity, ...]] = ()  # how its numbers are shown; a number not named here is shown too
+    quantities: ClassVar[tuple[Quantity, ...]] = ()
 
     def init(self, devices: int, classes: int) -> State:
         """The state before the first round."""

@@ -41,7 +41,9 @@ class Predictions:
 class TestSet:
     """The samples that a round is tested on.
 
-    labels: (M,). x: (M, C, H, W), the features as the data set has them, read when first asked for.
+    Attributes:
+        labels: (M,).
+        x: (M, C, H, W), the features as the data set has them; read from `source` when first asked for.
     """
 
     __test__ = False  # no test of pytest's
@@ -92,7 +94,9 @@ class TestRounds:
 class Held(Sequence[Ints]):
     """What each device holds: held[k] is S_k(t) as numbers of training samples; a number may repeat.
 
-    samples: int64 (Σ|S_k|,), those of device 0, then those of device 1, … counts: int64 (K,), |S_k(t)|.
+    Attributes:
+        samples: int64 (Σ|S_k|,), those of device 0, then those of device 1, …
+        counts: int64 (K,), |S_k(t)|.
 
     >>> held = Held.of([np.array([4, 2]), np.array([], np.int64), np.array([2])])
     >>> held[0].tolist(), held.counts.tolist(), held.mean(np.array([1.0, 2.0, 5.0])).tolist()

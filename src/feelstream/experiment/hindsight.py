@@ -40,7 +40,14 @@ class Instance:
 
 @dataclass(frozen=True)
 class Bound:
-    """What a run gained, against the most that was possible: within the scenario's budgets, and with what it spent."""
+    """What a run gained, against the most that was possible.
+
+    Attributes:
+        gained: The amount of fresh data of all who were scheduled: each device's, over the mean of its round.
+        within_budget: No schedule within the scenario's budgets gains more.
+        with_its_energy: No schedule gains more in which each device spends what it spent in this run.
+        devices_over_budget: How many spent more than their budget, so that `gained` may exceed `within_budget`.
+    """
 
     gained: float
     within_budget: float

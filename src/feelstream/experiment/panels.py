@@ -33,10 +33,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel of a figure: a quantity (a column of the rounds table) by round, for several arms."""
+    """One panel of a figure: a quantity by round, for several arms.
 
-    key: str  # number of the figure and letter, "1a"; what may follow is not shown: "1a-with-data"
-    setting: str  # the data, in words
+    Attributes:
+        key: Number of the figure and letter, "1a"; what may follow is not shown: "1a-with-data".
+        setting: The data, in words.
+        quantity: A column of the rounds table.
+        curves: One for each arm.
+    """
+
+    key: str
+    setting: str
     quantity: str
     curves: tuple[Curve, ...]
 
@@ -47,10 +54,17 @@ class Panel:
 
 @dataclass(frozen=True)
 class PanelFigure:
-    """A figure of a paper: its panels share a legend."""
+    """A figure of a paper: its panels share a legend.
 
-    key: str  # "fig1"
-    title: str  # "Figure 1"
+    Attributes:
+        key: As files are called: "fig1".
+        title: "Figure 1".
+        caption: What stands under it.
+        panels: From left to right.
+    """
+
+    key: str
+    title: str
     caption: str
     panels: tuple[Panel, ...]
 

@@ -64,16 +64,27 @@ RULES = {"paper": admit_paper, "largest": admit_largest}
 
 @dataclass(frozen=True)
 class Transmission:
-    """How the scheduled devices spent the round; one entry each, 0 where a device did not send."""
+    """How the scheduled devices spent the round; one entry each, 0 where a device did not send.
 
-    sent: Flags  # Π̄ within Π*
+    Attributes:
+        sent: Who was admitted, Π̄ within Π*.
+        bandwidth_share: Of the whole band, 0 to 1.
+        power_w: P_k, sent with.
+        t_cmp_s: Time of computing.
+        t_tr_s: Time of sending.
+        e_cmp_j: Energy of computing.
+        e_tr_j: Energy of sending.
+        lost: Of those that sent, whose update could not be decoded; None: nobody's.
+    """
+
+    sent: Flags
     bandwidth_share: Reals
     power_w: Reals
     t_cmp_s: Reals
     t_tr_s: Reals
     e_cmp_j: Reals
     e_tr_j: Reals
-    lost: Flags | None = None  # of those that sent, whose update could not be decoded; None: nobody's
+    lost: Flags | None = None
 
     @property
     def arrived(self) -> Flags:

@@ -16,41 +16,75 @@ from feelstream.model.reporting import Slot
 
 @dataclass(frozen=True)
 class System:
-    """What does not change from round to round: the devices' number and budgets, CPU and radio constants."""
+    """What does not change from round to round: the devices' number and budgets, CPU and radio constants.
+
+    Attributes:
+        devices: K.
+        rounds: T.
+        classes: m, of the labels.
+        round_s: T_rd, for training and sending: what reports leave of the round, where the policy asks for them.
+        energy_budget_j: (K,) E_k^avg, per round.
+        cycles: c, of one round of training; one for all or (K,).
+        power_coefficient: λ of the cubic law, E = λ c f².
+        frequency_hz: The least and the greatest CPU frequency.
+        bandwidth_hz: Of the whole band.
+        noise_w_per_hz: N0.
+        received_power_w: P0: every device sends with P0/β_k.
+        rate_discount: γ, on the planned rate, for fading.
+        link_margin: Admission tests the deadline at this fraction of the SNR.
+        admission: paper: late devices are dropped one by one; largest: the largest set that is on time stays.
+        update_bits: S, of one update.
+        eligible: Who may be scheduled: a reading of the paper (docs/model.md, "Readings"), like the next two.
+        empty_used: The dissimilarity of labels while nothing was used yet: 0, or to the zero vector.
+        empty_fresh: That of a device with nothing fresh: 0, or of the zero vector.
+        priority: Factor on a device's importance; one for all or (K,).
+        energy: What computing costs.
+        cores: Profiles of CPU cores that occur.
+        core: (K,) which of them each device has; None: all the first, where there is one.
+        deadline_s: Until when an update must have arrived; one for all or (K,); None: the round's end.
+        download_s: Of receiving the model, before computing; one for all or (K,).
+        download_j: Of the same.
+        power_max_w: What a device can send with; one for all or (K,).
+        block_bits: Information in a block of an update; 0: no update is lost by packet errors.
+        code_overhead: `update_bits` are this share more than the information in them.
+        cycles_per_sample: Above 0: c is this times |S_k|, at least 1, and `cycles` is that of one sample.
+        device_bits: (K,) S_k of this round where a cost rule of the user's own gives the costs.
+        reports: The slot for reports, where the policy asks for them.
+        energy_factor: On what the law says, from what devices measured; one for all or (K,).
+    """
 
     devices: int
     rounds: int
     classes: int
-    round_s: float  # for training and sending: what reports leave of the round, where the policy asks for them
-    energy_budget_j: Reals  # (K,) per round, E_k^avg
-    cycles: float | Reals  # c, one for all or (K,)
-    power_coefficient: float  # λ of the cubic law, E = λ c f²
+    round_s: float
+    energy_budget_j: Reals
+    cycles: float | Reals
+    power_coefficient: float
     frequency_hz: tuple[float, float]
     bandwidth_hz: float
     noise_w_per_hz: float
-    received_power_w: float  # P0: every device sends with P0/β_k
-    rate_discount: float  # γ
+    received_power_w: float
+    rate_discount: float
     link_margin: float
     admission: Literal["paper", "largest"]
     update_bits: float
-    # Readings of the paper (docs/model.md, "Readings").
     eligible: Literal["any", "with_data"] = "any"
     empty_used: Literal["zero", "vector"] = "zero"
     empty_fresh: Literal["zero", "vector"] = "zero"
-    priority: float | Reals = 1.0  # factor on a device's importance, one for all or (K,)
-    energy: EnergyLaw = field(default_factory=Cubic)  # what computing costs
-    cores: tuple[Core, ...] = ()  # profiles of CPU cores that occur
-    core: Ids | None = None  # (K,) which of them each device has; None: all the first, where there is one
-    deadline_s: float | Reals | None = None  # until when an update must have arrived, (K,); None: the round's end
-    download_s: float | Reals = 0.0  # of receiving the model, before computing
+    priority: float | Reals = 1.0
+    energy: EnergyLaw = field(default_factory=Cubic)
+    cores: tuple[Core, ...] = ()
+    core: Ids | None = None
+    deadline_s: float | Reals | None = None
+    download_s: float | Reals = 0.0
     download_j: float | Reals = 0.0
-    power_max_w: float | Reals = np.inf  # what a device can send with
-    block_bits: float = 0.0  # information in a block of an update; 0: no update is lost by packet errors
-    code_overhead: float = 0.0  # update_bits are this share more than the information in them
-    cycles_per_sample: float = 0.0  # above 0: c = this times |S_k|, at least 1, and `cycles` is that of one sample
-    device_bits: Reals | None = None  # (K,) S_k of this round where a cost rule of the user's own gives the costs
-    reports: Slot | None = None  # the slot for reports, where the policy asks for them
-    energy_factor: float | Reals = 1.0  # on what the law says, one for all or (K,): what devices measured against it
+    power_max_w: float | Reals = np.inf
+    block_bits: float = 0.0
+    code_overhead: float = 0.0
+    cycles_per_sample: float = 0.0
+    device_bits: Reals | None = None
+    reports: Slot | None = None
+    energy_factor: float | Reals = 1.0
 
     def learned(self, time_factor: Reals, energy_factor: Reals) -> System:
         """With computing that takes these factors, (K,), on the model's time and energy at any frequency.

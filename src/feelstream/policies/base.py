@@ -188,11 +188,17 @@ class Decision:
 
 @dataclass(frozen=True)
 class Term:
-    """A part of what devices are ranked by."""
+    """A part of what devices are ranked by.
+
+    Attributes:
+        name: As explanations call it.
+        values: (K,) as they add up; NaN for those that were no candidates.
+        subtracted: Whether it is shown with the other sign, as V·I in Q·E − V·I.
+    """
 
     name: str
-    values: Reals  # (K,) as they add up; NaN for those that were no candidates
-    subtracted: bool = False  # shown with the other sign, as V·I in Q·E − V·I
+    values: Reals
+    subtracted: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,10 +206,14 @@ class Ranking:
     """What a device was ranked by, and against whom: the sum of the terms, least first.
 
     Where the rule judges sets, the rest of the set is given, and the terms say what each candidate would add to it.
+
+    Attributes:
+        terms: What adds up.
+        optional: Whether a place may stay empty: nobody is then ranked at 0.
     """
 
     terms: tuple[Term, ...]
-    optional: bool = False  # whether a place may stay empty: nobody is then ranked at 0
+    optional: bool = False
 
     @property
     def total(self) -> Reals:
@@ -240,7 +250,8 @@ class Outcome:
 class Policy(Plugin):
     """Base of all policies: give it a `select`, and `init` and `update` if it must remember something.
 
-    Fields of the class, such as `size`, are settings: `--set size=3` or `MyPolicy(size=3)`.
+    Fields of the class, such as `size`, are settings: `--set size=3` or `MyPolicy(size=3)`. `needs` names the reports
+    that it asks devices for (docs/reports.md).
 
     >>> class First(Policy):
     ...     def select(self, state, observation, rng):

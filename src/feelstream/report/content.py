@@ -14,28 +14,47 @@ from feelstream.report.html.charts import Group
 class Section:
     """A part of the page: a heading, HTML, charts in a grid, and HTML below them.
 
-    Whatever came from outside must be escaped in `html` and `below`. charts: caption and plotly specification of each,
-    as `report.html.charts.group_charts` makes them.
+    Whatever came from outside must be escaped in `html` and `below`.
+
+    Attributes:
+        key: Of its address in the page, #key.
+        name: In the line of links at the top.
+        html: What stands under the heading.
+        heading: By default the name.
+        charts: Caption and plotly specification of each, as `report.html.charts.group_charts` makes them.
+        below: HTML after the charts.
     """
 
-    key: str  # of its address in the page, #key
-    name: str  # in the line of links at the top
+    key: str
+    name: str
     html: str
-    heading: str = ""  # default: the name
+    heading: str = ""
     charts: Sequence[tuple[str, dict[str, Any]]] = ()
     below: str = ""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What the report of some results has of its own. What is left out is what any comparison of arms has."""
+    """What the report of some results has of its own. What is left out is what any comparison of arms has.
 
-    title: str = ""  # default: the plan's name
-    command: str = ""  # that makes the results again; default: the plan's
-    changes: Sequence[str] = ()  # `section.field=value` that these runs set otherwise
-    changed_from: str = ""  # than this
-    reference: str = ""  # what to cite, in plain text
-    groups: Sequence[Group] = ()  # arms that are shown together; default: those that share a world
-    figures: Sequence[PanelFigure] = ()  # drawn and kept as curves.csv
-    sections: Sequence[Section] = ()  # between the opening and the summary
-    comparison: bool = True  # the table that compares all arms, its Pareto plot, and curves by round
+    Attributes:
+        title: By default the plan's name.
+        command: That makes the results again; by default the plan's.
+        changes: `section.field=value` that these runs set otherwise than `changed_from`.
+        changed_from: What they are compared with there, in words.
+        reference: What to cite, in plain text.
+        groups: Arms that are shown together; by default those that share a world.
+        figures: Drawn, and kept as curves.csv.
+        sections: Between the opening and the summary.
+        comparison: Whether there is the table that compares all arms, its Pareto plot, and curves by round.
+    """
+
+    title: str = ""
+    command: str = ""
+    changes: Sequence[str] = ()
+    changed_from: str = ""
+    reference: str = ""
+    groups: Sequence[Group] = ()
+    figures: Sequence[PanelFigure] = ()
+    sections: Sequence[Section] = ()
+    comparison: bool = True

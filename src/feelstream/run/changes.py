@@ -28,7 +28,7 @@ CHANGEABLE = ("policy.V", "policy.size", BUDGET)
 class Change(Override):
     """From this round on, the field has this value: V, size or the energy budget.
 
-    The value may be a number, or the text that would follow `--set field=`.
+    The value may be a number, or the text that would follow `--set field=`; `round` counts from 1.
 
     >>> Change(12, "V", 0.2)
     Change(field='policy.V', value='0.2', round=12)

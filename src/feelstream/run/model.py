@@ -25,7 +25,13 @@ MODEL = "model.npz"  # holds one array, theta: float32 (d,)
 
 @dataclass(frozen=True)
 class FinalModel:
-    """The model that a run ends with: float32 (d,), in the order of `feelstream.learning.models` (PyTorch's own)."""
+    """The model that a run ends with.
+
+    Attributes:
+        scenario: Of the run.
+        theta: (d,) float32, in the order of `feelstream.learning.models` (PyTorch's own).
+        load_dataset: What gives the data of a scenario, for tests of the model.
+    """
 
     scenario: Scenario = field(repr=False)
     theta: NDArray[np.float32] = field(repr=False)

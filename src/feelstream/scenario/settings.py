@@ -40,6 +40,9 @@ from feelstream.scenario.sections import (
 class Scenario(Settings):
     """Every setting of a run, except its seed; `print` shows it as a TOML file.
 
+    Its fields are the sections of that file, as `scenario.system` and `scenario.policy`; docs/scenario.md lists
+    what is in them.
+
     >>> scenario = Scenario().with_(V=0.2, rounds=5)
     >>> scenario
     Scenario(Lyapunov(size=2, V=0.2, cardinality='exact', metric='combined'), 40 devices, 5 rounds)

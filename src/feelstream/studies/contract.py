@@ -20,24 +20,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the command line: `feelstream NAME`."""
+    """A command of the command line: `feelstream NAME`.
+
+    Attributes:
+        name: What is typed.
+        help: The first line of its help.
+        app: "package.module:app", the typer application that has it; imported when it is called.
+    """
 
     name: str
-    help: str  # the first line of its help
-    app: str  # "package.module:app", the typer application that has it; imported when it is called
+    help: str
+    app: str
 
 
 @dataclass(frozen=True)
 class Study:
-    """One study. Its plans carry its name (`Plan.study`), so that stored results find it again."""
+    """One study. Its plans carry its name (`Plan.study`), so that stored results find it again.
+
+    Attributes:
+        name: What follows `feelstream study`.
+        title: A line for lists of studies.
+        plan: Seeds and `section.field=value` → every run that it needs, for `feelstream study`; None: it has commands
+            instead. As text, "package.module:function", it is imported when it is used; `page` likewise.
+        page: Results → their page; None: that of any comparison.
+        commands: Of its own on the command line.
+        earlier: How its plans' names begin in results that were stored before plans named a study.
+    """
 
     name: str
     title: str
-    # Seeds and `section.field=value` → every run that it needs, for `feelstream study`; None: it has commands instead.
     plan: str | Callable[[Sequence[int], Sequence[str]], Plan] | None = None
-    page: str | Callable[[Results], Page | None] | None = None  # of its results; None: that of any comparison
+    page: str | Callable[[Results], Page | None] | None = None
     commands: tuple[Command, ...] = ()
-    earlier: tuple[str, ...] = ()  # how its plans' names begin in results that were stored before plans named a study
+    earlier: tuple[str, ...] = ()
 
     def owns(self, plan: Plan) -> bool:
         if plan.study:

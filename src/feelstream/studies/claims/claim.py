@@ -63,19 +63,33 @@ class Measured:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper: what must be above 0, seed by seed, for it to be true."""
+    """One statement of a paper: what must be above 0, seed by seed, for it to be true.
+
+    Attributes:
+        key: Its name in claims.json.
+        panel: Of which figure it speaks, as `Panel.key`.
+        statement: In our words.
+        paper: What the paper reports.
+        measure: What is measured, in words.
+        unit: Of the effects.
+        test: How they are judged.
+        arms: Labels of the runs that it needs.
+        effects: What was measured → the effects, seed by seed; None where something is missing.
+        fitted: Whether it was used to choose settings, and is therefore no evidence.
+        quote: The clause that says so, in the paper's words, and its place: "… (5.1)".
+    """
 
     key: str
     panel: str
-    statement: str  # in our words
-    paper: str  # what the paper reports
+    statement: str
+    paper: str
     measure: str
     unit: str
     test: Test
     arms: tuple[str, ...]
     effects: Callable[[Measured], Effects | None]
-    fitted: bool = False  # used to choose settings, therefore no evidence
-    quote: str = ""  # the clause that says so, in the paper's words, and its place: "… (5.1)"
+    fitted: bool = False
+    quote: str = ""
 
 
 def lead(ahead: str, rivals: dict[str, str], column: str, span: Span) -> Callable[[Measured], Effects | None]:
