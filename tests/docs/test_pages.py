@@ -14,6 +14,7 @@ import pytest
 from pages import DOCS, PAGES, ROOT, TUTORIALS
 
 import feelstream as fs
+from feelstream.plugins import PluginRegistry
 from feelstream.testing import KINDS
 
 MADE_BY_THE_SITE = {f"tutorials/{script.stem}.md" for script in TUTORIALS} | {
@@ -63,6 +64,12 @@ def test_every_public_name_is_on_the_page_of_the_python_reference() -> None:
     shown += [value for module in shown if inspect.ismodule(module) for value in vars(module).values()]
     missing = [name for name in fs.__all__ if name != "__version__" and getattr(fs, name) not in shown]
     assert missing == []
+
+
+def test_what_plug_ins_of_each_kind_derive_from_is_there_too() -> None:
+    shown = [resolve_name(name) for name in REFERRED_TO]
+    bases = {name: kind.registry.base for name, kind in KINDS.items() if isinstance(kind.registry, PluginRegistry)}
+    assert [name for name, base in bases.items() if base not in shown] == []
 
 
 @pytest.mark.parametrize("name", REFERRED_TO)

@@ -32,28 +32,46 @@ Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
 
 @dataclass(frozen=True)
 class Links:
-    """How the devices stand to the base station, at the origin, when a round begins."""
+    """How the devices stand to the base station, at the origin, when a round begins.
+
+    Attributes:
+        place: What stands around them, as the law of path loss calls it.
+        carrier_hz: Of the radio.
+        position_m: (2, K).
+        velocity_m_s: (2, K).
+        seen: (K,) who has a line of sight.
+    """
 
     place: Place
     carrier_hz: float
-    position_m: Reals  # (2, K)
-    velocity_m_s: Reals  # (2, K)
-    seen: Flags  # (K,) a line of sight
+    position_m: Reals
+    velocity_m_s: Reals
+    seen: Flags
 
 
 @dataclass(frozen=True)
 class ProcessContext:
-    """What a process is run for: the devices and their constants, the length of a round and of the run."""
+    """What a process is run for: the devices and their constants, the length of a round and of the run.
+
+    Attributes:
+        devices: K.
+        rounds: T.
+        round_s: T_rd.
+        frequency_low_hz, frequency_high_hz: (K,) the range of each device's CPU.
+        gain_low_db, gain_high_db: (K,) the range of each device's mean gain.
+        links: For a channel in a round, where the mobility says where devices are.
+        recordings: What `recorded` has read, by field.
+    """
 
     devices: int
     rounds: int
     round_s: float
-    frequency_low_hz: Reals  # (K,)
-    frequency_high_hz: Reals  # (K,)
-    gain_low_db: Reals  # (K,)
-    gain_high_db: Reals  # (K,)
-    links: Links | None = None  # for a channel in a round, where the mobility says where devices are
-    recordings: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)  # by field, once read
+    frequency_low_hz: Reals
+    frequency_high_hz: Reals
+    gain_low_db: Reals
+    gain_high_db: Reals
+    links: Links | None = None
+    recordings: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)
 
     def recorded(self, field: str, path: str, value: Column) -> Recorded:
         """The recorded values of a field. The file is read when the run is made, and never again during it."""

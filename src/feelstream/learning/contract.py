@@ -108,9 +108,10 @@ class LocalSGD:
 class Training:
     """What a cohort of n devices brings back from one round of local training.
 
-    updates: float32 (n, parameters), the change θ_k − θ of each device's model.
-    losses: float32 (n, steps, batch), the loss of each drawn sample at the step it was drawn for; NaN if it is absent.
-    momentum: float32 (n, parameters), the state v of each device after its last step; None without momentum.
+    Attributes:
+        updates: float32 (n, parameters), the change θ_k − θ of each device's model.
+        losses: float32 (n, steps, batch), of each drawn sample at the step it was drawn for; NaN if it is absent.
+        momentum: float32 (n, parameters), the state v of each device after its last step; None without momentum.
     """
 
     updates: NDArray[np.float32]

@@ -20,25 +20,42 @@ from feelstream.plugins import LEAST, MOST, Plugin, PluginRegistry, in_a_sentenc
 
 @dataclass(frozen=True)
 class CostContext:
-    """What is known when a round begins; arrays are read-only."""
+    """What is known when a round begins; arrays are read-only.
 
-    system: System  # constants of the run, as the fields of the scenario give them
+    Attributes:
+        system: Constants of the run, as the fields of the scenario give them.
+        round: t, from 1.
+        f_hz: (K,) frequencies that devices have in this round.
+        beta: (K,) mean gains.
+        stored: (K,) |S_k|.
+        fresh: (K,) |B_k|.
+        fresh_labels: (K, m) the fresh samples by class.
+    """
+
+    system: System
     round: int
-    f_hz: Reals  # (K,) frequencies that devices have in this round
-    beta: Reals  # (K,) mean gains
-    stored: Ints  # (K,) |S_k|
-    fresh: Ints  # (K,) |B_k|
-    fresh_labels: LabelCounts  # (K, m)
+    f_hz: Reals
+    beta: Reals
+    stored: Ints
+    fresh: Ints
+    fresh_labels: LabelCounts
 
 
 @dataclass(frozen=True)
 class RoundCosts:
-    """(K,) each; None: as the fields of the scenario say."""
+    """What a round costs, (K,) each; None: as the fields of the scenario say.
 
-    cycles: Reals | None = None  # c_k of local training; > 0
-    update_bits: Reals | None = None  # S_k of the update; > 0
-    download_s: Reals | None = None  # T_down,k of receiving the model; ≥ 0; a device with no time left is not available
-    download_j: Reals | None = None  # E_down,k of the same; ≥ 0
+    Attributes:
+        cycles: c_k of local training; > 0.
+        update_bits: S_k of the update; > 0.
+        download_s: T_down,k of receiving the model; ≥ 0. A device with no time left is not available.
+        download_j: E_down,k of the same; ≥ 0.
+    """
+
+    cycles: Reals | None = None
+    update_bits: Reals | None = None
+    download_s: Reals | None = None
+    download_j: Reals | None = None
 
 
 POSITIVE = ("cycles", "update_bits")

@@ -25,15 +25,25 @@ from feelstream.randomness import Purpose, generator
 
 @dataclass(frozen=True)
 class Cohort:
-    """The n devices that train in a round, all of which hold data; every draw is keyed by round and device."""
+    """The n devices that train in a round, all of which hold data; every draw is keyed by round and device.
+
+    Attributes:
+        seed: Of the run.
+        round: t, from 1.
+        rounds: T, of the whole run.
+        devices: K.
+        ids: (n,) who trains.
+        held: Of a device, the numbers of all samples that it holds.
+        draw: Of a device, a shape and random numbers: samples drawn from what it holds, with replacement.
+    """
 
     seed: int
     round: int
-    rounds: int  # T, of the whole run
-    devices: int  # K
-    ids: Ids  # (n,)
-    held: Callable[[int], Ids]  # the numbers of all samples that a device holds
-    draw: Callable[[int, tuple[int, ...], np.random.Generator], Ids]  # numbers drawn from them with replacement
+    rounds: int
+    devices: int
+    ids: Ids
+    held: Callable[[int], Ids]
+    draw: Callable[[int, tuple[int, ...], np.random.Generator], Ids]
 
     def rng(self, device: int, purpose: Purpose = Purpose.MINI_BATCHES) -> np.random.Generator:
         """The random numbers of a device in this round."""

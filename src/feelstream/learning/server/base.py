@@ -27,17 +27,29 @@ BLOCK = 2**17  # numbers that are multiplied at once: 1 MB in float64
 
 @dataclass(frozen=True)
 class UpdateContext:
-    """What the server knows of the n ≥ 1 updates of a round: those that arrived from devices that hold data."""
+    """What the server knows of the n ≥ 1 updates of a round: those that arrived from devices that hold data.
+
+    Attributes:
+        round: t, from 1.
+        rounds: T, of the whole run.
+        devices: K.
+        ids: (n,) whose updates these are.
+        held: (n,) |S_k|, at least 1.
+        gain: (n,) |g_k|², as found in this round.
+        probability: (n,) with which the policy scheduled each; None where it does not know.
+        reachable: Σ |S_j| over all devices that might have been scheduled; of `ids` where that is not known.
+        staleness: (n,) rounds since the θ that each began from: 0.
+    """
 
     round: int
-    rounds: int  # T, of the whole run
-    devices: int  # K
-    ids: Ids  # (n,)
-    held: Ints  # (n,) |S_k|, at least 1
-    gain: Reals  # (n,) |g_k|², as found in this round
-    probability: Reals | None  # (n,) with which the policy scheduled each; None where it does not know
-    reachable: float  # Σ |S_j| over all devices that might have been scheduled; of `ids` where that is not known
-    staleness: Ints  # (n,) rounds since the θ that each began from: 0
+    rounds: int
+    devices: int
+    ids: Ids
+    held: Ints
+    gain: Reals
+    probability: Reals | None
+    reachable: float
+    staleness: Ints
 
     @property
     def share(self) -> Reals:

@@ -21,11 +21,17 @@ from feelstream.plugins import Plugin
 
 @dataclass(frozen=True, eq=False)
 class Cpus:
-    """What a law knows of the CPUs of some devices: n of them, in the order of the other arrays."""
+    """What a law knows of the CPUs of some devices: n of them, in the order of the other arrays.
 
-    power_coefficient: float  # λ of [cpu]
-    cores: tuple[Core, ...] = ()  # the profiles that occur
-    core: Ids | None = None  # (n,) which of them each device has; None: all the first
+    Attributes:
+        power_coefficient: λ of [cpu].
+        cores: The profiles that occur.
+        core: (n,) which of them each device has; None: all the first.
+    """
+
+    power_coefficient: float
+    cores: tuple[Core, ...] = ()
+    core: Ids | None = None
 
     def take(self, ids: Ids) -> Cpus:
         """Of the devices with these numbers."""
@@ -42,6 +48,11 @@ class Pieces:
 
     Elsewhere it saves nothing, so that of the interval only its highest frequency matters, and the four are not used.
     Devices with fewer pieces than others repeat one.
+
+    Attributes:
+        low_hz, high_hz: Ends of each interval.
+        falls: Whether computing more slowly saves energy there.
+        fixed_j, inverse_j_s, square_j_s2, leakage_w: The four numbers of E(t).
     """
 
     low_hz: Reals
