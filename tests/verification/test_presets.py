@@ -36,6 +36,8 @@ def short(name: str, directory: Path, *overrides: str) -> fs.Scenario:
             own += [f"data.dataset={pictures_of_ten(directory / 'ten.npz')}", "system.devices=8"]
         case "million":
             own += ["system.devices=300", "policy.size=20", "data.samples=6000"]
+        case "within-budget":  # a turn takes the budget of nine rounds
+            own += ["system.rounds=12", "data.dataset=synthetic", "data.samples=1000"]
         case _:
             own += ["data.dataset=synthetic", "data.samples=1000"]
     return fs.preset(name, [*own, *overrides])

@@ -17,6 +17,7 @@ from feelstream.experiment import execute
 from feelstream.learning.server.limits import Limited
 from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.smoothing import Smoothed
+from feelstream.scenario.files import load
 from feelstream.studies.registry import study_named
 from feelstream.studies.within_budget.configurations import (
     EVERYONE_LONGER,
@@ -217,3 +218,8 @@ def test_the_pages_on_longer_steps_say_what_their_table_says() -> None:
         for scenario, cell in zip(heads, cells, strict=True):
             found = [100 * rows[scenario][f"{name}_{to}"] for name in ("late_accuracy", "accuracy_area")]
             assert [float(gap.replace("−", "-")) for gap in cell.split(" / ")] == pytest.approx(found, abs=0.051)
+
+
+def test_the_preset_is_what_the_study_plays() -> None:
+    tested_alike = load("within-budget", ["learning.eval_every=4"])
+    assert [arm.scenario for arm in plan([0]).arms if arm.label == Key("paper-3digit", LONGER).label] == [tested_alike]
