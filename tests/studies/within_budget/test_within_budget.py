@@ -33,7 +33,7 @@ from feelstream.studies.within_budget.configurations import (
     plan,
 )
 from feelstream.studies.within_budget.findings import MEASURES, held, table_of
-from feelstream.studies.within_budget.overview import overview_figure, overview_table
+from feelstream.studies.within_budget.overview import SAME, overview_figure, overview_table
 from feelstream.studies.within_budget.page import longer_steps, page, summary
 
 ROOT = Path(__file__).parents[3]
@@ -129,6 +129,10 @@ def test_the_gap_to_everyone_with_the_same_server_is_in_the_table() -> None:
     ours = runs.filter(policy=OURS).with_columns(pl.lit(LONGER).alias("policy"))
     table = table_of(pl.concat([runs, everyone, ours]))
     row = table.filter(policy=LONGER).row(0, named=True)
+    accuracy, _ = overview_figure(table, LONGER).axes[:2]
+    [same] = [each[0] for each in accuracy.containers if each.get_label() == SAME]
+    assert float(same.get_xdata()[0]) == pytest.approx(100 * (row["late_accuracy"] + 0.025))
+    assert SAME not in [each.get_label() for each in overview_figure(table).axes[0].containers]
     assert row["late_accuracy_gap"] == pytest.approx(-0.005)
     assert row["late_accuracy_same"] == row["accuracy_area_same"] == pytest.approx(-0.025)
     assert row["late_accuracy_same_low"] < -0.025 < row["late_accuracy_same_high"]
@@ -159,14 +163,33 @@ def test_its_report_and_page_are_written_from_runs(tmp_path: Path) -> None:
     assert "± " in found.sections[0].html
 
 
-def test_the_readme_and_the_page_say_what_the_table_says() -> None:
+def test_the_page_says_what_the_table_says() -> None:
     table = pl.read_csv(ROOT / "docs/within-budget.csv", infer_schema_length=None)
-    said = summary(table)
     page = (ROOT / "docs/within-budget-results.md").read_text(encoding="utf-8")
-    assert said in page
+    assert summary(table) in page
     assert overview_table(table) in page
-    first = said.partition(" A loss of at most")[0]
-    assert " ".join(first.split()) in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+
+def test_the_readme_says_what_the_tables_say() -> None:
+    longer, table = (
+        pl.read_csv(ROOT / f"docs/{name}.csv", infer_schema_length=None)
+        for name in ("within-budget-longer", "within-budget")
+    )
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    first = summary(longer, LONGER).partition(" A loss of at most")[0]
+    assert first in readme
+    for name, place in (("late_accuracy", "at the end"), ("accuracy_area", "over the whole run")):
+        holds, not_shown = held(longer, LONGER, name)
+        assert f"{place} in {len(holds)} of" in readme
+        (alone,) = not_shown
+        lost = -100 * longer.filter(policy=LONGER, scenario=alone)[f"{name}_gap"][0]
+        assert re.search(rf"`{alone}`, where (it is )?{lost:.1f}", readme)
+    for rows, column, words in (
+        (longer.filter(policy=LONGER), "late_accuracy_same", "ends {} points ahead"),
+        (table.filter(policy=OURS), "late_accuracy_gap", "the end is {} points below FedAvg"),
+    ):
+        lost = -100 * rows[column].to_numpy()
+        assert words.format(f"{lost.min():.1f} to {lost.max():.1f}") in readme
 
 
 def test_the_page_on_the_rule_has_the_gaps_of_the_table() -> None:

@@ -2,7 +2,7 @@
 
 The settings of `balanced_joint` and of the server were chosen on seeds 100 to 105 and 1000 to 1004 of these scenarios;
 seeds 3000 to 3019, 4000 to 4019, 6000 to 6009, 7000 to 7019, 8000 to 8019 and 9000 to 9019 have shown what was wrong
-with earlier ones. Results are to be taken on others.
+with earlier ones. Seeds 11000 to 11019 are those of the results with longer steps; others are to be taken for new ones.
 """
 
 from __future__ import annotations

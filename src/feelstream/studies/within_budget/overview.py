@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -12,11 +13,11 @@ from feelstream.quantities import MINUS
 from feelstream.report.drawing.energy_axis import log_ticks
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.legend import legend_below
-from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, line_style
-from feelstream.studies.within_budget.configurations import OURS, REFERENCE
+from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, LineStyle, line_style
+from feelstream.studies.within_budget.configurations import OURS, REFERENCE, WITH
 from feelstream.studies.within_budget.findings import MARGINS
 
-SHOWN = ("training everyone", "balanced_joint")
+EVERYONE, OWN, SAME = "training everyone", "balanced_joint", "training everyone, same server"
 ROW_IN = 0.24  # height of a scenario in the picture
 NONE = "–"
 
@@ -42,24 +43,33 @@ def overview_table(table: pl.DataFrame, policy: str = OURS) -> str:
 
 
 def overview_figure(table: pl.DataFrame, policy: str = OURS) -> Figure:
-    """Accuracy on the left, energy on the right, with 95 % intervals; a line for each scenario."""
+    """Accuracy on the left, energy on the right, with 95 % intervals; a line for each scenario.
+
+    Everyone with the same server is shown where it was played with as many seeds.
+    """
     pairs = _pairs(table, policy)
+    everyone, own = [row for _, row, _ in pairs], [row for _, _, row in pairs]
+    dot: dict[str, Any] = {"markersize": 5}
+    shown: list[tuple[str, LineStyle, dict[str, Any], Sequence[dict[str, Any] | None]]] = [
+        (EVERYONE, line_style(0), dot, everyone),
+        (OWN, line_style(1), dot, own),
+    ]
+    if any(same := _same_server(table, policy)):  # rings, around the dots whose energy they share
+        shown.append((SAME, line_style(0), {"markersize": 7.5, "markerfacecolor": "none"}, same))
     with styled():
         figure = Figure(figsize=(2 * COLUMN_WIDTH_IN, ROW_IN * len(pairs) + 1.1), layout="constrained")
         FigureCanvasAgg(figure)
         accuracy, energy = figure.subplots(1, 2, sharey=True)
-        for number, label in enumerate(SHOWN):
-            style = line_style(number)
-            for height, (_, *both) in enumerate(pairs):
-                row = both[number]
+        for label, style, look, rows in shown:
+            for height, row in enumerate(rows):
                 for axes, name, scale in ((accuracy, "late_accuracy", 100.0), (energy, "energy_over_budget", 1.0)):
-                    if row[name] is not None:
+                    if row is not None and row[name] is not None:
                         axes.errorbar(
-                            scale * row[name], height, xerr=_half(row, name, scale), color=style.light,
-                            marker=style.marker, linestyle="none", markersize=5, elinewidth=0.8, label=label,
+                            scale * row[name], height, xerr=_half(row, name, scale), color=style.light, **look,
+                            marker=style.marker, linestyle="none", elinewidth=0.8, label=label,
                         )  # fmt: skip
         energy.axvline(1.0, label="budget", **BUDGET_LINE)
-        spent = [1.0, *(each["energy_over_budget"] or 1.0 for _, *both in pairs for each in both)]
+        spent = [1.0, *(row["energy_over_budget"] or 1.0 for row in [*everyone, *own])]
         low, high = min(spent) / 2, 3 * max(spent)
         ticks = log_ticks(low, high)
         energy.set_xscale("log")
@@ -79,6 +89,14 @@ def _pairs(table: pl.DataFrame, policy: str) -> list[tuple[str, dict[str, Any], 
     names = table["scenario"].unique(maintain_order=True)
     both = [(name, rows.get((name, REFERENCE)), rows.get((name, policy))) for name in names]
     return [(name, everyone, own) for name, everyone, own in both if everyone and own]
+
+
+def _same_server(table: pl.DataFrame, policy: str) -> list[dict[str, Any] | None]:
+    """For each scenario of `_pairs`, everyone with the policy's own server."""
+    _, _, server = policy.partition(WITH)
+    rows = {row["scenario"]: row for row in table.filter(policy=f"{REFERENCE}{WITH}{server}").iter_rows(named=True)}
+    both = [(rows.get(name), own) for name, _, own in _pairs(table, policy)]
+    return [row if row and row["seeds"] == own["seeds"] else None for row, own in both]
 
 
 def _percent(row: dict[str, Any]) -> str:
