@@ -5,8 +5,8 @@ The paper gives every device 0.5 mJ a round. Its own policy cannot keep that: on
 of times as much. `balanced_joint` ([the rule and its proof](within-budget.md)) slows CPUs down, shares the band,
 rations each device's budget over the run, and chooses devices so that the classes are balanced. Rounds that cannot be
 balanced pass without training. The server averages over the latest update of every device, and hands out a running
-average of its model. [With longer steps of the server](within-budget-longer.md) the same schedules end higher; that page
-also has this server on other seeds.
+average of its model. [With longer steps of the server](within-budget-longer.md) the same schedules end higher; that
+page also has this server on other seeds.
 """
 
 SETTING = """\
