@@ -112,7 +112,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from feelstream.policies.base import Decision, Observation, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.ranking import lowest
 
 
 class Fullest(Policy):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
     from feelstream.model.admission import Transmission
     from feelstream.model.system import System
-    from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, Term
+    from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
+    from feelstream.policies.ranking import Ranking, Term
     from feelstream.quantities import Quantity
     from feelstream.run import Run, read
     from feelstream.run.callbacks import Callback
@@ -71,7 +72,8 @@ _HOMES = {
     "feelstream.evaluation.contract": ("EvaluationContext", "Evaluator", "evaluator"),
     "feelstream.model.admission": ("Transmission",),
     "feelstream.model.system": ("System",),
-    "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "Ranking", "RoundPlan", "Term"),
+    "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
+    "feelstream.policies.ranking": ("Ranking", "Term"),
     "feelstream.quantities": ("Quantity",),
     "feelstream.run": ("Run", "read"),
     "feelstream.run.callbacks": ("Callback",),

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feelstream.policies.base import lowest
+from feelstream.policies.ranking import lowest
 
 
 @settings(max_examples=300, deadline=None)

@@ -16,7 +16,8 @@ from scipy.stats import chisquare
 
 from feelstream.errors import ScenarioError
 from feelstream.policies import Lyapunov
-from feelstream.policies.base import Observation, lowest
+from feelstream.policies.base import Observation
+from feelstream.policies.ranking import lowest
 
 Cardinality = Literal["exact", "cap", "free"]
 METRICS = ("combined", "amount", "dissimilarity")

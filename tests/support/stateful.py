@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.ranking import lowest
 
 
 class Patient(Policy):

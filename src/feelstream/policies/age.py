@@ -19,7 +19,8 @@ from typing import ClassVar
 import numpy as np
 
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.ranking import lowest
 
 
 class Age(Policy):

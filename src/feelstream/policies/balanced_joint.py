@@ -35,7 +35,8 @@ from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, State, Term
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
+from feelstream.policies.ranking import Ranking, Term
 from feelstream.policies.solvers import joint, rations
 from feelstream.policies.solvers.balance import Balance, imbalance
 from feelstream.policies.solvers.greedy import rest_of

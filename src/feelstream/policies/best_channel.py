@@ -22,7 +22,8 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.ranking import lowest
 
 
 class BestChannel(Policy):

@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from feelstream.policies.base import Decision, Observation, Policy, Ranking, State, Term, lowest
+from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.ranking import Ranking, Term, lowest
 
 
 class GreedyEnergy(Policy):

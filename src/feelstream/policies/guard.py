@@ -17,8 +17,9 @@ from feelstream.errors import FeelstreamError
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.plugins import MOST, in_a_sentence
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, State
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
 from feelstream.policies.lawful import broken_law
+from feelstream.policies.ranking import Ranking
 
 
 class PolicyError(FeelstreamError):

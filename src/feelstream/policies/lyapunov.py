@@ -22,7 +22,8 @@ from feelstream.arrays import Reals
 from feelstream.model.importance import MetricName
 from feelstream.model.system import System
 from feelstream.policies.backlog import Weight, backlog_j, first_backlog_j, next_backlog_j, weight_j2
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, RoundPlan, State, Term, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
+from feelstream.policies.ranking import Ranking, Term, lowest
 
 
 class Lyapunov(Policy):

@@ -27,7 +27,8 @@ from feelstream.model.admission import Transmission
 from feelstream.model.importance import MetricName
 from feelstream.model.system import System
 from feelstream.plugins import Magnitude, Positive
-from feelstream.policies.base import Decision, Observation, Policy, Ranking, State, Term
+from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.ranking import Ranking, Term
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.joint.search import scores
 

@@ -23,7 +23,8 @@ from pydantic import Field
 
 from feelstream.arrays import Reals
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, Ranking, State, Term, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.ranking import Ranking, Term, lowest
 
 
 class MyopicEnergy(Policy):

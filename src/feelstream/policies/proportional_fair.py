@@ -26,7 +26,8 @@ from pydantic import Field
 
 from feelstream.model.system import System
 from feelstream.plugins import Count
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State, lowest
+from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.ranking import lowest
 
 
 class ProportionalFair(Policy):

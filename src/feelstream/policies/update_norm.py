@@ -24,7 +24,8 @@ from pydantic import Field
 
 from feelstream.arrays import Flags
 from feelstream.plugins import Count
-from feelstream.policies.base import TRAINING, Decision, Observation, Policy, State, lowest
+from feelstream.policies.base import TRAINING, Decision, Observation, Policy, State
+from feelstream.policies.ranking import lowest
 
 
 class UpdateNorm(Policy):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
 from feelstream.policies import guard
-from feelstream.policies.base import Ranking, Term
+from feelstream.policies.ranking import Ranking, Term
 from feelstream.run.explaining import Explanation, explain_scene
 from feelstream.run.explaining.sentences import rule
 from feelstream.run.explaining.wording import listed, number

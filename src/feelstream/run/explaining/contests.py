@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feelstream.arrays import Ids
-from feelstream.policies.base import Ranking
+from feelstream.policies.ranking import Ranking
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from feelstream.policies import guard
-from feelstream.policies.base import Ranking, Term
+from feelstream.policies.ranking import Ranking, Term
 from feelstream.run.explaining import sentences
 from feelstream.run.explaining.contests import Contest, contest, rank
 from feelstream.run.explaining.scenes import Scene, Scenes

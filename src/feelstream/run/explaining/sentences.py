@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from feelstream.policies import POLICIES
-from feelstream.policies.base import Ranking
+from feelstream.policies.ranking import Ranking
 from feelstream.run.explaining.contests import Contest
 from feelstream.run.explaining.thresholds import Threshold
 from feelstream.run.explaining.wording import listed, number, shown_as
