@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +14,43 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 LabelCounts = NDArray[np.int32]  # (K, m), or (m,) for one device
 Nested = dict[str, Any]  # arrays by name, or further dictionaries of them: the state of something under way
+T = TypeVar("T")
 
 
 def read_only(array: NDArray) -> NDArray:
-    """A view that refuses to be written to.
+    """A view that refuses to be written to; the array itself where it refuses already.
 
     >>> read_only(np.zeros(2)).flags.writeable
     False
     """
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def frozen(value: T) -> T:
+    """The same with all arrays read-only: of an array, or of dictionaries of them.
+
+    >>> frozen({"seen": {"best": np.zeros(2)}})["seen"]["best"].flags.writeable
+    False
+    """
+    if isinstance(value, np.ndarray):
+        return read_only(value)
+    if isinstance(value, dict):
+        return {name: frozen(inner) for name, inner in value.items()}  # pyright: ignore[reportReturnType]
+    return value
+
+
+class Frozen:
+    """Base of frozen dataclasses that plug-ins are handed: nobody can write to the arrays in their fields."""
+
+    def __post_init__(self) -> None:
+        fields = self.__dict__
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                fields[name] = read_only(value)
 
 
 def flatten(tree: Mapping[str, Any]) -> dict[str, NDArray]:

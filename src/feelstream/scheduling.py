@@ -147,10 +147,19 @@ def settle(
     )
     importance = decision.importance
     if importance is None:  # the trace shows the paper's metric for policies that have none of their own
-        importance = observation.importance("combined", decision.plan)
-    record = RoundRecord(observation, used_labels, decision, importance, gain, transmission, after.queue_j)
-    more = {} if observation.reliability is None else {"reliability": np.array(observation.reliability)}
-    return after, replace(record, more=more, e_report_j=e_report_j)
+        importance = read_only(observation.importance("combined", decision.plan))
+    record = RoundRecord(
+        observation,
+        used_labels,
+        decision,
+        importance,
+        read_only(gain),
+        transmission,
+        after.queue_j,
+        more={} if observation.reliability is None else {"reliability": observation.reliability},
+        e_report_j=e_report_j,
+    )
+    return after, record
 
 
 def _judged(schedule: Ids, arrived: Flags, cut: Flags | None) -> tuple[Ids, Flags]:

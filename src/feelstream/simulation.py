@@ -148,7 +148,7 @@ class Simulation:
         """The constants, with what this round costs each device."""
         stream = self.world.stream
         arrays = (self.world.frequency_hz(t), self.world.beta, stream.stored, stream.fresh, stream.fresh_labels)
-        seen = CostContext(self.system, t, *(read_only(array) for array in arrays))
+        seen = CostContext(self.system, t, *arrays)
         return system_of_round(self.scenario.costs.rule, seen, generator(self.seed, Purpose.COSTS, t))
 
     def _reported(self, observation: Observation) -> tuple[Observation, Reporting | None]:

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
+from feelstream.arrays import Flags, Ids, Nested, Reals, frozen, read_only
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import Process, ProcessContext, State
 from feelstream.errors import ScenarioError
+from feelstream.guard import guarded
 from feelstream.learning import guard as guard_learning
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort
@@ -79,10 +80,10 @@ class World:
             population.gain_low_db,
             population.gain_high_db,
         )
-        self._states: dict[str, State] = {
-            name: self._process(name).init(self._context, generator(seed, purpose))
-            for name, purpose in PROCESSES.items()
-        }
+        self._states: dict[str, State] = {}
+        for name, purpose in PROCESSES.items():
+            with guarded(self._broken, name):
+                self._states[name] = self._process(name).init(self._context, generator(seed, purpose))
         self._values: dict[str, NDArray] = {}
         harvest = scenario.world.harvest
         self.battery_j: Reals | None = None  # (K,) charge before the round
@@ -99,17 +100,22 @@ class World:
         self.stream.advance(round)
         self.round = round
         if self.scenario.world.channel.needs_links:
-            links = self.scenario.world.mobility.links(self._states["mobility"])
+            with guarded(self._broken, "mobility", at=round):
+                links = self.scenario.world.mobility.links(frozen(self._states["mobility"]))
             self._context = replace(self._context, links=links)
         for name in PROCESSES:
             self._values[name], self._states[name] = self._step(name, round)
 
     def _step(self, name: str, round: int) -> tuple[NDArray, State]:
         rng = generator(self.seed, PROCESSES[name], round)
-        values, state = self._process(name).step(round, self._states[name], self._context, rng)
+        with guarded(self._broken, name, at=round):
+            values, state = self._process(name).step(round, frozen(self._states[name]), self._context, rng)
         if values.shape != (self.devices,):
-            raise ScenarioError(f"world.{name}: must give one value for each of {self.devices} devices")
+            raise self._broken(name, f"must give one value for each of {self.devices} devices")
         return values, state
+
+    def _broken(self, name: str, what: str) -> ScenarioError:
+        return ScenarioError(f"world.{name}: '{self._process(name).plugin_name()}' {what}")
 
     def _value(self, name: str, round: int) -> NDArray:
         """This round's values, or any round's of a process without memory."""
@@ -230,7 +236,7 @@ class World:
             theta=theta,
             local=self.scenario.learning.local,
             cohort=self._cohort(round, ids),
-            kept=self._kept,
+            kept=frozen(self._kept),
             most=self.scenario.reports.samples,
             gain=self.gain(round)[ids],
         )

@@ -68,7 +68,7 @@ class TestBatchNorm:
         np.testing.assert_allclose(theta + update, after, atol=2e-5)
         module.eval()
         said = engine.predict(after.astype(np.float32), "train", np.arange(5))
-        images = (torch.from_numpy(DATA.train_images[:5]) / 255 - DATA.mean) / DATA.std
+        images = (torch.tensor(DATA.train_images[:5]) / 255 - DATA.mean) / DATA.std
         assert said.classes.tolist() == module(images.float()).argmax(1).tolist()
 
     def test_a_variance_below_zero_counts_as_zero(self) -> None:

@@ -34,5 +34,5 @@ def train(model: nn.Module, name: str, samples: np.ndarray, steps: int, lr: floa
 def test(model: nn.Module, name: str) -> tuple[float, float]:
     """(loss, accuracy) on the whole test set."""
     data = dataset(name)
-    logits, labels = model(inputs(data.test_images)), torch.from_numpy(data.test_labels).long()
+    logits, labels = model(inputs(data.test_images)), torch.tensor(data.test_labels).long()
     return float(cross_entropy(logits, labels)), float((logits.argmax(1) == labels).float().mean())

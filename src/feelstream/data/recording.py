@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Frozen
+
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class Recording(Frozen):
     """Facts that came with the N training samples; None where the data set does not tell.
 
     owner: int32 (N,), who recorded the sample, counted from 0 without gaps.

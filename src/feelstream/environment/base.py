@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.arrays import Flags, Reals
+from feelstream.arrays import Flags, Frozen, Reals
 from feelstream.environment.pathloss import Place
 from feelstream.environment.recorded import Recorded, values_by_round
 from feelstream.plugins import Plugin
@@ -31,7 +31,7 @@ Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
 
 
 @dataclass(frozen=True)
-class Links:
+class Links(Frozen):
     """How the devices stand to the base station, at the origin, when a round begins.
 
     Attributes:
@@ -50,7 +50,7 @@ class Links:
 
 
 @dataclass(frozen=True)
-class ProcessContext:
+class ProcessContext(Frozen):
     """What a process is run for: the devices and their constants, the length of a round and of the run.
 
     Attributes:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feelstream.arrays import Ids, Reals
+from feelstream.arrays import Frozen, Ids, Reals
 from feelstream.tables import MOST_ROUNDS, Column, TableFile
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Recorded(Frozen):
     """All rows in order of rounds; those of one round keep the order of the file."""
 
     rounds: Ids

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Nested
-from feelstream.errors import FeelstreamError, RunError, ScenarioError
+from feelstream.arrays import Nested, frozen
+from feelstream.errors import RunError, ScenarioError
 from feelstream.evaluation.contract import EvaluationContext, Evaluator, State
 from feelstream.evaluation.registry import EVALUATORS, instance
-from feelstream.plugins import in_a_sentence
+from feelstream.guard import guarded
 from feelstream.quantities import Quantity
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -35,7 +35,8 @@ class Evaluators:
         self._all: dict[str, Evaluator] = {name: instance(name) for name in names}
         self._states: dict[str, State] = {}
         for name, each in self._all.items():
-            self._states[name] = self._guarded(name, lambda each=each: each.init(devices, classes))
+            with guarded(self._wrong, name):
+                self._states[name] = each.init(devices, classes)
         self._owner = {"accuracy": "test", "loss": "test"}  # column → evaluator; "" where it is of no evaluator
         for name, each in ({name: instance(name) for name in EVALUATORS.ours} | self._all).items():
             for quantity in each.quantities:
@@ -63,7 +64,8 @@ class Evaluators:
         numbers: dict[str, float | None] = dict(self.nothing.numbers)
         arrays: list[tuple[str, str, NDArray[np.float64]]] = []
         for name, each in self._all.items():
-            found, self._states[name] = self._guarded(name, lambda n=name, e=each: e.evaluate(context, self._states[n]))
+            with guarded(self._wrong, name):
+                found, self._states[name] = each.evaluate(context, frozen(self._states[name]))
             if not isinstance(found, Mapping):
                 raise self._wrong(name, f"must give numbers and arrays by name, not {type(found).__name__}")
             for column, value in found.items():
@@ -95,16 +97,6 @@ class Evaluators:
     def _taken(self, name: str, column: str, owner: str) -> ScenarioError:
         whose = f"'{owner}'" if owner else "every run"
         return self._wrong(name, f"gives '{column}', which is a column of {whose}; choose another name")
-
-    def _guarded(self, name: str, call: Any) -> Any:
-        if name in EVALUATORS.ours:
-            return call()
-        try:
-            return call()
-        except (KeyboardInterrupt, FeelstreamError):
-            raise
-        except BaseException as problem:  # a user's own function may raise anything
-            raise self._wrong(name, f"failed: {in_a_sentence(problem)}") from problem
 
     @staticmethod
     def _wrong(name: str, why: str) -> ScenarioError:

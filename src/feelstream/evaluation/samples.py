@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ints, read_only
+from feelstream.arrays import Frozen, Ints, read_only
 
 Part = Literal["train", "test"]  # of a data set
 
 
 @dataclass(frozen=True)
-class Predictions:
+class Predictions(Frozen):
     """What a model says of m samples, in the order they were asked for.
 
     losses: float32 (m,), the cross-entropy of each.
@@ -38,7 +38,7 @@ class Predictions:
 
 
 @dataclass(frozen=True, eq=False)
-class TestSet:
+class TestSet(Frozen):
     """The samples that a round is tested on.
 
     Attributes:
@@ -53,7 +53,7 @@ class TestSet:
 
     @cached_property
     def x(self) -> NDArray[Any]:
-        return self.source()
+        return read_only(self.source())
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -64,7 +64,7 @@ def _no_features() -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class TestRounds:
+class TestRounds(Frozen):
     """The test set of every round: all of it in each, or by `first`, int64 (M,), which says when samples come in.
 
     The test set of round t is those samples whose `first` is the largest that is not above t: a later one takes the
@@ -91,7 +91,7 @@ class TestRounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Held(Sequence[Ints]):
+class Held(Frozen, Sequence[Ints]):
     """What each device holds: held[k] is S_k(t) as numbers of training samples; a number may repeat.
 
     Attributes:
@@ -110,7 +110,7 @@ class Held(Sequence[Ints]):
     def of(cls, devices: Sequence[Ints]) -> Held:
         counts = np.array([len(samples) for samples in devices], np.int64)
         samples = np.concatenate([np.empty(0, np.int64), *devices])
-        return cls(read_only(samples), read_only(counts))
+        return cls(samples, counts)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -124,7 +124,7 @@ class Held(Sequence[Ints]):
     @cached_property
     def devices(self) -> Ints:
         """(Σ|S_k|,), whose sample each of `samples` is."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
+        return read_only(np.repeat(np.arange(len(self.counts)), self.counts))
 
     def mean(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """(K,) the mean of each device's part of values, one per entry of `samples`; NaN where it holds nothing."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Nested, Reals, read_only
+from feelstream.arrays import Flags, Nested, Reals, frozen, read_only
 from feelstream.errors import FeelstreamError
+from feelstream.guard import guarded
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local.base import Cohort, LocalTraining
 from feelstream.learning.probes import Asked, instance
 from feelstream.learning.server.base import ServerUpdate, UpdateContext
-from feelstream.plugins import Plugin, in_a_sentence
+from feelstream.plugins import Plugin
 
 
 class LearningError(FeelstreamError):
@@ -26,8 +25,8 @@ def train(
     local: LocalTraining, learner: Learner, theta: NDArray[np.float32], cohort: Cohort, state: Nested
 ) -> tuple[Training, Nested]:
     """What the cohort brings back, and what its devices may keep."""
-    with _in_a_sentence("learning.local", local, cohort.round):
-        found = local.train(learner, theta, cohort, state)
+    with _guarded("learning.local", local, cohort.round):
+        found = local.train(learner, read_only(theta), cohort, frozen(state))
     training, after = found if isinstance(found, tuple) and len(found) == 2 else (None, {})
     shape = (len(cohort.ids), len(theta))
     if not isinstance(training, Training) or not _is_state(after):
@@ -42,8 +41,8 @@ def train(
 
 def update(local: LocalTraining, state: Nested, after: Nested, cohort: Cohort, sent: Flags) -> Nested:
     """What the devices keep."""
-    with _in_a_sentence("learning.local", local, cohort.round):
-        kept = local.update(state, after, cohort, sent)
+    with _guarded("learning.local", local, cohort.round):
+        kept = local.update(frozen(state), frozen(after), cohort, read_only(sent))
     if not _is_state(kept):
         raise _broken("learning.local", local, "must return a dictionary of plain arrays from update", cohort.round)
     return kept
@@ -54,12 +53,8 @@ def report(name: str, asked: Asked) -> Reals:
     cohort = asked.cohort
     if not len(cohort.ids):
         return np.full(cohort.devices, np.nan)  # of no known shape, and of nobody
-    try:
+    with guarded(lambda what: LearningError(f"probe '{name}' {what}"), at=cohort.round):
         values = np.asarray(instance(name).measure(asked))
-    except (FeelstreamError, KeyboardInterrupt):
-        raise
-    except BaseException as problem:  # a user's own function may raise anything
-        raise LearningError(f"probe '{name}' failed in round {cohort.round}: {in_a_sentence(problem)}") from problem
     if values.dtype.kind not in "fiub" or len(values) != len(cohort.ids) or not np.isfinite(values).all():
         raise LearningError(f"probe '{name}' must give finite numbers of every device in round {cohort.round}")
     found = np.full((cohort.devices, *values.shape[1:]), np.nan)
@@ -69,7 +64,7 @@ def report(name: str, asked: Asked) -> Reals:
 
 def start(server: ServerUpdate, parameters: int) -> Nested:
     """What the server's update remembers before the first round."""
-    with _in_a_sentence("learning.server", server, 0):
+    with _guarded("learning.server", server, 0):
         state = server.init(parameters)
     if not _is_state(state):
         raise _broken("learning.server", server, "must return a dictionary of plain arrays from init", 0)
@@ -85,8 +80,8 @@ def step(
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float32], Nested]:
     """θ after the round, which may hold what is not a finite number, and what the server remembers."""
-    with _in_a_sentence("learning.server", server, context.round):
-        found = server.step(read_only(theta), read_only(updates), context, state, rng)
+    with _guarded("learning.server", server, context.round):
+        found = server.step(read_only(theta), read_only(updates), context, frozen(state), rng)
     after, remembered = found if isinstance(found, tuple) and len(found) == 2 else (None, {})
     if not _is_array(after, theta.shape) or not _is_state(remembered):
         what = f"must return (float32 of shape {theta.shape}, dictionary of arrays) from step"
@@ -98,8 +93,8 @@ def handed_out(server: ServerUpdate, theta: NDArray[np.float32], state: Nested, 
     """The model that is tested and kept after the round; θ itself where the server says no other."""
     if type(server).handed_out is ServerUpdate.handed_out:
         return theta
-    with _in_a_sentence("learning.server", server, round):
-        model = server.handed_out(read_only(theta), state)
+    with _guarded("learning.server", server, round):
+        model = server.handed_out(read_only(theta), frozen(state))
     if not (_is_array(model, theta.shape) and np.isfinite(model).all()):
         what = f"must return finite float32 of shape {theta.shape} from handed_out"
         raise _broken("learning.server", server, what, round)
@@ -123,12 +118,5 @@ def _broken(field: str, plugin: Plugin, what: str, round: int) -> LearningError:
     return LearningError(f"{field}: '{plugin.plugin_name()}' {what} {when}")
 
 
-@contextmanager
-def _in_a_sentence(field: str, plugin: Plugin, round: int) -> Iterator[None]:
-    """Whatever a user's plug-in raises becomes a sentence, SystemExit too; only the user may interrupt."""
-    try:
-        yield
-    except (FeelstreamError, KeyboardInterrupt):
-        raise
-    except BaseException as problem:
-        raise _broken(field, plugin, f"failed: {in_a_sentence(problem)},", round) from problem
+def _guarded(field: str, plugin: Plugin, round: int) -> guarded:
+    return guarded(lambda what: _broken(field, plugin, f"{what},", round))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feelstream.arrays import Flags, Ids, Reals
+from feelstream.arrays import Flags, Frozen, Ids, Reals
 from feelstream.model.physics import compute_time_s, rate_bit_per_s
 from feelstream.model.system import System
 
@@ -63,7 +63,7 @@ RULES = {"paper": admit_paper, "largest": admit_largest}
 
 
 @dataclass(frozen=True)
-class Transmission:
+class Transmission(Frozen):
     """How the scheduled devices spent the round; one entry each, 0 where a device did not send.
 
     Attributes:

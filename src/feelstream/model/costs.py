@@ -12,15 +12,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from feelstream.arrays import Ints, LabelCounts, Reals, read_only
-from feelstream.errors import FeelstreamError, ScenarioError
+from feelstream.arrays import Frozen, Ints, LabelCounts, Reals
+from feelstream.errors import ScenarioError
+from feelstream.guard import guarded
 from feelstream.model.system import System
-from feelstream.plugins import LEAST, MOST, Plugin, PluginRegistry, in_a_sentence
+from feelstream.plugins import LEAST, MOST, Plugin, PluginRegistry
 
 
 @dataclass(frozen=True)
-class CostContext:
-    """What is known when a round begins; arrays are read-only.
+class CostContext(Frozen):
+    """What is known when a round begins.
 
     Attributes:
         system: Constants of the run, as the fields of the scenario give them.
@@ -97,12 +98,8 @@ def cycles_by_data(system: System, stored: Ints) -> Reals | None:
 
 def system_of_round(rule: CostRule, seen: CostContext, rng: np.random.Generator) -> System:
     """The system as it is in this round; ScenarioError in a sentence for whatever a rule does wrong."""
-    try:
+    with guarded(_broken, rule, seen):
         found = rule.costs(seen, rng)
-    except (FeelstreamError, KeyboardInterrupt):
-        raise
-    except BaseException as problem:
-        raise _broken(rule, seen, f"failed: {in_a_sentence(problem)}") from problem
     if problem := costs_problem(rule, found, seen):
         raise _broken(rule, seen, problem)
     return with_costs(seen.system, found, own=not rule.of_settings, stored=seen.stored)
@@ -121,9 +118,7 @@ def with_costs(system: System, found: RoundCosts, own: bool, stored: Ints) -> Sy
         "download_j": np.broadcast_to(system.download_j, everyone),
     }
     given = {name: getattr(found, name) for name in FIGURES}
-    figures = {
-        name: read_only(np.array(usual[name] if given[name] is None else given[name], float)) for name in FIGURES
-    }
+    figures = {name: np.array(usual[name] if given[name] is None else given[name], float) for name in FIGURES}
     return replace(system, device_bits=figures.pop("update_bits"), **figures)
 
 

@@ -19,7 +19,8 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
 from feelstream.errors import ScenarioError
-from feelstream.plugins import MOST, NamesCode, Registry, in_a_sentence
+from feelstream.guard import guarded
+from feelstream.plugins import MOST, NamesCode, Registry
 
 EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Any, Any], Reals]  # of amount and dissimilarity, or of an observation and a plan
@@ -172,12 +173,8 @@ def evaluate(metric: Metric, observation: Any, plan: Any) -> Reals:
 def importance_of(metric: str, observation: Any, plan: Any) -> Reals:
     """I_k by a metric's name; ScenarioError where a user's own one does not give one finite number per device."""
     function = METRICS.lookup(metric)
-    try:
+    with guarded(lambda what: ScenarioError(f"policy.metric: '{metric}' {what}")):
         importance = evaluate(function, observation, plan)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as problem:  # a user's own function may raise anything
-        raise ScenarioError(f"policy.metric: '{metric}' failed: {in_a_sentence(problem)}") from problem
     if importance.shape != plan.amount.shape or not (np.abs(importance) <= MOST).all():
         raise ScenarioError(
             f"policy.metric: '{metric}' must give one finite number per device, of a magnitude of at most {MOST:g}"

@@ -8,14 +8,16 @@ from typing import Literal
 
 import numpy as np
 
-from feelstream.arrays import Ids, Reals
+from feelstream.arrays import Frozen, Ids, Reals, frozen, read_only
+from feelstream.errors import ScenarioError
+from feelstream.guard import guarded
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
 from feelstream.model.reporting import Slot
 
 
 @dataclass(frozen=True)
-class System:
+class System(Frozen):
     """What does not change from round to round: the devices' number and budgets, CPU and radio constants.
 
     Attributes:
@@ -107,12 +109,12 @@ class System:
     @cached_property
     def time_s(self) -> float | Reals:
         """T_k, of the round: what computing and sending may take together; one for all, T_rd by default, or (K,)."""
-        return (self.round_s if self.deadline_s is None else self.deadline_s) - self.download_s
+        return frozen((self.round_s if self.deadline_s is None else self.deadline_s) - self.download_s)
 
     @cached_property
     def away_s(self) -> float | Reals:
         """T_rd − T_k: the rest of the round; 0 by default."""
-        return self.round_s - self.time_s
+        return frozen(self.round_s - self.time_s)
 
     def time_of(self, ids: Ids) -> float | Reals:
         """T_k of these devices."""
@@ -165,7 +167,8 @@ class System:
             if cycles == 0:
                 return np.zeros(len(training))
             training = np.full(len(training), cycles)
-        energy_j = self.energy.energy_j(cpus, training, f_hz)
+        with guarded(self._broken_law):
+            energy_j = self.energy.energy_j(cpus, read_only(training), read_only(f_hz))
         if isinstance(self.energy_factor, np.ndarray):
             return energy_j * (self.energy_factor if ids is None else self.energy_factor[ids])
         return energy_j if self.energy_factor == 1.0 else energy_j * self.energy_factor
@@ -173,11 +176,14 @@ class System:
     def most_compute_energy_j(self, f_hz: Reals) -> Reals:
         """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_k and above."""
         time_s = np.where(self.time_s > 0, self.time_s, self.round_s)  # who has none left is not available
-        return self.energy_factor * self.energy.most_j(*self._asked(None), self.device_cycles / time_s, f_hz)
+        slowest_hz = read_only(self.device_cycles / time_s)
+        with guarded(self._broken_law):
+            return self.energy_factor * self.energy.most_j(*self._asked(None), slowest_hz, read_only(f_hz))
 
     def compute_pieces(self) -> Pieces | None:
         """The energy law piece by piece, (K, M), where it can be given so."""
-        pieces = self.energy.pieces(*self._asked(None))
+        with guarded(self._broken_law):
+            pieces = self.energy.pieces(*self._asked(None))
         if pieces is None or (not isinstance(self.energy_factor, np.ndarray) and self.energy_factor == 1.0):
             return pieces
         return pieces.times(np.broadcast_to(np.asarray(self.energy_factor, float), self.devices))
@@ -186,6 +192,9 @@ class System:
         """What the law asks of these devices: their CPUs and cycles."""
         cpus, cycles = Cpus(self.power_coefficient, self.cores, self.core), self.device_cycles
         return (cpus, cycles) if ids is None else (cpus.take(ids), cycles[ids])
+
+    def _broken_law(self, what: str) -> ScenarioError:
+        return ScenarioError(f"cpu.energy: '{self.energy.plugin_name()}' {what}")
 
     def surrogate_time_s(self, n: int) -> float:
         """T~(n): the planned transmission time when n devices share the band."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Reals, read_only
+from feelstream.arrays import Flags, Frozen, Ids, Ints, LabelCounts, Reals, frozen, read_only
 from feelstream.model import admission, importance, physics
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
@@ -37,7 +37,7 @@ TRAINING = "update_norm"  # the report for which a device trains
 
 
 @dataclass(frozen=True)
-class RoundPlan:
+class RoundPlan(Frozen):
     """What follows for every device from planning to let n of them share the band: `observation.plan(n)`.
 
     Attributes:
@@ -56,7 +56,7 @@ class RoundPlan:
 
 
 @dataclass(frozen=True)
-class Observation:
+class Observation(Frozen):
     """What is known of every device when a round is scheduled; arrays have one row for each of K devices.
 
     Attributes:
@@ -93,11 +93,9 @@ class Observation:
 
     def __post_init__(self) -> None:
         """Whatever a policy does with it, an observation stays what the server knows."""
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, read_only(value))
-        object.__setattr__(self, "reports", {name: read_only(values) for name, values in self.reports.items()})
+        super().__post_init__()
+        if self.reports:
+            object.__setattr__(self, "reports", frozen(dict(self.reports)))
 
     def plan(self, n: int, feasible: Flags | None = None) -> RoundPlan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
@@ -120,7 +118,7 @@ class Observation:
         if system.downloads:
             energy_j += system.download_j
         amount = importance.amount(self.fresh, feasible)
-        return RoundPlan(n, transmit_time_s, read_only(feasible), read_only(energy_j), read_only(amount))
+        return RoundPlan(n, transmit_time_s, feasible, energy_j, amount)
 
     @property
     def priority(self) -> Reals:
@@ -165,7 +163,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Frozen):
     """Which devices to schedule, and the numbers behind it: `fs.Decision(ids, plan)`.
 
     Attributes:
@@ -188,7 +186,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Frozen):
     """What a round came to, as far as the server learns it.
 
     Attributes:

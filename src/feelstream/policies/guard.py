@@ -5,18 +5,17 @@ Each function here calls the method of the same name and checks what it returns 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Reals
+from feelstream.arrays import Flags, Reals, frozen, read_only
 from feelstream.errors import FeelstreamError
+from feelstream.guard import guarded
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
-from feelstream.plugins import MOST, in_a_sentence
+from feelstream.plugins import MOST
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
 from feelstream.policies.lawful import broken_law
 from feelstream.policies.ranking import Ranking
@@ -28,7 +27,7 @@ class PolicyError(FeelstreamError):
 
 def start(policy: Policy, system: System, rng: np.random.Generator) -> State:
     """The policy's state before the first round."""
-    with _policy_errors(policy, "before the first round"):
+    with guarded(broken, policy, at=0):
         state = policy.start(system, rng)
     return _checked_state(policy, state, "init")
 
@@ -36,8 +35,8 @@ def start(policy: Policy, system: System, rng: np.random.Generator) -> State:
 def asks(policy: Policy, state: State, observation: Observation, rng: np.random.Generator) -> Flags:
     """(K,) whom the policy asks for reports, of those that are available."""
     when = f"in round {observation.round}"
-    with _policy_errors(policy, when):
-        asked = policy.asks(state, observation, rng)
+    with guarded(broken, policy, at=observation.round):
+        asked = policy.asks(frozen(state), observation, rng)
     if not isinstance(asked, np.ndarray) or asked.shape != observation.available.shape or asked.dtype != bool:
         raise broken(policy, f"must say of each of {observation.system.devices} devices whether it asks it, {when}")
     return asked & observation.available
@@ -46,15 +45,15 @@ def asks(policy: Policy, state: State, observation: Observation, rng: np.random.
 def select(policy: Policy, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
     """The policy's decision; its schedule as int64."""
     system, when = observation.system, f"in round {observation.round}"
-    with _policy_errors(policy, when):
-        decision = policy.select(state, observation, rng)
+    with guarded(broken, policy, at=observation.round):
+        decision = policy.select(frozen(state), observation, rng)
     if not isinstance(decision, Decision):
         raise broken(policy, f"must return a feelstream.Decision from select, not {type(decision).__name__}")
     chosen = np.asarray(decision.schedule)
     if not are_devices(chosen, system.devices):
         numbers = f"a list of different device numbers from 0 to {system.devices - 1}"
         raise broken(policy, f"must schedule {numbers}, not {chosen.tolist()!r:.100}, {when}")
-    chosen = chosen.astype(np.int64)  # an empty array is one of floats by default
+    chosen = chosen.astype(np.int64, copy=False)  # an empty array is one of floats by default
     _check_plan(policy, decision.plan, observation)
     if len(chosen) > decision.plan.n:
         raise broken(policy, f"planned for {decision.plan.n} devices and scheduled {len(chosen)} {when}")
@@ -76,14 +75,14 @@ def select(policy: Policy, state: State, observation: Observation, rng: np.rando
             f"must give each of {system.devices} devices a probability from 0 to 1, above 0 for those that it "
             f"scheduled, or None, {when}",
         )
-    return replace(decision, schedule=chosen)
+    return decision if chosen is decision.schedule else replace(decision, schedule=chosen)
 
 
 def transmit(policy: Policy, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
     """Who sends and at which cost, once gain, (scheduled,), is known."""
     when = f"in round {observation.round}"
-    with _policy_errors(policy, when):
-        spent = policy.transmit(observation, decision, gain)
+    with guarded(broken, policy, at=observation.round):
+        spent = policy.transmit(observation, decision, read_only(gain))
     if not isinstance(spent, Transmission):
         raise broken(policy, f"must return a Transmission from transmit, not {type(spent).__name__}")
     n, share = len(decision.schedule), spent.bandwidth_share
@@ -120,7 +119,7 @@ def _are_frequencies(f_hz: object, ceiling_hz: Reals) -> bool:
 
 def most_power_w(policy: Policy, system: System, beta: Reals) -> Reals:
     """(K,) the power that no device exceeds in a round with these mean gains."""
-    with _policy_errors(policy, "when asked for its greatest power"):
+    with guarded(broken, policy):
         power_w = policy.most_power_w(system, beta)
     if not _are_reals(power_w, system.devices) or not (power_w >= 0).all():
         raise broken(policy, "must give one finite, non-negative power per device from most_power_w")
@@ -129,15 +128,15 @@ def most_power_w(policy: Policy, system: System, beta: Reals) -> Reals:
 
 def update(policy: Policy, state: State, outcome: Outcome) -> State:
     """The policy's state after a round."""
-    with _policy_errors(policy, f"in round {outcome.round}"):
-        after = policy.update(state, outcome)
+    with guarded(broken, policy, at=outcome.round):
+        after = policy.update(frozen(state), outcome)
     return _checked_state(policy, after, "update")
 
 
 def ranking(policy: Policy, state: State, observation: Observation, decision: Decision, device: int) -> Ranking | None:
     """What a device was ranked by; None where the policy has no terms, and where they do not fit its decision."""
-    with _policy_errors(policy, f"in round {observation.round}"):
-        found = policy.ranking(state, observation, decision, device)
+    with guarded(broken, policy, at=observation.round):
+        found = policy.ranking(frozen(state), observation, decision, device)
     if found is None:
         return None
     fits = isinstance(found, Ranking) and len(found.terms) > 0
@@ -210,14 +209,3 @@ def _checked_state(policy: Policy, state: object, method: str) -> State:
     if not plain:
         raise broken(policy, f"must return a dictionary of plain arrays from {method}")
     return state  # pyright: ignore[reportReturnType]
-
-
-@contextmanager
-def _policy_errors(policy: Policy, when: str) -> Iterator[None]:
-    """Whatever a user's policy raises becomes a sentence, SystemExit too; only the user may interrupt."""
-    try:
-        yield
-    except (FeelstreamError, KeyboardInterrupt):
-        raise
-    except BaseException as problem:
-        raise broken(policy, f"failed {when}: {in_a_sentence(problem)}") from problem

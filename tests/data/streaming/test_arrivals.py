@@ -153,7 +153,7 @@ def test_a_process_that_breaks_the_contract_is_named() -> None:
         ) -> tuple[NDArray[np.int64], NDArray]:
             return np.full(devices, -1), state
 
-    with pytest.raises(ScenarioError, match="Negative must give each of 3 devices a whole number"):
+    with pytest.raises(ScenarioError, match="Negative' must give each of 3 devices a whole number"):
         stream(Negative()).advance(1)
     with pytest.raises(ScenarioError, match="noon must give each of 12 samples a time"):
         stream(Noon(late=float("nan")))

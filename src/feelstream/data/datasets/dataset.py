@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Frozen, read_only
 from feelstream.data.recording import Recording
 
 Pixels = NDArray[np.uint8 | np.float32]
@@ -22,8 +23,8 @@ MOST_CLASSES = 2**16
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
-    """Labelled samples for training and testing.
+class Dataset(Frozen):
+    """Labelled samples for training and testing, read-only: all runs of a process share them.
 
     shape: channels, rows, columns; a vector of F numbers is (F, 1, 1), a series of L values (channels, 1, L).
     train_labels, test_labels: (N,) and (M,), each below `classes`; uint8 up to 256 classes, else uint16.
@@ -47,12 +48,12 @@ class Dataset:
     @cached_property
     def train_images(self) -> Features:
         """(N, C, H, W): uint8 from 0 to 255, float32 that is standardised already, or int64 tokens (N, L, 1, 1)."""
-        return self.train_source() if callable(self.train_source) else self.train_source
+        return read_only(self.train_source() if callable(self.train_source) else self.train_source)
 
     @cached_property
     def test_images(self) -> Features:
         """(M, C, H, W), as `train_images`."""
-        return self.test_source() if callable(self.test_source) else self.test_source
+        return read_only(self.test_source() if callable(self.test_source) else self.test_source)
 
     @property
     def mean(self) -> float:

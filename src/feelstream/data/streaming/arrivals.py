@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from feelstream.arrays import Frozen
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.order import Order, Shards, arrange
 from feelstream.data.streaming.partition import Labels, Owner, Partition
 from feelstream.errors import ScenarioError
+from feelstream.guard import guarded
 from feelstream.plugins import Plugin
 from feelstream.randomness import Purpose, generator
 
@@ -28,7 +30,7 @@ Rate = Annotated[float, Field(strict=True, gt=0, le=1e6)]
 
 
 @dataclass(frozen=True)
-class ArrivalContext:
+class ArrivalContext(Frozen):
     """What a process is planned for: the data (labels (N,)), the devices, the run and its seed."""
 
     labels: Labels
@@ -42,11 +44,12 @@ class ArrivalContext:
 
     def owners(self, rng: np.random.Generator) -> Owner:
         """The device of each sample, −1 for none."""
-        return self.partition.owners(self.recording, self.labels, self.devices, self.classes, rng)
+        with guarded(lambda what: ScenarioError(f"data.partition: '{self.partition.plugin_name()}' {what}")):
+            return self.partition.owners(self.recording, self.labels, self.devices, self.classes, rng)
 
 
 @dataclass(frozen=True)
-class Events:
+class Events(Frozen):
     """All arrivals of a finite process by round: devices int32 (n,), starts int64 (rounds+1,)."""
 
     devices: NDArray[np.int32]

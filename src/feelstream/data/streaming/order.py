@@ -8,13 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.arrays import Frozen, read_only
 from feelstream.data.streaming.partition import Labels, Owner
 
 Order = Literal["label", "label_from_any", "label_ascending", "label_random", "shuffled", "markov"]
 
 
 @dataclass(frozen=True)
-class Shards:
+class Shards(Frozen):
     """Every device's samples in the order of arrival, one after another.
 
     offsets: int64 (K+1,); samples: int32 (n,), device k owns samples[offsets[k]:offsets[k+1]].
@@ -26,7 +27,7 @@ class Shards:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Samples per device, int64 (K,)."""
-        return np.diff(self.offsets)
+        return read_only(np.diff(self.offsets))
 
 
 def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

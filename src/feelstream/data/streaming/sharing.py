@@ -14,7 +14,7 @@ _last: tuple[Arrivals, ArrivalContext, ArrivalSchedule] | None = None
 
 
 def schedule_of(arrivals: Arrivals, context: ArrivalContext) -> ArrivalSchedule:
-    """`arrivals.plan(context)`, or what it gave the last time if nothing differs; its arrays are read-only then."""
+    """`arrivals.plan(context)`, or what it gave the last time if nothing differs; its arrays are read-only."""
     global _last
     repeats = arrivals.repeats and context.partition.repeats
     if not repeats or len(context.labels) > MOST_SAMPLES:
@@ -23,10 +23,6 @@ def schedule_of(arrivals: Arrivals, context: ArrivalContext) -> ArrivalSchedule:
     if last is not None and last[0] == arrivals and _same(last[1], context):
         return last[2]
     found = arrivals.plan(context)
-    for array in (found.shards.samples, found.shards.offsets):
-        array.flags.writeable = False
-    if found.events is not None:
-        found.events.devices.flags.writeable = found.events.starts.flags.writeable = False
     _last = arrivals, context, found
     return found
 

@@ -7,14 +7,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ints, Nested
+from feelstream.arrays import Ints, Nested, frozen, read_only
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals
 from feelstream.data.streaming.buffers import Buffer, Items
 from feelstream.data.streaming.partition import Labels, Partition
 from feelstream.data.streaming.sharing import schedule_of
-from feelstream.errors import FeelstreamError, RunError, ScenarioError
-from feelstream.plugins import in_a_sentence
+from feelstream.errors import RunError, ScenarioError
+from feelstream.guard import guarded
+from feelstream.plugins import Plugin
 from feelstream.randomness import Purpose, generator
 
 Fresh = Literal["since_use", "per_round"]
@@ -50,8 +51,10 @@ class Stream:
         (K,); the others are passed over, and it goes through its shard more slowly.
         """
         context = ArrivalContext(labels, classes, devices, rounds, round_s, seed, partition, recording or Recording())
-        plan = schedule_of(arrivals, context)
-        self._arrivals, self._events, self._buffer = arrivals, plan.events, buffer
+        self._arrivals, self._buffer = arrivals, buffer
+        with guarded(_broken, "data.arrivals", arrivals):
+            plan = schedule_of(arrivals, context)
+        self._events = plan.events
         self._samples, self._offsets = plan.shards.samples, plan.shards.offsets
         self._sizes = plan.shards.sizes
         self._label_at = labels[self._samples]  # uint8, by place in the shards
@@ -61,8 +64,11 @@ class Stream:
         self._round = 0
 
         endless = plan.events is None
-        self._store = buffer.store(devices, None if endless else int(self._sizes.max(initial=0)))
-        self._state = arrivals.init(devices, generator(seed, Purpose.ARRIVALS)) if endless else np.empty(0)
+        longest = None if endless else int(self._sizes.max(initial=0))
+        with guarded(_broken, "data.buffer", buffer):
+            self._store = buffer.store(devices, longest)
+        with guarded(_broken, "data.arrivals", arrivals):
+            self._state = arrivals.init(devices, generator(seed, Purpose.ARRIVALS)) if endless else np.empty(0)
         self._fresh_from = np.zeros(devices, np.int64)  # positions from here on are fresh
         self._stored = np.zeros(devices, np.int64)
         self._fresh = np.zeros(devices, np.int64)
@@ -80,32 +86,32 @@ class Stream:
     @property
     def stored(self) -> Ints:
         """|S_k(t)|, int64 (K,)."""
-        return _read_only(self._stored)
+        return read_only(self._stored)
 
     @property
     def stored_labels(self) -> NDArray[np.int32]:
         """L(S_k(t)), int32 (K, m)."""
-        return _read_only(self._stored_labels)
+        return read_only(self._stored_labels)
 
     @property
     def fresh(self) -> Ints:
         """|B_k(t)|, int64 (K,)."""
-        return _read_only(self._fresh)
+        return read_only(self._fresh)
 
     @property
     def fresh_labels(self) -> NDArray[np.int32]:
         """L(B_k(t)), int32 (K, m)."""
-        return _read_only(self._fresh_labels)
+        return read_only(self._fresh_labels)
 
     @property
     def used_labels(self) -> NDArray[np.int32]:
         """L(S_k(t̂_k)): what each device held when it was last used, zero if never; int32 (K, m)."""
-        return _read_only(self._used_labels)
+        return read_only(self._used_labels)
 
     @property
     def used_total(self) -> Ints:
         """L(X) = Σ_k L(S_k(t̂_k)), int64 (m,)."""
-        return _read_only(self._used_total)
+        return read_only(self._used_total)
 
     def advance(self, round: int) -> None:
         """Let the arrivals of `round` join the buffers; rounds must be taken one by one from 1."""
@@ -120,7 +126,9 @@ class Stream:
             stale = np.flatnonzero(self._fresh_from < self._store.hi)
             self._fresh_from[stale] = self._store.hi[stale]
             self._forget_fresh(stale)
-        came, left = self._store.join(devices, counts, generator(self._seed, Purpose.BUFFER, round))
+        rng = generator(self._seed, Purpose.BUFFER, round)
+        with self._guarded_buffer():
+            came, left = self._store.join(read_only(devices), read_only(counts), rng)
         self._count(came, np.int32(1))
         self._count(left, np.int32(-1))
 
@@ -130,11 +138,12 @@ class Stream:
         What they hold becomes their part of X; it is no longer fresh `since_use`; a buffer may delete it all.
         What is fresh `per_round` stays so until the next round, unless it is deleted.
         """
-        devices = np.unique(np.asarray(devices, np.int64))
+        devices = read_only(np.unique(np.asarray(devices, np.int64)))
         held = self._stored_labels[devices]
         self._used_total += (held - self._used_labels[devices]).sum(axis=0)
         self._used_labels[devices] = held
-        emptied = self._store.use(devices)
+        with self._guarded_buffer():
+            emptied = self._store.use(devices)
         if emptied:
             self._stored[devices] = 0
             self._stored_labels[devices] = 0
@@ -147,11 +156,15 @@ class Stream:
         if not self._stored[device]:
             raise ValueError(f"device {device} holds no samples to draw from")
         shape = (shape,) if isinstance(shape, int) else shape
-        return self._numbers(device, self._store.draw(device, shape, rng))
+        with self._guarded_buffer():
+            positions = self._store.draw(device, shape, rng)
+        return self._numbers(device, positions)
 
     def samples(self, device: int) -> Ints:
         """All sample numbers in S_k(t), int64; with repetitions once an endless stream has started over."""
-        return self._numbers(device, self._store.held(device))
+        with self._guarded_buffer():
+            positions = self._store.held(device)
+        return self._numbers(device, positions)
 
     _SAVED = (
         "round", "fresh_from", "stored", "fresh", "stored_labels", "fresh_labels", "used_labels", "used_total",
@@ -180,16 +193,16 @@ class Stream:
         self._restore_buffer(saved["buffer"])
 
     def _restore_buffer(self, saved: Nested) -> None:
-        try:
-            self._store.restore(saved)
+        name = self._buffer.plugin_name()
+        why = f"data.buffer: '{name}' cannot go on from what it stored: it"
+        with guarded(lambda what: RunError(f"{why} {what}. {UNFIT}")):
+            self._store.restore(frozen(saved))
             fits = self._store.snapshot().keys() == saved.keys()
-        except FeelstreamError:
-            raise
-        except Exception as problem:  # a buffer may be a user's own
-            why = f"data.buffer: '{self._buffer.plugin_name()}' cannot go on from what it stored"
-            raise RunError(f"{why} ({in_a_sentence(problem)}). {UNFIT}") from problem
         if not fits:
             raise RunError(UNFIT)
+
+    def _guarded_buffer(self) -> guarded:
+        return guarded(_broken, "data.buffer", self._buffer, at=self._round)
 
     def _arriving(self, round: int) -> tuple[Ints, Ints]:
         """The devices that receive samples in this round, ascending, and how many each."""
@@ -198,12 +211,11 @@ class Stream:
         if self._events is not None:
             return self._events.of(round)
         rng = generator(self._seed, Purpose.ARRIVALS, round)
-        counts, self._state = self._arrivals.counts(round, self._state, self._devices, rng)
+        with guarded(_broken, "data.arrivals", self._arrivals, at=round):
+            counts, self._state = self._arrivals.counts(round, read_only(self._state), self._devices, rng)
         if counts.shape != (self._devices,) or counts.dtype.kind not in "iu" or (counts < 0).any():
-            raise ScenarioError(
-                f"data.arrivals: {self._arrivals.plugin_name()} must give each of {self._devices} devices "
-                "a whole number of samples, 0 or more."
-            )
+            what = f"must give each of {self._devices} devices a whole number of samples, 0 or more"
+            raise _broken("data.arrivals", self._arrivals, what)
         devices = np.flatnonzero((counts > 0) & (self._sizes > 0))
         return devices, counts[devices].astype(np.int64)
 
@@ -232,7 +244,5 @@ class Stream:
         self._fresh_labels[devices] = 0
 
 
-def _read_only(array: NDArray) -> NDArray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+def _broken(field: str, plugin: Plugin, what: str) -> ScenarioError:
+    return ScenarioError(f"{field}: '{plugin.plugin_name()}' {what}")

@@ -17,14 +17,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Nested
+from feelstream.arrays import Flags, Frozen, Ids, Nested
 from feelstream.learning.contract import Learner, Training
 from feelstream.plugins import Plugin
 from feelstream.randomness import Purpose, generator
 
 
 @dataclass(frozen=True)
-class Cohort:
+class Cohort(Frozen):
     """The n devices that train in a round, all of which hold data; every draw is keyed by round and device.
 
     Attributes:

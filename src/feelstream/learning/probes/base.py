@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids, Nested, Reals
+from feelstream.arrays import Frozen, Ids, Nested, Reals, read_only
 from feelstream.evaluation.samples import Predict
 from feelstream.learning.contract import Learner
 from feelstream.learning.local.base import Cohort, LocalTraining
@@ -25,7 +25,7 @@ from feelstream.randomness import Purpose
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(Frozen):
     """The n devices that answer in a round, all of which hold data, and the model that they were sent."""
 
     learner: Learner | None
@@ -43,7 +43,7 @@ class Asked:
         found = np.full((len(drawn), max(map(len, drawn), default=0)), ABSENT, np.int64)
         for row, own in zip(found, drawn, strict=True):
             row[: len(own)] = own
-        return found
+        return read_only(found)
 
     def _drawn(self, device: int) -> Ids:
         held = self.cohort.held(device)

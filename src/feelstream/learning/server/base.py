@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids, Ints, Nested, Reals
+from feelstream.arrays import Frozen, Ids, Ints, Nested, Reals
 from feelstream.plugins import Plugin
 
 Theta = NDArray[np.float32]
@@ -26,7 +26,7 @@ BLOCK = 2**17  # numbers that are multiplied at once: 1 MB in float64
 
 
 @dataclass(frozen=True)
-class UpdateContext:
+class UpdateContext(Frozen):
     """What the server knows of the n ≥ 1 updates of a round: those that arrived from devices that hold data.
 
     Attributes:

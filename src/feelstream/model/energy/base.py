@@ -14,13 +14,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from feelstream.arrays import Flags, Ids, Reals
+from feelstream.arrays import Flags, Frozen, Ids, Reals
 from feelstream.model.energy.cores import Core
 from feelstream.plugins import Plugin
 
 
 @dataclass(frozen=True, eq=False)
-class Cpus:
+class Cpus(Frozen):
     """What a law knows of the CPUs of some devices: n of them, in the order of the other arrays.
 
     Attributes:
