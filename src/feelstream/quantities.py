@@ -255,8 +255,9 @@ register(
         meaning="share of devices that spent more than their budget over the run",
     ),
     Quantity(
-        "worst_device", "worst device / budget", "", 1.0, 2, "runs", "resources", "lower",
-        meaning="mean energy over budget of the device for which it is greatest",
+        "worst_device", "worst device / budget, mean over seeds", "", 1.0, 2, "runs", "resources", "lower",
+        meaning="mean energy over budget of the device for which it is greatest, found in each run by itself; a single "
+        "device may be above the mean over seeds",
     ),
     Quantity(
         "data_used", "data used", "%", 100.0, 1, "runs", "resources", "higher", most=100.0,

@@ -104,8 +104,9 @@ def test_margins_are_judged_by_a_one_sided_paired_test_with_holms_correction() -
     assert row["accuracy_area_p"] == pytest.approx(max((4 - i) * p[i] for i in range(place + 1)), rel=1e-6)
     assert row["late_accuracy_gap"] == pytest.approx(-gaps["b"].mean())
     said = summary(table)
-    assert "spends 1/1000 to 1/1000 of its energy" in said
-    assert "No device exceeded its budget; the worst spent 0.95 of it." in said
+    assert "ends 0.2 to 1.5 points below training everyone with FedAvg." in said
+    assert "spends 1/1000 to 1/1000 of the energy of training everyone" in said
+    assert "No device exceeded its budget; the worst device, mean over seeds, spent 0.95 of it." in said
     assert "at most 1 point in accuracy of the last fifth is shown in 1 of 2, and one of at most 2 points" in said
 
 
@@ -141,6 +142,7 @@ def test_the_gap_to_everyone_with_the_same_server_is_in_the_table() -> None:
     said = longer_steps(table)
     assert "| `a` | −2.5 [−2.6, −2.4] | −2.5 [−2.6, −2.4] |" in said
     assert summary(table, LONGER) in said
+    assert "ends 2.5 to 2.5 points below training everyone with the same server, and 0.5 to 0.5 points below" in said
 
 
 def test_few_seeds_are_no_evidence() -> None:
@@ -173,7 +175,7 @@ def test_the_page_says_what_the_table_says() -> None:
 def test_the_readme_says_what_the_table_says() -> None:
     longer = pl.read_csv(ROOT / "docs/within-budget-longer.csv", infer_schema_length=None)
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    first = summary(longer, LONGER).partition(" A loss of at most")[0]
+    first = summary(longer, LONGER).partition(" Against FedAvg")[0]
     assert first in readme
     for name, place in (("late_accuracy", "at the end"), ("accuracy_area", "over the whole run")):
         holds, not_shown = held(longer, LONGER, name)
@@ -182,7 +184,7 @@ def test_the_readme_says_what_the_table_says() -> None:
         lost = -100 * longer.filter(policy=LONGER, scenario=alone)[f"{name}_gap"][0]
         assert re.search(rf"`{alone}`, where (it is )?{lost:.1f}", readme)
     for rows, column, words in (
-        (longer.filter(policy=LONGER), "late_accuracy_same", "ends {} points ahead"),
+        (longer.filter(policy=LONGER), "late_accuracy_same", "and [ends {} points below training everyone]"),
         (longer.filter(policy=OURS), "late_accuracy_gap", "the end is {} points below FedAvg"),
     ):
         lost = -100 * rows[column].to_numpy()
@@ -234,7 +236,7 @@ def test_the_pages_on_longer_steps_say_what_their_table_says() -> None:
     four = (lines[at], *lines[at + 2 : at + 5])
     heads, *said = ([cell.strip(" `") for cell in line.split("|")[2:-1]] for line in four)
     assert set(heads) == {scenario for scenario, _ in rows} == set(SCENARIOS)
-    of = ((LONGER, "gap"), (LONGER, "same"), (OURS, "gap"))  # to FedAvg, to the same server
+    of = ((LONGER, "same"), (LONGER, "gap"), (OURS, "gap"))  # to the same server, to FedAvg
     for cells, (policy, to) in zip(said, of, strict=True):
         for scenario, cell in zip(heads, cells, strict=True):
             found = [100 * rows[scenario, policy][f"{name}_{to}"] for name in ("late_accuracy", "accuracy_area")]

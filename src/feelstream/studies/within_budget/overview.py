@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from feelstream.quantities import MINUS
+from feelstream.quantities import MINUS, QUANTITIES
 from feelstream.report.drawing.energy_axis import log_ticks
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.legend import legend_below
@@ -20,13 +20,14 @@ from feelstream.studies.within_budget.findings import MARGINS
 EVERYONE, OWN, SAME = "training everyone", "balanced_joint", "training everyone, same server"
 ROW_IN = 0.24  # height of a scenario in the picture
 NONE = "–"
+WORST = QUANTITIES["worst_device"].column_title
 
 
 def overview_table(table: pl.DataFrame, policy: str = OURS) -> str:
     """A row for each scenario: both accuracies, what is lost, and the energy of both."""
     lines = [
         "| scenario | training everyone, % | `balanced_joint`, % | lost at the end | lost over the run "
-        "| energy against everyone | worst device / budget |",
+        f"| energy against everyone | {WORST} |",
         "|---|---|---|---|---|---|---|",
     ]
     for scenario, everyone, own in _pairs(table, policy):
@@ -37,8 +38,9 @@ def overview_table(table: pl.DataFrame, policy: str = OURS) -> str:
         )
     end, run = (f"{100 * margin:.0f}" for margin in MARGINS.values())
     return (
-        "\n".join(lines) + "\n\nAccuracies are those of the last fifth of the rounds; losses are in percentage points. "
-        f"Bold: tests show that no more than {end} is lost at the end, or {run} over the run.\n"
+        "\n".join(lines) + "\n\nAccuracies are those of the last fifth of the rounds; losses are to everyone with "
+        f"FedAvg, in percentage points. Bold: tests show that no more than {end} is lost at the end, or {run} over the "
+        "run.\n"
     )
 
 
@@ -54,7 +56,7 @@ def overview_figure(table: pl.DataFrame, policy: str = OURS) -> Figure:
         (EVERYONE, line_style(0), dot, everyone),
         (OWN, line_style(1), dot, own),
     ]
-    if any(same := _same_server(table, policy)):  # rings, around the dots whose energy they share
+    if any(same := same_server(table, policy)):  # rings, around the dots whose energy they share
         shown.append((SAME, line_style(0), {"markersize": 7.5, "markerfacecolor": "none"}, same))
     with styled():
         figure = Figure(figsize=(2 * COLUMN_WIDTH_IN, ROW_IN * len(pairs) + 1.1), layout="constrained")
@@ -91,8 +93,8 @@ def _pairs(table: pl.DataFrame, policy: str) -> list[tuple[str, dict[str, Any], 
     return [(name, everyone, own) for name, everyone, own in both if everyone and own]
 
 
-def _same_server(table: pl.DataFrame, policy: str) -> list[dict[str, Any] | None]:
-    """For each scenario of `_pairs`, everyone with the policy's own server."""
+def same_server(table: pl.DataFrame, policy: str) -> list[dict[str, Any] | None]:
+    """For each scenario, everyone with the policy's own server, where it was played with as many seeds."""
     _, _, server = policy.partition(WITH)
     rows = {row["scenario"]: row for row in table.filter(policy=f"{REFERENCE}{WITH}{server}").iter_rows(named=True)}
     both = [(rows.get(name), own) for name, _, own in _pairs(table, policy)]

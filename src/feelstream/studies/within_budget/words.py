@@ -1,12 +1,14 @@
 """The texts of docs/within-budget-results.md that no number decides."""
 
 OPENING = """\
-The paper gives every device 0.5 mJ a round. Its own policy cannot keep that: one turn at full frequency costs hundreds
-of times as much. `balanced_joint` ([the rule and its proof](within-budget.md)) slows CPUs down, shares the band,
-rations each device's budget over the run, and chooses devices so that the classes are balanced. Rounds that cannot be
-balanced pass without training. The server averages over the latest update of every device, and hands out a running
-average of its model. [With longer steps of the server](within-budget-longer.md) the same schedules end higher; that
-page also has this server on other seeds.
+The paper gives every device 0.5 mJ a round. Its own policy, with two or four devices a round, cannot keep that: a turn
+at the frequency that a device happens to have costs 650 times as much on average. `balanced_joint` ([the rule and its
+proof](within-budget.md)) slows CPUs down, shares the band, rations each device's budget over the run, and chooses
+devices so that the classes are balanced. Rounds that cannot be balanced pass without training. The server averages over
+the latest update of every device, and hands out a running average of its model; with that server, training everyone
+ends no higher than with FedAvg ([tables](#all-policies)). [With longer steps of the
+server](within-budget-longer.md) the same schedules end higher, and so does everyone; that page also has this server on
+other seeds.
 """
 
 SETTING = """\
@@ -20,8 +22,8 @@ In the picture and in the tables:
   All others have FedAvg.
 - `pace=running` knows no horizon. `knows=sizes` tells the server how much data each device holds, and not which labels.
 - `fashion-3digit` is `paper-3digit` with Fashion-MNIST.
-- "Worst" is the mean energy over budget of the device for which it is greatest, "over" the share of devices above their
-  budget.
+- The worst device is the one whose mean energy over budget is greatest in a run; the mean over seeds hides which single
+  one was nearest to its budget. "Over" is the share of devices above their budget.
 """
 
 LONGER_STEPS = """\
@@ -33,8 +35,9 @@ all of them, but about a third in `stress`. "With memory" is the server of the o
 """
 
 SAME_SERVER = """\
-The margins are about training everyone with FedAvg, as the paper does. A server that steps further helps whoever
-trains, so this is the gap in points, with its 95 % interval, to training everyone with the very same server:
+A server that steps further helps whoever trains. So like for like, this is the gap in points, with its 95 % interval,
+to training everyone with the very same server. The margins below are about training everyone with FedAvg, as the paper
+does.
 """
 
 HOW = """\
