@@ -139,6 +139,22 @@ def test_the_glance_counts_the_verdicts_of_the_long_tables():
     assert cells[3].startswith(f"{saving(first.findings, 2):.0f} %")
 
 
+def test_the_opening_says_how_many_undecided_claims_their_long_table_speaks_against():
+    """Counted from the cells of that table: "ours [low, high]" against 0, or −2 pp where a claim is to be as good."""
+    found = confirmed(table.read(TABLE), CANDIDATES)
+    wrong = excluded = 0
+    for row in writing.claims_table(found[0].findings).replace("−", "-").splitlines():
+        cells = row.split(" | ")
+        if cells[-1] == "undecided |":
+            least = -2.0 if " as accurate as " in cells[1] else 0.0
+            ours = [(float(mean), float(high)) for mean, high in re.findall(r"(\S+) \w+ \[\S+, (\S+)\]", cells[3])]
+            wrong += min(mean for mean, _ in ours) <= least
+            excluded += min(high for _, high in ours) < least
+    assert excluded > 0
+    assert f"{wrong} of these have their estimate on the wrong side" in writing.opening(found)
+    assert f"in {excluded} the plain 95 % interval excludes the claim" in writing.opening(found)
+
+
 def test_the_command_writes_the_page_without_running_anything(played, tmp_path):
     path, _ = played
     words = ["confirm", "--seeds", "0", "--table", str(path), "--docs", str(tmp_path / "docs"), "--json"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from feelstream.studies.hu2023.confirmation import words
 
 ROOT = Path(__file__).parents[3]
@@ -36,10 +38,17 @@ def test_the_readme_says_of_the_search_what_its_page_says():
     assert set(stated) <= set(NUMBER.findall(page)), "docs/multiverse.md says otherwise by now"
 
 
-def test_numbers_of_runs_that_are_kept_no_more_are_those_of_their_table():
-    """Of an earlier version of the page, whose runs used other seeds; `docs/results/earlier.csv` keeps its numbers."""
-    table = (ROOT / "docs" / "results" / "earlier.csv").read_text(encoding="utf-8")
-    known = {line.rpartition(",")[2] for line in table.splitlines()[1:]}
-    sentences = words.EARLIER.partition("2026-11-16:")[2].replace("n = 2", "").replace("n = 4", "")
-    stated = {each.removesuffix(" %") for each in NUMBER.findall(sentences)}
-    assert stated == known
+@pytest.mark.parametrize(
+    ("name", "sentences"),
+    [
+        ("earlier", words.EARLIER.partition("2026-11-16:")[2]),
+        ("other-seeds", words.OTHER_SEEDS.partition("4000 to 4039,")[2].partition("Energies")[0]),
+    ],
+)
+def test_numbers_of_runs_on_other_seeds_are_those_of_their_table(name: str, sentences: str):
+    """Their runs are not kept, and their numbers are in docs/results."""
+    table = (ROOT / "docs" / "results" / f"{name}.csv").read_text(encoding="utf-8")
+    known = {value for line in table.splitlines()[1:] for value in NUMBER.findall(line.rpartition(",")[2])}
+    for given in ("n = 2", "n = 4", "3 digits"):
+        sentences = sentences.replace(given, "")
+    assert {each.removesuffix(" %") for each in NUMBER.findall(sentences)} == known

@@ -108,7 +108,7 @@ def slope_by_width(leads: Sequence[PerSeed], widths: Sequence[float]) -> PerSeed
 def width_claims() -> Iterable[Claim]:
     """The more concentrated in time the arrivals of a device are, the larger the lead over random."""
     n = reproduce.SIZES[0]
-    for panel, setting in (("1a", "iid"), ("1b", "3digit")):
+    for key, setting in (("1a-widths", "iid"), ("1b-widths", "3digit")):
         pairs = [
             tuple(reproduce.at_width(arm(setting, n), width) for arm in (reproduce.proposed, reproduce.random))
             for width in reproduce.WIDTHS
@@ -123,8 +123,8 @@ def width_claims() -> Iterable[Claim]:
             return {"wider arrivals": slopes} if slopes else None
 
         yield Claim(
-            key=f"{panel}-widths",
-            panel=panel,
+            key=key,
+            panel="abstract",
             statement=f"{reproduce.IN_WORDS[setting]}, n = {n}: the lead of proposed over random is larger where "
             "arrivals are more concentrated in time",
             paper="especially then",

@@ -13,6 +13,7 @@ from feelstream.experiment import Arm, Plan
 from feelstream.quantities import number
 from feelstream.studies.claims import Claim, Finding, Published, Verdict, judged
 from feelstream.studies.claims.judging import evidence
+from feelstream.studies.claims.verdicts import margin_of
 from feelstream.studies.hu2023 import STUDY, paper
 from feelstream.studies.hu2023.claims import all_claims, remaining_claims
 from feelstream.studies.hu2023.confirmation import table as tables
@@ -57,6 +58,11 @@ class Confirmed:
     def with_verdict(self, *verdicts: Verdict) -> list[Finding]:
         return [finding for finding in evidence(self.findings) if finding.verdict in verdicts]
 
+    @property
+    def accuracy_of_figure_1(self) -> list[Finding]:
+        """Its comparisons of accuracy with random."""
+        return [finding for finding in self.findings if finding.claim.panel in ("1a", "1b")]
+
     def empty_share(self, arm: Callable[[str, int], str]) -> float | None:
         """Share of slots that go to devices without data, over the runs of figure 1."""
         labels = [arm(setting, n) for setting in ("iid", "3digit") for n in paper.SIZES]
@@ -78,6 +84,17 @@ def panels(findings: Sequence[Finding]) -> str:
     """Figures and how many claims of each: 1a ×2, 2b."""
     counts = Counter(finding.claim.panel for finding in findings)
     return ", ".join(panel + ("" if count == 1 else f" ×{count}") for panel, count in sorted(counts.items()))
+
+
+def on_its_side(finding: Finding) -> bool:
+    """Whether the estimate has the claimed sign, or is above minus the margin."""
+    return finding.ours.mean > -margin_of(finding.claim.test)
+
+
+def is_excluded(finding: Finding) -> bool:
+    """Whether a plain 95 % interval, uncorrected, lies on the other side as a whole."""
+    highs = [effect.interval.high for effect in finding.effects]
+    return any(high is not None and high < -margin_of(finding.claim.test) for high in highs)
 
 
 def saving(findings: Sequence[Finding], n: int) -> float | None:
