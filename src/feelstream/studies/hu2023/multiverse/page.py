@@ -110,7 +110,21 @@ def summary(found: Found) -> str:
         return f"{sentence} None has run with learning yet."
     sentence += f" {counted(len(begun), 'specification')} with such a schedule ran with learning so far."
     whole = [each for each in begun if all(each in found.possible[figure] for figure in FIGURES)]
-    return f"{sentence} All claims of all figures are still possible under {len(whole)} of them.\n\n{_ended(found)}"
+    sentence += f" All claims of all figures are still possible under {len(whole)} of them"
+    return f"{sentence}{_least_likely(found, whole)}.\n\n{_ended(found)}"
+
+
+def _least_likely(found: Found, whole: Sequence[Specification]) -> str:
+    """Of those under which everything is possible: for which figure that is least likely, and how likely at most."""
+    known = {
+        figure: max((min(own[each].values()) for each in whole if own.get(each)), default=None)
+        for figure, own in found.chances.items()
+    }
+    most = {figure: chance for figure, chance in known.items() if chance is not None}
+    if not most:
+        return ""
+    figure = min(most, key=most.__getitem__)
+    return f", but those of figure {figure} with a probability of at most {most[figure]:.2f}"
 
 
 def _ended(found: Found) -> str:
