@@ -16,6 +16,7 @@ from feelstream.studies.registry import study_named
 from feelstream.studies.silicon import findings
 from feelstream.studies.silicon.configurations import LAWS, OWN_RANGE, SCENARIOS, Key, keys, plan, scenario_of
 from feelstream.studies.silicon.page import page, write_docs
+from feelstream.studies.silicon.words import SETTING
 
 ROOT = Path(__file__).parents[3]
 SMALL = ("data.dataset=synthetic", "system.rounds=6", "system.devices=8", "learning.engine=none")
@@ -63,6 +64,25 @@ def test_the_scale_of_a_real_core_is_its_mean_energy_over_that_of_the_cubic_law(
     # A discrete point is at least as high as the voltage between points.
     f = np.full(profile.devices, 1.1e9)
     assert discrete.compute_energy_j(f[:8])[0] >= profile.compute_energy_j(f)[0]
+
+
+def test_the_page_says_how_many_turns_the_budget_of_a_run_pays():
+    """At the cheapest frequency with which computing fits a round; the page and the README name the numbers."""
+    said = " ".join(SETTING.split())
+    for name in SCENARIOS:
+        paid = []
+        for law in LAWS:
+            scenario = scenario_of(Key(name, "scenario", law, "balanced_joint"), ("learning.engine=none",))
+            system = scenario.known_system(classes=1)
+            low_hz, high_hz = scenario.frequency_range_hz
+            fits_hz = np.linspace(max(low_hz, system.device_cycles[0] / system.round_s), high_hz, 2_000)
+            turn_j = min(system.compute_energy_j(np.full(system.devices, f_hz))[0] for f_hz in fits_hz)
+            paid.append(float(system.energy_budget_j[0]) * system.rounds / turn_j)
+        cubic, *cores = paid
+        assert f"pays {cubic:.1f} of the cheapest turns under the cubic law" in said
+        assert "on the three cores {:.2f}, {:.2f} and {:.2f} of one".format(*cores) in said
+        assert f"pays {min(cores):.2f} to {max(cores):.2f} of one turn" in (ROOT / "README.md").read_text("utf-8")
+    assert SETTING in (ROOT / "docs" / "silicon.md").read_text(encoding="utf-8")
 
 
 def made_up(costs: dict[tuple[str, str], float], spread: float = 0.01) -> pl.DataFrame:

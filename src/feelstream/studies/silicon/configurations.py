@@ -26,7 +26,8 @@ SCENARIOS = ("paper-3digit", "stress")
 CUBIC = "cubic"
 OWN_RANGE = " (own range)"  # of the name of a law: frequencies from the core's lowest point to its highest
 LAWS = (CUBIC, "rk3399-a72", "hi3660-a53", f"gs101-x1{OWN_RANGE}")
-# The scenario's budget is 3 % of what random scheduling spends on average; a budget of half of that can be kept.
+# The scenario's budget is 3 % of what random scheduling spends (1.5 % in stress), and on a core pays no turn; one of
+# half of what random spends can be kept.
 BUDGETS = ("scenario", "half")
 REFERENCE = "random"
 # With half the budget: those that go by budgets, and whom they are compared with. What lyapunov_joint spends hardly
