@@ -47,6 +47,16 @@ def test_the_front_and_the_words_follow_from_the_numbers(three_arms):
     ]
 
 
+def test_entries_that_came_to_the_same_are_one_point_of_the_front():
+    values = {
+        name: {"energy_j": spread(e, 1e-5), "late_accuracy": spread(0.9, 0.01)}
+        for name, e in (("a", 1e-3), ("b", 1e-3))
+    }
+    plan, runs, summary = summary_of(values)
+    said = board_words.discussion(plan, runs, summary)
+    assert "On the Pareto front of the means, from the cheapest: `a` = `b` (1 mJ, 90.0 %)." in said
+
+
 def test_without_learning_there_is_no_front_and_no_word_of_accuracy():
     values = {name: {"energy_j": spread(e, 1e-5), "drops": [0.0] * 5} for name, e in (("a", 1e-3), ("b", 2e-3))}
     values["b"]["energy_j"] = spread(2e-3, 3e-5)

@@ -18,6 +18,7 @@ from feelstream.learning.server.limits import Limited
 from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.smoothing import Smoothed
 from feelstream.scenario.files import load
+from feelstream.studies.leaderboard.docs import SERVER
 from feelstream.studies.registry import study_named
 from feelstream.studies.within_budget.configurations import (
     EVERYONE_LONGER,
@@ -234,6 +235,8 @@ def test_the_pages_on_longer_steps_say_what_their_table_says() -> None:
     lines = (ROOT / "docs/within-budget.md").read_text(encoding="utf-8").splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("| gap to training everyone"))
     four = (lines[at], *lines[at + 2 : at + 5])
+    of_ours = [rows["paper-3digit", policy]["late_accuracy"] for policy in (LONGER, PLAIN)]
+    assert [f"{100 * accuracy:.1f} %" in SERVER for accuracy in of_ours] == [True, True]
     heads, *said = ([cell.strip(" `") for cell in line.split("|")[2:-1]] for line in four)
     assert set(heads) == {scenario for scenario, _ in rows} == set(SCENARIOS)
     of = ((LONGER, "same"), (LONGER, "gap"), (OURS, "gap"))  # to the same server, to FedAvg

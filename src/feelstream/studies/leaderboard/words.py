@@ -52,7 +52,13 @@ def _front(plan: Plan, summary: pl.DataFrame) -> str:
     sentences = []
     for title, points in worlds(plan, summary):
         where = "" if len(worlds(plan, summary)) == 1 else f" ({title})"
-        listed = ", ".join(f"`{p.arm}` ({p.energy_mj:.3g} mJ, {p.accuracy:.1f} %)" for p in front_of(points))
+        equals: dict[tuple[float, float], list[str]] = {}  # settings that make no difference on a board are one point
+        for point in front_of(points):
+            equals.setdefault((point.energy_mj, point.accuracy), []).append(f"`{point.arm}`")
+        listed = ", ".join(
+            f"{' = '.join(arms)} ({energy_mj:.3g} mJ, {accuracy:.1f} %)"
+            for (energy_mj, accuracy), arms in equals.items()
+        )
         sentences.append(f"On the Pareto front of the means{where}, from the cheapest: {listed}.")
     return " ".join(sentences)
 
