@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
+import polars as pl
 import pytest
 from builders import small, to_run
 from hypothesis import given, settings
@@ -15,6 +17,8 @@ import feelstream as fs
 from feelstream.cli import app
 from feelstream.errors import RunError
 from feelstream.policies import POLICIES
+from feelstream.policies.base import TRAINING
+from feelstream.policies.myopic_energy import MyopicEnergy
 from feelstream.run import Change, Run, simulate
 from feelstream.run.explaining import Explanation, Scenes
 from feelstream.run.explaining.thresholds import with_frequency, with_setting
@@ -105,6 +109,34 @@ def test_every_threshold_of_every_policy_with_terms_is_one(name: str) -> None:
                 )
                 assert bool(np.isin(device, changed.schedule)) == expected
     assert found
+
+
+class Asking(MyopicEnergy):
+    """`myopic_energy`, with reports that it does not look at."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({TRAINING})
+
+
+@pytest.mark.parametrize(
+    ("policy", "overrides", "beside"),
+    [
+        (Asking(), [*to_run("update_norm"), "reports.slot_s=2.0"], "e_report_j"),
+        (MyopicEnergy(), ["costs.download_bits=1e6", "costs.receive_power_w=0.01"], "e_down_j"),
+    ],
+    ids=["reports", "downloads"],
+)
+def test_a_decision_is_made_again_from_what_devices_had_spent(
+    policy: MyopicEnergy, overrides: list[str], beside: str
+) -> None:
+    run = simulate(small(*BUSY, *overrides).with_(policy=policy), 3)
+    assert run.devices is not None
+    paid = run.devices.filter(pl.col("scheduled") & (pl.col("round") < 8))
+    energy_j = paid.select(pl.sum_horizontal("^e_(cmp|tr|down|report)_j$")).to_series().to_numpy()
+    spent_j = np.bincount(paid["device"].to_numpy(), energy_j, minlength=8)
+    scene = Scenes(run.scenario, 3, (), run.devices).scene(8)
+    assert scene is not None
+    assert (paid[beside] > 0).any()
+    assert scene.state["spent_j"] == pytest.approx(spent_j, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", POLICIES.names())

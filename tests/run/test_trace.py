@@ -11,6 +11,7 @@ from builders import small
 
 import feelstream as fs
 from feelstream.run import simulate_in, trace
+from feelstream.run.columns import spent_j
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,26 @@ def test_the_rounds_are_the_sums_of_the_devices(run: fs.Run) -> None:
     assert 0 < run.rounds["feasible"].sum() < 48
     labels = run.devices["fresh_labels"].list.sum()
     assert labels.to_list() == run.devices["fresh"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "beside"),
+    [
+        (["policy.name=random"], None),
+        (["policy.name=update_norm"], "e_report_j"),
+        (["costs.download_bits=1e6", "costs.receive_power_w=0.3"], "e_down_j"),
+    ],
+    ids=["neither", "reports", "downloads"],
+)
+def test_what_a_device_spent_is_what_its_queue_grows_by(overrides: list[str], beside: str | None) -> None:
+    """Q' = max(Q + E − E_avg, 0), to the last bit."""
+    devices = fs.simulate(fs.preset("tiny", overrides), 3).devices
+    assert devices is not None
+    assert beside is None or (devices[beside] > 0).any()
+    grown = devices["queue_j"].to_numpy() + spent_j(devices).to_numpy() - 0.08  # E_avg of tiny
+    assert (grown > 0).any()
+    np.testing.assert_array_equal(np.maximum(grown, 0.0), devices["queue_next_j"].to_numpy())
+    assert spent_j(devices.row(1, named=True)) == spent_j(devices)[1]
 
 
 def test_what_has_no_meaning_is_null(run: fs.Run) -> None:

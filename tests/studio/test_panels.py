@@ -12,7 +12,7 @@ from small_plans import in_process, two_arms
 
 from feelstream.policies import POLICIES
 from feelstream.run import Change, simulate
-from feelstream.studio import bars, charts, maps
+from feelstream.studio import bars, charts, details, maps
 from feelstream.studio.lanes import LiveLane, StoredLane, runs_by_seed
 from feelstream.studio.session import Session
 from feelstream.studio.words import ranked
@@ -71,6 +71,20 @@ def test_the_history_of_a_device_is_that_of_the_trace_live_and_stored() -> None:
             options = bars.history([(0, "lane", past)], what, 8, 5, False)
             json.dumps(options, allow_nan=False)
             assert [round for round, _ in options["series"][0]["data"]] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [("policy.name=update_norm", *to_run("update_norm")), ("costs.download_bits=1e6", "costs.receive_power_w=0.3")],
+    ids=["reports", "downloads"],
+)
+def test_reports_and_downloads_are_among_what_a_device_spent(overrides: tuple[str, ...]) -> None:
+    run, live = simulate(small(*overrides), 3), played(*overrides, rounds=8)
+    spent_j = 6 * run.rounds["energy_mean_j"].to_numpy()  # of all devices
+    for lane in (live, StoredLane("stored", run)):
+        assert np.sum([lane.history(device).spent_j for device in range(6)], axis=0) == pytest.approx(spent_j.cumsum())
+        shown = [details.facts(lane.view(8), device)["energy spent"] for device in range(6)]
+        assert sum(float(text.split()[0]) for text in shown) == pytest.approx(1e3 * spent_j[-1], rel=0.01)
 
 
 def test_a_change_is_marked_on_every_chart_by_round_with_budgets_in_mj() -> None:

@@ -14,7 +14,7 @@ import polars as pl
 
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results, statistics
-from feelstream.experiment.participation import SHARES, columns_of, participation
+from feelstream.experiment.participation import COLUMNS, SHARES, participation
 from feelstream.experiment.ranking import verdicts
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
@@ -166,9 +166,8 @@ def _axis(entry: str | Varied) -> list[Override]:
 def per_run(results: Results) -> pl.DataFrame:
     """`statistics.per_run` of every finished run, with the measures that need its device table."""
     rows = [
-        {"arm": arm, "seed": seed} | participation(results.devices(arm, seed, columns_of(scenario)), scenario)
+        {"arm": arm, "seed": seed} | participation(results.devices(arm, seed, COLUMNS), results.plan.arm(arm).scenario)
         for arm, seed in results.finished
-        for scenario in [results.plan.arm(arm).scenario]
     ]
     schema = {"arm": pl.String, "seed": pl.Int64} | dict.fromkeys(SHARES, pl.Float64)
     found = pl.DataFrame(rows, schema=schema)

@@ -17,12 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 
 from feelstream.arrays import Flags, Reals
 from feelstream.errors import RunError
 from feelstream.model.energy import Cubic
 from feelstream.run import Run
+from feelstream.run.columns import spent_j
 
 MOST_PAIRS = 500_000  # devices × rounds; the linear program of more takes minutes
 
@@ -159,8 +159,6 @@ def _spent(run: Run, instance: Instance) -> tuple[float, Reals, Reals]:
     assert run.devices is not None
     shape = instance.value.shape
     scheduled = run.devices["scheduled"].to_numpy().reshape(shape)
-    parts = [name for name in ("e_cmp_j", "e_tr_j", "e_report_j") if name in run.devices.columns]
-    energy_j = run.devices.select(pl.sum_horizontal(parts)).to_series().to_numpy().reshape(shape)
-    energy_j = energy_j + scheduled * run.scenario.known_system(1).download_j
+    energy_j = spent_j(run.devices).to_numpy().reshape(shape)
     cost_j = np.where(scheduled, instance.energy_j, 0.0).sum(axis=0)
     return float(instance.value[scheduled].sum()), energy_j.sum(axis=0), cost_j

@@ -8,18 +8,13 @@ import polars as pl
 from feelstream.arrays import Flags, Ints, Reals
 from feelstream.data.streaming.buffers import Buffer
 from feelstream.experiment.statistics import jain_index
+from feelstream.run.columns import SPENT, spent_j
 from feelstream.scenario import Scenario
 
-COLUMNS = ("stored", "scheduled", "transmitted", "e_cmp_j", "e_tr_j")
+WORK = ("stored", "scheduled", "transmitted")
+COLUMNS = (*WORK, *SPENT)  # of the device table, as far as they are there
 SHARES = ("energy_over_budget", "devices_over_budget", "worst_device", "data_used", "fairness")
-REPORTS = "e_report_j"  # where the policy asks for reports
-DOWNLOADS = "e_down_j"  # where a cost rule of the user's own says what the download costs
-
-
-def columns_of(scenario: Scenario) -> tuple[str, ...]:
-    """The columns of the device table that `participation` reads."""
-    reports = (REPORTS,) if scenario.policy.asks_reports else ()
-    return (*COLUMNS, *reports, *(() if scenario.costs.rule.of_settings else (DOWNLOADS,)))
+REPORTS = "e_report_j"
 
 
 def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str, float | None]:
@@ -33,12 +28,14 @@ def participation(devices: pl.DataFrame | None, scenario: Scenario) -> dict[str,
         return dict.fromkeys(SHARES)
     shape = (scenario.system.rounds, scenario.system.devices)
     # (T, K) each: rows are sorted by round, then device.
-    stored, scheduled, sent, computing, sending = (devices[column].to_numpy().reshape(shape) for column in COLUMNS)
-    own = DOWNLOADS in devices.columns and not scenario.costs.rule.of_settings
-    download_j = devices[DOWNLOADS].to_numpy().reshape(shape) if own else scenario.known_system(1).download_j
-    energy_j = (computing + sending + scheduled * download_j).mean(axis=0)
-    if REPORTS in devices.columns:
-        energy_j = energy_j + devices[REPORTS].to_numpy().reshape(shape).mean(axis=0)
+    stored, scheduled, sent = (devices[column].to_numpy().reshape(shape) for column in WORK)
+
+    def mean_j(table: pl.DataFrame) -> Reals:
+        return spent_j(table).to_numpy().reshape(shape).mean(axis=0)
+
+    energy_j = mean_j(devices.drop(REPORTS, strict=False))
+    if REPORTS in devices.columns:  # by themselves, so that summary.csv keeps its bits
+        energy_j = energy_j + mean_j(devices.select(REPORTS))
     budget_j = np.broadcast_to(np.asarray(scenario.system.energy_budget_j, float), shape[1])
     return {
         "energy_over_budget": budget_ratio(energy_j, budget_j),

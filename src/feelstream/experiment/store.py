@@ -91,12 +91,12 @@ class Results:
         return self._rounds
 
     def devices(self, arm: str, seed: int, columns: Sequence[str]) -> pl.DataFrame | None:
-        """Columns of one finished run's devices.parquet; None where its trace level left the table out."""
+        """Those of the columns that one finished run's devices.parquet has; None where its trace level left it out."""
         if self.plan.arm(arm).scenario.trace.level != "full":
             return None
-        return self._table(self.directories[arm, seed], "devices.parquet", list(columns))
+        return self._table(self.directories[arm, seed], "devices.parquet", columns)
 
-    def _table(self, path: Path, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+    def _table(self, path: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         try:
             digests = self.known[path].digests if path in self.known else Manifest.read(path).digests
             check_digest(path / name, digests.get(name))

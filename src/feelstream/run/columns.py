@@ -7,6 +7,7 @@ what else to touch when one is added, and tests/run/test_schema.py fails where s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -24,13 +25,15 @@ BY_LABELS = "for policies that go by the labels of all that is held"
 
 @dataclass(frozen=True)
 class Column:
-    """One column. null: where it is empty; only: the runs that have it, all if not said."""
+    """One column. null: where it is empty; only: the runs that have it, all if not said; spent: energy that the device
+    spent in the round."""
 
     kind: pl.DataType
     unit: str
     meaning: str
     null: str = ""
     only: str = ""
+    spent: bool = False
 
 
 NOT_EVALUATED, NOT_FEASIBLE = "where not evaluated", "where not feasible"
@@ -110,18 +113,22 @@ DEVICE_COLUMNS: dict[str, Column] = {
     "power_w": Column(REAL, "W", "transmit power; 0 for those who did not send"),
     "t_cmp_s": Column(REAL, "s", "computing time; 0 for those not scheduled"),
     "t_tr_s": Column(REAL, "s", "transmission time; 0 for those who did not send"),
-    "e_cmp_j": Column(REAL, "J", "computing energy; 0 for those not scheduled"),
-    "e_tr_j": Column(REAL, "J", "transmission energy; 0 for those who did not send"),
+    "e_cmp_j": Column(REAL, "J", "computing energy; 0 for those not scheduled", spent=True),
+    "e_tr_j": Column(REAL, "J", "transmission energy; 0 for those who did not send", spent=True),
     "queue_next_j": Column(REAL, "J", "Q_k after the round"),
     "stored_labels": Column(COUNTS, "", "label counts of S_k (list of m)", only=BY_LABELS),
     "lost": Column(TRUTH, "", "sent, with share, power, time and energy, and could not be decoded", only=PACKET_ERRORS),
     "t_down_s": Column(REAL, "s", "time of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
-    "e_down_j": Column(REAL, "J", "energy of receiving the model; 0 for those not scheduled", only=DOWNLOADS),
+    "e_down_j": Column(
+        REAL, "J", "energy of receiving the model; 0 for those not scheduled", only=DOWNLOADS, spent=True
+    ),
     "cost_cycles": Column(REAL, "", "c_k, CPU cycles of local training in this round", only=OWN_COSTS),
     "cost_bits": Column(REAL, "", "S_k, size of the device's update in this round, bit", only=OWN_COSTS),
     "cost_down_s": Column(REAL, "s", "what receiving the model takes, or would take", only=OWN_COSTS),
     "cost_down_j": Column(REAL, "J", "what receiving the model costs, or would cost", only=OWN_COSTS),
-    "e_report_j": Column(REAL, "J", "energy of the device's report; 0 for those who did not answer", only=ASKED),
+    "e_report_j": Column(
+        REAL, "J", "energy of the device's report; 0 for those who did not answer", only=ASKED, spent=True
+    ),
     "battery_j": Column(REAL, "J", "charge before the round", only=BATTERIES),
     "harvest_j": Column(REAL, "J", "what was harvested in the round", only=BATTERIES),
     "reliability": Column(REAL, "", "p_k, the probability to deliver learned before the round", only=FALLIBLE),
@@ -151,3 +158,12 @@ DEVICE_COLUMNS: dict[str, Column] = {
         for name in ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j")
     },
 }
+SPENT = tuple(name for name, column in DEVICE_COLUMNS.items() if column.spent)
+
+
+def spent_j(devices: Any) -> Any:
+    """What devices spent, by which their queues grow, J: the sum of the columns `SPENT`, as far as they are there.
+
+    devices: a table, or a dictionary with columns, or with what one device has in them.
+    """
+    return sum(devices[name] for name in SPENT if name in devices)

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from io import BytesIO
@@ -276,9 +276,11 @@ def as_parquet(table: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def read_table(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """columns: only these, as far as the table has them."""
     try:
-        return pl.read_parquet(path, columns=columns, glob=False)  # a path may hold [ or *
+        there = None if columns is None else [name for name in pl.read_parquet_schema(path) if name in columns]
+        return pl.read_parquet(path, columns=there, glob=False)  # a path may hold [ or *
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
         raise RunError(f"{path} is missing or damaged") from problem
 

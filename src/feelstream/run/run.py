@@ -371,10 +371,10 @@ def read(directory: str | Path) -> Run:
     return _read(path, stored_scenario(manifest.scenario, path / "run.json", manifest.promises), manifest)
 
 
-def read_stored(path: Path, name: str, manifest: Manifest, columns: list[str] | None = None) -> pl.DataFrame:
+def read_stored(path: Path, name: str, manifest: Manifest) -> pl.DataFrame:
     """A table of a complete run, which must be the one that was written."""
     check_digest(path / name, manifest.digests.get(name))
-    return read_table(path / name, columns)
+    return read_table(path / name)
 
 
 def _read(path: Path, scenario: Scenario, manifest: Manifest) -> Run:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from nicegui import run, ui
 
+from feelstream.run.columns import spent_j
 from feelstream.run.explaining.wording import number, shown_as
 from feelstream.studio import bars
 from feelstream.studio.lanes import Lane
@@ -38,7 +39,6 @@ def facts(view: RoundView, at: int) -> dict[str, str]:
     status = "sent" if devices["transmitted"][at] else "dropped" if devices["scheduled"][at] else "idle"
     if status == "idle" and not devices["feasible"][at]:
         status = "too slow" if devices["available"][at] else "not available"
-    parts = [devices[name][at] for name in ("e_cmp_j", "e_tr_j", "e_down_j", "e_report_j") if name in devices]
     return {
         "status": status,
         "stored, fresh": f"{devices['stored'][at]}, {devices['fresh'][at]}",
@@ -49,7 +49,7 @@ def facts(view: RoundView, at: int) -> dict[str, str]:
         **importance,
         "queue Q": shown("queue_j"),
         "score": shown("score"),
-        "energy spent": shown_as("e_tr_j", float(sum(parts))),
+        "energy spent": shown_as("e_tr_j", float(spent_j(devices)[at])),
     }
 
 

@@ -17,6 +17,7 @@ from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
 from feelstream.run import Run, read
 from feelstream.run.changes import Change, from_list, in_order, scenario_in
+from feelstream.run.columns import SPENT, spent_j
 from feelstream.run.explaining import Scenes
 from feelstream.run.presentation import introduce
 from feelstream.run.run import prepare, resolved
@@ -26,8 +27,7 @@ from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_table
 
 HISTORY_BYTES = 48 * 2**20  # of views, per lane
 SNAPSHOT_BYTES = 48 * 2**20  # of states to go on from, per lane
-HISTORY = ("queue_next_j", "stored", "scheduled")  # columns of a device's history, and its energies:
-ENERGIES = ("e_cmp_j", "e_tr_j", "e_down_j")  # the last only where the model is downloaded
+HISTORY = ("queue_next_j", "stored", "scheduled")  # columns of a device's history, and what it spent
 MOST_LANES = 6  # four policies and their forks
 LOADING = Lock()  # a data set is read once, whoever asks first
 
@@ -118,7 +118,7 @@ class LiveLane:
         for round in range(max(rows[-1][0] + 1 if rows else 1, self.oldest), self.head + 1):
             view = self._views.get(round)  # the race goes on meanwhile, and forgets the oldest
             if view is not None and view.devices is not None and (at := view.where(device)) is not None:
-                columns = [name for name in (*HISTORY, *ENERGIES) if name in view.devices]
+                columns = [name for name in (*HISTORY, *SPENT) if name in view.devices]
                 rows.append((round, {name: view.devices[name][at].item() for name in columns}))
         del rows[: bisect_left(rows, self.oldest, key=itemgetter(0))]
         return _history(self, device, rows)
@@ -207,7 +207,7 @@ def _history(lane: Lane, device: int, rows: list[tuple[int, dict[str, Any]]]) ->
     budgets = {t: float(scenario_at(lane, t).population.energy_budget_j[device]) for t in starts}
     ordered = sorted(starts)
     granted = [budgets[ordered[bisect_right(ordered, t) - 1]] for t in rounds]
-    spent = [sum(row[name] for name in ENERGIES if name in row) for _, row in rows]
+    spent = [spent_j(row) for _, row in rows]
     return History(rounds, queues, np.cumsum(spent).tolist(), np.cumsum(granted).tolist(), stored, turns)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from feelstream.policies.base import Policy, State
 from feelstream.run import trace
+from feelstream.run.columns import SPENT
 from feelstream.run.explaining.scenes import Scene, counts
 from feelstream.scheduling import RoundRecord
 
@@ -19,7 +20,7 @@ MOST_DEVICES = 400  # on a map; of more, an even sample is shown, with all that 
 KEPT = (
     "device", "f_hz", "beta", "gain", "stored", "fresh", "fresh_labels", "available", "feasible",
     "amount", "dissimilarity", "importance", "queue_j", "score", "scheduled", "transmitted",
-    "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j", "e_down_j", "e_report_j", "queue_next_j",
+    "t_cmp_s", "t_tr_s", *SPENT, "queue_next_j",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from feelstream.quantities import QUANTITIES, short
 from feelstream.run import Run
+from feelstream.run.columns import spent_j
 
 # Cells of all maps together, and of one; beyond, devices are sampled and rounds are put together.
 MOST_CELLS = 600_000
@@ -20,6 +21,7 @@ MOST_ROUNDS = 400
 FEWEST_CELLS = 2_400
 
 INELIGIBLE, IDLE, DROPPED, SENT = range(4)
+COMPUTING = {"e_cmp_j", "e_report_j"}  # nearly all of a report is; what else is spent is sending
 
 
 def seeds_that_fit(seeds: Sequence[int], arms: int, devices: int, rounds: int) -> tuple[int, ...]:
@@ -45,15 +47,9 @@ def device_map(run: Run, arms: int) -> dict[str, Any] | None:
     status[grid(pl.col("transmitted"))] = SENT
     stored = grid(pl.col("stored"))
     waiting = _waiting(run, grid)
-    computing, sending = (grid(pl.col(column)).mean(axis=1) for column in ("e_cmp_j", "e_tr_j"))
-    if "e_report_j" in table.columns:  # nearly all of it is computing
-        computing = computing + grid(pl.col("e_report_j")).mean(axis=1)
-    beta = grid(pl.col("beta"))[:, 0]
-    system = run.scenario.known_system(1)
-    receiving = grid(pl.col("scheduled")).mean(axis=1) * system.download_j
-    if "e_down_j" in table.columns:
-        receiving = grid(pl.col("e_down_j")).mean(axis=1)
-    budget, sending = system.energy_budget_j, sending + receiving
+    parts = (COMPUTING & {*table.columns}, {*table.columns} - COMPUTING)
+    computing, sending = (grid(spent_j({name: pl.col(name) for name in part})).mean(axis=1) for part in parts)
+    beta, budget = grid(pl.col("beta"))[:, 0], run.scenario.known_system(1).energy_budget_j
     energy, shown = QUANTITIES["e_cmp_j"], _sampled(beta, MOST_DEVICES)
     most_rounds = max(20, min(MOST_ROUNDS, max(FEWEST_CELLS, MOST_CELLS // max(1, arms)) // len(shown)))
     step = -(-rounds // most_rounds)

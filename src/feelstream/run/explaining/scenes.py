@@ -16,6 +16,7 @@ from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
 from feelstream.run.changes import Change, scenario_in
+from feelstream.run.columns import spent_j
 from feelstream.scenario import Scenario
 
 COSTS = ("cost_cycles", "cost_bits", "cost_down_s", "cost_down_j")  # in the order of RoundCosts
@@ -122,12 +123,8 @@ class Scenes:
     def _outcome(self, round: int) -> Outcome:
         rows = self.rows(round)
         ids = np.flatnonzero(rows["scheduled"].to_numpy())
-        parts = [name for name in ("e_cmp_j", "e_tr_j", "e_down_j") if name in rows.columns]
-        energy_j = rows.select(pl.sum_horizontal(parts)).to_series().to_numpy()
-        return Outcome(
-            round, ids, rows["transmitted"].to_numpy()[ids], rows["gain"].to_numpy()[ids], energy_j[ids], None,
-            self._observation(round),
-        )  # fmt: skip
+        sent, gain, energy_j = (column.to_numpy()[ids] for column in (rows["transmitted"], rows["gain"], spent_j(rows)))
+        return Outcome(round, ids, sent, gain, energy_j, None, self._observation(round))
 
 
 def counts(lists: pl.Series) -> NDArray:
