@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,30 @@ def test_a_mistake(line: str, stored: Path, feelstream: Command, monkeypatch: py
     monkeypatch.chdir(stored)
     quick = QUICK if line.startswith("run tiny") and "--set V" not in line else []
     check_one_sentence(feelstream(*shlex.split(line), *quick), MISTAKES[line])
+
+
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "run.json is cut": ("run.json", lambda whole: whole[:300]),
+    "run.json is empty": ("run.json", lambda whole: b""),
+    "run.json is text": ("run.json", lambda whole: b"hello"),
+    "run.json is a list": ("run.json", lambda whole: b"[]"),
+    "run.json was edited": ("run.json", lambda whole: whole.replace(b'"seed": 0', b'"seed": 1')),
+    "rounds.parquet is cut": ("rounds.parquet", lambda whole: whole[:300]),
+    "devices.parquet is cut": ("devices.parquet", lambda whole: whole[:-1]),
+}
+READERS = ["report {}", "verify {}", "explain {} --round 1 --device 0", "bound {}", "studio {} --export race.html"]
+
+
+@pytest.mark.parametrize("line", READERS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_run(damage: str, line: str, stored: Path, feelstream: Command, tmp_path: Path) -> None:
+    shutil.copytree(stored / "run", "run")
+    name, damaged = DAMAGES[damage]
+    whole = Path("run", name).read_bytes()
+    Path("run", name).write_bytes(damaged(whole))
+    assert Path("run", name).read_bytes() != whole
+    check_one_sentence(feelstream(*line.format("run").split()), "feelstream: run", name)
+    assert not list(Path().glob("**/*.html"))
 
 
 def test_help_is_also_a_word(feelstream: Command) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Command
 from typer.testing import CliRunner
 
 import feelstream as fs
 from feelstream.cli import app
-from feelstream.experiment import comparison
+from feelstream.experiment import comparison, load
 
 PLAN = ("--set", "engine=none")
 
@@ -76,10 +78,39 @@ def test_all_runs_in_a_directory_are_verified(tmp_path: Path) -> None:
     done = called("verify", str(tmp_path))
     assert done.exit_code == 0
     assert "runs that agree: 2 of 2" in done.output
+    below = tmp_path / "runs" / "0" / "of" / "a" / "sweep" / "2"  # deep below a run
+    fs.simulate("tiny", seed=2, rounds=2, engine="none", out=below)
+    (below / "back").symlink_to(tmp_path / "runs" / "0")
+    (tmp_path / "runs" / "0" / "so-far" / "0").mkdir(parents=True)
+    (tmp_path / "runs" / "0" / "so-far" / "0" / "run.json").write_text("{}")  # of a report: its run is verified itself
+    assert "runs that agree: 3 of 3" in called("verify", str(tmp_path)).output
+    assert "runs that agree: 2 of 2" in called("verify", str(tmp_path / "runs" / "0")).output
     table = tmp_path / "runs" / "1" / "rounds.parquet"
     table.write_bytes(table.read_bytes()[:-1])
     done = called("verify", str(tmp_path), "--json")
     assert done.exit_code == 1
     found = json.loads(done.output)
-    assert [about["ok"] for about in found["runs"].values()] == [True, False]
+    assert [about["ok"] for about in found["runs"].values()] == [True, True, False]
     assert not found["ok"]
+
+
+@pytest.mark.slow
+def test_a_report_names_damaged_runs_and_leaves_them_out(feelstream: Command) -> None:
+    feelstream("compare", "tiny", "--policy", "random,age", "--seeds", "2", *PLAN, "--set", "rounds=2", "--out", "all")
+    paths = [load("all").directories[key] for key in (("random", 1), ("age", 0))]
+    (paths[0] / "run.json").write_text("hello")
+    (paths[1] / "rounds.parquet").write_bytes(b"PAR1")
+    code, out, err = feelstream("report", "all")
+    assert (code, "report   all/report.html" in out) == (1, True)
+    first, second = err.splitlines()
+    assert first.startswith(
+        f"failed: random, seed 1: {paths[0] / 'run.json'} is damaged: it is not a JSON file; remove"
+    )
+    assert second.startswith(f"failed: age, seed 0: {paths[1] / 'rounds.parquet'} is damaged: ")
+    shutil.rmtree(paths[0])
+    shutil.rmtree(paths[1])
+    assert feelstream("report", "all")[::2] == (0, "")  # some are not finished: that is no damage
+    for key in (("random", 0), ("age", 1)):
+        (load("all").directories[key] / "run.json").write_text("hello")
+    code, out, err = feelstream("report", "all", "--json")
+    assert (code, out, err.count("is damaged: it is not a JSON file")) == (1, "", 2)

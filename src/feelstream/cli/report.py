@@ -27,16 +27,22 @@ def report(
 ) -> None:
     """Rebuild the report of stored results, with the figures and claims of their study.
 
-    For an unfinished run, such as a deployment in progress, it shows the rounds so far and goes to so-far.
+    For an unfinished run, such as a deployment in progress, it shows the rounds so far and goes to so-far. Damaged runs
+    are named and left out, and the exit code is then 1.
     """
     from feelstream.report import results_in
     from feelstream.run.unfinished import SO_FAR, is_unfinished, saved_so_far
     from feelstream.studies import printing
     from feelstream.studies.registry import study_named
+    from feelstream.terminal.playing import tell_failures
 
     study = study_named(name) if name else None
     if is_unfinished(directory):
         stored, directory = saved_so_far(directory), directory / SO_FAR
         printing.report(results_in(stored), directory, docs, as_json, study)
         return
-    printing.report(results_in(directory), directory, docs, as_json, study)
+    results = results_in(directory)
+    if not results.finished:
+        tell_failures(results, played=False)
+    printing.report(results, directory, docs, as_json, study)
+    tell_failures(results, played=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,18 +12,18 @@ from feelstream.cli.running import note
 from feelstream.errors import RunError, sentence
 from feelstream.run.replaying import Replay
 from feelstream.run.replaying import replay as replay_run
+from feelstream.run.unfinished import SO_FAR
 from feelstream.terminal.common import JsonOption, out, print_json, progress_bar
 
 if TYPE_CHECKING:
     from feelstream.verification import Report
 
 app = typer.Typer()
-DEEPEST = 3  # directories below the one that was named: results/STUDY/runs/RUN
 
 
 @app.command("verify")
 def verify_runs(
-    directory: Annotated[Path, typer.Argument(help="The run directory to check, or results with many of them.")],
+    directory: Annotated[Path, typer.Argument(help="The run directory to check, or one with runs anywhere below.")],
     as_json: JsonOption = False,
     replay: Annotated[
         bool,
@@ -39,16 +40,27 @@ def verify_runs(
 
 
 def _runs_in(directory: Path) -> list[Path]:
-    """The directory itself if it is a run, or else the runs in it."""
+    """The directory itself, if it is a run, and all runs below it."""
     if directory.is_file():
         raise RunError(f"{directory} is a file; give the directory that it is in: {directory.parent}")
-    if (directory / "run.json").is_file() or not directory.is_dir():
+    if not directory.is_dir():
         return [directory]
-    depths = ("/".join(["*"] * depth) for depth in range(1, DEEPEST + 1))
-    found = sorted({file.parent for depth in depths for file in directory.glob(f"{depth}/run.json")})
+    found, seen = list[Path](), set[str]()
+    for place, inside, files in os.walk(directory, onerror=_refused, followlinks=True):
+        if (real := os.path.realpath(place)) in seen:  # a link led here
+            inside.clear()
+        elif "run.json" in files:
+            found.append(Path(place))
+            inside[:] = set(inside) - {SO_FAR}  # the first rounds of this very run, for a report
+        seen.add(real)
     if not found:
         raise RunError(f"{directory} holds no run: neither it nor a directory in it has a run.json")
-    return found
+    return sorted(found)
+
+
+def _refused(problem: OSError) -> None:
+    if not isinstance(problem, FileNotFoundError):  # a run that is being stored is moved away
+        raise RunError(f"cannot look for runs in {problem.filename}: {problem.strerror}") from problem
 
 
 def _one(directory: Path, as_json: bool, replay: bool) -> bool:

@@ -35,7 +35,7 @@ from feelstream.scenario.files import stored_scenario
 from feelstream.version import __version__
 
 FORMAT = 1
-NOT_YET = "not finished yet; give the same command again to finish it"
+NOT_YET = "not finished yet; give the command that began it again to finish it"
 Key = tuple[str, int]  # label of the arm, seed
 
 
@@ -102,7 +102,9 @@ class Results:
             check_digest(path / name, digests.get(name))
             return read_table(path / name, columns)
         except RunError as problem:
-            raise RunError(f"{problem}; remove the directory {path} and give the same command again") from problem
+            raise RunError(
+                f"{problem}; remove the directory {path} and give the command that made it again"
+            ) from problem
 
 
 def load(out: str | Path) -> Results:
@@ -224,7 +226,7 @@ def examined(directory: Path) -> Known | str:
         for name, digest in manifest.digests.items():
             check_digest(directory / name, digest)
     except RunError as problem:
-        return f"{problem}; remove the directory {directory} and give the same command again"
+        return f"{problem}; remove the directory {directory} and give the command that made it again"
     return Known.of(manifest, content)
 
 

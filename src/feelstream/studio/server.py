@@ -43,10 +43,14 @@ def free_port() -> int:
 def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[str], None]) -> None:
     """Serve until interrupted. tell: receives the address once it answers; start: stored runs or results to show."""
     if start:
+        from feelstream.run import read
+        from feelstream.run.unfinished import is_unfinished
         from feelstream.studio.lanes import stored_runs
 
-        for path in start:
-            stored_runs(path)  # complains now rather than on the page
+        for path in start:  # complains now rather than on the page
+            stored_runs(path)
+            if (path / "run.json").is_file() and not is_unfinished(path):
+                read(path)
     port, token = port or free_port(), secrets.token_urlsafe(18)
     _check_free(port)
     sys.setswitchinterval(SWITCH_S)

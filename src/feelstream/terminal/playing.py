@@ -14,6 +14,7 @@ from rich.progress import Progress as Bar
 
 from feelstream.errors import RunError
 from feelstream.experiment import Plan, Progress, Results, dask_executor, execute, load
+from feelstream.experiment.store import NOT_YET
 from feelstream.terminal.common import err
 from feelstream.terminal.numbers import number_option
 
@@ -54,16 +55,20 @@ def failures(*all_results: Results) -> list[dict[str, Any]]:
     return [vars(failure) for results in all_results for failure in results.failures]
 
 
-def tell_failures(results: Results) -> None:
-    """Name what failed, one line per reason, and end with code 1; nothing if all is well."""
+def tell_failures(results: Results, played: bool = True) -> None:
+    """Name what failed, one line per reason, and end with code 1; nothing if all is well.
+
+    played: whether the runs were tried just now; if not, those that are not finished yet are no failures.
+    """
     reasons: dict[str, list[str]] = {}
-    for failure in results.failures:
+    for failure in (each for each in results.failures if played or each.reason != NOT_YET):
         reasons.setdefault(failure.reason, []).append(f"{failure.arm}, seed {failure.seed}")
     for reason, runs in reasons.items():
         more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
         err.print(f"failed: {'; '.join(runs[:3])}{more}: {reason}", style="red", markup=False, soft_wrap=True)
-    if reasons:
+    if reasons and played:
         err.print("the same command tries them again", highlight=False)
+    if reasons:
         raise typer.Exit(1)
 
 
