@@ -223,6 +223,14 @@ def test_a_stored_change_cannot_name_code_either(
     assert not trap.mark.exists()
 
 
+def test_an_unknown_field_of_a_stored_scenario_is_not_looked_for_in_code(trap: Trap, tmp_path: Path) -> None:
+    tables = small().as_dict()
+    tables["learning"] |= {"momentum": 0.5, "local": {"kind": trap.names[0]}}
+    with pytest.raises(RunError, match=r"learning\.momentum: there is no such field; allowed: engine"):
+        stored_scenario(tables, tmp_path)
+    assert not trap.mark.exists()
+
+
 @pytest.mark.parametrize("changes", [3, [3], [{"round": 2}], [{"round": "x", "field": "policy.V", "value": 1}]])
 def test_odd_changes_of_a_stored_run_are_a_sentence_in_the_studio(changes: Any, honest: Path, tmp_path: Path) -> None:
     with pytest.raises(FeelstreamError, match="damaged"):

@@ -34,6 +34,17 @@ def test_a_name_a_path_or_a_scenario(tmp_path: Path) -> None:
         ({"policy": "randm"}, "did you mean 'random'"),
         ({"policy": 3}, "policy: must be a name, a class or an object of a class, not 3"),
         ({"policy.v": 1.0}, "policy.v: there is no such field in lyapunov; did you mean 'V'"),
+        (
+            {"learning.momentum": 0.5},
+            "learning.momentum: there is no such field; did you mean 'learning.local.momentum'",
+        ),
+        ({"learning.clip": 1.0}, "learning.clip: there is no such field; did you mean 'learning.local.clip'"),
+        ({"learning.clip": 1.0, "server": "gaussian"}, "learning.clip: there is no such field; allowed: engine, model"),
+        (
+            {"data.rounds": 3, "buffer": "window"},
+            "data.rounds: there is no such field; did you mean 'data.buffer.rounds'",
+        ),
+        ({"data.rounds": 3}, "data.rounds: there is no such field; allowed: dataset"),  # keep has none
         ({"size": 400}, "policy.size: must be at most system.devices"),
         ({"kind": "iid"}, "there is no field 'kind'"),
     ],

@@ -229,6 +229,8 @@ FILES: dict[str, tuple[bytes, str]] = {
     "an unknown policy": (b'[policy]\nname = "best"\nV = 1\n', "policy.name: 'best' is not known"),
     "twice": (b"[system]\nrounds = 1\nrounds = 2\n", "is not a TOML file"),
     "too small a list": (b"[system]\nenergy_budget_j = []\n", "system.energy_budget_j: must be one number or a list"),
+    "a field one table up": (b"[learning]\nmomentum = 0.5\n", "did you mean 'learning.local.momentum'?"),
+    "a field without its table": (b"V = 0.1\n", "V: there is no such field; did you mean 'policy.V'?"),
     "a very long value": (b'[system]\nrounds = "' + b"x" * 10000 + b'"\n', "system.rounds: must be a whole number"),
 }
 

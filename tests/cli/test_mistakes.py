@@ -31,6 +31,8 @@ MISTAKES = {  # command line: what the sentence must say
     "run tiny --set V=0,1": "policy.V: must be a number or 'auto', not '0,1'",
     "run tiny --seed 1.5": "--seed: must be a whole number from 0 to 9223372036854775807, not 1.5",
     "run tiny --rounds 1000000000000": "system.rounds: must be at most 2147483647",
+    "run tiny --set learning.momentum=0.5": "there is no such field; did you mean 'learning.local.momentum'?",
+    "compare tiny --policy random --vary learning.momentum=0,0.5": "did you mean 'learning.local.momentum'?",
     "run tiny --change 3": "'3' must read round:section.field=value, for instance 12:policy.V=0.2",
     "run tiny --change 30:V=0.1": "policy.V: must change in a round from 1 to 10, not 30",
     "run tiny --change 3:rounds=4": "rounds: cannot change during a run",

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -233,16 +233,28 @@ def _fields(table: Mapping[str, Any], model: type[BaseModel]) -> dict[str, list[
     """Bare name → the fields it may mean; one of [data.partition], [reports], … only where no main section has it."""
     found: dict[str, list[str]] = {}
     inner: dict[str, list[str]] = {}
-    for section in model.model_fields:
-        known = inner if section in ASIDE else found
-        for field in _model_of((section,), table.get(section, {}), model).model_fields:
-            known.setdefault(field, []).append(f"{section}.{field}")
-    for section in NAMED_TABLES:
-        if len(section) == 2:
-            own = table.get(section[0], {}).get(section[1], {})
-            for field in _model_of(section, own, model).model_fields:
-                inner.setdefault(field, []).append(".".join((*section, field)))
+    for field in _below((), table, model):
+        section, *between, name = field.split(".")
+        (inner if between or section in ASIDE else found).setdefault(name, []).append(field)
     return inner | found
+
+
+def meant(field: str, table: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """The one field below its section that has the name of an unknown field; empty where there is none, or several."""
+    *section, name = field.split(".")
+    found = [each for each in _below(tuple(section), table, model) if each.endswith(f".{name}")]
+    return found[0] if len(found) == 1 else ""
+
+
+def _below(above: tuple[str, ...], table: Mapping[str, Any], model: type[BaseModel]) -> Iterator[str]:
+    """Every field of the sections, and of the tables in them, that are below one; in full."""
+    for section in (*((name,) for name in model.model_fields), *(inner for inner in NAMED_TABLES if inner[1:])):
+        if section[:-1][: len(above)] == above:
+            own: Any = table
+            for part in section:
+                own = own.get(part, {}) if isinstance(own, Mapping) else {}
+            for field in _model_of(section, own, model).model_fields:
+                yield ".".join((*section, field))
 
 
 def _model_of(section: tuple[str, ...], table: Any, model: type[BaseModel]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -10,8 +11,16 @@ from pydantic_core import ErrorDetails
 from feelstream.plugins import Plugin, did_you_mean
 
 
-def explain(problem: ValidationError, prefix: str = "", model: type[BaseModel] | None = None) -> str:
-    """The first problem that pydantic found, as one sentence that names the field. model: whose fields they are."""
+def explain(
+    problem: ValidationError,
+    prefix: str = "",
+    model: type[BaseModel] | None = None,
+    meant: Callable[[str], str] | None = None,
+) -> str:
+    """The first problem that pydantic found, as one sentence that names the field.
+
+    model: whose fields they are; meant: the field that an unknown one stands for, empty where nobody knows.
+    """
     errors = problem.errors()
     # A field of several types has a complaint of each; the one that went deepest into the value is the one to tell.
     same = [error for error in errors if _field(error) == _field(errors[0])]
@@ -19,9 +28,11 @@ def explain(problem: ValidationError, prefix: str = "", model: type[BaseModel] |
     field = prefix + _field(error)
     inner = error.get("ctx", {}).get("error")
     if isinstance(inner, ValidationError):
-        return explain(inner, f"{field}.", model)
+        return explain(inner, f"{field}.", model, meant)
     if error["type"] == "extra_forbidden":
-        return f"{field}: there is no such field{_siblings(field, model)}"
+        other = meant(field) if meant else ""
+        instead = f"; did you mean '{other}'?" if other else _siblings(field, model)
+        return f"{field}: there is no such field{instead}"
     if inner is not None:
         message = str(inner)
         if message.startswith("."):  # a check over a whole table names the field itself

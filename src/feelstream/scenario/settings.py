@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import Annotated, Any, Self
 
@@ -20,7 +20,7 @@ from feelstream.policies import POLICIES, Lyapunov, Policy
 from feelstream.scenario.costs import check_costs, check_rule
 from feelstream.scenario.known import population_of, system_of
 from feelstream.scenario.magnitudes import check_magnitudes
-from feelstream.scenario.overrides import AnyOverride, from_keywords, overridden
+from feelstream.scenario.overrides import AnyOverride, from_keywords, meant, overridden
 from feelstream.scenario.population import DevicesSettings, Population
 from feelstream.scenario.problems import explain
 from feelstream.scenario.profiles import Profiles, check_profiles
@@ -108,7 +108,9 @@ class Scenario(Settings):
         try:
             return cls.model_validate(table, context=context)
         except ValidationError as problem:
-            raise ScenarioError(explain(problem, model=cls)) from problem
+            # Of a stored scenario nothing is looked up: it may name code.
+            other = partial(meant, table=table, model=cls) if context is None else None
+            raise ScenarioError(explain(problem, model=cls, meant=other)) from problem
 
     def with_(self, **changes: Any) -> Self:
         """This scenario with some fields changed, checked like any other.
