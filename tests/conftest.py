@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 from pathlib import Path
 
 import one_thread  # noqa: F401
@@ -16,6 +17,7 @@ __all__ = [  # fixtures
     "feelstream", "learned_results", "paper_output", "paper_results", "single_worker", "three_arms", "worker_processes",
 ]  # fmt: skip
 
+os.fsync = lambda fd: None  # what tests write need survive no loss of power; those of a failing disk put in their own
 gc.disable()  # until all tests are collected: nothing that is imported for them is garbage, in any worker
 
 # Derandomised: a failure is the same failure on every machine. The machine may be slow, so no deadline.
