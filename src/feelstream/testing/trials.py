@@ -56,7 +56,7 @@ class Case:
 
     devices: int = 12
     size: int = 3
-    last_round: int = 30
+    last_round: int = 12
     losses: bool = True
     change: Change = lambda round, known: None
     fading: float = 1.0
