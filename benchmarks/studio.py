@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory
 from time import sleep, time
 
 import psutil
-from playwright.sync_api import Browser, CDPSession, Page, expect, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Page, expect, sync_playwright  # pyright: ignore
 
 from machine import processor
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -226,8 +228,7 @@ def test_progress_in_a_notebook_is_one_line_that_is_replaced(monkeypatch: pytest
         shown.append(repr(line))
         return Handle()
 
-    pytest.importorskip("IPython")
-    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))  # type: ignore[arg-type]
     monkeypatch.setattr("feelstream.api.progress._in_notebook", lambda: True)
     fs.simulate(small(), progress=True)
     fs.compare(["random"], small(), seeds=2, executor=ThreadPoolExecutor(1), progress=True)

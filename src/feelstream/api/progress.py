@@ -44,7 +44,8 @@ def _rich(title: str) -> Iterator[Show]:
 
 def _line(title: str) -> Iterator[Show]:
     """One line below the cell that is replaced at each step."""
-    from IPython.display import display  # a kernel runs this, so there is one
+    # A kernel runs this, so there is one.
+    from IPython.display import display  # pyright: ignore[reportMissingImports]
 
     last = 0.0
     line: Any = display(_Line(f"{title}: starting"), display_id=True)
