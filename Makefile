@@ -1,4 +1,4 @@
-# For users: `make run` (the headline comparison on real MNIST). For contributors: `make quick` and `make test`.
+# For users: `make run` (the headline comparison on real MNIST). For contributors: `make quick`, `make test`, `make nightly`.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
@@ -6,13 +6,15 @@ SEEDS  ?= 5
 
 SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
 
-.PHONY: run test tests compiled test-lowest bare quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
+.PHONY: run test tests nightly compiled test-lowest bare quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
 	sanitize sanitized compilers arm wheels speed
 
 run: $(VENV)/.installed
 	$(BIN)/feelstream reproduce fig1 --seeds $(SEEDS) --out results/fig1
 
-test: lint tests
+# At most ten minutes on two cores: the linters beside the tests, since pyright uses one core.
+test: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory -j 2 lint tests
 
 # Where Python is asked not to keep compiled files, every process of the tests would rewrite all assertions itself.
 export PYTHONDONTWRITEBYTECODE =
@@ -20,10 +22,16 @@ export PYTHONDONTWRITEBYTECODE =
 # As `feelstream` itself does: processes that share the cores would spend them on BLAS threads that wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
 
-# Three files at a time even on two cores: tests with real federations mostly wait. Every process more imports everything.
-PARALLEL = -n 3 --dist loadfile --no-loadscope-reorder
+PARALLEL = -n 2 --dist loadfile --no-loadscope-reorder
 tests: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not nightly'
+
+# What takes too long to wait for, with the packages and, if there is one, the Chromium that only this needs; kills by the
+# hundred, and attacks with seeds of their own: make nightly SEED=3. Three files at a time: federations mostly wait.
+nightly: $(VENV)/.installed-nightly
+	$(BIN)/python -m pytest $(PARALLEL) -n 3 -m nightly
+	$(MAKE) sanitize
+	$(MAKE) soak TRIES=200 SECONDS=inf
 
 # Before each commit: under 90 seconds on two cores. The linters run beside the tests that are not marked slow. Types are
 # checked of files that differ from the last commit, and of those that import them; other commits: make quick BASE=main.
@@ -41,11 +49,11 @@ quick-types:
 	@files=$$($(BIN)/python .ci/affected.py $(BASE)) && { [ -z "$$files" ] || $(BIN)/pyright $$files; }
 
 quick-tests:
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
+	$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not nightly'
 
 # Which tests take long: those that `make quick` would otherwise run, one after the other, into tests/slow.txt.
 times: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -p times -m 'not slow' $(TESTS)
+	$(BIN)/python -m pytest -q -p times -m 'not slow and not nightly' $(TESTS)
 
 # Lines and branches of the package that the tests execute in their own process; pages in build/coverage. What worker
 # processes, federations and commands of their own execute is not counted. Fewer tests: make coverage TESTS='-m "not slow"'.
@@ -81,7 +89,7 @@ bare:
 
 # The versions that the tests passed with, to install from: pip install -c constraints.txt . Flower moves the lower ends of
 # certifi and uv with every release, so that pinning these would keep the next Flower out.
-constraints: $(VENV)/.installed-dev
+constraints: $(VENV)/.installed-nightly
 	{ echo "# The versions that feelstream was last tested with, on Linux; made by make constraints."; \
 		$(BIN)/python -m pip freeze --exclude feelstream | sed -E 's/\+[a-z0-9.]*$$//; s/^(flwr|certifi|uv)==/\1>=/' | grep -v '@'; } > constraints.txt
 
@@ -115,6 +123,10 @@ $(VENV)/.installed-dev: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '.[dev]'
 	touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-nightly: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '.[nightly]'
+	touch $@
+
 # In a new environment, before the tests: one process compiles what they import, which all of theirs would do at once.
 compiled: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q --collect-only >/dev/null
@@ -147,11 +159,12 @@ sanitized: $(TOOLS)/.installed
 	build/sanitize/agree write build/sanitize/baseline.bin
 	build/sanitize/agree compare build/sanitize/baseline.bin
 
+WHICH     =
 sanitize: sanitized $(VENV)/.installed-dev
 	rm -rf $(SANITIZED) && cp -r src $(SANITIZED) && cp build/sanitize/_native*.so $(SANITIZED)/feelstream/
 	LD_PRELOAD="$(strip $(PRELOAD))" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
 		$(BIN)/python -m pytest -q tests/learning/test_native.py tests/learning/test_local_sgd.py \
-		tests/learning/test_predictions.py -k 'native and not named_models'
+		tests/learning/test_predictions.py -k 'native and not named_models' $(WHICH)
 
 # The engine without Python, by every compiler there is, without a warning; all must compute the same.
 ENGINE = -std=gnu++17 -O3 -ffp-contract=fast -Wall -Wextra -Werror -pthread -Isrc/native \

@@ -26,7 +26,7 @@ settings.register_profile(
 )
 settings.load_profile("feelstream")
 
-# The files that take half a minute or more, longest first: whole files go to free workers in this order, so that none
+# The files that take longest, those of `make nightly` first: whole files go to free workers in this order, so that none
 # of these is begun last and waited for alone.
 LONGEST = (
     "flower/test_documented_commands.py",
@@ -41,9 +41,12 @@ LONGEST = (
     "flower/test_simulation_engine.py",
     "studio/test_browser.py",
     "flower/test_flower_benchmarks.py",
-    "test_simulation.py",
     "test_contributing.py",
+    "testing/test_policies.py",
+    "policies/test_lyapunov_joint.py",
+    "test_inert.py",
     "verification/test_rationed.py",
+    "test_simulation.py",
 )
 
 

@@ -30,7 +30,7 @@ def theorem() -> ModuleType:
     return module
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["scale.py", "theorem.py", "learning.py", "studies.py", "growth.py"])
 def test_smoke(name: str, tmp_path: Path) -> None:
     source = Path(sys.modules["feelstream"].__file__ or "").parents[1]

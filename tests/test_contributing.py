@@ -301,7 +301,7 @@ def test_check_may_be_loud(feelstream: Command) -> None:
     return "add a CLI option", {"cli/test_cli.py", "cli/test_lazy.py"}, "loud or each_command"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_row_names_is_all_that_must_be_touched(copy: Copy) -> None:
     """Every change is made in the same copy, one after the other, so that it is compiled and tested once."""
     everything, words = set[str](), list[str]()

@@ -105,7 +105,7 @@ def smoke(script: Path, *options: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pytorch_and_feelstream_play_the_workload(tmp_path: Path) -> None:
     """The second, whose shares are dealt unevenly; the first is the same scripts with other sizes."""
     said = smoke(PEERS / "run.py", "--workloads", "cifar", "--folder", str(tmp_path))
@@ -144,7 +144,7 @@ def test_shares_of_the_second_workload_are_uneven_and_whole(page: ModuleType) ->
         workload.dirichlet(labels[:100], 20, 0.3, np.random.default_rng(0))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_engine_is_measured_on_every_instruction_set(engine: ModuleType) -> None:
     said = smoke(ROOT / "benchmarks" / "engine.py")
     for isa in engine.instruction_sets():
@@ -152,7 +152,7 @@ def test_the_engine_is_measured_on_every_instruction_set(engine: ModuleType) -> 
         assert f"| {engine.TITLES[isa]}: n = 4, batch 10 |" in said
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_named_model_is_compared_with_pytorch() -> None:
     said = smoke(ROOT / "benchmarks" / "learner.py", "--all")
     for name in STACKS:

@@ -10,6 +10,7 @@ import pytest
 from patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow  # each starts processes
+NIGHTLY = pytest.mark.nightly  # tests/run/test_live_code.py has all that can change, in one process
 PLAIN = """
 import feelstream as fs
 print("body")
@@ -80,11 +81,10 @@ def test_a_policy_of_the_script_runs_in_one_process_which_is_said(compared):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("SIGN = -1.0", "SIGN = 1.0"),
-        ("SIGN * observation.stored", "observation.fresh"),
-        ("[: self.size], plan", "[-self.size :], plan"),
+        pytest.param("SIGN = -1.0", "SIGN = 1.0", id="a constant it uses"),
+        pytest.param("SIGN * observation.stored", "observation.fresh", id="a function it uses", marks=NIGHTLY),
+        pytest.param("[: self.size], plan", "[-self.size :], plan", id="the method", marks=NIGHTLY),
     ],
-    ids=["a constant it uses", "a function it uses", "the method"],
 )
 def test_changed_code_is_another_run(played, before, after):
     assert len(digests(played)) == 1

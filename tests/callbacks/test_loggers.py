@@ -16,6 +16,7 @@ from feelstream.errors import FeelstreamError
 SCENARIO = ("learning.engine=native", "learning.eval_every=3")
 
 
+@pytest.mark.nightly
 def test_tensorboard_has_a_scalar_for_each_column(tmp_path: Path) -> None:
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     run = fs.simulate(small(*SCENARIO), 2, callbacks=[logger("tensorboard", tmp_path / "tb")])
@@ -31,7 +32,7 @@ def test_tensorboard_has_a_scalar_for_each_column(tmp_path: Path) -> None:
     assert "seed 2" in (tmp_path / "tb" / "scenario-seed2.toml").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of MLflow's own use of SQLAlchemy
 def test_mlflow_has_the_scenario_and_the_metrics(tmp_path: Path) -> None:
     tracking = pytest.importorskip("mlflow.tracking")

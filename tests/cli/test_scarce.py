@@ -69,7 +69,7 @@ def test_a_full_device_as_the_place_for_results(command: list[str], tmp_path: Pa
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize("files", [8, 20])
+@pytest.mark.parametrize("files", [20, pytest.param(8, marks=pytest.mark.nightly)])
 def test_few_file_descriptors(files: int, tmp_path: Path) -> None:
     """Enough to begin with, not for a pool of workers: whatever comes of it is told, and a later try succeeds."""
     words = [*SMALL, "--policy", "random", "--seeds", "2", "--workers", "2", "--out", "out"]

@@ -83,7 +83,11 @@ def wait_for(command: Started, pattern: str, cwd: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "number", "terminal"),
-    [("run", signal.SIGINT, True), ("compare", signal.SIGINT, True), ("compare", signal.SIGTERM, False)],
+    [
+        ("run", signal.SIGINT, True),
+        ("compare", signal.SIGTERM, False),
+        pytest.param("compare", signal.SIGINT, True, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_command_under_way_ends_with_a_sentence(command: str, number: int, terminal: bool, tmp_path: Path) -> None:
     more = ["--workers", "2", "--seeds", "2"] if command == "compare" else []

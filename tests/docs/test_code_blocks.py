@@ -22,8 +22,7 @@ import feelstream as fs
 from feelstream.cli import main
 
 WITH_CODE = [page for page in PAGES if blocks(page)]
-NEEDS = {"docs/how-to/budget.md": ["mnist"]}  # paper-iid; marks by page
-
+NEEDS = {"docs/how-to/budget.md": ["mnist"], "docs/within-budget.md": ["nightly"]}  # long; marks by page
 
 STUDY_NAMES = (
     "Sequence", "Plan", "Results", "comparison", "Curve", "Panel", "PanelFigure", "Section", "Study", "Ahead", "Claim",
@@ -99,10 +98,10 @@ BEFORE: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
 
 def named(page: Path) -> Any:
     name = str(page.relative_to(ROOT))
-    return pytest.param(page, id=name, marks=[getattr(pytest.mark, mark) for mark in NEEDS.get(name, [])])
+    marks = ["nightly" if page.parent.name == "how-to" else "slow", *NEEDS.get(name, [])]
+    return pytest.param(page, id=name, marks=[getattr(pytest.mark, mark) for mark in marks])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", [named(page) for page in WITH_CODE])
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = str(page.relative_to(ROOT))

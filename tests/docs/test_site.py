@@ -17,7 +17,7 @@ from pages import ROOT
 
 for needed in ("mkdocs", "material", "mkdocstrings", "latex2mathml", "nbclient", "jupytext", "flwr"):
     pytest.importorskip(needed)
-pytestmark = pytest.mark.slow  # the whole site is built
+pytestmark = pytest.mark.nightly  # the whole site is built
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from pages import DOCS, TUTORIALS
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("script", TUTORIALS, ids=lambda script: script.stem)
 def test_a_tutorial_runs(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = script.read_text(encoding="utf-8")

@@ -72,7 +72,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
         yield address, workers
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cluster_that_loses_a_worker_gives_the_same_files(tmp_path: Path) -> None:
     plan = two_arms(range(6), "system.rounds=80")
     with cluster(tmp_path) as (address, workers), dask_executor(address) as executor:

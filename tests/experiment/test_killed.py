@@ -58,7 +58,7 @@ def ended_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kills_change_nothing(tmp_path: Path) -> None:
     in_process(two_arms((0,), *LONG), tmp_path / "undisturbed")
     expected = tables(tmp_path / "undisturbed")
@@ -103,7 +103,7 @@ def kill_one(process: subprocess.Popen[bytes], target: str, chance: random.Rando
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_workers_end_with_their_runner(tmp_path: Path, end: signal.Signals) -> None:
     with runner(tmp_path / "out", rounds=10**6) as process:  # more than can be finished before the signal comes
         pool: list[psutil.Process] = []

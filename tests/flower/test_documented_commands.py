@@ -19,7 +19,7 @@ from processes import MARK, alive, marked, until
 from feelstream.flower.loopback import free_port
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc to end what was started"),
 ]
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ import feelstream
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["label_noise.py", "flower_scale.py", "flower_value.py", "flower.py"])
 def test_smoke(name: str, tmp_path: Path) -> None:
     source = Path(feelstream.__file__ or "").parents[1]

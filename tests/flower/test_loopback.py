@@ -11,7 +11,7 @@ from patience import PATIENCE_S
 import feelstream as fs
 from feelstream.flower.loopback import federation, is_complete, rounds_done, submit_replay
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 # Every device is fast enough for every round, so that only what goes wrong decides who transmits.
 FAST = ["cpu.frequency_hz=[1e9, 1.5e9]", "learning.engine=none", "data.samples=500", "data.arrivals.kind=uniform"]

@@ -16,7 +16,7 @@ from processes import MARK, alive, marked, until
 import feelstream as fs
 from feelstream.flower.loopback import rounds_done
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 CHANGES = [
     "system.devices=2", "system.rounds=4", "policy.size=1", "learning.engine=none", "data.samples=200",
     "cpu.frequency_hz=[1e9, 1.5e9]",

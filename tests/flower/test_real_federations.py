@@ -17,7 +17,7 @@ from patience import PATIENCE_S
 import feelstream as fs
 from feelstream.flower.loopback import Federation, federation, is_complete, submit_replay
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 APP = Path(__file__).parents[1] / "support" / "hard_cases"
 Outcome = tuple[dict[str, Any], Path]
 # Every device is fast enough for every round.

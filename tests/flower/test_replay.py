@@ -69,8 +69,13 @@ class Drifting:
         return Evaluation(loss=float(np.square(theta).mean()), accuracy=0.5)
 
 
+ALL_BY_NIGHT = [
+    pytest.param(world, marks=pytest.mark.nightly if world.startswith("policy ") else ()) for world in WORLDS
+]  # policies are asked in one place, whichever they are
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", ALL_BY_NIGHT)
 def test_a_federation_does_what_the_simulator_does(world: str, tmp_path: Path) -> None:
     scenario = fs.preset("tiny", [f"system.devices={DEVICES}", "system.rounds=8", "data.samples=600", *WORLDS[world]])
     dataset = load_dataset("synthetic", samples=600)

@@ -13,7 +13,7 @@ from patience import PATIENCE_S
 
 import feelstream as fs
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 pytest.importorskip("ray", reason="needs Ray: install flwr[simulation]")
 
 

@@ -19,7 +19,7 @@ def compiler() -> str:
     return found or pytest.skip("needs GCC or Clang")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_header_compiles_alone(header: str):
     command = [

@@ -20,6 +20,7 @@ from feelstream.run import Run
 from feelstream.testing.trials import SYSTEM, observe
 
 OURS = list(POLICIES.ours)
+NIGHTLY = pytest.mark.nightly
 # Fast computers with data from the first round on, so that everyone is always feasible.
 ALWAYS = [
     "data.arrivals.kind=poisson",
@@ -146,7 +147,10 @@ def test_the_split_of_the_band_is_the_cheapest(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["paper-2digit", "paper-minority", "stress", "theorem", "tiny"])
+@pytest.mark.parametrize(
+    "scenario",
+    ["paper-2digit", "stress", *(pytest.param(name, marks=NIGHTLY) for name in ("paper-minority", "theorem", "tiny"))],
+)
 @pytest.mark.parametrize("name", OURS)
 def test_presets_verify(name: str, scenario: str, tmp_path: Any) -> None:
     overrides = ["data.dataset=synthetic", "system.rounds=8", "trace.level=full"]

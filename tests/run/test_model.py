@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -79,12 +80,13 @@ def test_a_run_shows_itself() -> None:
     assert "http" not in page
 
 
-def test_pandas_or_a_sentence_that_says_what_to_install() -> None:
-    run = fs.simulate(small())
-    try:
-        import pandas as pd
-    except ImportError:
-        with pytest.raises(fs.FeelstreamError, match=r"feelstream\[pandas\]"):
-            run.to_pandas()
-    else:
-        assert isinstance(run.to_pandas(), pd.DataFrame)
+def test_without_pandas_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(fs.FeelstreamError, match=r"feelstream\[pandas\]"):
+        fs.simulate(small()).to_pandas()
+
+
+@pytest.mark.nightly
+def test_a_run_is_a_table_of_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(fs.simulate(small()).to_pandas(), pandas.DataFrame)

@@ -49,7 +49,10 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stream", ["drawn", "natural", "odd"])
+@pytest.mark.parametrize(
+    "stream",
+    ["natural", pytest.param("drawn", marks=pytest.mark.nightly), pytest.param("odd", marks=pytest.mark.nightly)],
+)
 def test_a_run_killed_again_and_again_ends_in_the_same_bytes(stream: str, tmp_path: Path) -> None:
     """Real SIGKILLs: at calls that write files (before fsync, before the move, between rows and checkpoint) and at
     any time. odd: a buffer, arrivals and a channel whose state grows, and more of what is not ours."""

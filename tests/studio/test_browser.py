@@ -29,7 +29,7 @@ playwright_api = pytest.importorskip("playwright.sync_api", reason="the playwrig
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium is installed (Debian: apt-get install chromium)"
 )

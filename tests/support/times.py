@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 SLOW_S = 0.5
-QUICK = "not slow"  # what `make quick` runs
+QUICK = "not slow and not nightly"  # what `make quick` runs
 SHOWN = 30
 TABLE = Path(__file__).parents[1] / "slow.txt"
 spent: defaultdict[str, float] = defaultdict(float)

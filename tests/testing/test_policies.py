@@ -13,7 +13,7 @@ from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
 from feelstream.testing import KINDS, check
 
-VARIANTS: list[tuple[str, dict[str, Any]]] = [
+VARIANTS = [
     *((name, {}) for name in POLICIES.ours),
     ("lyapunov", {"cardinality": "cap"}),
     ("lyapunov", {"cardinality": "free", "metric": "amount"}),
@@ -23,7 +23,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("fedcs", {"share": 1.0}),
     ("myopic_energy", {"budget": "static"}),
     ("oort", {"exploration": 0.0, "exploration_min": 0.0}),
-    ("ocean", {"V": 100.0, "eta": "descending"}),
+    pytest.param("ocean", {"V": 100.0, "eta": "descending"}, marks=pytest.mark.nightly),
     ("ocean", {"V": 100.0, "eta": "descending", "power": "fixed", "least_share": 0.01}),
     ("best_channel", {"gain": "oracle"}),
     ("proportional_fair", {"gain": "oracle"}),

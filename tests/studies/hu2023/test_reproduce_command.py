@@ -104,7 +104,7 @@ def test_when_every_run_fails_the_reason_is_told(tmp_path):
     assert not (tmp_path / "out" / "report.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_benchmark_runs():
     script = Path(__file__).parents[3] / "benchmarks" / "reproduce.py"
     done = subprocess.run(
