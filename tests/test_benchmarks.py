@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -10,10 +11,12 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.optimize import linprog
 
-from feelstream import preset
+from feelstream import preset, simulate
+from feelstream.testing.kinds import KINDS
 from feelstream.world import World
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -81,3 +84,80 @@ def test_the_theorem_in_numbers(theorem: ModuleType) -> None:
     assert run.queue_max_j <= theorem.queue_bound_j(V, system, beta, 2)
     over = run.energy_j.mean() / system.energy_budget_j.mean() - 1
     assert 0 < over < 1.5 * run.queue_j / rounds / system.energy_budget_j.mean()
+
+
+@pytest.fixture
+def trees(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("compare_trees")
+
+
+@pytest.mark.slow
+def test_a_tree_equals_itself(tmp_path: Path) -> None:
+    source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
+    tree = f"{sys.executable}{os.pathsep}{source}"
+    cases = ["--quick", "--only", "tables", "--case", "tiny radio.power_max_w=0.8"]
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "compare_trees.py"), tree, tree, *cases],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"after: {source}" in done.stdout
+    assert "\n5 cases: 5 equal\n" in done.stdout
+
+
+def test_planted_differences_are_found(trees: ModuleType, tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    for place in (before, after):
+        simulate("tiny", 1, out=place, rounds=3, eval_every=2)
+    assert trees.compared(before, after) == trees.Found()
+
+    rounds = pl.read_parquet(after / "rounds.parquet")
+    assert rounds["loss"].null_count() == 1
+    changed = rounds.with_columns(
+        pl.col("queue_mean_j") * pl.when(pl.col("round") == 2).then(1 + 1e-15).otherwise(1.0),
+        pl.col("loss").fill_null(float("nan")),
+        pl.col("planned").cast(pl.Int64),
+        new=pl.lit(1),
+    )
+    changed.drop("feasible").write_parquet(after / "rounds.parquet")
+    devices = pl.read_parquet(after / "devices.parquet")
+    zero = devices["power_w"] == 0.0
+    signed = devices.with_columns(power_w=pl.when(zero).then(-0.0).otherwise("power_w"))
+    signed.write_parquet(after / "devices.parquet")
+    with np.load(after / "model.npz") as model:
+        longer = {name: np.append(values, 0) if values.ndim == 1 else values for name, values in model.items()}
+    np.savez(after / "model.npz", allow_pickle=False, **longer)
+
+    found = trees.compared(before, after)
+    assert "new of rounds.parquet" in found.added
+    said = "\n".join(found.differences)
+    assert f"devices.parquet, power_w: {zero.sum()} of 30 differ, first in round 1, device" in said
+    assert "rounds.parquet, queue_mean_j: 1 of 3 differ, first in round 2: " in said
+    assert "rounds.parquet, loss: 1 of 3 differ, first in round 1: None before, nan after" in said
+    assert "rounds.parquet, planned: Int32 before, Int64 after" in said
+    assert "rounds.parquet, feasible: is gone" in said
+    assert "model.npz, " in said
+    (after / "devices.parquet").unlink()
+    assert "devices.parquet, f_hz: is gone" in trees.compared(before, after).differences
+
+
+def test_what_is_refused_or_fails_in_one_tree_only_is_a_difference(trees: ModuleType, tmp_path: Path) -> None:
+    ran, refused, failed = ((tmp_path, said) for said in (["", ""], ["no", ""], ["", "Traceback"]))
+    assert trees.judged("a", refused, refused) == (trees.REFUSED, trees.Found())
+    outcome, found = trees.judged("a", refused, (tmp_path, ["never", ""]))
+    assert outcome == trees.REFUSED
+    assert "in other words" in found.differences[0]
+    assert trees.judged("a", ran, refused)[0] == trees.DIFFERENT
+    assert trees.judged("a", refused, ran)[0] == trees.DIFFERENT
+    assert trees.judged("a", ran, failed)[0] == trees.ERROR
+    assert trees.judged("a", ran, ran)[0] == trees.DIFFERENT  # no table was written
+
+
+def test_every_kind_of_plug_in_is_run(trees: ModuleType) -> None:
+    runs = trees.tree_runs
+    assert runs.PLACES.keys() | {"policy"} == KINDS.keys()
+    names = runs.names()
+    assert names["preset"]
+    cases = runs.cases(names, quick=False)
+    assert len({case.name for case in cases}) == len(cases)
