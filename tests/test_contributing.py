@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from feelstream import _native
-from feelstream.data.datasets.loading import NAMES
+from feelstream.data.datasets import NAMES
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -6,18 +6,21 @@ import hashlib
 import io
 import tarfile
 import zipfile
+from typing import Literal
 
-from feelstream.data.datasets.mirrors import RawFile
-
-
-def described(name: str, content: bytes) -> RawFile:
-    return RawFile(name, hashlib.sha256(content).hexdigest(), len(content))
+from feelstream.data.datasets.catalogue import File
 
 
-def tar(members: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
-    """A .tar.gz of files, and of symbolic links to anywhere."""
+def described(name: str, content: bytes) -> File:
+    return File(name, hashlib.sha256(content).hexdigest(), len(content))
+
+
+def tar(
+    members: dict[str, bytes], links: dict[str, str] | None = None, mode: Literal["w:gz", "w:xz"] = "w:gz"
+) -> bytes:
+    """A .tar.gz or .tar.xz of files, and of symbolic links to anywhere."""
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+    with tarfile.open(fileobj=file, mode=mode) as archive:
         for name, target in (links or {}).items():
             member = tarfile.TarInfo(name)
             member.type, member.linkname = tarfile.SYMTYPE, target

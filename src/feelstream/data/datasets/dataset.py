@@ -1,7 +1,5 @@
 """A data set in the one form that all else deals with, wherever it came from."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +17,9 @@ Features = Pixels | NDArray[np.int64]  # or tokens
 Normalise = Literal["auto", "none"]
 Labels = NDArray[Any]  # uint8, or uint16 beyond 256 classes
 Source = Features | Callable[[], Features]  # the features, or how to make them
-MOST_CLASSES = 2**16
+Arrays = dict[str, NDArray[Any]]  # by the keys of an .npz file
+KEYS = ("x_train", "y_train", "x_test", "y_test")
+OPTIONAL = ("owner_train", "time_train", "round_test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,29 @@ class Dataset(Frozen):
         value = np.arange(256) / 255
         mean = float(count @ value / count.sum())
         return mean, float(np.sqrt(count @ (value - mean) ** 2 / count.sum()))
+
+
+def assembled(name: str, arrays: Arrays, normalise: Normalise, agreed: tuple[float, float] | None = None) -> Dataset:
+    """The data set in (checked) arrays: features (N, C, H, W), or grey (N, H, W), of uint8, float or int64 for tokens.
+
+    agreed: mean and deviation of uint8. Floats become float32, standardised unless normalise is "none".
+    """
+    classes = int(max(arrays["y_train"].max(), arrays["y_test"].max())) + 1
+    for key in ("y_train", "y_test"):
+        arrays[key] = arrays[key].astype(np.uint8 if classes <= 256 else np.uint16)
+    digest = digest_of(*(arrays[key] for key in (*KEYS, *OPTIONAL) if key in arrays))
+    train, test = (x[:, None] if x.ndim == 3 else x for x in (arrays["x_train"], arrays["x_test"]))
+    vocabulary = int(max(train.max(), test.max())) + 1 if train.dtype.kind == "i" else None
+    if train.dtype.kind == "f":
+        as_they_are = (x.astype(np.float32) for x in (train, test))
+        train, test = standardised(train, test) if normalise == "auto" else as_they_are
+    channels, rows, columns = train.shape[1:]
+    return Dataset(
+        name, classes, (channels, rows, columns), arrays["y_train"], arrays["y_test"], digest, train, test,
+        normalisation=(0.0, 1.0) if normalise == "none" and vocabulary is None else agreed,
+        recording=Recording(arrays.get("owner_train"), arrays.get("time_train")),
+        vocabulary=vocabulary, test_rounds=arrays.get("round_test"),
+    )  # fmt: skip
 
 
 def standardised(train: NDArray[Any], test: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -17,11 +17,13 @@ import numpy as np
 import pytest
 from patience import PATIENCE_S
 
-from feelstream.data.datasets import cache, catalogue, mirrors
-from feelstream.data.datasets import loading as datasets
-from feelstream.data.datasets.cache import Collection, obtain
-from feelstream.data.datasets.mirrors import Folder, Mirror, RawFile, Website
+from feelstream.data import datasets
+from feelstream.data.datasets import catalogue
+from feelstream.data.datasets.catalogue import Collection, File, Source
 from feelstream.errors import DataError
+
+TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+TEST_IMAGES, TEST_LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -32,15 +34,15 @@ def raw_files(train: int = 30, test: int = 20) -> dict[str, bytes]:
     """Four small files in the format of MNIST's."""
     rng = np.random.default_rng(1)
     return {
-        catalogue.TRAIN_IMAGES: idx(rng.integers(256, size=(train, 28, 28), dtype=np.uint8)),
-        catalogue.TRAIN_LABELS: idx(np.arange(train, dtype=np.uint8) % 10),
-        catalogue.TEST_IMAGES: idx(rng.integers(256, size=(test, 28, 28), dtype=np.uint8)),
-        catalogue.TEST_LABELS: idx(np.arange(test, dtype=np.uint8) % 10),
+        TRAIN_IMAGES: idx(rng.integers(256, size=(train, 28, 28), dtype=np.uint8)),
+        TRAIN_LABELS: idx(np.arange(train, dtype=np.uint8) % 10),
+        TEST_IMAGES: idx(rng.integers(256, size=(test, 28, 28), dtype=np.uint8)),
+        TEST_LABELS: idx(np.arange(test, dtype=np.uint8) % 10),
     }
 
 
 RAW = raw_files()
-FILES = tuple(RawFile(name, hashlib.md5(raw).hexdigest(), len(raw)) for name, raw in RAW.items())
+FILES = tuple(File(name, hashlib.md5(raw).hexdigest(), len(raw)) for name, raw in RAW.items())
 
 
 class Server(ThreadingHTTPServer):
@@ -57,8 +59,8 @@ class Server(ThreadingHTTPServer):
         self.asked: list[str] = []
 
     @property
-    def mirror(self) -> Website:
-        return Website(f"http://127.0.0.1:{self.server_address[1]}/data")
+    def mirror(self) -> Source:
+        return Source("website", f"http://127.0.0.1:{self.server_address[1]}/data")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -99,8 +101,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "small"
 
 
-def small(*mirrors: Mirror) -> Collection:
-    return Collection("small", FILES, mirrors)
+def small(*sources: Source) -> Collection:
+    return Collection("small", FILES, sources, normalisation=(0.1307, 0.3081))
 
 
 def names(folder: Path) -> set[str]:
@@ -108,11 +110,11 @@ def names(folder: Path) -> set[str]:
 
 
 def test_fetches_once_and_then_uses_the_cache(server: Server, folder: Path) -> None:
-    assert obtain(small(server.mirror)) == RAW
+    assert small(server.mirror).obtain() == RAW
     assert names(folder) == set(RAW)
     assert all((folder / name).read_bytes() == raw for name, raw in RAW.items())
     server.asked.clear()
-    assert obtain(small(server.mirror)) == RAW
+    assert small(server.mirror).obtain() == RAW
     assert server.asked == []
 
 
@@ -127,22 +129,22 @@ def test_fetches_once_and_then_uses_the_cache(server: Server, folder: Path) -> N
     ids=["truncated", "tampered", "longer", "empty"],
 )
 def test_a_damaged_cached_file_is_named_and_fetched_again(spoil, server, folder, caplog) -> None:
-    obtain(small(server.mirror))
-    (folder / catalogue.TEST_LABELS).write_bytes(spoil(RAW[catalogue.TEST_LABELS]))
-    assert cache.states(small())[folder / catalogue.TEST_LABELS] == "damaged"
+    small(server.mirror).obtain()
+    (folder / TEST_LABELS).write_bytes(spoil(RAW[TEST_LABELS]))
+    assert small().states()[folder / TEST_LABELS] == "damaged"
     server.asked.clear()
     with caplog.at_level(logging.WARNING):
-        assert obtain(small(server.mirror)) == RAW
-    assert f"{folder / catalogue.TEST_LABELS} is damaged" in caplog.text
-    assert server.asked == [f"{catalogue.TEST_LABELS}.gz"]
-    assert (folder / catalogue.TEST_LABELS).read_bytes() == RAW[catalogue.TEST_LABELS]
+        assert small(server.mirror).obtain() == RAW
+    assert f"{folder / TEST_LABELS} is damaged" in caplog.text
+    assert server.asked == [f"{TEST_LABELS}.gz"]
+    assert (folder / TEST_LABELS).read_bytes() == RAW[TEST_LABELS]
 
 
 def test_a_damaged_cached_file_is_not_used_even_without_network(server: Server, folder: Path) -> None:
-    obtain(small(server.mirror))
-    (folder / catalogue.TRAIN_LABELS).write_bytes(b"tampered")
-    with pytest.raises(DataError, match=catalogue.TRAIN_LABELS):
-        obtain(small())
+    small(server.mirror).obtain()
+    (folder / TRAIN_LABELS).write_bytes(b"tampered")
+    with pytest.raises(DataError, match=TRAIN_LABELS):
+        small().obtain()
 
 
 def tampered(raw: bytes) -> bytes:
@@ -153,96 +155,117 @@ def bomb(raw: bytes) -> bytes:
     return gzip.compress(raw + bytes(10**7))
 
 
-@pytest.mark.parametrize("spoil", [tampered, bomb, lambda raw: gzip.compress(raw)[:-20], lambda raw: b"\x1f\x8b?"])
-def test_wrong_content_from_a_mirror_is_never_stored(spoil, server: Server, folder: Path) -> None:
-    server.bodies[f"{catalogue.TRAIN_IMAGES}.gz"] = spoil(RAW[catalogue.TRAIN_IMAGES])
-    with pytest.raises(DataError, match=f"{catalogue.TRAIN_IMAGES} has a wrong checksum") as caught:
-        obtain(small(server.mirror))
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (tampered, "has a wrong checksum"),
+        (bomb, "has a wrong checksum"),
+        (lambda raw: gzip.compress(raw)[:-20], "has a wrong checksum"),
+        (lambda raw: b"\x1f\x8b" + raw, "Error -3 while decompressing"),
+    ],
+)
+def test_wrong_content_from_a_mirror_is_never_stored(spoil, sentence: str, server: Server, folder: Path) -> None:
+    server.bodies[f"{TEST_LABELS}.gz"] = spoil(RAW[TEST_LABELS])
+    with pytest.raises(DataError, match=sentence) as caught:
+        small(server.mirror).obtain()
     assert str(folder) in str(caught.value)
-    assert names(folder) == set(RAW) - {catalogue.TRAIN_IMAGES}
+    assert names(folder) == set(RAW) - {TEST_LABELS}
 
 
 def test_unpacking_stops_one_byte_after_the_known_size() -> None:
-    file, raw = FILES[0], RAW[catalogue.TRAIN_IMAGES]
-    assert len(file.unpack(bomb(raw))) == file.bytes + 1
+    file, raw = FILES[0], RAW[TRAIN_IMAGES]
+    assert len(file.unpack(bomb(raw))) == file.size_bytes + 1
     assert file.unpack(raw) == raw  # a server may unpack on the way
 
 
 def test_a_download_is_cut_off_when_too_long(server: Server) -> None:
-    server.bodies[f"{catalogue.TRAIN_LABELS}.gz"] = bytes(10**6)
-    with pytest.raises(DataError, match=f"{catalogue.TRAIN_LABELS} is longer than it should be"):
-        obtain(small(server.mirror))
+    server.bodies[f"{TRAIN_LABELS}.gz"] = bytes(10**6)
+    with pytest.raises(DataError, match=f"{TRAIN_LABELS} is longer, or takes longer, than it should"):
+        small(server.mirror).obtain()
 
 
 def test_the_next_mirror_helps_out(server: Server, folder: Path) -> None:
-    server.cut = {f"{catalogue.TRAIN_LABELS}.gz"}  # the connection breaks in the second file
-    folder_mirror = folder.parent / "mirror"
-    folder_mirror.mkdir(parents=True)
-    for name, raw in RAW.items():
-        (folder_mirror / f"{name}.gz").write_bytes(gzip.compress(raw))
-    refused = Website("http://127.0.0.1:1/nothing-listens-here")
-    assert obtain(small(refused, server.mirror, Folder(folder_mirror))) == RAW
-    assert server.asked == [f"{catalogue.TRAIN_IMAGES}.gz", f"{catalogue.TRAIN_LABELS}.gz"]
+    server.cut = {f"{TRAIN_LABELS}.gz"}  # the connection breaks in the second file
+    refused = Source("website", "http://127.0.0.1:1/nothing-listens-here")
+    with pytest.raises(DataError, match=r"nothing-listens-here: ConnectionError; .*/data: "):
+        small(refused, server.mirror).obtain()
+    assert server.asked == [f"{TRAIN_IMAGES}.gz", f"{TRAIN_LABELS}.gz"]
+    server.asked.clear()
+    with Server() as other:
+        thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        assert small(refused, server.mirror, other.mirror).obtain() == RAW
+        other.shutdown()
+        thread.join()
+    assert server.asked == [f"{TRAIN_LABELS}.gz"]
+    assert other.asked == [f"{name}.gz" for name in list(RAW)[1:]]
 
 
 def test_a_missing_file_is_reported_with_its_status(server: Server) -> None:
     server.bodies.clear()
-    with pytest.raises(DataError, match=f"{catalogue.TRAIN_IMAGES}.gz: 404"):
-        obtain(small(server.mirror))
+    with pytest.raises(DataError, match=f"404 .*{TRAIN_IMAGES}.gz"):
+        small(server.mirror).obtain()
 
 
 def test_a_silent_mirror_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirrors, "SILENCE_S", 0.05)
+    monkeypatch.setattr(catalogue, "SILENCE_S", 0.05)
     server.silent.set()
-    with pytest.raises(DataError, match="no answer in time"):
-        obtain(small(server.mirror))
+    with pytest.raises(DataError, match="ReadTimeout"):
+        small(server.mirror).obtain()
     assert len(server.asked) == 1  # not once more for each file
 
 
 def test_a_dripping_mirror_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirrors, "FILE_S", -1.0)  # the deadline has passed when the first piece arrives
-    with pytest.raises(DataError, match="took more than"):
-        obtain(small(server.mirror))
+    monkeypatch.setattr(catalogue, "FETCH_S", -1.0)  # the deadline has passed when the first piece arrives
+    with pytest.raises(DataError, match="takes longer, than it should"):
+        small(server.mirror).obtain()
 
 
 def test_without_network_the_error_says_what_to_put_where(folder: Path) -> None:
     with pytest.raises(DataError) as caught:
-        obtain(small(Website("http://127.0.0.1:1")))
+        small(Source("website", "http://127.0.0.1:1")).obtain()
     assert all(name in str(caught.value) for name in RAW)
     assert f"into {folder}" in str(caught.value)
     folder.mkdir(parents=True)
     for name, raw in RAW.items():  # what it says helps
-        (folder / f"{name}.gz").write_bytes(gzip.compress(raw))
-    assert obtain(small()) == RAW
+        (folder / name).write_bytes(raw)
+    assert small().obtain() == RAW
 
 
 def test_an_unwritable_cache_is_one_sentence(server: Server, folder: Path) -> None:
     folder.parent.write_text("a file where a folder should be")
     with pytest.raises(DataError, match="FEELSTREAM_CACHE"):
-        obtain(small(server.mirror))
+        small(server.mirror).obtain()
 
 
 def test_a_full_disk_leaves_no_part_behind(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(source: str, target: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(cache.os, "replace", full)
+    monkeypatch.setattr(catalogue.os, "replace", full)
     with pytest.raises(DataError, match="No space left on device"):
-        obtain(small(server.mirror))
+        small(server.mirror).obtain()
     assert names(folder) == set()
+
+
+def test_what_a_killed_process_left_is_not_used(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It dies between writing and renaming: the file is still absent, and the next process fetches it."""
+    with monkeypatch.context() as killed:
+        killed.setattr(catalogue.os, "replace", lambda *_: None)
+        killed.setattr(Path, "unlink", lambda *_, **__: None)
+        small(server.mirror).obtain()
+    left = names(folder)
+    assert len(left) == len(RAW)
+    assert set(small().states().values()) == {"absent"}
+    assert small(server.mirror).obtain() == RAW
+    assert names(folder) == left | set(RAW)
 
 
 def test_many_fetch_at_once(server: Server, folder: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda _: obtain(small(server.mirror)), range(8)))
+        results = list(pool.map(lambda _: small(server.mirror).obtain(), range(8)))
     assert all(result == RAW for result in results)
     assert names(folder) == set(RAW)
-
-
-def test_progress_is_reported(server: Server) -> None:
-    seen: dict[str, tuple[int, int]] = {}
-    obtain(small(server.mirror), lambda name, received, total: seen.update({name: (received, total)}))
-    assert seen == {name: (len(server.bodies[f"{name}.gz"]),) * 2 for name in RAW}
 
 
 def test_load_fetch_and_present(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,6 +276,6 @@ def test_load_fetch_and_present(server: Server, folder: Path, monkeypatch: pytes
     loaded = datasets.load("mnist")
     assert loaded.shape == (1, 28, 28)
     assert loaded.train_images.shape == (30, 1, 28, 28)
-    assert loaded.test_images.tobytes() == RAW[catalogue.TEST_IMAGES][16:]
+    assert loaded.test_images.tobytes() == RAW[TEST_IMAGES][16:]
     assert loaded.train_labels.tolist() == [i % 10 for i in range(30)]
     assert (loaded.mean, loaded.std) == (0.1307, 0.3081)
