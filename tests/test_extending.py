@@ -165,12 +165,12 @@ def test_what_is_not_a_policy_is_refused() -> None:
     [
         (["check", POLICY], 0, "pass"),
         (["check", "oort"], 0, "pass"),
-        (["check", METRIC], 0, "one finite number per device"),
-        (["check", ARRIVALS], 0, "shard"),
-        (["check", BUFFER], 0, "empties_on_use"),
+        (["check", METRIC], 0, "the form, the range and the state"),
+        (["check", ARRIVALS], 0, "the same run comes to the same"),
+        (["check", BUFFER], 0, "holds what came and has not left"),
         (["check", METRIC, "--kind", "policy"], 2, "is no class; it must be one derived from feelstream.Policy"),
         (["check", "uniform"], 2, "--kind arrivals or --kind frequency"),
-        (["check", "uniform", "--kind", "frequency"], 0, "lies in the range of its device"),
+        (["check", "uniform", "--kind", "frequency"], 0, "goes on the same from a stored state"),
         (["check", "uniform", "--kind", "colour"], 2, "'colour' is not known; allowed: policy, metric"),
         (["check", "broken.py:Broken"], 1, "FAIL"),
         (["check-policy", POLICY], 0, "pass"),  # the name of earlier versions

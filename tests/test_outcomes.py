@@ -7,7 +7,7 @@ import pytest
 from builders import small
 
 import feelstream as fs
-from feelstream.errors import ScenarioError
+from feelstream.errors import PluginError
 from feelstream.policies.base import Outcome, State
 from feelstream.policies.random import Random
 from feelstream.simulation import Simulation
@@ -87,7 +87,7 @@ def test_a_metric_may_go_by_the_observation(tmp_path) -> None:
     expected = chosen["amount"] + chosen["stored"] / (1 + chosen["queue_j"])
     np.testing.assert_allclose(chosen["importance"].to_numpy(), expected.to_numpy(), rtol=1e-12)
     assert fs.verify(run.save(tmp_path / "run")).ok
-    with pytest.raises(ScenarioError, match="must give one finite number per device"):
+    with pytest.raises(PluginError, match=r"must return an array of finite numbers of shape \(6,\), at least"):
         fs.simulate(small(f"policy.metric={HERE}:too_few"), 1)
 
 

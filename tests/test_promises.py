@@ -235,7 +235,9 @@ class Fragile(odd.Diary):
 def test_a_buffer_that_cannot_go_on_is_named(tmp_path: Path) -> None:
     scenario = small().with_(buffer=Fragile())
     stop_in(tmp_path, scenario, at=4)
-    with pytest.raises(RunError, match=r"data\.buffer: '.*Fragile' cannot go on .*KeyError: 'lists' \(test_promises"):
+    with pytest.raises(
+        RunError, match=r"data\.buffer: '.*Fragile' failed: KeyError: 'lists' \(test_promises.*start the run afresh"
+    ):
         simulate_in(tmp_path, scenario)
 
 

@@ -33,6 +33,10 @@ class RunError(FeelstreamError):
     """A run directory cannot be used as asked."""
 
 
+class PluginError(FeelstreamError):
+    """A plug-in broke the contract of its kind; the message names it and says what it did."""
+
+
 class BusyError(RunError):
     """Another process holds the directory."""
 

@@ -1,37 +1,240 @@
-"""What a plug-in raises becomes one sentence that says whose fault it is: plug-ins may be users' own."""
+"""What plug-ins promise, and the one way to call them: whatever a user's own does wrong becomes a sentence.
+
+A contract stands beside the base class of a kind, as data: for each method what comes out of it, its shape, range and
+laws. `ask` calls a method and holds what it gives to that; what goes in is read-only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from feelstream.errors import FeelstreamError
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Nested, read_only
+from feelstream.errors import FeelstreamError, PluginError
 from feelstream.plugins import in_a_sentence
 
+Sizes = Mapping[str, int]  # of the axes that shapes name: K devices, n of them, d parameters, …
+Law = Callable[..., str | None]  # of the plug-in, what came out, and what went in: what is wrong with it
+Found = TypeVar("Found")
 
-class guarded:  # noqa: N801  as a function would be called
-    """Around a call of a plug-in: `with guarded(broken, plugin, at=round): …`.
 
-    What it raises becomes the error `broken(plugin, what)`. Our own errors and the user's interrupt pass as they are. A
-    class that puts its words together in the end: rounds without learning are short, and nearly all calls succeed.
+class What(Protocol):
+    """Something that may come out of a method."""
+
+    def problem(self, found: Any, sizes: Sizes) -> str | None:
+        """What is wrong with it, as what it must be; None where nothing is."""
+        ...
+
+
+LARGEST = float(np.finfo(float).max)
+
+
+class Array:
+    """An array of plain numbers, finite unless `finite` is False; with `nan`, NaN stands for "there is none".
+
+    Attributes:
+        shape: Names of axes, numbers, None for any length; ... at the end for any further axes.
+        kind: Letters of NumPy's kinds of types: f, i, u, b.
+        least, most: Of every entry; `above`: least is not allowed itself.
+        none: Whether None may stand in its place.
+        dtype: Exactly this type, where it matters.
     """
 
-    __slots__ = ("at", "broken", "named")
+    def __init__(
+        self,
+        shape: tuple[Any, ...] = ("K",),
+        kind: str = "fiu",
+        *,
+        least: float = -np.inf,
+        most: float = np.inf,
+        above: bool = False,
+        finite: bool = True,
+        nan: bool = False,
+        none: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        self.shape, self.kind, self.none, self.dtype, self.finite = shape, kind, none, dtype, finite
+        self.least, self.most, self.above, self.nan = least, most, above, nan
+        self._named = all(isinstance(axis, str) for axis in shape)
+        self._ranged = finite and kind != "b"
+        # The least and the greatest entry tell it all, and a million entries take no memory: NaN fails by itself.
+        self._low, self._high = (np.fmin, np.fmax) if nan else (np.minimum, np.maximum)
+        self._least = max(float(np.nextafter(least, np.inf)) if above else least, -LARGEST)
+        self._most = min(most, LARGEST)
 
-    def __init__(self, broken: Callable[..., FeelstreamError], *named: Any, at: int | None = None) -> None:
-        """named: what `broken` is called with, before what went wrong. at: the round, 0: before the first."""
-        self.broken, self.named, self.at = broken, named, at
+    def problem(self, found: Any, sizes: Sizes) -> str | None:
+        if found is None and self.none:
+            return None
+        if (
+            isinstance(found, np.ndarray)
+            and found.dtype.kind in self.kind
+            and (self.dtype is None or found.dtype == self.dtype)
+            and self._fits(found.shape, sizes)
+            and (not self._ranged or not found.size or self._in_range(found))
+        ):
+            return None
+        return f"{self.words(sizes)}, not {shown(found)}"
 
-    def __enter__(self) -> None:
+    def _fits(self, shape: tuple[int, ...], sizes: Sizes) -> bool:
+        if self._named:
+            return shape == tuple([sizes[axis] for axis in self.shape])
+        wanted = [sizes[axis] if isinstance(axis, str) else axis for axis in self.shape]
+        if wanted[-1] is ...:
+            wanted.pop()
+            shape = shape[: len(wanted)]
+        return len(shape) == len(wanted) and all(w in (None, s) for w, s in zip(wanted, shape, strict=True))
+
+    def _in_range(self, found: NDArray) -> bool:
+        flat = found if found.ndim == 1 else found.reshape(-1)
+        lowest = float(self._low.reduce(flat))
+        if self.nan and lowest != lowest:
+            return True  # there is none at all
+        return lowest >= self._least and float(self._high.reduce(flat)) <= self._most
+
+    def words(self, sizes: Sizes) -> str:
+        axes = ", ".join("any" if a is None else "…" if a is ... else str(sizes.get(a, a)) for a in self.shape)
+        axes += "," if len(self.shape) == 1 else ""
+        numbers = "truth values" if self.kind == "b" else "whole numbers" if self.kind in ("i", "iu") else "numbers"
+        numbers = f"{np.dtype(self.dtype)} {numbers}" if self.dtype is not None else numbers
+        finite = "" if self.kind in ("b", "i", "iu") or not self.finite else "finite "
+        least = "" if self.least == -np.inf else f", {'above' if self.above else 'at least'} {self.least:g}"
+        most = "" if self.most == np.inf else f", at most {self.most:g}"
+        also = (", NaN where there is none" if self.nan else "") + (", or None" if self.none else "")
+        return f"an array of {finite}{numbers} of shape ({axes}){least}{most}{also}"
+
+
+def shown(found: Any) -> str:
+    """What came instead, short."""
+    if isinstance(found, np.ndarray) and found.dtype != object:
+        return f"{found.dtype} of shape {found.shape}: {' '.join(np.array2string(found, threshold=6).split())[:80]}"
+    return f"{found!r:.80}"
+
+
+class One:
+    """An object of a class, with these fields. none: None may stand in its place."""
+
+    def __init__(self, of: type, /, *, none: bool = False, **fields: What) -> None:
+        self.of, self.none, self.fields = of, none, fields
+
+    def problem(self, found: Any, sizes: Sizes) -> str | None:
+        if found is None and self.none:
+            return None
+        if not isinstance(found, self.of):
+            return f"a {'dictionary' if self.of is Mapping else self.of.__name__}, not {shown(found)}"
+        for name, what in self.fields.items():
+            if why := what.problem(getattr(found, name), sizes):
+                return f"a {self.of.__name__} whose {name} is {why}"
         return None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if problem is None or isinstance(problem, FeelstreamError | KeyboardInterrupt):
-            return
-        when = "" if self.at is None else f" in round {self.at}" if self.at else " before the first round"
+
+class Pair:
+    """A tuple of two."""
+
+    def __init__(self, first: What, second: What) -> None:
+        self.both = first, second
+
+    def problem(self, found: Any, sizes: Sizes) -> str | None:
+        if not (isinstance(found, tuple) and len(found) == 2):
+            return f"two things, not {shown(found)}"
+        for place, what, part in zip(("first", "second"), self.both, found, strict=True):
+            if why := what.problem(part, sizes):
+                return f"two things, of which the {place} is {why}"
+        return None
+
+
+class State:
+    """What a plug-in remembers: nested dictionaries of plain arrays, such as a checkpoint can keep."""
+
+    def problem(self, found: Any, sizes: Sizes) -> str | None:
+        return None if is_state(found) else f"a dictionary of plain arrays by name, not {shown(found)}"
+
+
+STATE = State()
+
+
+def is_state(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(name, str) and (is_state(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf"))
+        for name, value in found.items()
+    )
+
+
+class Out:
+    """What comes out of a method: its form, and the laws that it obeys beyond that."""
+
+    __slots__ = ("laws", "what")
+
+    def __init__(self, what: What, *laws: Law) -> None:
+        self.what, self.laws = what, laws
+
+
+class Guarded(Protocol):
+    """What can be asked: settings picked by name, or something that is called like them."""
+
+    contract: ClassVar[Mapping[str, Out]]
+    plugin_field: ClassVar[str]  # of a scenario, where it is named
+
+    def plugin_name(self) -> str: ...
+
+
+def broken(plugin: Guarded, what: str) -> PluginError:
+    """The error that says whose fault something is."""
+    return PluginError(f"{plugin.plugin_field}: '{plugin.plugin_name()}' {what}")
+
+
+def ask(plugin: Guarded, method: str, *arguments: Any, at: int | None = None, **sizes: int) -> Any:
+    """What a method gives, held to the contract; a state is read-only from then on.
+
+    Our own errors and the user's interrupt pass as they are, all else becomes a sentence.
+
+    Args:
+        plugin: Whose method it is.
+        method: Its name.
+        *arguments: For the method; arrays are handed over read-only.
+        at: The round, 0 before the first; None: of no round.
+        **sizes: Lengths of the axes that the contract names.
+    """
+    given = [read_only(each) if isinstance(each, np.ndarray) else each for each in arguments]
+    try:
+        found = getattr(plugin, method)(*given)
+    except (FeelstreamError, KeyboardInterrupt):
+        raise
+    except BaseException as problem:
         why = in_a_sentence(problem)
         advice = "; arrays that it is handed are read-only, so change a copy" if "read-only" in why else ""
-        raise self.broken(*self.named, f"failed{when}: {why}{advice}") from problem
+        raise broken(plugin, f"failed{_when(at)}: {why}{advice}") from problem
+    out = plugin.contract[method]
+    if why := out.what.problem(found, sizes):
+        whence = "" if method == "__call__" else f" from {method}"  # what is a function itself has one name
+        raise broken(plugin, f"must return{whence} {why}{_when(at, ',')}")
+    for law in out.laws:
+        if why := law(plugin, found, *given):
+            raise broken(plugin, f"{why}{_when(at, ',')}")
+    return _settled(found)
+
+
+def _when(at: int | None, comma: str = "") -> str:
+    return "" if at is None else f"{comma} in round {at}" if at else f"{comma} before the first round"
+
+
+def _settled(found: Found) -> Found:
+    """The same, in which nobody changes a state any more."""
+    for part in found if type(found) is tuple else (found,):
+        if type(part) is dict:
+            freeze(part)
+        elif type(part) is np.ndarray:
+            part.flags.writeable = False
+    return found
+
+
+def freeze(state: Nested) -> Nested:
+    """The same state, whose arrays refuse to be written to from now on."""
+    for value in state.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        elif type(value) is dict:
+            freeze(value)
+    return state

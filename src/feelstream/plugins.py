@@ -92,6 +92,8 @@ class Plugin(Settings):
 
     plugin_group: ClassVar[str] = ""
     plugin_flags: ClassVar[tuple[str, ...]] = ()
+    plugin_field: ClassVar[str] = ""  # of a scenario, where one is named
+    contract: ClassVar[Mapping[str, Any]] = {}  # what comes out of each method (guard.py)
     tag_field: ClassVar[str] = "kind"
     tag: ClassVar[str] = ""
 

@@ -1,9 +1,9 @@
 """The server's core: a round decided and settled, the same for simulated and for real devices.
 
-asked         = ask(policy, state, observation, seed)      only where the policy needs reports
+asked         = respond(policy, state, observation, seed)  only where the policy needs reports
 decision      = decide(policy, state, observation, seed)
 …             the scheduled devices train, and only then is the channel known
-transmission  = guard.transmit(policy, observation, decision, gain)
+transmission  = transmit(policy, observation, decision, gain)
 state, record = settle(policy, state, observation, decision, transmission, …)
 """
 
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Nested, Reals, read_only
 from feelstream.evaluation import Measured
+from feelstream.guard import ask, broken, freeze
 from feelstream.learning.contract import Evaluation
 from feelstream.model.admission import Transmission
 from feelstream.model.queues import next_queue_j
 from feelstream.model.reliability import Reliability
 from feelstream.model.reporting import Reporting
 from feelstream.model.system import System
-from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
 
@@ -42,7 +42,7 @@ class ServerState:
     @staticmethod
     def first(policy: Policy, system: System, seed: int, learn_reliability: bool = False) -> ServerState:
         """Before the first round: empty queues, and the policy's own beginning."""
-        begun = guard.start(policy, system, generator(seed, Purpose.POLICY, 0))
+        begun = ask(policy, "start", system, generator(seed, Purpose.POLICY, 0), at=0)
         reliability = Reliability.first(system.devices) if learn_reliability else None
         return ServerState(read_only(np.zeros(system.devices)), begun, reliability)
 
@@ -61,7 +61,7 @@ class ServerState:
     @staticmethod
     def restored(saved: Nested) -> ServerState:
         learned = Reliability(**saved["reliability"]) if "reliability" in saved else None
-        return ServerState(read_only(saved["queue_j"]), saved["policy"], learned)
+        return ServerState(read_only(saved["queue_j"]), freeze(saved["policy"]), learned)
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,28 @@ def available(system: System, stored: Ints) -> Flags:
     return stored >= 1 if system.eligible == "with_data" else np.ones(system.devices, bool)
 
 
-def ask(policy: Policy, state: ServerState, observation: Observation, seed: int) -> Flags:
-    """(K,) whom the policy asks for reports, with random numbers of their own."""
-    return guard.asks(policy, state.policy, observation, generator(seed, Purpose.REPORTS, observation.round))
+def respond(policy: Policy, state: ServerState, observation: Observation, seed: int) -> Flags:
+    """(K,) whom the policy asks for reports, of those that are available, with random numbers of their own."""
+    t, rng = observation.round, generator(seed, Purpose.REPORTS, observation.round)
+    return ask(policy, "asks", state.policy, observation, rng, at=t, K=len(observation.f_hz)) & observation.available
 
 
 def decide(policy: Policy, state: ServerState, observation: Observation, seed: int) -> Decision:
     """The policy's decision, with the round's own random numbers."""
-    return guard.select(policy, state.policy, observation, generator(seed, Purpose.POLICY, observation.round))
+    return select(policy, state.policy, observation, seed)
+
+
+def select(policy: Policy, state: State, observation: Observation, seed: int) -> Decision:
+    """The same, of a policy whose state is at hand; the schedule as int64."""
+    t, rng = observation.round, generator(seed, Purpose.POLICY, observation.round)
+    decision = ask(policy, "select", state, observation, rng, at=t, K=len(observation.f_hz))
+    chosen = np.asarray(decision.schedule).astype(np.int64, copy=False)  # an empty array is one of floats by default
+    return decision if chosen is decision.schedule else replace(decision, schedule=chosen)
+
+
+def transmit(policy: Policy, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
+    """Who sends and at which cost, once gain, (scheduled,), is known."""
+    return ask(policy, "transmit", observation, decision, gain, at=observation.round, n=len(decision.schedule))
 
 
 def settle(
@@ -129,7 +143,7 @@ def settle(
     e_report_j = None if reporting is None else read_only(reporting.energy_j(schedule))
     spent_j, arrived = _spent_j(system, schedule, transmission, e_report_j), gain[schedule] > 0
     if state.reliability is not None and (transmission.sent & ~arrived).any():
-        raise guard.broken(policy, "let a device transmit whose update did not arrive")
+        raise broken(policy, "let a device transmit whose update did not arrive")
     outcome = Outcome(
         round=observation.round,
         schedule=schedule,
@@ -142,7 +156,7 @@ def settle(
     )
     after = ServerState(
         queue_j=read_only(next_queue_j(state.queue_j, spent_j, system.energy_budget_j)),
-        policy=guard.update(policy, state.policy, outcome),
+        policy=ask(policy, "update", state.policy, outcome, at=observation.round),
         reliability=state.reliability and state.reliability.after(observation.round, *_judged(schedule, arrived, cut)),
     )
     importance = decision.importance

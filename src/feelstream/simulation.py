@@ -16,18 +16,17 @@ from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestRounds
-from feelstream.learning import guard as guard_learning
+from feelstream.guard import ask, broken, freeze
 from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.server import UpdateContext
 from feelstream.model.blocks import sent_in_blocks
 from feelstream.model.costs import CostContext, system_of_round
 from feelstream.model.reporting import Reporting, reporting
 from feelstream.model.system import System
-from feelstream.policies import guard
 from feelstream.policies.base import Observation
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord, ServerState, ask, decide, settle
+from feelstream.scheduling import RoundRecord, ServerState, decide, respond, settle, transmit
 from feelstream.world import Theta, World
 
 
@@ -53,7 +52,7 @@ class Simulation:
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
         self.test = test or TestRounds()
         self.evaluators = Evaluators(scenario.learning.evaluators, self.system.devices, self.system.classes)
-        self.remembered = guard_learning.start(scenario.learning.server, len(self.theta))  # by the server's update
+        self.remembered = ask(scenario.learning.server, "init", len(self.theta), at=0)  # by the server's update
         self.round = 0
         self.senders: Ids = np.zeros(0, np.int64)  # Π̄ of the last round: their data counts as used from now on
         self.timings = {"arrivals": 0.0, "schedule": 0.0, "train": 0.0, "transmit": 0.0, "evaluate": 0.0}
@@ -63,7 +62,8 @@ class Simulation:
         """What is tested and kept; `theta` is what devices train from. Mostly they are the same."""
         if self.learner is None:
             return self.theta
-        return guard_learning.handed_out(self.scenario.learning.server, self.theta, self.remembered, self.round)
+        server = self.scenario.learning.server
+        return ask(server, "handed_out", self.theta, self.remembered, at=self.round, d=len(self.theta))
 
     def step(self) -> RoundRecord:
         """The next round: arrivals, schedule, local training, admission, queues, aggregation."""
@@ -81,7 +81,7 @@ class Simulation:
         clock = self._lap("train", clock)
 
         gain = self.world.gain(t)  # known only now
-        transmission = guard.transmit(policy, observation, decision, gain[schedule])
+        transmission = transmit(policy, observation, decision, gain[schedule])
         if self.system.block_bits:
             lot = generator(self.seed, Purpose.PACKET_ERRORS, t).random(self.system.devices)
             transmission = sent_in_blocks(observation.system, schedule, gain[schedule], transmission, lot[schedule])
@@ -156,7 +156,7 @@ class Simulation:
         slot, t = self.system.reports, observation.round
         if slot is None:
             return observation, None
-        asked = ask(self.policy, self.server, observation, self.seed) & (observation.stored > 0)
+        asked = respond(self.policy, self.server, observation, self.seed) & (observation.stored > 0)
         gain = self.world.gain(t)
         found = reporting(slot, observation.system, observation.f_hz, observation.beta, gain, asked)
         reports = self.world.reports(t, sorted(self.policy.needs), found.answered, self.learner, self.theta)
@@ -170,7 +170,7 @@ class Simulation:
         if not len(ids):
             return
         if server.needs_probability and probability is None:
-            raise guard.broken(
+            raise broken(
                 self.policy, f"says knows_probability, and gave none (Decision.probability) in round {self.round + 1}"
             )
         context = UpdateContext(
@@ -187,7 +187,8 @@ class Simulation:
         rng = generator(self.seed, Purpose.SERVER_UPDATE, context.round)
         updates = _rows(updates, holds)
         with np.errstate(over="ignore", invalid="ignore"):  # reported below, in a sentence
-            theta, remembered = guard_learning.step(server, self.theta, updates, context, self.remembered, rng)
+            known = self.theta, updates, context, self.remembered, rng
+            theta, remembered = ask(server, "step", *known, at=context.round, d=len(self.theta))
         self._check_learning(np.isfinite(theta).all())
         self.theta, self.remembered = theta, remembered
 
@@ -238,7 +239,7 @@ class Simulation:
 
     def restore(self, state: Nested) -> None:
         self.round, self.senders, self.theta = int(state["round"]), state["senders"], state["theta"]
-        self.remembered = state["update"]
+        self.remembered = freeze(state["update"])
         self.server = ServerState.restored(state["server"])
         self.world.restore(state["world"])
         self.evaluators.restore(state["evaluators"])

@@ -8,20 +8,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Nested, Reals, frozen, read_only
+from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import Process, ProcessContext, State
-from feelstream.errors import ScenarioError
-from feelstream.guard import guarded
-from feelstream.learning import guard as guard_learning
+from feelstream.guard import ask, broken, freeze
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort
 from feelstream.learning.local.batches import mini_batches
-from feelstream.learning.probes import Asked
+from feelstream.learning.probes import Asked, reported
 from feelstream.model import physics, reporting
 from feelstream.model.system import System
-from feelstream.policies import guard
 from feelstream.policies.base import Policy
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
@@ -80,12 +77,20 @@ class World:
             population.gain_low_db,
             population.gain_high_db,
         )
-        self._states: dict[str, State] = {}
-        for name, purpose in PROCESSES.items():
-            with guarded(self._broken, name):
-                self._states[name] = self._process(name).init(self._context, generator(seed, purpose))
-        self._values: dict[str, NDArray] = {}
-        harvest = scenario.world.harvest
+        around = scenario.world
+        self._states: dict[str, State] = {
+            name: ask(self._process(name), "init", self._context, generator(seed, purpose), at=0, K=self.devices)
+            for name, purpose in PROCESSES.items()
+        }
+        # What cannot happen by its own promise is not asked every round.
+        self._values: dict[str, NDArray] = {"availability": read_only(np.ones(self.devices, bool))}
+        never = {
+            "availability": around.availability.always_there,
+            "faults": around.faults.never_fails,
+            "harvest": around.harvest.battery_j is None,
+        }
+        self._stepped = [name for name in PROCESSES if not never.get(name)]
+        harvest = around.harvest
         self.battery_j: Reals | None = None  # (K,) charge before the round
         if harvest.battery_j is not None:
             self.battery_j = np.full(self.devices, harvest.charge_j)
@@ -100,22 +105,15 @@ class World:
         self.stream.advance(round)
         self.round = round
         if self.scenario.world.channel.needs_links:
-            with guarded(self._broken, "mobility", at=round):
-                links = self.scenario.world.mobility.links(frozen(self._states["mobility"]))
+            links = ask(self.scenario.world.mobility, "links", self._states["mobility"], at=round)
             self._context = replace(self._context, links=links)
-        for name in PROCESSES:
+        for name in self._stepped:
             self._values[name], self._states[name] = self._step(name, round)
 
     def _step(self, name: str, round: int) -> tuple[NDArray, State]:
         rng = generator(self.seed, PROCESSES[name], round)
-        with guarded(self._broken, name, at=round):
-            values, state = self._process(name).step(round, frozen(self._states[name]), self._context, rng)
-        if values.shape != (self.devices,):
-            raise self._broken(name, f"must give one value for each of {self.devices} devices")
-        return values, state
-
-    def _broken(self, name: str, what: str) -> ScenarioError:
-        return ScenarioError(f"world.{name}: '{self._process(name).plugin_name()}' {what}")
+        known = round, self._states[name], self._context, rng
+        return ask(self._process(name), "step", *known, at=round, K=self.devices)
 
     def _value(self, name: str, round: int) -> NDArray:
         """This round's values, or any round's of a process without memory."""
@@ -160,7 +158,7 @@ class World:
         """
         cycles, f_hz = system.device_cycles, self._values["frequency"]
         left_s = np.maximum(system.time_s - physics.compute_time_s(cycles, f_hz), 0.0)
-        power_w = guard.most_power_w(policy, system, self.beta)
+        power_w = ask(policy, "most_power_w", system, self.beta, K=self.devices)
         worst_j = system.most_compute_energy_j(f_hz) + power_w * left_s + system.download_j
         if system.reports is None:
             return worst_j
@@ -169,7 +167,7 @@ class World:
     def spend(self, energy_j: Reals, policy: Policy) -> dict[str, NDArray]:
         """Take what this round cost from the batteries and add what was harvested; columns for the trace.
 
-        PolicyError where a device spent more than it had: then the policy sent with more than its most_power_w.
+        PluginError where a device spent more than it had: then the policy sent with more than its most_power_w.
         """
         capacity_j = self.scenario.world.harvest.battery_j
         if self.battery_j is None or capacity_j is None:
@@ -178,7 +176,7 @@ class World:
         over = energy_j > before * (1 + 1e-9)
         if over.any():
             k = int(np.argmax(over))
-            raise guard.broken(
+            raise broken(
                 policy,
                 f"let device {k} spend {energy_j[k]:g} J of a charge of {before[k]:g} J in round {self.round}: no "
                 "device may send with more than most_power_w, nor beyond the end of the round",
@@ -195,8 +193,8 @@ class World:
     def restore(self, saved: Nested) -> None:
         self.stream.restore(saved["stream"])
         self.round = self.stream.round
-        self._states = {name: saved["processes"][name] for name in PROCESSES}
-        self._kept, self._trained = saved["local"], None
+        self._states = {name: freeze(saved["processes"][name]) for name in PROCESSES}
+        self._kept, self._trained = freeze(saved["local"]), None
         if self.battery_j is not None:
             self.battery_j = saved["battery_j"]
 
@@ -209,7 +207,8 @@ class World:
         if not holds.any():
             return _untrained(len(devices), len(theta), local.shape or (1, 1))
         cohort = self._cohort(round, devices[holds])
-        trained, after = guard_learning.train(local, learner, theta, cohort, self._kept)
+        sizes = {"n": len(cohort.ids), "d": len(theta)}
+        trained, after = ask(local, "train", learner, theta, cohort, self._kept, at=round, **sizes)
         if local.remembers:
             self._trained = cohort, after, holds
         if holds.all():  # as mostly: no copy, since a round needs memory for updates more than for anything else
@@ -223,7 +222,7 @@ class World:
         if self._trained is not None:
             cohort, after, holds = self._trained
             local = self.scenario.learning.local
-            self._kept = guard_learning.update(local, self._kept, after, cohort, sent[holds])
+            self._kept = ask(local, "update", self._kept, after, cohort, sent[holds], at=cohort.round)
             self._trained = None
 
     def reports(
@@ -236,11 +235,11 @@ class World:
             theta=theta,
             local=self.scenario.learning.local,
             cohort=self._cohort(round, ids),
-            kept=frozen(self._kept),
+            kept=self._kept,
             most=self.scenario.reports.samples,
             gain=self.gain(round)[ids],
         )
-        return {name: guard_learning.report(name, asked) for name in names}
+        return {name: reported(name, asked) for name in names}
 
     def _cohort(self, round: int, devices: Ids) -> Cohort:
         rounds, stream = self.scenario.system.rounds, self.stream

@@ -117,5 +117,7 @@ def test_a_policy_that_does_not_say_its_power_is_refused() -> None:
     assert small().with_(policy=Loud()).policy == Loud()
     with pytest.raises(FeelstreamError, match=r"let device \d spend .* J of a charge of .* J in round 1"):
         fs.simulate(small(harvest, "radio.bandwidth_hz=2e6").with_(policy=Liar()))
-    with pytest.raises(FeelstreamError, match=r"must give one finite, non-negative power per device"):
+    with pytest.raises(
+        FeelstreamError, match=r"must return from most_power_w .*finite numbers .*at least 0, not .*nan"
+    ):
         fs.simulate(small(harvest).with_(policy=Wordless()))

@@ -12,7 +12,7 @@ import pytest
 from builders import small
 
 import feelstream as fs
-from feelstream.errors import FeelstreamError, ScenarioError
+from feelstream.errors import FeelstreamError, PluginError, ScenarioError
 from feelstream.quantities import QUANTITIES
 from feelstream.run import read, simulate_in
 from feelstream.run.replaying import replay
@@ -88,15 +88,15 @@ def test_a_killed_run_keeps_what_evaluators_remember(tmp_path: Path) -> None:
 
 
 MISTAKES = {
-    "raises": ("return {'x': 1 / 0}", r"failed: .*division by zero.*own\.py, line 3"),
-    "no names": ("return 3.0", "must give numbers and arrays by name, not float"),
-    "no number": ("return {'x': 'much'}", "'x' must be a number or an array of numbers"),
-    "infinite": ("return {'x': float('inf')}", "'x' must be finite, or NaN where there is none"),
-    "a name that no column may have": ("return {'X y': 1.0}", "names must be small letters, digits and _"),
+    "raises": ("return {'x': 1 / 0}", r"failed in round 3: .*division by zero.*own\.py, line 3"),
+    "no names": ("return 3.0", "must return from evaluate .* a dictionary, not 3.0"),
+    "no number": ("return {'x': 'much'}", "must give 'x' as a number or an array of numbers"),
+    "infinite": ("return {'x': float('inf')}", "must give 'x' as finite numbers, or NaN where there is none"),
+    "a name that no column may have": ("return {'X y': 1.0}", "must give names of small letters, digits and _"),
     "a column of every run": ("return {'queue_mean_j': 1.0}", "'queue_mean_j', which is a column of every run"),
     "a column of the test": ("return {'accuracy': 1.0}", "'accuracy', which is a column of 'test'"),
     "a column of another": ("return {'forgetting': 1.0}", "'forgetting', which is a column of 'classes'"),
-    "a sample that is not there": ("return {'x': predict('train', [10**6]).losses[0]}", "failed: "),
+    "a sample that is not there": ("return {'x': predict('train', [10**6]).losses[0]}", "failed in round 3: "),
 }
 
 
@@ -105,7 +105,7 @@ def test_a_mistake_is_a_sentence(tmp_path: Path, mistake: str) -> None:
     body, expected = MISTAKES[mistake]
     file = tmp_path / "own.py"
     file.write_text(f"# own\ndef measure(predict, test, held, round):\n    {body}\n")
-    with pytest.raises(ScenarioError, match=f"learning.evaluators: .*{expected}"):
+    with pytest.raises(PluginError, match=f"learning.evaluators: .*{expected}"):
         fs.simulate(small(*LEARNS, own(f"{file}:measure")))
 
 

@@ -145,7 +145,7 @@ def test_a_failure_stays_with_its_run(tmp_path: Path) -> None:
     results = in_process(Plan("x", (faulty, broken, arm("fine")), (0, 1)), tmp_path / "out")
     assert results.finished == [("fine", 0), ("fine", 1)]
     file = tmp_path / "faulty.py"
-    reason = f"policy '{file}:Faulty' failed in round 3: ArithmeticError: no luck (faulty.py, line 6)"
+    reason = f"policy: '{file}:Faulty' failed in round 3: ArithmeticError: no luck (faulty.py, line 6)"
     assert results.failures[:2] == [Failure("faulty", seed, reason) for seed in (0, 1)]
     assert [(failure.arm, failure.seed) for failure in results.failures[2:]] == [
         ("no such model", 0),

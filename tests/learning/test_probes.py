@@ -151,9 +151,9 @@ def test_a_probe_of_ones_own_is_asked_and_its_mistakes_become_sentences(tmp_path
     report = fs.verify(run.save(tmp_path / "run"))
     assert report.ok, str(report)
     assert any("reported" in each for each in report.not_checked)
-    with pytest.raises(FeelstreamError, match=r"probe '.*:broken' failed in round 1: IndexError.*widest\.py.*line 10"):
+    with pytest.raises(FeelstreamError, match=r"probe: '.*:broken' failed in round 1: IndexError.*widest\.py.*line 10"):
         fs.simulate(small(*LEARNING, mine, "policy.probe=broken"))
-    with pytest.raises(FeelstreamError, match=r"probe '.*:nothing' must give finite numbers"):
+    with pytest.raises(FeelstreamError, match=r"probe: .*:nothing.* must return from measure an array of finite"):
         fs.simulate(small(*LEARNING, mine, "policy.probe=nothing"))
     with pytest.raises(ScenarioError, match=r"needs something that does not exist: '.*:absent': .* has no absent"):
         small(*LEARNING, mine, "policy.probe=absent")

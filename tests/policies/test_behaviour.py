@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import to_run
+from observed import SYSTEM, observe
 from scipy.optimize import minimize
 from scipy.stats import chisquare
 
@@ -17,7 +18,6 @@ from feelstream.policies import POLICIES
 from feelstream.policies.oort import Oort
 from feelstream.policies.solvers.bandwidth import sending_time_s, split
 from feelstream.run import Run
-from feelstream.testing.trials import SYSTEM, observe
 
 OURS = list(POLICIES.ours)
 NIGHTLY = pytest.mark.nightly

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from observed import SYSTEM, observe
 
 from feelstream import preset, simulate, verify
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Observation, Outcome
-from feelstream.testing.trials import SYSTEM, observe
 
 SMALL = replace(SYSTEM, devices=4, energy_budget_j=np.full(4, 5e-3), rounds=10)
 PLAIN = ["learning.engine=none", "data.dataset=synthetic", "system.rounds=12"]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from feelstream.errors import ScenarioError
+from feelstream.errors import PluginError
 from feelstream.policies import Lyapunov
 from feelstream.policies.base import Observation
 from feelstream.policies.ranking import lowest
@@ -181,7 +181,7 @@ def test_a_metric_must_give_a_finite_number_per_device(tmp_path, gives: str) -> 
     file = tmp_path / "mine.py"
     file.write_text(f"def one(amount, dissimilarity):\n    return {gives}\n")
     policy = Lyapunov(size=1, metric=f"{file}:one")
-    with pytest.raises(ScenarioError, match=r"policy.metric: .*one finite number per device"):
+    with pytest.raises(PluginError, match=r"policy.metric: .* must return an array of finite numbers of shape \(3,\)"):
         policy.select({}, observation(system(3)), np.random.default_rng(0))
 
 

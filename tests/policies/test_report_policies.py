@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from observed import SYSTEM, observe
 from scipy.optimize import LinearConstraint, minimize
 
 from feelstream.learning.server.averages import InverseProbability
 from feelstream.learning.server.base import UpdateContext
 from feelstream.policies.gradient_norm import GradientNorm, drawn, probabilities
 from feelstream.policies.update_norm import UpdateNorm
-from feelstream.testing.trials import SYSTEM, observe
 
 SMALL = replace(SYSTEM, devices=6, energy_budget_j=np.full(6, 5e-3), rounds=10)
 NAN = np.nan

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from observed import SYSTEM, observe
 
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Observation, Outcome, Policy, State
-from feelstream.testing.trials import SYSTEM, observe
 
 SMALL = replace(SYSTEM, devices=4, energy_budget_j=np.full(4, 5e-3), rounds=10)
 GHZ = np.array([0.4, 1.0, 0.8, 1.2]) * 1e9

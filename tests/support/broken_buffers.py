@@ -115,14 +115,14 @@ class Short(Keep):
 
 NOTHING = {"admits_all": False, "keeps": False}
 BROKEN_BUFFERS = [
-    (buffer(Uncounted), "contents"),
-    (buffer(Blind, **NOTHING), "arrivals"),
-    (buffer(Elsewhere), "draws"),
-    (buffer(SaysOtherwise), "use"),
-    (buffer(EmptiesUnasked), "use"),
+    (buffer(Uncounted), "flags"),
+    (buffer(Blind, **NOTHING), "flags"),
+    (buffer(Elsewhere), "flags"),
+    (buffer(SaysOtherwise), "flags"),
+    (buffer(EmptiesUnasked), "flags"),
     (buffer(Forgetful), "checkpoint"),
-    (buffer(Views), "state"),
-    (buffer(Objects), "state"),
+    (buffer(Views), "runs"),
+    (buffer(Objects), "contract"),
     (buffer(Shared, **NOTHING), "repeatable"),
     (buffer(Raises), "runs"),
     (Boast(), "flags"),

@@ -58,13 +58,13 @@ class Writes(CostRule):
 
 
 BROKEN_COSTS = [
-    (Free(), "figures"),
-    (Refund(), "figures"),
-    (Endless(), "figures"),
-    (OneForAll(), "figures"),
-    (Plain(), "figures"),
+    (Free(), "contract"),
+    (Refund(), "contract"),
+    (Endless(), "contract"),
+    (OneForAll(), "contract"),
+    (Plain(), "contract"),
     (Moody(), "repeatable"),
-    (Boasts(), "flags"),
-    (Pretends(), "flags"),
+    (Boasts(), "contract"),
+    (Pretends(), "contract"),
     (Writes(), "runs"),
 ]

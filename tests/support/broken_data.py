@@ -85,15 +85,15 @@ class Refuses(IID):
 
 
 BROKEN_DATA = [
-    (Negative(), "counts"),
-    (Listed(), "state"),
+    (Negative(), "contract"),
+    (Listed(), "contract"),
     (ByHeart(), "checkpoint"),
     (Counting(), "repeatable"),
     (WritesLabels(), "runs"),
-    (Stray(), "shards"),
-    (TooMany(), "counts"),
+    (Stray(), "contract"),
+    (TooMany(), "contract"),
     (Global(), "global random"),
-    (Nobody(), "owners"),
+    (Nobody(), "contract"),
     (Unseeded(), "repeatable"),
     (Refuses(), "runs"),
 ]

@@ -41,4 +41,4 @@ def infinite(predict: Any, test: Any, held: Any, round: int) -> Any:
     return {"x": -np.inf}
 
 
-BROKEN_EVALUATORS = [(Forgetful(), "repeatable"), (Careless(), "runs"), (Wordy(), "state"), (infinite, "numbers")]
+BROKEN_EVALUATORS = [(Forgetful(), "repeatable"), (Careless(), "runs"), (Wordy(), "contract"), (infinite, "contract")]

@@ -45,7 +45,7 @@ class Flat(Voltage):
 
 
 BROKEN_LAWS = [
-    (Negative(), "values"),
+    (Negative(), "contract"),
     (Moody(), "repeatable"),
     (Shared(), "own"),
     (Idling(), "most"),

@@ -75,11 +75,11 @@ class Recognises(Changed):
 
 
 BROKEN_LOCAL = [
-    (Doubles(), "updates"),
-    (MeanLoss(), "losses"),
+    (Doubles(), "contract"),
+    (MeanLoss(), "contract"),
     (Crowd(), "alone"),
     (Tired(), "repeatable"),
-    (Names(), "state"),
+    (Names(), "alone"),
     (Recognises(), "checkpoint"),
 ]
 
@@ -134,10 +134,10 @@ class Recalls(FedAvg):
 
 
 BROKEN_SERVERS = [
-    (Precise(), "theta"),
+    (Precise(), "contract"),
     (Noisy(), "repeatable"),
-    (Endless(), "state"),
-    (Averages(), "handed out"),
+    (Endless(), "contract"),
+    (Averages(), "contract"),
     (Free(), "bits"),
     (Recalls(), "checkpoint"),
 ]

@@ -111,19 +111,19 @@ class Stateless(IndependentChannel):
 
 
 BROKEN_PROCESSES = [
-    (Overclocked(), "range"),
-    (Short1(), "values"),
+    (Overclocked(), "contract"),
+    (Short1(), "contract"),
     (Loud(), "mean"),
-    (Minus(), "sign"),
+    (Minus(), "contract"),
     (WritesState(), "runs"),
-    (Drifts(), "gains"),
-    (Outside(), "gains"),
+    (Drifts(), "flags"),
+    (Outside(), "contract"),
     (Away(), "flags"),
-    (Numbers(), "values"),
+    (Numbers(), "flags"),
     (Fails(), "flags"),
-    (Takes(), "sign"),
+    (Takes(), "flags"),
     (Overfull(), "flags"),
     (Stateless(), "repeatable"),
-    (Objects2(), "state"),
+    (Objects2(), "contract"),
     (Known(), "checkpoint"),
 ]

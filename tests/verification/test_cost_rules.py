@@ -12,7 +12,7 @@ from builders import small
 from sealing import seal
 
 import feelstream as fs
-from feelstream.errors import RunError, ScenarioError
+from feelstream.errors import PluginError, RunError, ScenarioError
 from feelstream.experiment.hindsight import bound_of
 from feelstream.flower.scheduler import Scheduler
 from feelstream.model.costs import CostContext, CostRule, RoundCosts
@@ -143,9 +143,11 @@ def test_a_deployment_and_a_bound_refuse_it(tmp_path: Path) -> None:
 
 def test_a_rule_that_is_wrong_ends_the_run_with_a_sentence() -> None:
     name = r"costs\.rule: '.*'"
-    with pytest.raises(ScenarioError, match=f"{name} must give cycles above 0 and at most .*, not nan for device 0"):
+    with pytest.raises(
+        PluginError, match=f"{name} must return from costs .* whose cycles is .*, at least .*, not .*nan"
+    ):
         fs.simulate(small().with_(**{"costs.rule": Says()}), 1)
-    with pytest.raises(ScenarioError, match=f"{name} failed: KeyError: 'no meter'.* in round 1"):
+    with pytest.raises(PluginError, match=f"{name} failed in round 1: KeyError: 'no meter'"):
         fs.simulate(small().with_(**{"costs.rule": Fails()}), 1)
 
 

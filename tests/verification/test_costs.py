@@ -12,10 +12,9 @@ from builders import observation, small, system, to_run
 from sealing import seal
 
 import feelstream as fs
-from feelstream.errors import ScenarioError
+from feelstream.errors import PluginError, ScenarioError
 from feelstream.model.costs import cycles_by_data
 from feelstream.policies import POLICIES
-from feelstream.policies.guard import PolicyError
 from feelstream.policies.solvers.packing import pack
 
 DOWNLOAD = {"costs.download_bits": 2e6, "costs.download_bit_per_s": 4e6}  # half a second
@@ -139,7 +138,7 @@ class Loud(fs.Policy):
 
 def test_an_own_allocation_is_held_to_power_limits_and_deadlines() -> None:
     fs.simulate(small().with_(policy=Loud), seed=3)
-    with pytest.raises(PolicyError, match="sends with more power than its power_max_w"):
+    with pytest.raises(PluginError, match="sends with more power than its power_max_w"):
         fs.simulate(small().with_(policy=Loud, **{"radio.power_max_w": 0.7}), seed=3)
 
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from feelstream.environment.base import Probability, Process, ProcessContext, State, Step
+from feelstream.environment.base import Probability, Process, ProcessContext, State, Step, gives
 from feelstream.environment.recorded import Recorded
+from feelstream.guard import Array, Out
 from feelstream.tables import Column
+
+
+def is_there(process: Availability, found: Step, *given: Any) -> str | None:
+    return "says always_there, and a device is away" if process.always_there and not found[0].all() else None
 
 
 class Availability(Process):
     """True for the devices that can be reached in a round."""
 
     plugin_group: ClassVar[str] = "availabilities"
+    plugin_field: ClassVar[str] = "world.availability"
+    contract: ClassVar[Mapping[str, Out]] = gives(Array(kind="b"), is_there)
     plugin_flags: ClassVar[tuple[str, ...]] = ("always_there",)
 
     always_there: ClassVar[bool] = False  # everyone can be reached in every round

@@ -22,6 +22,7 @@ from pydantic import Field
 from feelstream.arrays import Flags, Frozen, Reals
 from feelstream.environment.pathloss import Place
 from feelstream.environment.recorded import Recorded, values_by_round
+from feelstream.guard import STATE, Array, Law, One, Out, Pair
 from feelstream.plugins import Plugin
 from feelstream.tables import Column
 
@@ -78,6 +79,11 @@ class ProcessContext(Frozen):
         if field not in self.recordings:
             self.recordings[field] = values_by_round(field, path, value, self.devices)
         return self.recordings[field]
+
+
+def gives(values: Array, *laws: Law) -> dict[str, Out]:
+    """The contract of a process with such values."""
+    return {"init": Out(STATE), "step": Out(Pair(values, STATE), *laws), "links": Out(One(Links, none=True))}
 
 
 class Process(Plugin, ABC):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.environment.base import Process, ProcessContext, State, Step
+from feelstream.environment.base import Process, ProcessContext, State, Step, gives
+from feelstream.guard import Array, Out
 
 Doppler = Annotated[
     float, Field(strict=True, ge=0, le=1e6, description="Doppler frequency f_D = v f_c / c, Hz; 0 to 1e6")
@@ -19,6 +21,8 @@ class Channel(Process):
     """Power ratios ≥ 0 with mean 1; those of this file are Rayleigh fading, |h|² ~ Exp(1) in every single round."""
 
     plugin_group: ClassVar[str] = "channels"
+    plugin_field: ClassVar[str] = "world.channel"
+    contract: ClassVar[Mapping[str, Out]] = gives(Array(least=0))
 
     needs_links: ClassVar[bool] = False  # it goes by context.links, which not every mobility knows
 

@@ -5,18 +5,26 @@ A crash, a lost connection, a full disk: the server only sees that nothing came.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from feelstream.environment.base import Probability, Process, ProcessContext, State, Step
+from feelstream.environment.base import Probability, Process, ProcessContext, State, Step, gives
+from feelstream.guard import Array, Out
+
+
+def never_fails(process: Faults, found: Step, *given: Any) -> str | None:
+    return "says never_fails, and a device fails" if process.never_fails and found[0].any() else None
 
 
 class Faults(Process):
     """True for the devices whose update would not arrive in a round."""
 
     plugin_group: ClassVar[str] = "faults"
+    plugin_field: ClassVar[str] = "world.faults"
+    contract: ClassVar[Mapping[str, Out]] = gives(Array(kind="b"), never_fails)
     plugin_flags: ClassVar[tuple[str, ...]] = ("never_fails",)
 
     never_fails: ClassVar[bool] = False  # every update arrives, if the channel lets it

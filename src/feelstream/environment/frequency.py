@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from feelstream.environment.base import Process, ProcessContext, State, Step
+from feelstream.environment.base import Process, ProcessContext, State, Step, gives
 from feelstream.environment.recorded import Recorded
+from feelstream.guard import Array, Out
 from feelstream.tables import Column
+
+
+def in_its_range(process: Any, found: Step, round: int, state: State, context: ProcessContext, rng: Any) -> str | None:
+    """Every frequency lies in the range of its device."""
+    f_hz, low, high = found[0], context.frequency_low_hz, context.frequency_high_hz
+    outside = (f_hz < low * (1 - 1e-12)) | (f_hz > high * (1 + 1e-12))
+    if not outside.any():
+        return None
+    k = int(np.argmax(outside))
+    return f"gives device {k} {f_hz[k]:g} Hz, which is not between {low[k]:g} and {high[k]:g}"
 
 
 class Frequency(Process):
     """Values in Hz, within each device's range."""
 
     plugin_group: ClassVar[str] = "frequencies"
+    plugin_field: ClassVar[str] = "world.frequency"
+    contract: ClassVar[Mapping[str, Out]] = gives(Array(above=True, least=0), in_its_range)
 
 
 class UniformFrequency(Frequency):

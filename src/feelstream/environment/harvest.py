@@ -8,12 +8,14 @@ which the virtual queues keep.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from feelstream.environment.base import Process, ProcessContext, State, Step
+from feelstream.environment.base import Process, ProcessContext, State, Step, gives
+from feelstream.guard import Array, Out
 from feelstream.plugins import NonNegative, Positive
 
 
@@ -21,6 +23,8 @@ class Harvest(Process):
     """Energy that arrives in a round, J ≥ 0; it is lost unless there are batteries."""
 
     plugin_group: ClassVar[str] = "harvests"
+    plugin_field: ClassVar[str] = "world.harvest"
+    contract: ClassVar[Mapping[str, Out]] = gives(Array(least=0))
     plugin_flags: ClassVar[tuple[str, ...]] = ("battery_j", "charge_j")
 
     @property

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.environment.base import Links, Process, ProcessContext, State, Step
+from feelstream.environment.base import Links, Process, ProcessContext, State, Step, gives
+from feelstream.guard import Array, Out
 from feelstream.model.physics import ratio
 from feelstream.plugins import Positive
+
+
+def keeps_its_gains(process: Mobility, found: Step, round: int, state: State, context: Any, rng: Any) -> str | None:
+    """Every gain is in the range that `gain_range_db` states."""
+    low, high = 10 * np.log10(found[0].min()), 10 * np.log10(found[0].max())
+    least, most = process.gain_range_db(float(context.gain_low_db.min()), float(context.gain_high_db.max()))
+    if low >= least - 1e-6 and high <= most + 1e-6:
+        return None
+    return f"has gains from {low:.3g} to {high:.3g} dB, and gain_range_db says {least:.3g} to {most:.3g}"
 
 
 class Mobility(Process):
     """Mean power gains β_k(t), linear."""
 
     plugin_group: ClassVar[str] = "mobilities"
+    plugin_field: ClassVar[str] = "world.mobility"
+    contract: ClassVar[Mapping[str, Out]] = gives(Array(above=True, least=0), keeps_its_gains)
     plugin_flags: ClassVar[tuple[str, ...]] = ("fixed", "within_gain_db")
 
     fixed: ClassVar[bool] = False  # a device has one β for the whole run

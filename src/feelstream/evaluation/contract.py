@@ -6,16 +6,21 @@ become columns of rounds.parquet, and named arrays, which become rows of evaluat
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
+
 from feelstream.arrays import Nested
 from feelstream.evaluation.samples import Held, Predict, TestSet
+from feelstream.guard import STATE, One, Out, Pair
 from feelstream.quantities import Quantity
 
+NAME = re.compile(r"[a-z][a-z0-9_]*")
 Values = Mapping[str, Any]  # a number or an array by name
 State = Nested  # arrays by name
 
@@ -49,6 +54,20 @@ class EvaluationContext:
         return self.round == self.rounds
 
 
+def has_names(evaluator: Evaluator, found: tuple[Values, State], *given: Any) -> str | None:
+    """What it gives are numbers, or arrays of them, by name; NaN where there is none."""
+    for name, value in found[0].items():
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            return f"must give names of small letters, digits and _, not {name!r:.60}"
+        try:
+            numbers = np.asarray(value, np.float64)
+        except (TypeError, ValueError):
+            return f"must give '{name}' as a number or an array of numbers, not {value!r:.60}"
+        if np.isinf(numbers).any():
+            return f"must give '{name}' as finite numbers, or NaN where there is none"
+    return None
+
+
 class Evaluator(ABC):
     """Base of evaluators that remember something between rounds, or say how their numbers are shown.
 
@@ -59,6 +78,12 @@ class Evaluator(ABC):
     """
 
     quantities: ClassVar[tuple[Quantity, ...]] = ()
+    plugin_field: ClassVar[str] = "learning.evaluators"
+    contract: ClassVar[Mapping[str, Out]] = {"init": Out(STATE), "evaluate": Out(Pair(One(Mapping), STATE), has_names)}
+    name: str = ""  # as the scenario has it
+
+    def plugin_name(self) -> str:
+        return self.name
 
     def init(self, devices: int, classes: int) -> State:
         """The state before the first round."""

@@ -23,7 +23,9 @@ EVALUATORS: Registry[Any] = Registry(
 
 def instance(name: str) -> Evaluator:
     """The evaluator of that name."""
-    return as_evaluator(EVALUATORS.lookup(name), name)
+    found = as_evaluator(EVALUATORS.lookup(name), name)
+    found.name = name
+    return found
 
 
 def as_evaluator(found: Any, name: str) -> Evaluator:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Nested, frozen
-from feelstream.errors import RunError, ScenarioError
+from feelstream.arrays import Nested
+from feelstream.errors import PluginError, RunError
 from feelstream.evaluation.contract import EvaluationContext, Evaluator, State
 from feelstream.evaluation.registry import EVALUATORS, instance
-from feelstream.guard import guarded
+from feelstream.guard import ask, broken, freeze
 from feelstream.quantities import Quantity
-
-NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -35,10 +31,10 @@ class Evaluators:
         self._all: dict[str, Evaluator] = {name: instance(name) for name in names}
         self._states: dict[str, State] = {}
         for name, each in self._all.items():
-            with guarded(self._wrong, name):
-                self._states[name] = each.init(devices, classes)
+            self._states[name] = ask(each, "init", devices, classes, at=0)
         self._owner = {"accuracy": "test", "loss": "test"}  # column → evaluator; "" where it is of no evaluator
-        for name, each in ({name: instance(name) for name in EVALUATORS.ours} | self._all).items():
+        self._every = {name: instance(name) for name in EVALUATORS.ours} | self._all
+        for name, each in self._every.items():
             for quantity in each.quantities:
                 self._claim(name, quantity.name)
 
@@ -64,12 +60,9 @@ class Evaluators:
         numbers: dict[str, float | None] = dict(self.nothing.numbers)
         arrays: list[tuple[str, str, NDArray[np.float64]]] = []
         for name, each in self._all.items():
-            with guarded(self._wrong, name):
-                found, self._states[name] = each.evaluate(context, frozen(self._states[name]))
-            if not isinstance(found, Mapping):
-                raise self._wrong(name, f"must give numbers and arrays by name, not {type(found).__name__}")
+            found, self._states[name] = ask(each, "evaluate", context, self._states[name], at=context.round)
             for column, value in found.items():
-                array = self._number_or_array(name, column, value)
+                array = np.asarray(value, np.float64)
                 if array.ndim:
                     arrays.append((name, column, array.reshape(-1)))
                     continue
@@ -77,30 +70,15 @@ class Evaluators:
                 numbers[column] = None if np.isnan(array) else float(array)
         return Measured(numbers, tuple(arrays))
 
-    def _number_or_array(self, name: str, column: Any, value: Any) -> NDArray[np.float64]:
-        if not isinstance(column, str) or not NAME.fullmatch(column):
-            raise self._wrong(name, f"names must be small letters, digits and _, not {column!r}")
-        try:
-            array = np.asarray(value, np.float64)
-        except (TypeError, ValueError):
-            raise self._wrong(name, f"'{column}' must be a number or an array of numbers, not {value!r:.60}") from None
-        if np.isinf(array).any():
-            raise self._wrong(name, f"'{column}' must be finite, or NaN where there is none")
-        return array
-
     def _claim(self, name: str, column: str) -> None:
         """A column belongs to one evaluator."""
         owner = self._owner.setdefault(column, name)
         if owner != name:
             raise self._taken(name, column, owner)
 
-    def _taken(self, name: str, column: str, owner: str) -> ScenarioError:
+    def _taken(self, name: str, column: str, owner: str) -> PluginError:
         whose = f"'{owner}'" if owner else "every run"
-        return self._wrong(name, f"gives '{column}', which is a column of {whose}; choose another name")
-
-    @staticmethod
-    def _wrong(name: str, why: str) -> ScenarioError:
-        return ScenarioError(f"learning.evaluators: '{name}' {why}")
+        return broken(self._every[name], f"gives '{column}', which is a column of {whose}; choose another name")
 
     def snapshot(self) -> Nested:
         return {name: dict(state) for name, state in self._states.items()}
@@ -108,4 +86,4 @@ class Evaluators:
     def restore(self, saved: Nested) -> None:
         if saved.keys() != self._states.keys():
             raise RunError("The stored state of the evaluators does not fit this scenario; start the run afresh.")
-        self._states = {name: saved[name] for name in self._states}
+        self._states = {name: freeze(saved[name]) for name in self._states}

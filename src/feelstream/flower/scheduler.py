@@ -24,12 +24,12 @@ from feelstream.arrays import Flags, Ids, Nested
 from feelstream.errors import ScenarioError
 from feelstream.flower.measurements import Measurements, Plans
 from feelstream.flower.report import MEASURED, Bounds, DeviceReport
+from feelstream.guard import broken
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
-from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord, ServerState, available, decide, settle
+from feelstream.scheduling import RoundRecord, ServerState, available, decide, settle, transmit
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 
@@ -236,7 +236,7 @@ class Scheduler:
             gain[schedule[late]] = 0.0
         learned = self.measurements.take(observation, decision, modelled, flags, replies)
         if (transmission.sent & (gain[schedule] == 0)).any():
-            raise guard.broken(self.policy, "let a device transmit that did not reply")
+            raise broken(self.policy, "let a device transmit that did not reply")
         self.server, record = settle(
             self.policy,
             self.server,
@@ -270,7 +270,7 @@ class Scheduler:
         which the time amounts to, within what the device can do.
         """
         if not self.policy.fills_round or "t_cmp_s" not in self.measured:
-            return guard.transmit(self.policy, observation, decision, gain)
+            return transmit(self.policy, observation, decision, gain)
         schedule, system = decision.schedule, observation.system
         planned_hz = observation.f_hz[schedule] if decision.f_hz is None else decision.f_hz
         f_hz, charged_hz, cycles = planned_hz.copy(), planned_hz.copy(), system.device_cycles[schedule]
@@ -286,7 +286,7 @@ class Scheduler:
         every_hz[schedule] = f_hz
         known = replace(observation, f_hz=every_hz), replace(decision, f_hz=None if decision.f_hz is None else f_hz)
         return replace(
-            guard.transmit(self.policy, *known, gain),
+            transmit(self.policy, *known, gain),
             e_cmp_j=system.compute_energy_j(charged_hz, schedule),
         )
 

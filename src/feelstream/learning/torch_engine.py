@@ -353,7 +353,7 @@ class TorchLearner:
 
     def _normalised(self, images: NDArray[Any]) -> torch.Tensor:
         if images.dtype == np.int64:
-            inputs = images.reshape(len(images), -1)
+            inputs = images.reshape(len(images), -1).copy()  # of a data set, which is read-only
         elif images.dtype == np.float32:
             inputs = (images - self._mean) / self._std
         else:

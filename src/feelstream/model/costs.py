@@ -7,14 +7,14 @@ user's own may say anything of each device and round.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
 
 from feelstream.arrays import Frozen, Ints, LabelCounts, Reals
-from feelstream.errors import ScenarioError
-from feelstream.guard import guarded
+from feelstream.guard import Array, One, Out, ask
 from feelstream.model.system import System
 from feelstream.plugins import LEAST, MOST, Plugin, PluginRegistry
 
@@ -59,14 +59,39 @@ class RoundCosts:
     download_j: Reals | None = None
 
 
-POSITIVE = ("cycles", "update_bits")
+WORK, SPENT = Array(least=LEAST, most=MOST, none=True), Array(least=0, most=MOST, none=True)
 FIGURES = tuple(field.name for field in fields(RoundCosts))
+
+
+def keeps_its_promises(rule: CostRule, found: RoundCosts, seen: CostContext, rng: np.random.Generator) -> str | None:
+    """What its flags say to other code."""
+    if rule.keeps_bits and found.update_bits is not None:
+        return "says keeps_bits, and gave update_bits"
+    if not rule.of_settings:
+        return None
+    usual = cycles_by_data(seen.system, seen.stored)
+    alike = found.cycles is usual if usual is None or found.cycles is None else np.array_equal(found.cycles, usual)
+    others = (found.update_bits, found.download_s, found.download_j)
+    if alike and all(each is None for each in others):
+        return None
+    return "says of_settings, and gave what the fields of the scenario do not say"
+
+
+def cycles_by_data(system: System, stored: Ints) -> Reals | None:
+    """(K,) c_k of devices that hold so many samples, at least one; None where c does not follow them."""
+    return system.cycles_per_sample * np.maximum(stored, 1) if system.cycles_per_sample else None
 
 
 class CostRule(Plugin):
     """What a round costs each device, as a function of what is known when it begins."""
 
     plugin_group: ClassVar[str] = "cost_rules"
+    plugin_field: ClassVar[str] = "costs.rule"
+    contract: ClassVar[Mapping[str, Out]] = {
+        "costs": Out(
+            One(RoundCosts, cycles=WORK, update_bits=WORK, download_s=SPENT, download_j=SPENT), keeps_its_promises
+        )
+    }
     plugin_flags: ClassVar[tuple[str, ...]] = ("of_settings", "keeps_bits")
 
     of_settings: ClassVar[bool] = False  # the fields of a scenario say it all, so nothing of it is stored
@@ -91,17 +116,9 @@ class AsSettings(CostRule):
 COST_RULES = PluginRegistry(CostRule, AsSettings)
 
 
-def cycles_by_data(system: System, stored: Ints) -> Reals | None:
-    """(K,) c_k of devices that hold so many samples, at least one; None where c does not follow them."""
-    return system.cycles_per_sample * np.maximum(stored, 1) if system.cycles_per_sample else None
-
-
 def system_of_round(rule: CostRule, seen: CostContext, rng: np.random.Generator) -> System:
-    """The system as it is in this round; ScenarioError in a sentence for whatever a rule does wrong."""
-    with guarded(_broken, rule, seen):
-        found = rule.costs(seen, rng)
-    if problem := costs_problem(rule, found, seen):
-        raise _broken(rule, seen, problem)
+    """The system as it is in this round."""
+    found = ask(rule, "costs", seen, rng, at=seen.round, K=seen.system.devices)
     return with_costs(seen.system, found, own=not rule.of_settings, stored=seen.stored)
 
 
@@ -120,31 +137,3 @@ def with_costs(system: System, found: RoundCosts, own: bool, stored: Ints) -> Sy
     given = {name: getattr(found, name) for name in FIGURES}
     figures = {name: np.array(usual[name] if given[name] is None else given[name], float) for name in FIGURES}
     return replace(system, device_bits=figures.pop("update_bits"), **figures)
-
-
-def costs_problem(rule: CostRule, found: object, seen: CostContext) -> str | None:
-    """What keeps this from being the costs of a round, as the rest of a sentence; None where nothing does."""
-    if not isinstance(found, RoundCosts):
-        return f"must return RoundCosts from costs, not {type(found).__name__}"
-    if rule.keeps_bits and found.update_bits is not None:
-        return "promises keeps_bits, and gave update_bits"
-    for name in FIGURES:
-        values = getattr(found, name)
-        if values is None:
-            continue
-        if (
-            not isinstance(values, np.ndarray)
-            or values.shape != (seen.system.devices,)
-            or values.dtype.kind not in "fiu"
-        ):
-            return f"must give {name} as an array of one number for each of {seen.system.devices} devices"
-        least, said = (LEAST, "above 0") if name in POSITIVE else (0.0, "at least 0")
-        wrong = ~((values >= least) & (values <= MOST))
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            return f"must give {name} {said} and at most {MOST:g}, not {values[k]:g} for device {k}"
-    return None
-
-
-def _broken(rule: CostRule, seen: CostContext, problem: str) -> ScenarioError:
-    return ScenarioError(f"costs.rule: '{rule.plugin_name()}' {problem}, in round {seen.round}")

@@ -10,16 +10,15 @@ the fresh data of device k:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
-from feelstream.errors import ScenarioError
-from feelstream.guard import guarded
+from feelstream.guard import Array, Out, ask
 from feelstream.plugins import MOST, NamesCode, Registry
 
 EmptySet = Literal["zero", "vector"]
@@ -170,13 +169,23 @@ def evaluate(metric: Metric, observation: Any, plan: Any) -> Reals:
     return np.asarray(metric(*known), float)
 
 
+class Weighing:
+    """A metric, as it is asked."""
+
+    plugin_field: ClassVar[str] = "policy.metric"
+    contract: ClassVar[Mapping[str, Out]] = {"__call__": Out(Array(least=-MOST, most=MOST))}
+
+    def __init__(self, name: str, metric: Metric) -> None:
+        self.name, self.metric = name, metric
+
+    def plugin_name(self) -> str:
+        return self.name
+
+    def __call__(self, observation: Any, plan: Any) -> Reals:
+        return evaluate(self.metric, observation, plan)
+
+
 def importance_of(metric: str, observation: Any, plan: Any) -> Reals:
-    """I_k by a metric's name; ScenarioError where a user's own one does not give one finite number per device."""
+    """I_k by a metric's name."""
     function = METRICS.lookup(metric)
-    with guarded(lambda what: ScenarioError(f"policy.metric: '{metric}' {what}")):
-        importance = evaluate(function, observation, plan)
-    if importance.shape != plan.amount.shape or not (np.abs(importance) <= MOST).all():
-        raise ScenarioError(
-            f"policy.metric: '{metric}' must give one finite number per device, of a magnitude of at most {MOST:g}"
-        )
-    return importance
+    return ask(Weighing(metric, function), "__call__", observation, plan, at=observation.round, K=len(plan.amount))

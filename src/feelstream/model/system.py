@@ -8,9 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from feelstream.arrays import Frozen, Ids, Reals, frozen, read_only
-from feelstream.errors import ScenarioError
-from feelstream.guard import guarded
+from feelstream.arrays import Frozen, Ids, Reals, frozen
+from feelstream.guard import ask
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
 from feelstream.model.reporting import Slot
@@ -167,8 +166,7 @@ class System(Frozen):
             if cycles == 0:
                 return np.zeros(len(training))
             training = np.full(len(training), cycles)
-        with guarded(self._broken_law):
-            energy_j = self.energy.energy_j(cpus, read_only(training), read_only(f_hz))
+        energy_j = ask(self.energy, "energy_j", cpus, training, f_hz, n=len(training))
         if isinstance(self.energy_factor, np.ndarray):
             return energy_j * (self.energy_factor if ids is None else self.energy_factor[ids])
         return energy_j if self.energy_factor == 1.0 else energy_j * self.energy_factor
@@ -176,14 +174,12 @@ class System(Frozen):
     def most_compute_energy_j(self, f_hz: Reals) -> Reals:
         """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_k and above."""
         time_s = np.where(self.time_s > 0, self.time_s, self.round_s)  # who has none left is not available
-        slowest_hz = read_only(self.device_cycles / time_s)
-        with guarded(self._broken_law):
-            return self.energy_factor * self.energy.most_j(*self._asked(None), slowest_hz, read_only(f_hz))
+        slowest_hz = self.device_cycles / time_s
+        return self.energy_factor * ask(self.energy, "most_j", *self._asked(None), slowest_hz, f_hz, n=self.devices)
 
     def compute_pieces(self) -> Pieces | None:
         """The energy law piece by piece, (K, M), where it can be given so."""
-        with guarded(self._broken_law):
-            pieces = self.energy.pieces(*self._asked(None))
+        pieces = ask(self.energy, "pieces", *self._asked(None))
         if pieces is None or (not isinstance(self.energy_factor, np.ndarray) and self.energy_factor == 1.0):
             return pieces
         return pieces.times(np.broadcast_to(np.asarray(self.energy_factor, float), self.devices))
@@ -192,9 +188,6 @@ class System(Frozen):
         """What the law asks of these devices: their CPUs and cycles."""
         cpus, cycles = Cpus(self.power_coefficient, self.cores, self.core), self.device_cycles
         return (cpus, cycles) if ids is None else (cpus.take(ids), cycles[ids])
-
-    def _broken_law(self, what: str) -> ScenarioError:
-        return ScenarioError(f"cpu.energy: '{self.energy.plugin_name()}' {what}")
 
     def surrogate_time_s(self, n: int) -> float:
         """T~(n): the planned transmission time when n devices share the band."""

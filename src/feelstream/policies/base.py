@@ -26,13 +26,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Flags, Frozen, Ids, Ints, LabelCounts, Reals, frozen, read_only
+from feelstream.guard import STATE, Array, One, Out
 from feelstream.model import admission, importance, physics
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.plugins import Count, Plugin
+from feelstream.policies import laws
 from feelstream.policies.ranking import Ranking
 
 State = dict[str, NDArray]
+SPENT = Array(("n",), least=0)
 TRAINING = "update_norm"  # the report for which a device trains
 
 
@@ -226,6 +229,37 @@ class Policy(Plugin):
     """
 
     plugin_group: ClassVar[str] = "policies"
+    plugin_field: ClassVar[str] = "policy"
+    contract: ClassVar[Mapping[str, Out]] = {
+        "start": Out(STATE),
+        "asks": Out(Array(kind="b")),
+        "select": Out(
+            One(
+                Decision,
+                plan=One(RoundPlan, feasible=Array(kind="b"), energy_j=Array(finite=False), amount=Array()),
+                importance=Array(finite=False, none=True),
+                score=Array(finite=False, none=True),
+                probability=Array(least=0, most=1, none=True),
+            ),
+            laws.schedules_devices,
+            laws.has_the_plan,
+            laws.is_feasible,
+            laws.says_why,
+        ),
+        "transmit": Out(
+            One(
+                Transmission,
+                sent=Array(("n",), "b"),
+                **dict.fromkeys(("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j"), SPENT),
+            ),
+            laws.shares_the_band,
+            laws.obeys_physics,
+        ),
+        "most_power_w": Out(Array(least=0)),
+        "update": Out(STATE),
+        "ranking": Out(One(Ranking, none=True), laws.has_terms),
+        "refusal": Out(One(str, none=True)),
+    }
     plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "asks_reports", "trains_first")
     tag_field: ClassVar[str] = "name"
     needs: ClassVar[frozenset[str]] = frozenset()  # reports that it asks devices for (Observation.reports)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
-from feelstream.policies import guard
+from feelstream.guard import ask
 from feelstream.policies.ranking import Ranking, Term
 from feelstream.run.explaining import Explanation, explain_scene
 from feelstream.run.explaining.sentences import rule
@@ -81,7 +81,7 @@ def ranked(view: RoundView) -> Ranking | None:
     scene = view.scene
     schedule = scene.decision.schedule
     device = int(schedule[0]) if len(schedule) else int(np.argmax(scene.decision.plan.feasible))
-    found = guard.ranking(scene.policy, scene.state, scene.observation, scene.decision, device)
+    found = ask(scene.policy, "ranking", scene.state, scene.observation, scene.decision, device)
     score, feasible = scene.decision.score, scene.decision.plan.feasible
     if found is None and score is not None:
         found = Ranking((Term("score", np.where(feasible, score, np.nan)),))

@@ -12,8 +12,8 @@ import feelstream as fs
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError
 from feelstream.run import simulate_in
 from feelstream.run.replaying import replay
-from feelstream.testing.contract import check_kind
 from feelstream.testing.kinds import named
+from feelstream.testing.player import check_kind
 from feelstream.verification import verify
 
 pytest.importorskip("torch")

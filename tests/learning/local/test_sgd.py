@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import small
+from small_cohorts import Case, learner
 from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
@@ -19,7 +20,6 @@ from feelstream.learning.local.schedules import Schedule
 from feelstream.learning.sample_numbers import ABSENT
 from feelstream.run.replaying import replay
 from feelstream.testing import check
-from feelstream.testing.learning_cases import Case, learner
 from feelstream.verification import verify
 
 LEARNING = ("learning.engine=native", "learning.local.steps=3", "learning.local.batch=8")

@@ -252,11 +252,13 @@ def test_ones_own_is_run_and_its_mistakes_become_sentences(tmp_path: Path) -> No
     file.write_text(OWN)
     simulate_in(tmp_path / "run", small(*LEARNING, f"learning.server.kind={file}:First"))
     assert "what the user's own server update does" in verify(tmp_path / "run").not_checked
-    with pytest.raises(FeelstreamError, match=r"learning\.server: '.*own\.py:Broken' failed: IndexError.*line 11"):
+    with pytest.raises(
+        FeelstreamError, match=r"learning\.server: '.*own\.py:Broken' failed in round 1: IndexError.*line 11"
+    ):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Broken"))
-    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Long' must return \(float32 of shape"):
+    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Long' must return from step .* float32 numbers of shape"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Long"))
-    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Short' must return finite float32 of shape .* handed_out"):
+    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Short' must return from handed_out .* finite float32"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Short"))
     with pytest.raises(FeelstreamError, match=r"'.*own\.py:Late' failed: .*line 19.* before the first round"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Late"))

@@ -8,6 +8,7 @@ arrival of device k, j = 0, 1, 2, …, is samples[offsets[k] + j mod n_k], so al
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
@@ -20,7 +21,7 @@ from feelstream.data.recording import Recording
 from feelstream.data.streaming.order import Order, Shards, arrange
 from feelstream.data.streaming.partition import Labels, Owner, Partition
 from feelstream.errors import ScenarioError
-from feelstream.guard import guarded
+from feelstream.guard import Array, One, Out, Pair, ask, shown
 from feelstream.plugins import Plugin
 from feelstream.randomness import Purpose, generator
 
@@ -44,8 +45,8 @@ class ArrivalContext(Frozen):
 
     def owners(self, rng: np.random.Generator) -> Owner:
         """The device of each sample, −1 for none."""
-        with guarded(lambda what: ScenarioError(f"data.partition: '{self.partition.plugin_name()}' {what}")):
-            return self.partition.owners(self.recording, self.labels, self.devices, self.classes, rng)
+        known = self.recording, self.labels, self.devices, self.classes, rng
+        return ask(self.partition, "owners", *known, N=len(self.labels))
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,30 @@ class ArrivalSchedule:
     events: Events | None
 
 
+def has_shards(process: Plugin, plan: ArrivalSchedule, context: ArrivalContext) -> str | None:
+    """Every device has a shard of samples that exist."""
+    offsets, samples, K = plan.shards.offsets, plan.shards.samples, context.devices
+    if offsets.shape != (K + 1,) or offsets[0] != 0 or offsets[-1] != len(samples) or (np.diff(offsets) < 0).any():
+        return f"plans offsets that do not cut {len(samples)} samples into {K} shards: {shown(offsets)}"
+    if len(samples) and not (samples.min() >= 0 and samples.max() < len(context.labels)):
+        return f"plans with samples that are not there: {shown(samples)}, of {len(context.labels)}"
+    if plan.events is not None:
+        came = np.bincount(plan.events.devices, minlength=K)
+        if len(came) > K or (came > plan.shards.sizes).any():
+            return f"plans that {came.max()} samples come to a device, more than its shard has"
+    return None
+
+
 class Arrivals(Plugin, ABC):
     """The contract of every arrival process; derive from FiniteArrivals or EndlessArrivals."""
 
     plugin_group: ClassVar[str] = "arrivals"
+    plugin_field: ClassVar[str] = "data.arrivals"
+    contract: ClassVar[Mapping[str, Out]] = {
+        "plan": Out(One(ArrivalSchedule), has_shards),
+        "init": Out(Array((...,), "biuf")),
+        "counts": Out(Pair(Array(kind="iu", least=0), Array((...,), "biuf"))),
+    }
 
     repeats: ClassVar[bool] = False  # the plan follows from settings, partition, labels and seed alone: no file
 

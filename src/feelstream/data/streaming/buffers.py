@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, Nested
+from feelstream.guard import STATE, Array, One, Out, Pair
 from feelstream.plugins import Plugin
 
 Whole = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
@@ -27,6 +29,7 @@ class Items(NamedTuple):
     positions: Ints
 
 
+WHOLE = Array((None,), "iu")
 NOTHING = Items(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -40,8 +43,22 @@ def ranges(devices: Ints, starts: Ints, counts: Ints) -> Items:
 class Store(ABC):
     """What all devices hold. `hi`: int64 (K,), how many samples have ever arrived."""
 
+    plugin_field: ClassVar[str] = "data.buffer"
+    contract: ClassVar[Mapping[str, Out]] = {
+        "join": Out(Pair(One(Items, devices=WHOLE, positions=WHOLE), One(Items, devices=WHOLE, positions=WHOLE))),
+        "use": Out(One(bool)),
+        "draw": Out(Array((...,), "iu")),
+        "held": Out(Array((None,), "iu")),
+        "snapshot": Out(STATE),
+        "restore": Out(One(type(None))),
+    }
+    buffer: Buffer  # whose settings made it
+
     def __init__(self, devices: int) -> None:
         self.hi = np.zeros(devices, np.int64)
+
+    def plugin_name(self) -> str:
+        return self.buffer.plugin_name()
 
     @abstractmethod
     def join(self, devices: Ints, counts: Ints, rng: np.random.Generator) -> tuple[Items, Items]:
@@ -216,6 +233,8 @@ class Buffer(Plugin, ABC):
     """The contract: a buffer's settings make its store, and promise what their flags say."""
 
     plugin_group: ClassVar[str] = "buffers"
+    plugin_field: ClassVar[str] = "data.buffer"
+    contract: ClassVar[Mapping[str, Out]] = {"store": Out(One(Store))}
     plugin_flags: ClassVar[tuple[str, ...]] = ("admits_all", "keeps", "empties_on_use", "holds_rounds", "most_held")
 
     admits_all: ClassVar[bool] = False  # every arrival comes in, and is held in the round of its arrival

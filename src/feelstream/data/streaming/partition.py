@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +13,25 @@ from pydantic import Field, field_validator
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.equal_sizes import equalised
 from feelstream.errors import ScenarioError
+from feelstream.guard import Array, Out
 from feelstream.plugins import Count, Plugin
 
 Owner = NDArray[np.int32]
 Labels = NDArray[np.uint8]
 
 
+def are_devices(partition: Any, owner: Owner, recording: Any, labels: Labels, devices: int, *more: Any) -> str | None:
+    if len(owner) and owner.max() >= devices:
+        return f"gives a sample to device {owner.max()}, of {devices} that are counted from 0"
+    return None
+
+
 class Partition(Plugin, ABC):
     """The contract: `split` names one owner for every sample, or −1 for a sample that nobody gets."""
 
     plugin_group: ClassVar[str] = "partitions"
+    plugin_field: ClassVar[str] = "data.partition"
+    contract: ClassVar[Mapping[str, Out]] = {"owners": Out(Array(("N",), "i", least=-1), are_devices)}
 
     repeats: ClassVar[bool] = False  # what is drawn follows from settings, labels and seed alone: no file
 

@@ -7,6 +7,7 @@ those of a process and a partition that promise so (`repeats`) are kept, and onl
 from __future__ import annotations
 
 from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, ArrivalSchedule
+from feelstream.guard import ask
 
 MOST_SAMPLES = 200_000
 
@@ -18,11 +19,11 @@ def schedule_of(arrivals: Arrivals, context: ArrivalContext) -> ArrivalSchedule:
     global _last
     repeats = arrivals.repeats and context.partition.repeats
     if not repeats or len(context.labels) > MOST_SAMPLES:
-        return arrivals.plan(context)
+        return ask(arrivals, "plan", context)
     last = _last  # one read: another thread may replace it
     if last is not None and last[0] == arrivals and _same(last[1], context):
         return last[2]
-    found = arrivals.plan(context)
+    found = ask(arrivals, "plan", context)
     _last = arrivals, context, found
     return found
 

@@ -7,15 +7,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ints, Nested, frozen, read_only
+from feelstream.arrays import Ints, Nested, read_only
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals
-from feelstream.data.streaming.buffers import Buffer, Items
+from feelstream.data.streaming.buffers import Buffer, Items, Store
 from feelstream.data.streaming.partition import Labels, Partition
 from feelstream.data.streaming.sharing import schedule_of
-from feelstream.errors import RunError, ScenarioError
-from feelstream.guard import guarded
-from feelstream.plugins import Plugin
+from feelstream.errors import PluginError, RunError
+from feelstream.guard import ask, freeze
 from feelstream.randomness import Purpose, generator
 
 Fresh = Literal["since_use", "per_round"]
@@ -52,8 +51,7 @@ class Stream:
         """
         context = ArrivalContext(labels, classes, devices, rounds, round_s, seed, partition, recording or Recording())
         self._arrivals, self._buffer = arrivals, buffer
-        with guarded(_broken, "data.arrivals", arrivals):
-            plan = schedule_of(arrivals, context)
+        plan = schedule_of(arrivals, context)
         self._events = plan.events
         self._samples, self._offsets = plan.shards.samples, plan.shards.offsets
         self._sizes = plan.shards.sizes
@@ -65,10 +63,11 @@ class Stream:
 
         endless = plan.events is None
         longest = None if endless else int(self._sizes.max(initial=0))
-        with guarded(_broken, "data.buffer", buffer):
-            self._store = buffer.store(devices, longest)
-        with guarded(_broken, "data.arrivals", arrivals):
-            self._state = arrivals.init(devices, generator(seed, Purpose.ARRIVALS)) if endless else np.empty(0)
+        self._store: Store = ask(buffer, "store", devices, longest, at=0)
+        self._store.buffer = buffer
+        self._state = np.empty(0)
+        if endless:
+            self._state = ask(arrivals, "init", devices, generator(seed, Purpose.ARRIVALS), at=0)
         self._fresh_from = np.zeros(devices, np.int64)  # positions from here on are fresh
         self._stored = np.zeros(devices, np.int64)
         self._fresh = np.zeros(devices, np.int64)
@@ -127,8 +126,7 @@ class Stream:
             self._fresh_from[stale] = self._store.hi[stale]
             self._forget_fresh(stale)
         rng = generator(self._seed, Purpose.BUFFER, round)
-        with self._guarded_buffer():
-            came, left = self._store.join(read_only(devices), read_only(counts), rng)
+        came, left = ask(self._store, "join", devices, counts, rng, at=round)
         self._count(came, np.int32(1))
         self._count(left, np.int32(-1))
 
@@ -138,12 +136,11 @@ class Stream:
         What they hold becomes their part of X; it is no longer fresh `since_use`; a buffer may delete it all.
         What is fresh `per_round` stays so until the next round, unless it is deleted.
         """
-        devices = read_only(np.unique(np.asarray(devices, np.int64)))
+        devices = np.unique(np.asarray(devices, np.int64))
         held = self._stored_labels[devices]
         self._used_total += (held - self._used_labels[devices]).sum(axis=0)
         self._used_labels[devices] = held
-        with self._guarded_buffer():
-            emptied = self._store.use(devices)
+        emptied = ask(self._store, "use", devices, at=self._round)
         if emptied:
             self._stored[devices] = 0
             self._stored_labels[devices] = 0
@@ -156,14 +153,12 @@ class Stream:
         if not self._stored[device]:
             raise ValueError(f"device {device} holds no samples to draw from")
         shape = (shape,) if isinstance(shape, int) else shape
-        with self._guarded_buffer():
-            positions = self._store.draw(device, shape, rng)
+        positions = ask(self._store, "draw", device, shape, rng, at=self._round)
         return self._numbers(device, positions)
 
     def samples(self, device: int) -> Ints:
         """All sample numbers in S_k(t), int64; with repetitions once an endless stream has started over."""
-        with self._guarded_buffer():
-            positions = self._store.held(device)
+        positions = ask(self._store, "held", device, at=self._round)
         return self._numbers(device, positions)
 
     _SAVED = (
@@ -173,7 +168,7 @@ class Stream:
     def snapshot(self) -> Nested:
         """All that, with the same settings and seed, lets `restore` go on exactly from here; copies."""
         own = {name: np.array(getattr(self, "_" + name)) for name in self._SAVED}
-        return own | {"arrivals": np.array(self._state), "buffer": self._store.snapshot()}
+        return own | {"arrivals": np.array(self._state), "buffer": ask(self._store, "snapshot")}
 
     def restore(self, saved: Nested) -> None:
         """Go back or forward to a snapshot of a stream with the same settings.
@@ -193,16 +188,13 @@ class Stream:
         self._restore_buffer(saved["buffer"])
 
     def _restore_buffer(self, saved: Nested) -> None:
-        name = self._buffer.plugin_name()
-        why = f"data.buffer: '{name}' cannot go on from what it stored: it"
-        with guarded(lambda what: RunError(f"{why} {what}. {UNFIT}")):
-            self._store.restore(frozen(saved))
-            fits = self._store.snapshot().keys() == saved.keys()
+        try:
+            ask(self._store, "restore", freeze(saved))
+            fits = ask(self._store, "snapshot").keys() == saved.keys()
+        except PluginError as problem:
+            raise RunError(f"{problem}. {UNFIT}") from problem
         if not fits:
             raise RunError(UNFIT)
-
-    def _guarded_buffer(self) -> guarded:
-        return guarded(_broken, "data.buffer", self._buffer, at=self._round)
 
     def _arriving(self, round: int) -> tuple[Ints, Ints]:
         """The devices that receive samples in this round, ascending, and how many each."""
@@ -211,11 +203,8 @@ class Stream:
         if self._events is not None:
             return self._events.of(round)
         rng = generator(self._seed, Purpose.ARRIVALS, round)
-        with guarded(_broken, "data.arrivals", self._arrivals, at=round):
-            counts, self._state = self._arrivals.counts(round, read_only(self._state), self._devices, rng)
-        if counts.shape != (self._devices,) or counts.dtype.kind not in "iu" or (counts < 0).any():
-            what = f"must give each of {self._devices} devices a whole number of samples, 0 or more"
-            raise _broken("data.arrivals", self._arrivals, what)
+        known = round, self._state, self._devices, rng
+        counts, self._state = ask(self._arrivals, "counts", *known, at=round, K=self._devices)
         devices = np.flatnonzero((counts > 0) & (self._sizes > 0))
         return devices, counts[devices].astype(np.int64)
 
@@ -242,7 +231,3 @@ class Stream:
     def _forget_fresh(self, devices: Ints) -> None:
         self._fresh[devices] = 0
         self._fresh_labels[devices] = 0
-
-
-def _broken(field: str, plugin: Plugin, what: str) -> ScenarioError:
-    return ScenarioError(f"{field}: '{plugin.plugin_name()}' {what}")

@@ -10,7 +10,7 @@ that the simulation keeps, stores in checkpoints and hands back:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Frozen, Ids, Nested
+from feelstream.guard import STATE, Array, One, Out, Pair
 from feelstream.learning.contract import Learner, Training
 from feelstream.plugins import Plugin
 from feelstream.randomness import Purpose, generator
@@ -54,6 +55,16 @@ class LocalTraining(Plugin):
     """Base of all local training: give it a `train`, and an `update` if devices are to remember something."""
 
     plugin_group: ClassVar[str] = "local_training"
+    plugin_field: ClassVar[str] = "learning.local"
+    contract: ClassVar[Mapping[str, Out]] = {
+        "train": Out(
+            Pair(
+                One(Training, updates=Array(("n", "d"), dtype=np.float32), losses=Array(("n", None, None), nan=True)),
+                STATE,
+            )
+        ),
+        "update": Out(STATE),
+    }
 
     needs_torch: ClassVar[bool] = False  # only the torch engine can run it
 

@@ -8,7 +8,7 @@ A function of one's own is asked device by device, with the model's word on samp
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Frozen, Ids, Nested, Reals, read_only
 from feelstream.evaluation.samples import Predict
+from feelstream.guard import Array, Out
 from feelstream.learning.contract import Learner
 from feelstream.learning.local.base import Cohort, LocalTraining
 from feelstream.learning.sample_numbers import ABSENT
@@ -70,7 +71,13 @@ class Asked(Frozen):
 class Probe(ABC):
     """Base of the probes."""
 
+    plugin_field: ClassVar[str] = "probe"
+    contract: ClassVar[Mapping[str, Out]] = {"measure": Out(Array(("n", ...), "fiub"))}
     needs_learner: ClassVar[bool] = True
+    name: str = ""
+
+    def plugin_name(self) -> str:
+        return self.name or type(self).__name__
 
     @abstractmethod
     def measure(self, asked: Asked) -> NDArray[Any]:
@@ -86,8 +93,8 @@ class FunctionProbe(Probe):
     predict(“train”, samples) gives loss and class of samples, predict.theta the parameters; samples: (s,) numbers.
     """
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    def __init__(self, function: Function, name: str) -> None:
+        self.function, self.name = function, name
 
     def measure(self, asked: Asked) -> NDArray[Any]:
         found = [np.asarray(self.function(asked.predict, row[row != ABSENT]), float) for row in asked.samples]

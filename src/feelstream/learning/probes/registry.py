@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from feelstream.learning.probes.base import FunctionProbe, Probe
+import numpy as np
+
+from feelstream.arrays import Reals
+from feelstream.guard import ask
+from feelstream.learning.probes.base import Asked, FunctionProbe, Probe
 from feelstream.learning.probes.ours import Embedding, Entropy, Gain, GradientNorm, UpdateNorm
 from feelstream.plugins import Registry
 from feelstream.policies.base import TRAINING
@@ -21,4 +25,15 @@ PROBES: Registry[Any] = Registry(
 def instance(name: str) -> Probe:
     """The probe of that name: one of ours, or a function of one's own."""
     found = PROBES.lookup(name)
-    return found() if isinstance(found, type) else FunctionProbe(found)
+    return found() if isinstance(found, type) else FunctionProbe(found, name)
+
+
+def reported(name: str, asked: Asked) -> Reals:
+    """(K, …) what the devices report, NaN for those that do not answer."""
+    cohort = asked.cohort
+    if not len(cohort.ids):
+        return np.full(cohort.devices, np.nan)  # of no known shape, and of nobody
+    values = ask(instance(name), "measure", asked, at=cohort.round, n=len(cohort.ids))
+    found = np.full((cohort.devices, *values.shape[1:]), np.nan)
+    found[cohort.ids] = values
+    return found

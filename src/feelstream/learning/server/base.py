@@ -11,6 +11,7 @@ simulation keeps, stores in checkpoints and hands back:
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Frozen, Ids, Ints, Nested, Reals
+from feelstream.guard import STATE, Array, Out, Pair
 from feelstream.plugins import Plugin
 
 Theta = NDArray[np.float32]
@@ -62,6 +64,12 @@ class ServerUpdate(Plugin):
     """Base of all server updates: give it a `step`, and an `init` if it must remember something."""
 
     plugin_group: ClassVar[str] = "server_updates"
+    plugin_field: ClassVar[str] = "learning.server"
+    contract: ClassVar[Mapping[str, Out]] = {
+        "init": Out(STATE),
+        "step": Out(Pair(Array(("d",), dtype=np.float32, finite=False), STATE)),  # the simulation says that it diverged
+        "handed_out": Out(Array(("d",), dtype=np.float32)),
+    }
 
     @property
     def needs_probability(self) -> bool:

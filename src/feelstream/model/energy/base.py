@@ -11,10 +11,12 @@ of the scenario: what policies plan with, what a round costs, what a battery mus
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from feelstream.arrays import Flags, Frozen, Ids, Reals
+from feelstream.guard import Array, One, Out
 from feelstream.model.energy.cores import Core
 from feelstream.plugins import Plugin
 
@@ -73,6 +75,12 @@ class EnergyLaw(Plugin, ABC):
     """E_cmp as a function of cycles and frequency, for every device."""
 
     plugin_group: ClassVar[str] = "energy_laws"
+    plugin_field: ClassVar[str] = "cpu.energy"
+    contract: ClassVar[Mapping[str, Out]] = {
+        "energy_j": Out(Array(("n",), least=0)),
+        "most_j": Out(Array(("n",), least=0)),
+        "pieces": Out(One(Pieces, none=True)),
+    }
     plugin_flags: ClassVar[tuple[str, ...]] = ("needs_cores",)
 
     needs_cores: ClassVar[bool] = False  # whether every device must have a profile

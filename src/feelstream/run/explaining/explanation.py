@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from feelstream.policies import guard
+from feelstream.guard import ask
 from feelstream.policies.ranking import Ranking, Term
 from feelstream.run.explaining import sentences
 from feelstream.run.explaining.contests import Contest, contest, rank
@@ -88,9 +88,9 @@ def _explained(
     ranking, refusal, found = None, None, ()
     if scene is not None:
         known = (scene.state, scene.observation, scene.decision, device)
-        ranking = guard.ranking(scene.policy, *known)
+        ranking = ask(scene.policy, "ranking", *known)
         if not scheduled and figures["feasible"]:
-            refusal = scene.policy.refusal(*known)
+            refusal = ask(scene.policy, "refusal", *known)
         if ranking is not None and with_thresholds and figures["available"]:
             found = thresholds(scene, device)
     if ranking is None and np.isfinite(recorded).any():

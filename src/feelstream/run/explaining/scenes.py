@@ -10,14 +10,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from feelstream.errors import FeelstreamError
+from feelstream.guard import ask
 from feelstream.model.costs import RoundCosts, cycles_by_data, with_costs
 from feelstream.plugins import Inert
-from feelstream.policies import guard
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
 from feelstream.run.changes import Change, scenario_in
 from feelstream.run.columns import spent_j
 from feelstream.scenario import Scenario
+from feelstream.scheduling import select
 
 COSTS = ("cost_cycles", "cost_bits", "cost_down_s", "cost_down_j")  # in the order of RoundCosts
 PLANNED = (("t_cmp", "s"), ("e_cmp", "j"))  # what a deployment plans, and the units
@@ -36,8 +37,7 @@ class Scene:
     def decide(self, policy: Policy | None = None, observation: Observation | None = None) -> Decision:
         """The decision with another policy or observation, and the same random numbers."""
         known = observation or self.observation
-        rng = generator(self.seed, Purpose.POLICY, known.round)
-        return guard.select(policy or self.policy, self.state, known, rng)
+        return select(policy or self.policy, self.state, known, self.seed)
 
 
 class Scenes:
@@ -78,12 +78,12 @@ class Scenes:
         policy = self._at(round).policy
         if type(policy).update is Policy.update or round == 1:
             first = self._observation(1).system
-            return guard.start(self._at(1).policy, first, generator(self.seed, Purpose.POLICY, 0))
+            return ask(self._at(1).policy, "start", first, generator(self.seed, Purpose.POLICY, 0), at=0)
         if round not in self._states:
             before = self._nearest(round)
             state = self._state(before) if before == 1 else self._states[before]
             for t in range(before, round):
-                state = guard.update(self._at(t).policy, state, self._outcome(t))
+                state = ask(self._at(t).policy, "update", state, self._outcome(t), at=t)
             self._states = {**self._states, round: state}
         return self._states[round]
 

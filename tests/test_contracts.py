@@ -1,7 +1,11 @@
-"""No plug-in can write to what it is handed: its run ends with a sentence that names it, the next run is unharmed."""
+"""Every contract, by one table: who writes to what it is handed, raises, or returns what it must not, is named.
+
+The run ends with a sentence that names the plug-in, and the next run is unharmed.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from pathlib import Path
@@ -21,15 +25,17 @@ from feelstream.environment.faults import Breakdowns
 from feelstream.environment.frequency import FrequencyLevels
 from feelstream.environment.harvest import SolarHarvest
 from feelstream.environment.mobility import RandomDirection
+from feelstream.errors import PluginError
 from feelstream.evaluation.ours import Classes, Stream
 from feelstream.evaluation.samples import Predict
+from feelstream.guard import Array, One, Pair
 from feelstream.learning.local.sgd import Sgd
 from feelstream.learning.probes.ours import GradientNorm
 from feelstream.learning.server.fedopt import FedAdam
 from feelstream.learning.server.smoothing import Smoothed
 from feelstream.model.costs import AsSettings
 from feelstream.model.energy import Cubic
-from feelstream.model.importance import METRICS
+from feelstream.model.importance import METRICS, Weighing
 from feelstream.plugins import Plugin
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Policy
@@ -83,19 +89,26 @@ def play(scenario: fs.Scenario) -> list[float]:
     return fs.simulate(scenario, seed=0).rounds["accuracy"].to_list()
 
 
-def look_first(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str, look: Look) -> None:
-    """Let the method look at what it is handed before it does its work."""
-    original = owner[method] if isinstance(owner, dict) else getattr(owner, method)
-
-    @wraps(original)
-    def looking(*arguments: Any) -> Any:
-        look(arguments)
-        return original(*arguments)
-
+def put_in_place(patch: pytest.MonkeyPatch, owner: Any, method: str, make: Callable[[Any], Any]) -> None:
+    """make: from the method to what stands in its place."""
     if isinstance(owner, dict):
-        monkeypatch.setitem(owner, method, looking)
+        patch.setitem(owner, method, make(owner[method]))
     else:
-        monkeypatch.setattr(owner, method, looking)
+        patch.setattr(owner, method, make(getattr(owner, method)))
+
+
+def looking_first(look: Look) -> Callable[[Any], Any]:
+    """The same method, which looks at what it is handed before it does its work."""
+
+    def make(original: Any) -> Any:
+        @wraps(original)
+        def looking(*arguments: Any) -> Any:
+            look(arguments)
+            return original(*arguments)
+
+        return looking
+
+    return make
 
 
 def arrays_in(given: Any, path: str, depth: int = 4) -> Iterator[tuple[str, np.ndarray]]:
@@ -136,7 +149,7 @@ def test_what_stays_is_read_only(owner: Any, method: str, setting: str, monkeypa
                     open_to_all.add(path)
 
     scenario = small(setting)
-    look_first(monkeypatch, owner, method, look)
+    put_in_place(monkeypatch, owner, method, looking_first(look))
     play(scenario)
     assert seen, "it was handed no array, or not asked at all"
     assert not open_to_all
@@ -154,9 +167,90 @@ def test_who_writes_is_named(owner: Any, method: str, setting: str, monkeypatch:
                     array[...] = 0
 
     with monkeypatch.context() as patched:
-        look_first(patched, owner, method, write)
+        put_in_place(patched, owner, method, looking_first(write))
         with pytest.raises(fs.FeelstreamError, match=r"'[^']+' failed.*read-only, so change a copy"):
             play(scenario)
+    assert play(scenario) == before
+
+
+def arrays_of(what: Any, found: Any) -> Iterator[tuple[Array, np.ndarray, Callable[[Any], Any]]]:
+    """The arrays of a result that a contract speaks of, and how to put another in the place of one."""
+    if isinstance(what, Array) and isinstance(found, np.ndarray):
+        yield what, found, lambda other: other
+    elif isinstance(what, Pair):
+        for place in (0, 1):
+            for array, values, put in arrays_of(what.both[place], found[place]):
+                yield array, values, lambda o, p=place, put=put: (put(o), found[1]) if p == 0 else (found[0], put(o))
+    elif isinstance(what, One) and found is not None:
+        for name, inner in what.fields.items():
+            for array, values, put in arrays_of(inner, getattr(found, name)):
+                yield array, values, lambda o, n=name, put=put: replaced(found, n, put(o))
+
+
+def replaced(found: Any, name: str, value: Any) -> Any:
+    return found._replace(**{name: value}) if isinstance(found, tuple) else dataclasses.replace(found, **{name: value})  # type: ignore[attr-defined]
+
+
+def wrong_ones(array: Array, values: np.ndarray) -> Iterator[tuple[str, Any]]:
+    """What must not stand in place of these values."""
+    yield "a list", values.tolist()
+    if array.shape != (...,):
+        yield "too many axes", np.stack([values] * 2, axis=values.ndim) if ... not in array.shape else np.array(1.0)
+    if array.finite and values.size and "f" in array.kind and not array.nan:
+        yield "NaN", np.full_like(values, np.nan, dtype=array.dtype or float)
+    if array.least >= 0 and values.size:
+        yield "a negative number", np.full_like(values, -1)
+
+
+def returning(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same method, whose result is changed."""
+
+    def make(original: Any) -> Any:
+        @wraps(original)
+        def changed(*arguments: Any) -> Any:
+            return change(original(*arguments))
+
+        return changed
+
+    return make
+
+
+@pytest.mark.parametrize(("owner", "method", "setting"), CASES)
+def test_who_returns_what_it_must_not_is_named(
+    owner: Any, method: str, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contract = getattr(owner, "contract", {"combined": Weighing.contract["__call__"]})
+    if method not in contract:
+        pytest.skip("it is called by our own method, which the contract speaks of")
+    what, scenario, seen = contract[method].what, small(setting), []
+    before = play(scenario)
+
+    def refused(make: Callable[[Any], Any]) -> None:
+        with monkeypatch.context() as patched:
+            put_in_place(patched, owner, method, make)
+            with pytest.raises(PluginError, match=r"'[^']+' (failed|must|says|returned|gives|plans|planned)"):
+                play(scenario)
+
+    def wrong_in(place: int, name: str) -> Callable[[Any], Any]:
+        def change(found: Any) -> Any:
+            parts = list(arrays_of(what, found))
+            if place >= len(parts):
+                return found
+            array, values, put = parts[place]
+            return put(dict(wrong_ones(array, values)).get(name, values))
+
+        return returning(change)
+
+    refused(returning(lambda found: 1 / 0))
+    refused(returning(lambda found: object()))
+    with monkeypatch.context() as patched:
+        put_in_place(patched, owner, method, returning(lambda found: (seen.append(found), found)[1]))
+        play(scenario)
+    parts = max((list(arrays_of(what, found)) for found in seen), key=lambda parts: sum(v.size for _, v, _ in parts))
+    for place, (array, values, _) in enumerate(parts):
+        for name, _ in wrong_ones(array, values):
+            if not (name == "a list" and isinstance(owner, dict)):  # a metric may give one
+                refused(wrong_in(place, name))
     assert play(scenario) == before
 
 
@@ -167,6 +261,8 @@ def test_an_evaluator_that_centres_the_test_set_harms_nobody(tmp_path: Path, mon
         "def centred(predict, test, held, round):\n    x = test.x\n    x -= x.mean()\n    return {'mean': x.mean()}\n"
     )
     before = play(small())
-    with pytest.raises(fs.FeelstreamError, match=r"learning\.evaluators: 'centred.py:centred' failed: .*read-only"):
+    with pytest.raises(
+        fs.FeelstreamError, match=r"learning\.evaluators: 'centred.py:centred' failed in round 1: .*read-only"
+    ):
         play(small('learning.evaluators=["test", "centred.py:centred"]'))
     assert play(small()) == before

@@ -1,0 +1,154 @@
+"""What every policy is held to beyond the form of what it returns: the plan, the deadline, and physics.
+
+A policy with a `transmit` of its own may split the band as it likes. With f the frequency at which a device computes, ρ
+its share of the band and P its power, whoever made the allocation,
+
+    c/f ≤ T_cmp for f the device's own,  E_cmp by the energy law at c/T_cmp
+    ρ B log2(1 + P |g|²/(ρ B N0)) T_tr ≥ S_bits,  E_tr = P T_tr,  T_cmp + T_tr ≤ T_k,  Σ ρ ≤ 1,  P ≤ P_max,k
+
+Not 1/n of the band and P0/β: these are the default allocation, and only that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feelstream.arrays import Reals
+from feelstream.model.admission import Transmission
+from feelstream.plugins import MOST
+
+if TYPE_CHECKING:
+    from feelstream.policies.base import Decision, Observation, Policy, State
+    from feelstream.policies.ranking import Ranking
+
+TOLERANCE = 1e-6  # relative; far above rounding, far below anything that matters
+
+
+def schedules_devices(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
+    """The schedule is of different devices."""
+    chosen, devices = np.asarray(found.schedule), known.system.devices
+    if are_devices(chosen, devices):
+        return None
+    return f"must schedule a list of different device numbers from 0 to {devices - 1}, not {chosen.tolist()!r:.100}"
+
+
+def are_devices(chosen: NDArray, devices: int) -> bool:
+    """Whether these are different numbers from 0 to devices − 1."""
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        return False
+    return bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
+
+
+def has_the_plan(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
+    """The plan is one for n; that feasible and energy_j are right is for `verify` to find."""
+    plan = found.plan
+    right = isinstance(plan.n, int | np.integer) and 0 <= plan.n <= known.system.devices
+    if not right or not np.array_equal(plan.transmit_time_s, known.system.planned_time_s(max(int(plan.n), 1))):
+        return "must decide with a plan from observation.plan(n)"
+    if not np.isfinite(plan.energy_j[plan.feasible]).all():
+        return "must decide with a plan from observation.plan(n), whose energies are finite"
+    if len(found.schedule) > plan.n:
+        return f"planned for {plan.n} devices and scheduled {len(found.schedule)}"
+    return None
+
+
+def is_feasible(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
+    """Who is scheduled is available and in time: at the planned rate, or, with a split of its own, at all."""
+    chosen, system = np.asarray(found.schedule, np.int64), known.system
+    needed_s = known.compute_time_s[chosen]
+    if found.f_hz is not None:
+        needed_s = _at_chosen_frequencies(found.f_hz, chosen, known)
+        if needed_s is None:
+            return "must choose one frequency above 0 per scheduled device, at most its own f_hz, or None"
+    if policy.equal_shares:
+        sending_s = np.broadcast_to(found.plan.transmit_time_s, system.devices)[chosen]
+        in_time = needed_s + sending_s <= system.time_of(chosen)
+    else:
+        in_time = needed_s < system.time_of(chosen)
+    return None if (known.available[chosen] & in_time).all() else "scheduled a device that is not feasible"
+
+
+def _at_chosen_frequencies(f_hz: Any, chosen: NDArray, known: Observation) -> Reals | None:
+    """(scheduled,) how long computing takes; None where these are no frequencies of the devices."""
+    if not isinstance(f_hz, np.ndarray) or f_hz.shape != chosen.shape or f_hz.dtype.kind not in "fiu":
+        return None
+    if not ((f_hz > 0) & (f_hz <= known.f_hz[chosen] * (1 + 1e-9))).all():
+        return None
+    return known.system.device_cycles[chosen] / f_hz
+
+
+def says_why(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
+    """Importances are finite where a device is feasible; scores finite or NaN; probabilities are such."""
+    feasible = found.plan.feasible
+    if found.importance is not None and not (np.abs(found.importance[feasible]) <= MOST).all():
+        return (
+            f"must give each feasible device a finite importance, of a magnitude of at most {MOST:g}, or None for all"
+        )
+    if found.score is not None and np.isinf(found.score[feasible]).any():
+        return "must give each feasible device a finite score or NaN, or None for all"
+    if found.probability is not None and not (found.probability[np.asarray(found.schedule, np.int64)] > 0).all():
+        return "must give those that it scheduled a probability above 0"
+    return None
+
+
+def shares_the_band(
+    policy: Policy, spent: Transmission, known: Observation, decision: Decision, gain: Reals
+) -> str | None:
+    """Shares of the band are at most 1 in all, of those who send and of nobody else."""
+    share, sent = spent.bandwidth_share, spent.sent
+    if share.sum() <= 1 + 1e-9 and not share[~sent].any() and (share[sent] > 0).all():
+        return None
+    return (
+        f"must give each scheduled device that sends, and no other, a share of the band, at most 1 in all, not {share}"
+    )
+
+
+def obeys_physics(
+    policy: Policy, spent: Transmission, known: Observation, decision: Decision, gain: Reals
+) -> str | None:
+    """An allocation of a policy's own; that of the scenario does by construction."""
+    if policy.equal_shares or not (law := broken_law(known, decision, spent, gain)):
+        return None
+    return f"returned a transmission that cannot be: {law}"
+
+
+def has_terms(policy: Policy, found: Ranking | None, state: State, known: Observation, *more: Any) -> str | None:
+    """A ranking has one number per device in each of its terms."""
+    if found is None or (found.terms and all(np.shape(term.values) == known.f_hz.shape for term in found.terms)):
+        return None
+    return "must rank by terms with one number per device, or return None"
+
+
+def broken_law(observation: Observation, decision: Decision, spent: Transmission, gain: Reals) -> str | None:
+    """The first law that a transmission breaks, in words with the device that does; gain: (scheduled,)."""
+    system, ids, sent = observation.system, decision.schedule, spent.sent
+    cycles, ceiling_hz = system.device_cycles[ids], observation.f_hz[ids]
+    with np.errstate(over="ignore"):  # in no time at all
+        used_hz = cycles / np.maximum(spent.t_cmp_s, np.finfo(float).tiny)
+    share_hz = np.where(sent, spent.bandwidth_share, 1.0) * system.bandwidth_hz
+    snr = spent.power_w * gain / (share_hz * system.noise_w_per_hz)
+    carried = share_hz * np.log1p(snr) / np.log(2) * spent.t_tr_s
+    power_max_w = np.broadcast_to(system.power_max_w, system.devices)[ids]
+    energy_j = system.compute_energy_j(np.minimum(used_hz, ceiling_hz), ids)
+    laws = (
+        (used_hz > ceiling_hz * (1 + TOLERANCE), "computes faster than its CPU allows: t_cmp_s is below c/f"),
+        (~np.isclose(spent.e_cmp_j, energy_j, TOLERANCE, 0), "has an e_cmp_j that the energy law does not give"),
+        (
+            ~sent & ((spent.power_w > 0) | (spent.t_tr_s > 0) | (spent.e_tr_j > 0)),
+            "spends on sending and does not send",
+        ),
+        (sent & (carried < system.bits_of(ids) * (1 - TOLERANCE)), "sends fewer bits than the update has"),
+        (~np.isclose(spent.e_tr_j, spent.power_w * spent.t_tr_s, TOLERANCE, 0), "has an e_tr_j that is not P·t_tr_s"),
+        (
+            sent & (spent.t_cmp_s + spent.t_tr_s > system.time_of(ids) * (1 + TOLERANCE)) & (system.link_margin >= 1),
+            "ends after the round" if np.all(system.away_s == 0) else "ends after its deadline",
+        ),
+        (sent & (spent.power_w > power_max_w * (1 + TOLERANCE)), "sends with more power than its power_max_w"),
+    )
+    for bad, what in laws:
+        if bad.any():
+            return f"device {ids[np.argmax(bad)]} {what}"
+    return None

@@ -1,0 +1,235 @@
+"""What plug-ins say of themselves to other code, and no run asks of them: the laws of each kind.
+
+Each takes a plug-in and says what is wrong with it, or None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from feelstream.arrays import Reals
+from feelstream.data.streaming.buffers import Buffer
+from feelstream.environment.base import Process, ProcessContext
+from feelstream.environment.harvest import Harvest
+from feelstream.environment.mobility import Mobility
+from feelstream.guard import ask
+from feelstream.learning.contract import Learner
+from feelstream.learning.local import Cohort, LocalTraining
+from feelstream.learning.models import Dense, Model
+from feelstream.learning.server import ServerUpdate
+from feelstream.model.energy import Core, Cpus, EnergyLaw, Pieces
+
+
+def drawn(*key: int) -> np.random.Generator:
+    """The random numbers of a law: the same every time."""
+    return np.random.default_rng(list(key))
+
+
+def holds_what_came(buffer: Buffer) -> str | None:
+    """Forty rounds of arrivals and uses: what is held is what came and has not left, as the flags say."""
+    devices, arrived = 5, [[range(0)] for _ in range(5)]  # positions by device and round, 0 first
+    store = ask(buffer, "store", devices, None, at=0)
+    store.buffer = buffer
+    before: list[list[int]] = [[] for _ in range(devices)]
+    for t in range(1, 41):
+        rng = drawn(3, t)
+        counts = rng.poisson(2.0, devices) * (rng.random(devices) > 0.3) + (700 if t == 4 else 0)
+        for mine, count in zip(arrived, counts.tolist(), strict=True):
+            mine.append(range(mine[-1].stop, mine[-1].stop + count))
+        receiving, users = np.flatnonzero(counts), np.flatnonzero(drawn(4, t).random(devices) < 0.2)
+        came, left = ask(store, "join", receiving, counts[receiving], drawn(2, t), at=t)
+        if store.hi.tolist() != [mine[-1].stop for mine in arrived]:
+            return f"round {t}: `hi` is {store.hi.tolist()}, and {[mine[-1].stop for mine in arrived]} have arrived"
+        held = [ask(store, "held", k).tolist() for k in range(devices)]
+        for k, mine in enumerate(held):
+            there = [*before[k], *came.positions[came.devices == k].tolist()]
+            gone = left.positions[left.devices == k].tolist()
+            if problem := _contents(buffer, sorted(mine), sorted(there), gone, arrived[k]):
+                return f"round {t}, device {k}: {problem}"
+            draws = ask(store, "draw", k, (4, 3), drawn(5, t), at=t) if mine else np.empty((4, 3), int)
+            if draws.shape != (4, 3) or (mine and not np.isin(draws, mine).all()):
+                return f"round {t}, device {k}: drew {draws.tolist()} of {mine}"
+        emptied = ask(store, "use", users, at=t)
+        if users.size and emptied != buffer.empties_on_use:
+            return f"round {t}: `use` returned {emptied}, and `empties_on_use` is {buffer.empties_on_use}"
+        before = [[] if emptied and k in users else mine for k, mine in enumerate(held)]
+        if [ask(store, "held", k).tolist() for k in range(devices)] != before:
+            return f"round {t}: after `use` it does not hold {before}"
+    return None
+
+
+def _contents(buffer: Buffer, held: list[int], there: list[int], gone: list[int], arrived: list[range]) -> str | None:
+    """Of one device. there: what was held and what came; gone: what left of it."""
+    for position in gone:
+        if position not in there:
+            return f"position {position} left, and was not there"
+        there.remove(position)
+    if held != there or len(set(held)) < len(held):
+        return f"holds {held}, and what came and has not left is {there}"
+    if buffer.admits_all and not set(arrived[-1]) <= set(held):
+        return f"`admits_all`, and it holds {held} when {list(arrived[-1])} arrived"
+    if buffer.keeps and gone:
+        return "`keeps`, and something left"
+    w = buffer.holds_rounds
+    if w is not None and (wanted := [position for each in arrived[-w:] for position in each]) != held:
+        return f"`holds_rounds` is {w}, and it holds {held}, not {wanted}"
+    if buffer.most_held is not None and len(held) > buffer.most_held:
+        return f"`most_held` is {buffer.most_held}, and it holds {len(held)}"
+    return None
+
+
+def played(process: Process, devices: int = 500, rounds: int = 40) -> np.ndarray:
+    """(rounds, devices) the values of a process by itself, over devices that differ."""
+    rng = drawn(devices)
+    low_hz, low_db = rng.uniform(1e8, 5e8, devices), rng.uniform(-10, 0, devices)
+    high_hz, high_db = low_hz + rng.uniform(0, 1e9, devices), low_db + rng.uniform(0, 8, devices)
+    context = ProcessContext(devices, rounds, 4.0, low_hz, high_hz, low_db, high_db)
+    state, found = ask(process, "init", context, drawn(1), at=0, K=devices), []
+    for t in range(1, rounds + 1):
+        values, state = ask(process, "step", t, state, context, drawn(2, t), at=t, K=devices)
+        found.append(values)
+    if isinstance(process, Mobility) and process.within_gain_db:
+        db = 10 * np.log10(found)
+        if not ((db >= low_db - 1e-6) & (db <= high_db + 1e-6)).all():
+            raise ValueError("`within_gain_db`, and a gain is not in the range of its device")
+    return np.array(found)
+
+
+def plays(process: Process) -> str | None:
+    """Many devices; what its flags say is part of the contract of a step."""
+    played(process)
+    return None
+
+
+def has_mean_one(process: Process) -> str | None:
+    """Over 500 devices and 40 rounds, 6 standard errors of an exponential law that never changes are 0.27."""
+    mean = played(process).mean() if not process.needs_links else 1.0  # type: ignore[attr-defined]
+    return f"the mean is {mean:.3g}" if abs(mean - 1) > 0.3 else None
+
+
+def keeps_its_gains(mobility: Mobility) -> str | None:
+    gains = played(mobility)
+    return "`fixed`, and a gain has changed" if mobility.fixed and (gains != gains[0]).any() else None
+
+
+def has_a_battery(harvest: Harvest) -> str | None:
+    played(harvest)
+    battery_j, charge_j = harvest.battery_j, harvest.charge_j
+    right = battery_j is None or (0 < battery_j < np.inf and 0 <= charge_j <= battery_j)
+    return None if right else f"`battery_j` is {battery_j!r} and `charge_j` is {charge_j!r}"
+
+
+def sends_bits(server: ServerUpdate) -> str | None:
+    bits = server.bits(5)
+    return None if np.isfinite(bits) and bits > 0 else f"`bits` is {bits!r}"
+
+
+def trains_alone(local: LocalTraining) -> str | None:
+    """What a device does depends on no other device of the round."""
+    learner = _learner(local.needs_torch)
+    theta, held = learner.init(0), [drawn(4, k).integers(60, size=size) for k, size in enumerate((10, 33, 1))]
+
+    def cohort(ids: list[int]) -> Cohort:
+        draw = lambda k, shape, rng: rng.choice(held[k], shape)  # noqa: E731
+        return Cohort(3, 1, 6, 3, np.array(ids), held.__getitem__, draw)
+
+    def updates(ids: list[int]) -> np.ndarray:
+        sizes = {"n": len(ids), "d": len(theta)}
+        training, after = ask(local, "train", learner, theta, cohort(ids), {}, at=1, **sizes)
+        ask(
+            local, "update", {}, after, cohort(ids), np.ones(len(ids), bool), at=1
+        )  # which no run asks if nothing stays
+        return training.updates
+
+    together = updates([0, 1, 2])
+    for k in range(3):
+        if not np.array_equal(updates([k])[0], together[k]):
+            return f"device {k} has another update when it trains alone"
+    return None
+
+
+def _learner(torch: bool) -> Learner:
+    """A linear model of two classes of noisy points, by the engine that is asked for."""
+    labels = drawn(5).integers(2, size=60)
+    points = (drawn(6).normal(size=(60, 1, 1, 6)) + labels[:, None, None, None]).astype(np.float32)
+    data = Model((1, 1, 6), (Dense(2),)), points, labels, points, labels, 0.0, 1.0
+    if torch:
+        from feelstream.learning.torch_engine import TorchLearner
+
+        return TorchLearner(*data, threads=1)
+    from feelstream.learning.native import NativeLearner
+
+    return NativeLearner(*data, threads=1)
+
+
+CORES = (
+    Core(dynamic_power_coefficient=100.0, frequency_hz=(4e8, 6e8, 1.2e9, 1.4e9), voltage_v=(0.8, 0.8, 1.0, 1.15)),
+    Core(dynamic_power_coefficient=436.0, frequency_hz=(4e8, 1e9, 1.8e9), voltage_v=(0.825, 1.15, 1.2), leakage_w=0.05),
+    Core(dynamic_power_coefficient=300.0, frequency_hz=(9e8,), voltage_v=(0.9,)),
+)
+RANGES = ((1e8, 1.8e9), (1e6, 1e8), (2e9, 5e9))  # of frequencies: among the operating points, below and above all
+
+
+def frequencies(law: EnergyLaw) -> Any:
+    """(cpus, cycles, f_hz, the energy) of devices with cores of several kinds, in ranges of all kinds."""
+    for trial, (low_hz, high_hz) in enumerate(RANGES * 4):
+        rng = drawn(1, trial)
+        cpus = Cpus(1e-27, CORES, rng.integers(0, len(CORES), 12))
+        cycles, f_hz = 4e8 * rng.uniform(0.2, 3.0, 12), rng.uniform(low_hz, high_hz, 12)
+        if trial == 0:
+            f_hz = np.array([core.frequency_hz[len(core.frequency_hz) // 2] for core in CORES])[cpus.core]
+        yield cpus, cycles, f_hz, ask(law, "energy_j", cpus, cycles, f_hz, n=12)
+
+
+def asks_each_alone(law: EnergyLaw) -> str | None:
+    """What a device spends does not depend on who else is asked about."""
+    for cpus, cycles, f_hz, energy_j in frequencies(law):
+        ids = np.array([7, 2, 5])
+        alone_j = ask(law, "energy_j", cpus.take(ids), cycles[ids], f_hz[ids], n=3)
+        if not np.allclose(alone_j, energy_j[ids], rtol=1e-12, atol=0):
+            return f"{energy_j[ids]!r:.100} J among all, and {alone_j!r:.100} J asked alone"
+    return None
+
+
+def knows_its_most(law: EnergyLaw) -> str | None:
+    """most_j is exceeded at no frequency of its range."""
+    for cpus, cycles, f_hz, energy_j in frequencies(law):
+        low_hz = f_hz * drawn(2).uniform(0.3, 1.0, 12)
+        between_j = ask(law, "energy_j", cpus, cycles, low_hz + drawn(3).random(12) * (f_hz - low_hz), n=12)
+        most_j = ask(law, "most_j", cpus, cycles, low_hz, f_hz, n=12)
+        if (over := np.maximum(between_j, energy_j) > most_j * (1 + 1e-9)).any():
+            k = int(np.argmax(over))
+            return f"most_j is {most_j[k]:g} J, and a frequency of the range takes {between_j[k]:g} J"
+    return None
+
+
+def states_its_pieces(law: EnergyLaw) -> str | None:
+    """Its pieces say the same: where one falls by its formula, elsewhere in that slowing down saves nothing."""
+    for cpus, cycles, f_hz, energy_j in frequencies(law):
+        pieces = ask(law, "pieces", cpus, cycles)
+        if pieces is not None and (problem := _piece_problem(law, cpus, cycles, f_hz, energy_j, pieces)):
+            return problem
+    return None
+
+
+def _piece_problem(
+    law: EnergyLaw, cpus: Cpus, cycles: Reals, f_hz: Reals, energy_j: Reals, pieces: Pieces
+) -> str | None:
+    f, energy = f_hz[:, None], energy_j[:, None]
+    inside = (pieces.low_hz < f) & (f <= pieces.high_hz)
+    if not inside.any(axis=1).all():
+        return f"no piece has the frequency {f_hz[~inside.any(axis=1)][0]:g} Hz"
+    t = cycles[:, None] / f
+    said = pieces.fixed_j + pieces.inverse_j_s / t + pieces.square_j_s2 / t**2 + pieces.leakage_w * t
+    if (off := inside & pieces.falls & ~np.isclose(said, energy, rtol=1e-9, atol=0)).any():
+        k = int(np.argmax(off.any(axis=1)))
+        return f"a piece says {said[k][off[k]][0]:g} J, and energy_j {energy_j[k]:g} J"
+    slower = np.maximum(0.9 * f, np.maximum(pieces.low_hz, 0.1 * f) * (1 + 1e-6))
+    slower_j = np.stack([ask(law, "energy_j", cpus, cycles, hz.copy(), n=12) for hz in slower.T], axis=1)
+    if (inside & ~pieces.falls & (slower_j < energy * (1 - 1e-9))).any():
+        return "a piece that does not fall, and a lower frequency of it saves energy"
+    if (inside & pieces.falls & (slower < f) & (slower_j > energy * (1 + 1e-9))).any():
+        return "a piece falls, and a lower frequency of it costs more"
+    return None
