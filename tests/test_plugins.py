@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from builders import small
+from restarted import restart
 
 import feelstream as fs
-from feelstream.errors import ScenarioError
+from feelstream.code import named_files
+from feelstream.errors import RunError, ScenarioError
 from feelstream.plugins import import_object
 from feelstream.policies import POLICIES, Random
 from feelstream.run import simulate_in
-from feelstream.run.named_files import named_files
 from feelstream.scenario.files import from_dict
 
 STATEFUL = f"{Path(__file__).parent / 'support' / 'stateful.py'}:Patient"
@@ -46,8 +46,9 @@ def test_a_policy_that_only_lives_here_can_play_in_a_directory(tmp_path: Path) -
         tag: ClassVar[str] = ""
 
     scenario = small().model_copy(update={"policy": Here(size=1)})
-    for _ in range(2):  # played, then found complete
-        assert simulate_in(tmp_path, scenario).rounds["scheduled"].max() == 1
+    assert simulate_in(tmp_path, scenario).rounds["scheduled"].max() == 1
+    with pytest.raises(RunError, match="Here, which has no file that says all of what it does"):
+        simulate_in(tmp_path, scenario)
     stored = fs.read(tmp_path).scenario
     assert stored.as_dict() == scenario.as_dict()
     assert stored.policy.size == 1
@@ -70,10 +71,7 @@ def test_reading_and_verifying_import_nothing_that_a_run_names(tmp_path: Path) -
         simulate_in(tmp_path / name, small(override))
     for file in (policy, metric):
         file.write_text(f"import os\nos.mkdir({str(tmp_path / 'was_run')!r})\nraise SystemExit\n")
-    for module in [
-        name for name in sys.modules if name.startswith(("feelstream_user_mine", "feelstream_user_measure"))
-    ]:
-        del sys.modules[module]
+    restart(tmp_path)
     read = fs.read(tmp_path / "a").scenario.policy
     assert read.plugin_name() == f"{policy}:Mine"
     assert read.model_dump()["extra"] == 0.5
@@ -103,6 +101,7 @@ def test_a_policy_may_import_what_lies_beside_it(tmp_path: Path) -> None:
         assert [name.rpartition(" > ")[2] for name in before if ">" in name] == ["deeper.py", "rule_helper.py"]
         (home / "deeper.py").write_text("what = 2\n")
         assert named_files(scenario) == before, "what was run"
+        restart(home)
         assert named_files(from_dict(scenario.as_dict())) != before
     assert sizes == {"one": 1, "two": 2}
 

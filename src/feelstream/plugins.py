@@ -41,7 +41,7 @@ from pydantic_core.core_schema import (
     with_info_wrap_validator_function,
 )
 
-from feelstream import user_code
+from feelstream import code, loading
 from feelstream.errors import ScenarioError, explain
 
 LEAST, MOST = 1e-100, 1e100
@@ -100,8 +100,7 @@ class Plugin(Settings):
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         super().__pydantic_init_subclass__(**more)
-        if not cls.__module__.startswith("feelstream."):
-            user_code.note_imported(cls.__module__)
+        code.note(cls.__module__, cls)
 
     @classmethod
     def plugin_name(cls) -> str:
@@ -159,7 +158,6 @@ class NamesCode:
         name = handler(value)
         if is_stored(info) or isinstance(value, StoredName):
             return StoredName(name)
-        refresh(name)
         if self.known:
             self.known(name)
         return name
@@ -216,20 +214,15 @@ def import_object(reference: str) -> Any:
     if where.endswith(".py"):
         if not Path(where).is_file():
             raise ScenarioError(f"'{reference}': there is no file {where}")
-        module = _guarded(reference, lambda: user_code.load(Path(where)))
+        module = _guarded(reference, lambda: loading.load(Path(where)))
     else:
         module = _guarded(reference, lambda: importlib.import_module(where))
     try:
-        return attrgetter(attribute)(module)
+        found = attrgetter(attribute)(module)
     except AttributeError:
         raise ScenarioError(f"'{reference}': {where} has no {attribute}") from None
-
-
-def refresh(reference: str) -> None:
-    """Take a user's file as it is now, where a scenario is made that names it; a run that goes on keeps what it has."""
-    where = reference.rpartition(":")[0]
-    if where.endswith(".py") and Path(where).is_file():
-        _guarded(reference, lambda: user_code.load(Path(where), again=True))
+    code.note(where, found)
+    return found
 
 
 def _guarded(reference: str, load: Callable[[], Any]) -> Any:
@@ -244,7 +237,7 @@ def _guarded(reference: str, load: Callable[[], Any]) -> Any:
 
 def in_a_sentence(problem: BaseException) -> str:
     """What went wrong in someone's own module, and in which line of which file if that is known."""
-    return explain(problem, __file__, user_code.__file__, "importlib")
+    return explain(problem, __file__, loading.__file__, "importlib")
 
 
 class Registry(Generic[T]):
@@ -327,8 +320,6 @@ def from_table(registry: PluginRegistry, default: type[Plugin]) -> Callable[[Any
         if is_stored(info) and name not in registry.ours:
             return _inert(base, name, fields, (info.context or {}).get("promises"))
         try:
-            if name not in registry.ours:
-                refresh(name)
             cls = registry.lookup(name)
         except ScenarioError as problem:
             raise ScenarioError(f".{tag_field}: {problem}") from problem

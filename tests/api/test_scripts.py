@@ -78,26 +78,25 @@ def test_a_policy_of_the_script_runs_in_one_process_which_is_said(compared):
     assert len(ended.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param("SIGN = -1.0", "SIGN = 1.0", id="a constant it uses"),
-        pytest.param("SIGN * observation.stored", "observation.fresh", id="a function it uses", marks=NIGHTLY),
-        pytest.param("[: self.size], plan", "[-self.size :], plan", id="the method", marks=NIGHTLY),
-    ],
-)
-def test_changed_code_is_another_run(played, before, after):
-    assert len(digests(played)) == 1
-    changed = (OWN + COMPARE).replace(before, after)
-    assert changed != OWN + COMPARE
-    run(played, changed)
-    assert len(digests(played)) == 2
-
-
-def test_a_comment_or_other_code_is_the_same_run(played):
+def test_runs_of_a_changed_script_are_repeated(played):
     first = digests(played)
-    run(played, "# another comment\nOTHER = 3\n" + OWN + "\n" + COMPARE)
+    assert len(first) == 1
+    run(played, OWN + COMPARE)
     assert digests(played) == first
+    ended = run(played, "# another comment\n" + OWN + COMPARE)
+    assert len(digests(played)) == 2
+    assert ended.stdout == "[]\n"
+
+
+EDIT = 'open(__file__, "a").write("# edited\\n")\n'
+
+
+def test_a_script_that_is_edited_while_it_runs_finishes_its_plan_and_begins_no_run(tmp_path):
+    during = OWN.replace("    return SIGN", f"    {EDIT}    return SIGN")
+    assert run(tmp_path, during + COMPARE).stdout == "[]\n"
+    ended = run(tmp_path, OWN + EDIT + SIMULATE)
+    assert ended.returncode == 1
+    assert "script.py changed after it was loaded; start Python" in ended.stderr
 
 
 def test_a_stored_run_is_refused_to_changed_code(tmp_path):
@@ -108,11 +107,11 @@ def test_a_stored_run_is_refused_to_changed_code(tmp_path):
     assert "holds a run with other files (__main__:MostData" in ended.stderr
 
 
-def test_code_that_cannot_be_told_is_never_taken_for_another(tmp_path):
-    opaque = OWN.replace("SIGN = -1.0", "from itertools import repeat\nSIGNS = (x for x in repeat(-1.0))")
-    opaque = opaque.replace("SIGN *", "next(SIGNS) *")
-    assert run(tmp_path, opaque + SIMULATE).returncode == 0
-    assert run(tmp_path, opaque + SIMULATE).returncode == 1
+def test_a_finished_run_of_code_without_a_file_is_never_used_again(tmp_path):
+    command = [sys.executable, "-c", OWN + SIMULATE]
+    ended = [subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S) for _ in "ab"]
+    assert [each.returncode for each in ended] == [0, 1]
+    assert "holds a finished run of __main__:MostData, which has no file" in ended[1].stderr
 
 
 def test_a_module_beside_the_script_counts(tmp_path):

@@ -115,7 +115,7 @@ def test_a_scenario_is_made_once_for_a_batch_unless_it_names_code(
     """An object of the user's own may remember what it did in the run before."""
     tables: list[object] = []
     monkeypatch.setattr(worker, "from_dict", lambda table: [tables.append(table), from_dict(table)][1])
-    monkeypatch.setattr(worker, "check_promised", lambda *_: None)
+    monkeypatch.setattr("feelstream.run.preparing._check_promised", lambda *_: None)
     table = arm("one", *SHORT).scenario.as_dict()
     worker.play_all([(table, seed, str(tmp_path / str(seed)), {"files": named}) for seed in range(3)])
     assert len(tables) == made

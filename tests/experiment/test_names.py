@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from restarted import restart
 from small_plans import arm, in_process, tables, two_arms
 
 import feelstream as fs
@@ -71,6 +72,7 @@ def test_a_changed_policy_file_is_another_run(tmp_path: Path) -> None:
     fields = ["learning.engine=none", f"policy.name={file}:Mine"]
     before = name_of(fs.preset("tiny", fields))
     file.write_text(POLICY.format("second"))
+    restart(tmp_path)
     assert name_of(fs.preset("tiny", fields)) != before
 
 

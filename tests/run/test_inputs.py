@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ import numpy as np
 import pytest
 from builders import small
 from recorded import series_of_five
+from restarted import restart
 from small_plans import in_process
 from stopped import stop_in
 
 import feelstream as fs
-from feelstream.errors import DataError, ScenarioError
-from feelstream.experiment import Arm, Plan
+from feelstream.errors import DataError
+from feelstream.experiment import Arm, Plan, worker
 from feelstream.run import Change, dataset_of, simulate, simulate_in
 from feelstream.scenario.files import from_dict
 from feelstream.simulation import Simulation
@@ -56,12 +58,14 @@ def _chosen(run: fs.Run) -> set[int]:
     return set(run.devices.filter("scheduled")["device"].to_list())
 
 
-def test_a_file_beside_a_policy_that_is_rewritten_is_run_anew(tmp_path: Path) -> None:
-    """Same size, same second: Python itself would run what it has compiled before."""
+def test_a_file_beside_a_policy_that_is_rewritten_is_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same size, same second: Python itself would run what it compiled of the file before."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     name = _mine(tmp_path, last=False)
     table = {**small().as_dict(), "policy": {"name": name, "size": 1}}
     first = simulate(from_dict(table), 1)
     _rewritten(tmp_path / "helper.py", "LAST = 1\n")
+    restart(tmp_path)
     second = simulate(from_dict(table), 1)
     assert 0 in _chosen(first) - _chosen(second)
     assert 5 in _chosen(second) - _chosen(first)
@@ -74,58 +78,6 @@ def test_a_run_says_which_code_ran_and_not_what_is_there_by_then(tmp_path: Path)
     scenario, ran = from_dict({**small().as_dict(), "policy": {"name": name, "size": 1}}), _digest(tmp_path / "mine.py")
     run = simulate(scenario, 1, progress=_edit_in_round(2, tmp_path / "mine.py", POLICY + "\n# another\n"))
     assert run.manifest.files[name] == ran != _digest(tmp_path / "mine.py")
-
-
-LATE = """
-from feelstream.policies.random import Random
-
-class Late(Random):
-    def select(self, state, observation, rng):
-        import feelstream as fs, numpy as np
-        plan = observation.plan(1)
-        able = np.flatnonzero(plan.feasible)
-        if observation.round == 1:
-            return fs.Decision(able[:1], plan)
-        from late_helper import LAST
-        return fs.Decision(able[-1:] if LAST else able[:1], plan)
-"""
-
-
-def test_what_a_function_imports_during_a_run_is_what_was_there_when_it_was_made(tmp_path: Path) -> None:
-    """And in the next run, in the same process, what is there then."""
-    (tmp_path / "late.py").write_text(LATE)
-    helper = tmp_path / "late_helper.py"
-    helper.write_text("LAST = 0\n")
-    name = f"policy.name={tmp_path / 'late.py'}:Late"
-
-    def edit(record: Any) -> None:
-        helper.write_text("LAST = 1\n")
-
-    old = _digest(helper)
-    first = simulate(small("system.rounds=3", name), 0, progress=edit)
-    second = simulate(small("system.rounds=3", name), 0)
-    assert old in first.manifest.files.values()
-    assert _digest(helper) in second.manifest.files.values()
-    assert _by_round(first)[0] == _by_round(second)[0]
-    assert _by_round(first)[1:] != _by_round(second)[1:], "one of the runs had the other's helper"
-
-
-def _by_round(run: fs.Run) -> list[int]:
-    assert run.devices is not None
-    return run.devices.filter("scheduled")["device"].to_list()
-
-
-def test_a_scenario_whose_code_was_loaded_anew_is_refused(tmp_path: Path) -> None:
-    name = _mine(tmp_path, last=False)
-    table = {**small().as_dict(), "policy": {"name": name, "size": 1}}
-    old = from_dict(table)
-    (tmp_path / "mine.py").write_text(POLICY + "\n# another\n")
-    with pytest.raises(ScenarioError, match="changed after this scenario was made; make the scenario again"):
-        simulate(old, 1)
-    new = from_dict(table)
-    with pytest.raises(ScenarioError, match="changed after this scenario was made; make the scenario again"):
-        simulate(old, 1)
-    assert simulate(new, 1).manifest.files[name] == _digest(tmp_path / "mine.py")
 
 
 def _edit_in_round(round: int, path: Path, text: str) -> Any:
@@ -202,27 +154,28 @@ def test_an_npz_that_changes_while_a_run_is_made_is_refused(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("short", [True, False])
-def test_a_plan_never_mixes_two_versions_of_its_code(short: bool, tmp_path: Path) -> None:
-    """A file that a policy imports is edited after the first run: the others fail with a sentence until asked again."""
+def test_a_plan_never_mixes_two_versions_of_its_code(
+    short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that a policy imports is edited after the first run: a worker that has loaded it goes on with that, and
+    one that begins later fails with a sentence. The next call plays all of it with the file as it is then."""
     name = _mine(tmp_path, last=False)
     level = "rounds" if short else "full"
     table = {**small(f"trace.level={level}").as_dict(), "policy": {"name": name, "size": 1}}
     plan = Plan("plan", (Arm("mine", from_dict(table)),), tuple(range(4)))
-    edits = iter([False, True, True, True])
-
-    from feelstream.experiment import worker
-
+    calls = iter(range(8))
     play = worker.play_all
 
     def edited_before(work: Any) -> Any:
-        if next(edits):
+        if (call := next(calls)) == 1:
             (tmp_path / "helper.py").write_text("LAST = 1\n")
+        if call == 2:
+            restart(tmp_path)
         return play(work)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "play_all", edited_before)
-        results = in_process(plan, tmp_path / "out")
-    assert 1 <= len(results.finished) < 4
+    monkeypatch.setattr(worker, "play_all", edited_before)
+    results = in_process(plan, tmp_path / "out")
+    assert len(results.finished) == 2
     assert all("helper.py changed while the plan was under way" in failure.reason for failure in results.failures)
     again = in_process(plan, tmp_path / "out")
     assert not again.failures

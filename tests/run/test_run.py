@@ -19,6 +19,7 @@ import pytest
 from builders import small
 from killed_run import scenario as killed_scenario
 from recorded import series_of_five
+from restarted import restart
 
 import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
@@ -353,8 +354,9 @@ def test_a_changed_policy_file_is_another_run(tmp_path: Path, monkeypatch: pytes
     scenario = fs.preset("tiny", ["learning.engine=none", f"policy.name={file}:Mine"])
     simulate_in(tmp_path / "run", scenario, 0)
     file.write_text(text + "\n# another rule\n")
-    with pytest.raises(ScenarioError, match="changed after this scenario was made"):
+    with pytest.raises(ScenarioError, match="changed after it was loaded"):
         simulate_in(tmp_path / "run", scenario, 0)
+    restart(tmp_path)
     with pytest.raises(RunError, match="other files"):
         simulate_in(tmp_path / "run", from_dict(scenario.as_dict()), 0)
 

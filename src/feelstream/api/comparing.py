@@ -17,13 +17,12 @@ from numpy import ndarray
 from feelstream.api.arguments import Entry, check_places, policies_of, scenario_of, seeds_of, workers_of
 from feelstream.api.comparison import Comparison
 from feelstream.api.progress import bar
+from feelstream.code import MAIN, texts
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan, Progress, comparison, execute
 from feelstream.experiment.plan import flat
 from feelstream.learning import cores
 from feelstream.policies import Policy
-from feelstream.run.main_code import is_in_main
-from feelstream.run.named_files import texts
 from feelstream.scenario import Scenario
 
 
@@ -175,7 +174,7 @@ def played(
 
 def _threads(plan: Plan, workers: int | None) -> Executor | None:
     """Threads, where something was defined in a script or a notebook: no other process could import it."""
-    here = sorted({text for arm in plan.arms for text in texts(arm.scenario.as_dict()) if is_in_main(text)})
+    here = sorted({text for arm in plan.arms for text in texts(arm.scenario.as_dict()) if text.startswith(MAIN)})
     if not here:
         return None
     if len(plan.arms) * len(plan.seeds) > 1 and (workers or cores()) > 1:

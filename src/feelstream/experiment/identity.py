@@ -12,12 +12,12 @@ import json
 import re
 from collections.abc import Iterable
 from hashlib import sha256
+from secrets import token_hex
 from typing import Any
 
-from feelstream import learning
+from feelstream import code, learning
 from feelstream.run import dataset_of
 from feelstream.run.manifest import FORMAT
-from feelstream.run.named_files import named_files, texts
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 
@@ -26,22 +26,24 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 def identity(scenario: Scenario) -> dict[str, Any]:
     """What this machine would play the scenario with. Loads the data set; the images stay where they are."""
+    code.check(scenario)
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, learning.probe(dataset), threads=1)
+    once = {"once": token_hex()} if code.without_file(scenario) else {}  # no other plan has its runs
     return {
         "feelstream": __version__,
         "format": FORMAT,
         "engine": {"name": learner.name if learner else "none", **(learner.details if learner else {})},
         "data": dataset.digest,
-        "files": named_files(scenario),
-    }
+        "files": code.named_files(scenario),
+    } | once
 
 
 def same_identity(scenario: Scenario) -> str:
     """Equal for scenarios that have the same identity, without loading anything."""
     data = {"dataset": scenario.data.dataset, "samples": scenario.data.samples}
     classes = [id(type(part)) for part in scenario.plugins()]  # two of a script may have one name
-    return canonical([scenario.learning.model_dump(), data, sorted(set(texts(scenario.as_dict()))), classes])
+    return canonical([scenario.learning.model_dump(), data, sorted(set(code.texts(scenario.as_dict()))), classes])
 
 
 def run_names(scenario: Scenario, seeds: Iterable[int], known: dict[str, Any]) -> list[str]:

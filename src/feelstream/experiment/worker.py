@@ -31,7 +31,6 @@ from feelstream.learning import cost
 from feelstream.learning.cost import Cost
 from feelstream.run import dataset_of, simulate, simulate_in
 from feelstream.run.files import appear_until_power_fails, force_names
-from feelstream.run.preparing import check_promised
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 
@@ -143,9 +142,7 @@ def play_all(work: Sequence[Work]) -> list[Answer]:
 def play_briefly(make: Callable[[], Scenario], seed: int, promised: dict[str, Any]) -> Played:
     """Play a run in memory: for runs that are over before a checkpoint would be taken."""
     try:
-        run = simulate(make(), seed, threads=1)
-        check_promised(run.manifest, promised)
-        return run.files()
+        return simulate(make(), seed, threads=1, promised=promised).files()
     except BaseException as problem:
         return Answer.of(problem)
 

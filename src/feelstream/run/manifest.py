@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from feelstream.code import named_files
 from feelstream.errors import RunError
 from feelstream.plugins import Promise
 from feelstream.run.files import SEAL, read_json, write_sealed
-from feelstream.run.named_files import named_files
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 

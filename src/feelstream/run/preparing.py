@@ -9,24 +9,21 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-from feelstream import learning
+from feelstream import code, learning
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.data.datasets.dataset import Normalise
-from feelstream.errors import DataError, RunError, ScenarioError
+from feelstream.errors import DataError, RunError
 from feelstream.evaluation import TestRounds
 from feelstream.inputs import stamp, taking
 from feelstream.learning import cost
 from feelstream.run import trace
 from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
-from feelstream.run.main_code import is_in_main
 from feelstream.run.manifest import Manifest
-from feelstream.run.named_files import changed_code
 from feelstream.run.presentation import noted_quantities
 from feelstream.run.size import check_fits
 from feelstream.scenario import Scenario, model_cost
 from feelstream.simulation import Simulation
-from feelstream.user_code import is_current
 
 
 def dataset_of(scenario: Scenario) -> Dataset:
@@ -58,29 +55,25 @@ def resolved(scenario: Scenario) -> Scenario:
 
 
 def prepare(
-    scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change] = ()
+    scenario: Scenario,
+    seed: int,
+    threads: int | None,
+    changes: Iterable[Change] = (),
+    promised: Mapping[str, Any] | None = None,
 ) -> tuple[ChangingSimulation, Manifest]:
     """A simulation before its first round, and what run.json is to say of it.
 
-    All files that the scenario names are read here and not again, and their digests are of what was read.
+    All data files that the scenario names are read here and not again, and their digests are of what was read.
+    promised: the files and data of the plan that the run is part of, which looked at them when it began.
     """
+    if promised is None:
+        code.check(scenario)
     with taking():
-        return _prepare(_as_of_now(scenario), seed, threads, changes)
-
-
-def _as_of_now(scenario: Scenario) -> Scenario:
-    """The same, with its table of devices read again; refused where the code that it was made with has changed."""
-    check_code(scenario)
-    return Scenario.of(scenario.tables()) if scenario.devices.table else scenario
-
-
-def check_code(scenario: Scenario) -> None:
-    """Refuse to run code that its file does not hold any more."""
-    stale = [part.plugin_name() for part in scenario.plugins() if not is_current(type(part))]
-    if name := next(iter(stale), None) or changed_code(scenario.as_dict()):
-        if name.rpartition(":")[0].endswith(".py"):
-            raise ScenarioError(f"'{name}' changed after this scenario was made; make the scenario again to run it")
-        raise ScenarioError(f"'{name}' changed after it was imported; start Python again to run it as it is now")
+        if scenario.devices.table:
+            scenario = Scenario.of(scenario.tables())  # with the table as it is now
+        player, manifest = _prepare(scenario, seed, threads, changes)
+    _check_promised(manifest, promised or {})
+    return player, manifest
 
 
 def _prepare(
@@ -121,12 +114,12 @@ def noted(scenario: Scenario, changes: Sequence[Change]) -> dict[str, Any]:
     return {"changes": as_list(scenario, changes)} if changes else {}
 
 
-def check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:
+def _check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:
     """Refuse a run that would not be the one that was asked for: something changed while its plan was under way."""
     files = promised.get("files", manifest.files)
     for name in {**files, **manifest.files}:
-        # What is in the script itself cannot change, and may have no digest that stays.
-        if files.get(name) != manifest.files.get(name) and not is_in_main(name):
+        # What is in the script or notebook itself stays as it is, and may have no digest that does.
+        if files.get(name) != manifest.files.get(name) and not name.startswith(code.MAIN):
             raise _changed_meanwhile(name.partition(" > ")[2] or name)
     if promised.get("data", manifest.data.get("digest")) != manifest.data.get("digest"):
         raise _changed_meanwhile(str(manifest.data.get("name")))
@@ -134,6 +127,6 @@ def check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:
 
 def _changed_meanwhile(what: str) -> RunError:
     return RunError(
-        f"{what} changed while the plan was under way; give the same command again, and all of it is run with what is "
-        "there then"
+        f"{what} changed while the plan was under way; give the same command again (with new workers, where they are "
+        "not ours), and all of it is run with what is there then"
     )

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from feelstream import code
 from feelstream.errors import RunError
 from feelstream.run import trace, views
 from feelstream.run.changes import Change, from_list, in_order
@@ -39,10 +40,9 @@ from feelstream.run.files import (
 )
 from feelstream.run.manifest import Manifest, check_same_run
 from feelstream.run.model import MODEL, FinalModel, model_of, read_model, write_model
-from feelstream.run.named_files import named_files
 from feelstream.run.pandas_tables import as_pandas
 from feelstream.run.player import Player
-from feelstream.run.preparing import check_code, check_promised, dataset_of, noted, prepare, resolved
+from feelstream.run.preparing import dataset_of, noted, prepare, resolved
 from feelstream.run.presentation import introduce
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import stored_scenario
@@ -193,13 +193,14 @@ def simulate(
     changes: Iterable[Change] = (),
     threads: int | None = None,
     progress: Progress | None = None,
+    promised: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario to its end and keep the tables in memory.
 
-    changes: of V, size or budget, each from a given round on.
+    changes: of V, size or budget, each from a given round on. promised: files and data that it must be made with.
     """
     scenario = resolved(scenario)
-    simulation, manifest = prepare(scenario, seed, threads, changes)
+    simulation, manifest = prepare(scenario, seed, threads, changes, promised)
     start = perf_counter()
     rows = trace.Rows(full=scenario.trace.level == "full")
     taken: list[trace.Tables] = []
@@ -240,8 +241,8 @@ def simulate_in(
     scenario = resolved(scenario)
     changes = in_order(scenario, changes)
     return play_in(
-        directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes),
-        changes=changes, progress=progress, resumed=resumed, checkpoint_s=checkpoint_s, promised=promised,
+        directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes, promised),
+        changes=changes, progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
     )  # fmt: skip
 
 
@@ -256,13 +257,11 @@ def play_in(
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float | None = None,
     finish: Callable[[Path], None] | None = None,
-    promised: Mapping[str, Any] | None = None,
 ) -> Run:
     """As `simulate_in`, with any player of rounds: `prepare` makes it, and what run.json is to say of the run.
 
     `prepare` is not called for a run that is done already. finish: writes what else the directory is
-    to hold; it comes before run.json says that the run is complete, and again if it was cut short. promised: files and
-    data that the run must be made with.
+    to hold; it comes before run.json says that the run is complete, and again if it was cut short.
     """
     path = usable_directory(Path(directory))
     with sole_writer(path) as lock:
@@ -272,15 +271,18 @@ def play_in(
         if stored is None and any(entry.name not in (".lock", "progress", "logs") for entry in path.iterdir()):
             raise RunError(f"{path} is not empty and not a run directory; choose another")
         if stored is not None and stored.complete:
-            check_code(scenario)
+            code.check(scenario)
+            if names := code.without_file(scenario):
+                raise RunError(
+                    f"{path} holds a finished run of {names[0]}, which has no file that says all of what it does, and "
+                    "such a run is never used again; choose another directory, or put the code in a file of its own"
+                )
             settings = scenario.as_dict()
-            wanted = {"seed": seed, "scenario": settings, "files": named_files(scenario)}
+            wanted = {"seed": seed, "scenario": settings, "files": code.named_files(scenario)}
             check_same_run(path, stored, wanted | noted(scenario, changes))
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return _read(path, scenario, stored)
         player, manifest = prepare()
-        if promised is not None:
-            check_promised(manifest, promised)
         if stored is not None:
             check_same_run(path, stored, manifest.as_dict())
         else:

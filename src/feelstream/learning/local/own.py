@@ -82,6 +82,7 @@ def class_of(name: str, function: Callable[..., Any]) -> type[OwnFunction]:
             f"takes {', '.join(needed) or 'none'}"
         )
     wants_lr = any(p.name == "lr" for p in parameters)
-    body = {"tag": name, "function": staticmethod(function), "wants_lr": wants_lr, "__module__": __name__}
+    body = {"tag": name, "function": staticmethod(function), "wants_lr": wants_lr}
+    body["__module__"] = getattr(function, "__module__", __name__)  # its file is that of the function
     annotated = {"tag": ClassVar[str], "function": ClassVar[Any], "wants_lr": ClassVar[bool]}
     return type("OwnFunction", (OwnFunction,), {**body, "__annotations__": annotated})
