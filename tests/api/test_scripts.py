@@ -10,7 +10,6 @@ import pytest
 from patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow  # each starts processes
-NIGHTLY = pytest.mark.nightly  # tests/run/test_live_code.py has all that can change, in one process
 PLAIN = """
 import feelstream as fs
 print("body")
@@ -78,12 +77,13 @@ def test_a_policy_of_the_script_runs_in_one_process_which_is_said(compared):
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_runs_of_a_changed_script_are_repeated(played):
+def test_runs_of_a_changed_script_are_repeated_which_is_said(played):
     first = digests(played)
     assert len(first) == 1
-    run(played, OWN + COMPARE)
+    assert "played again" not in run(played, OWN + COMPARE).stderr
     assert digests(played) == first
     ended = run(played, "# another comment\n" + OWN + COMPARE)
+    assert "2 stored runs are played again, since the script has changed; in a file of its own" in ended.stderr
     assert len(digests(played)) == 2
     assert ended.stdout == "[]\n"
 

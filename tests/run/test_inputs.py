@@ -155,7 +155,7 @@ def test_an_npz_that_changes_while_a_run_is_made_is_refused(tmp_path: Path, monk
 
 @pytest.mark.parametrize("short", [True, False])
 def test_a_plan_never_mixes_two_versions_of_its_code(
-    short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file that a policy imports is edited after the first run: a worker that has loaded it goes on with that, and
     one that begins later fails with a sentence. The next call plays all of it with the file as it is then."""
@@ -163,10 +163,11 @@ def test_a_plan_never_mixes_two_versions_of_its_code(
     level = "rounds" if short else "full"
     table = {**small(f"trace.level={level}").as_dict(), "policy": {"name": name, "size": 1}}
     plan = Plan("plan", (Arm("mine", from_dict(table)),), tuple(range(4)))
-    calls = iter(range(8))
+    calls, told = iter(range(8)), list[int]()
     play = worker.play_all
 
     def edited_before(work: Any) -> Any:
+        told.append(len(caplog.messages))
         if (call := next(calls)) == 1:
             (tmp_path / "helper.py").write_text("LAST = 1\n")
         if call == 2:
@@ -179,6 +180,8 @@ def test_a_plan_never_mixes_two_versions_of_its_code(
     assert all("helper.py changed while the plan was under way" in failure.reason for failure in results.failures)
     again = in_process(plan, tmp_path / "out")
     assert not again.failures
+    assert caplog.messages == ["2 stored runs are played again, since helper.py has changed"]
+    assert told == [0] * 4 + [1] * 4, "said before"
     files = {tuple(again.run("mine", seed).manifest.files.items()) for seed in range(4)}
     assert len(files) == 1
 

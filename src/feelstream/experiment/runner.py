@@ -15,6 +15,7 @@ from feelstream.experiment.identity import run_names, same_identity
 from feelstream.experiment.index import Index
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.pool import Job, play_here, play_on
+from feelstream.experiment.repeating import tell_repeated
 from feelstream.experiment.store import Failure, Key, Results
 from feelstream.experiment.worker import Answer
 from feelstream.learning import cores
@@ -82,6 +83,7 @@ def _execute(
         for seeds in [plan.seeds_of(arm)]
         for seed, name in zip(seeds, run_names(arm.scenario, seeds, known[arm.label]), strict=True)
     }
+    tell_repeated(out, plan, directories, known)
     store.write_plan(out, runs, plan, directories, problems)
     index = Index(out)
     finished, why_not = store.checked(directories.values(), index)

@@ -112,7 +112,7 @@ def load(out: str | Path) -> Results:
     file = Path(out) / "plan.json"
     if not file.is_file():
         raise RunError(f"{out} holds no results: it has no plan.json")
-    stored = _read_plan(file)
+    stored = read_plan(file)
     try:
         arms = tuple(
             Arm(
@@ -193,10 +193,10 @@ def write_plan(
 def refuse_other_formats(out: Path) -> None:
     """Leave results alone that this version would not understand."""
     if (out / "plan.json").exists():
-        _read_plan(out / "plan.json")
+        read_plan(out / "plan.json")
 
 
-def _read_plan(file: Path) -> dict[str, Any]:
+def read_plan(file: Path) -> dict[str, Any]:
     stored = read_json(file)
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         written = stored.get("format") if isinstance(stored, dict) else None
