@@ -63,7 +63,7 @@ METHODS: list[tuple[Any, str, str]] = [
     (Cubic, "energy_j", "policy.name=random"),
     (Cubic, "most_j", BATTERY),
     (Cubic, "pieces", "policy.name=lyapunov_joint"),
-    (AsSettings, "costs", "policy.name=random"),
+    (AsSettings, "costs", "costs.cycles_per_sample=1e6"),
     (IID, "split", "data.partition.kind=iid"),
     (TruncatedNormal, "times", "data.arrivals.kind=truncated_normal"),
     (Bursts, "counts", "data.arrivals.kind=bursts"),
@@ -206,7 +206,6 @@ def returning(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The same method, whose result is changed."""
 
     def make(original: Any) -> Any:
-        @wraps(original)
         def changed(*arguments: Any) -> Any:
             return change(original(*arguments))
 

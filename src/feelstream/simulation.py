@@ -145,7 +145,9 @@ class Simulation:
         )
 
     def _system_of_round(self, t: int) -> System:
-        """The constants, with what this round costs each device."""
+        """The constants, with what this round costs each device; the same, where all costs are those of the fields."""
+        if self.scenario.costs.rule.of_settings and not self.system.cycles_per_sample:
+            return self.system
         stream = self.world.stream
         arrays = (self.world.frequency_hz(t), self.world.beta, stream.stored, stream.fresh, stream.fresh_labels)
         seen = CostContext(self.system, t, *arrays)

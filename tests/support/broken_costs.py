@@ -65,6 +65,6 @@ BROKEN_COSTS = [
     (Plain(), "contract"),
     (Moody(), "repeatable"),
     (Boasts(), "contract"),
-    (Pretends(), "contract"),
+    (Pretends(), "flags"),
     (Writes(), "runs"),
 ]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Flags, Frozen, Ids, Ints, LabelCounts, Reals, frozen, read_only
-from feelstream.guard import STATE, Array, One, Out
+from feelstream.guard import STATE, Array, One, Out, default
 from feelstream.model import admission, importance, physics
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
@@ -335,6 +335,7 @@ class Policy(Plugin):
         """The state before the first round, for a policy that draws lots once and for all; otherwise `init`."""
         return self.init(system)
 
+    @default
     def asks(self, state: State, observation: Observation, rng: np.random.Generator) -> Flags:
         """(K,) whom it asks for reports; all that are available, unless it says otherwise."""
         return observation.available
@@ -349,6 +350,7 @@ class Policy(Plugin):
             rng: The only random numbers to use, so that a run can be repeated.
         """
 
+    @default
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         """Who sends, with what and at which cost, once the gains of the scheduled are known.
 
@@ -358,6 +360,7 @@ class Policy(Plugin):
         f_hz = observation.f_hz[ids] if decision.f_hz is None else decision.f_hz
         return admission.transmit(observation.system, ids, f_hz, observation.beta[ids], gain)
 
+    @default
     def most_power_w(self, system: System, beta: Reals) -> Reals:
         """(K,) the power, W, that no device exceeds in a round with these mean gains; by default P0/β_k, as sent with.
 
@@ -366,6 +369,7 @@ class Policy(Plugin):
         """
         return system.received_power_w / beta
 
+    @default
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking | None:
         """What `device` was ranked by in a decision, in the terms of the rule; None for a rule without such terms.
 
@@ -373,10 +377,12 @@ class Policy(Plugin):
         """
         return None
 
+    @default
     def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
         """Why a device that meets the deadline was no candidate, as half a sentence; None: no reason of the rule's."""
         return None
 
+    @default
     def update(self, state: State, outcome: Outcome) -> State:
         """The state for the next round, after what became of this one; by default the same."""
         return state

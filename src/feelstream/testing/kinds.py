@@ -49,7 +49,7 @@ _ALL = (
             ),
         ),
     ),
-    Kind("cost", COST_RULES, "costs.rule"),
+    Kind("cost", COST_RULES, "costs.rule", (Law("flags", FLAGS, laws.charges_as_it_says),)),
     Kind("frequency", FREQUENCIES, "world.frequency"),
     Kind(
         "channel",

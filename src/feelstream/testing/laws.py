@@ -19,7 +19,9 @@ from feelstream.learning.contract import Learner
 from feelstream.learning.local import Cohort, LocalTraining
 from feelstream.learning.models import Dense, Model
 from feelstream.learning.server import ServerUpdate
+from feelstream.model.costs import CostContext, CostRule
 from feelstream.model.energy import Core, Cpus, EnergyLaw, Pieces
+from feelstream.scenario import Scenario
 
 
 def drawn(*key: int) -> np.random.Generator:
@@ -119,6 +121,15 @@ def has_a_battery(harvest: Harvest) -> str | None:
     battery_j, charge_j = harvest.battery_j, harvest.charge_j
     right = battery_j is None or (0 < battery_j < np.inf and 0 <= charge_j <= battery_j)
     return None if right else f"`battery_j` is {battery_j!r} and `charge_j` is {charge_j!r}"
+
+
+def charges_as_it_says(rule: CostRule) -> str | None:
+    """A round of its own: a rule whose flags say that it does nothing of the kind is not asked in runs."""
+    system, rng = Scenario().known_system(3), drawn(1)
+    K, labels = system.devices, rng.integers(0, 4, (system.devices, 3)).astype(np.int32)
+    known = rng.uniform(2e7, 1e9, K), rng.uniform(0.3, 2.0, K), labels.sum(axis=1), labels.sum(axis=1), labels
+    ask(rule, "costs", CostContext(system, 1, *known), rng, at=1, K=K)
+    return None
 
 
 def sends_bits(server: ServerUpdate) -> str | None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Frozen, Ids, Ints, Nested, Reals
-from feelstream.guard import STATE, Array, Out, Pair
+from feelstream.guard import STATE, Array, Out, Pair, default
 from feelstream.plugins import Plugin
 
 Theta = NDArray[np.float32]
@@ -94,6 +94,7 @@ class ServerUpdate(Plugin):
         """θ and the state after the round. updates: (n, parameters), θ_k − θ; all that it is handed is read-only."""
         ...
 
+    @default
     def handed_out(self, theta: Theta, state: Nested) -> Theta:
         """The model that is tested and kept: θ, from which devices train, unless a server update says otherwise.
 
