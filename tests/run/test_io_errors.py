@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,10 @@ import pytest
 from builders import small
 from small_plans import in_process
 
-import feelstream as fs
 from feelstream.errors import RunError, explain
 from feelstream.experiment import Arm, Plan
-from feelstream.experiment import load as load_results
-from feelstream.report import results_in
 from feelstream.run import files, simulate_in
-from feelstream.run.files import sole_writer, write_atomically
+from feelstream.run.files import write_atomically
 
 
 class FailingDisk:
@@ -88,66 +84,6 @@ def test_the_directory_is_forced_to_disk_after_the_new_name(tmp_path: Path, monk
     monkeypatch.setattr(files, "os", Noting(0))
     write_atomically(tmp_path / "file", lambda path: path.write_text("x"))
     assert done == ["file", "name", "directory"] or not Path("/proc/self/fd").exists()
-
-
-def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path) -> None:
-    target, directory = tmp_path / "precious", tmp_path / "run"
-    target.write_text("precious")
-    directory.mkdir()
-    (directory / ".lock").symlink_to(target)
-    with pytest.raises(RunError, match="cannot use the directory"):
-        simulate_in(directory, small("system.rounds=2"), 0)
-    with pytest.raises(RunError, match="cannot use the directory"), sole_writer(directory):
-        pass
-    assert target.read_text() == "precious"
-    (directory / ".lock").unlink()
-    (directory / ".lock").symlink_to(tmp_path / "not there")
-    with pytest.raises(RunError, match="cannot use the directory"):
-        simulate_in(directory, small("system.rounds=2"), 0)
-    assert not (tmp_path / "not there").exists()
-
-
-def test_a_lock_that_is_a_pipe_is_a_sentence(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / ".lock")
-    with pytest.raises(RunError, match=r"\.lock is not a regular file"):
-        simulate_in(tmp_path, small("system.rounds=2"), 0)
-    with pytest.raises(RunError, match=r"\.lock is not a regular file"), sole_writer(tmp_path):
-        pass
-
-
-READERS: dict[str, Callable[[Path], object]] = {
-    "read": fs.read,
-    "verify": fs.verify,
-    "report": lambda path: results_in(path).rounds(),
-    "go on": lambda path: simulate_in(path, small("system.rounds=2"), 0),
-}
-
-
-@pytest.mark.parametrize("name", ["rounds.parquet", "devices.parquet", "run.json"])
-@pytest.mark.parametrize("reader", READERS)
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(reader: str, name: str, tmp_path: Path) -> None:
-    simulate_in(tmp_path / "run", small("system.rounds=2"), 0)
-    (tmp_path / "run" / name).unlink()
-    os.mkfifo(tmp_path / "run" / name)
-    with pytest.raises(RunError):
-        READERS[reader](tmp_path / "run")
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_a_file_larger_than_any_is_a_sentence(reader: str, tmp_path: Path) -> None:
-    simulate_in(tmp_path / "run", small("system.rounds=2"), 0)
-    try:
-        os.truncate(tmp_path / "run" / "run.json", 2**43)
-    except OSError:
-        pytest.skip("files are not as large as this here")
-    with pytest.raises(RunError, match="larger than any"):
-        READERS[reader](tmp_path / "run")
-
-
-def test_a_pipe_as_a_plan_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "plan.json")
-    with pytest.raises(RunError, match=r"has no plan\.json|not a regular file"):
-        load_results(tmp_path)
 
 
 ERRORS = """
