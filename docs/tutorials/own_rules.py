@@ -59,7 +59,7 @@ run.devices.filter("scheduled").sort("round").select(
 )
 
 # %% [markdown]
-# `check` tries a policy on awkward rounds and says which promises it keeps. On the command line it is
+# `check` plays short awkward runs with a policy and says which promises it keeps. On the command line it is
 # `feelstream check my_policy.py:Rested`.
 
 # %%

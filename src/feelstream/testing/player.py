@@ -130,6 +130,7 @@ def check_kind(plugin: Any, kind: Kind) -> list[Result]:
     """Play a plug-in through all cases; one result per promise of its kind, and one per case that was refused."""
     problems: dict[str, str] = {}
     refused: list[Result] = []
+    of_whole_runs = {RANDOM, REPEATABLE, CHECKPOINT}  # not tried where no run comes to its end
     for law in kind.laws:
         if problem := _broken_law(law, plugin):
             problems[law.name] = problem
@@ -137,6 +138,7 @@ def check_kind(plugin: Any, kind: Kind) -> list[Result]:
         try:
             with _known(plugin, kind) as named:
                 _play(scenario_with(named, kind.field, tables))
+            of_whole_runs = set()
         except BrokenError as problem:
             problems.setdefault(problem.promise, f"case '{case}', {problem}")
         except Exception as problem:
@@ -147,7 +149,8 @@ def check_kind(plugin: Any, kind: Kind) -> list[Result]:
             problems.setdefault(CONTRACT if returned else RUNS, f"case '{case}': {sentence(problem)}")
     if isinstance(plugin, Plugin) and (problem := _settings_problem(plugin)):
         problems[SETTINGS] = problem
-    return [*(Result(name, meaning, problems.get(name)) for name, meaning in kind.meanings.items()), *refused]
+    untried = of_whole_runs - problems.keys()
+    return [*(Result(n, says, problems.get(n), n not in untried) for n, says in kind.meanings.items()), *refused]
 
 
 def _refuses(problem: Exception) -> bool:
