@@ -32,6 +32,16 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def test_a_gain_that_a_device_found_may_differ_from_its_mean(tmp_path: Path) -> None:
+    """The scenario has no fading, and says nothing of what a real channel does."""
+    grid = grid_of(client(growing, after={"gain": 0.5}), client(growing))
+    scenario = fs.preset("tiny", [*FAST, "policy.size=2", "radio.fading=none"])
+    ScheduledFedAvg(scenario, classes=3, out=tmp_path / "run").start(grid, model(), num_rounds=2)
+    devices = pl.read_parquet(tmp_path / "run" / "devices.parquet")
+    assert 0.5 in devices.filter("transmitted")["gain"]
+    assert fs.verify(tmp_path / "run").ok
+
+
 def test_the_model_is_the_apps(run: Path) -> None:
     with pytest.raises(fs.FeelstreamError, match=r"the model of a deployed app.*: 2 arrays"):
         fs.read(run).model()
@@ -64,7 +74,7 @@ def change(run: Path, round: int, device: int, **values: Any) -> None:
     [
         (2, PLAIN, {"available": False}, "feasible"),
         (2, PLAIN, {"beta": 1.25}, "beta"),
-        (2, PLAIN, {"gain": 0.0}, "gain"),
+        (2, PLAIN, {"gain": 0.0}, "transmitted"),
         (1, PLAIN, {"priority": 2.0}, "importance"),
         (2, PLAIN, {"priority": -1.0}, "priority"),
         (2, PLAIN, {"e_cmp_j": 0.125}, "e_cmp_j"),
@@ -82,7 +92,7 @@ def change(run: Path, round: int, device: int, **values: Any) -> None:
         (2, METERED, {"trained_hz": 2e9}, "trained_hz"),
         (2, METERED, {"t_cmp_s": 4.5}, "t_tr_s"),
         (1, SILENT, {"gain": 1.0}, "transmitted"),
-        (1, SILENT, {"transmitted": True}, "gain"),
+        (1, SILENT, {"transmitted": True}, "transmitted"),
         (3, ABSENT, {"report_age": 0, "beta": 1.25, "gain": 1.25, "available": True, "stored": 1}, "stored"),
     ],
 )
