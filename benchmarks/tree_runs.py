@@ -260,7 +260,8 @@ def names() -> dict[str, list[str]]:
     import feelstream as fs
     from feelstream.testing.kinds import KINDS
 
-    return {kind.name: list(kind.registry.ours) for kind in KINDS.values()} | {"preset": list(fs.presets())}
+    kinds = {name: getattr(kind, "registry", kind) for name, kind in KINDS.items()}  # another state's may hold one
+    return {name: list(kind.ours) for name, kind in kinds.items()} | {"preset": list(fs.presets())}
 
 
 if __name__ == "__main__":

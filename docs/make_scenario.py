@@ -11,15 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
-from feelstream.learning.local import LOCAL_TRAININGS
-from feelstream.learning.server import SERVER_UPDATES
-from feelstream.model.costs import COST_RULES
-from feelstream.model.energy import ENERGY_LAWS
-from feelstream.plugins import Plugin, Registry
-from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import kinds
 from feelstream.scenario.files import presets
 
 PAGE = Path(__file__).with_name("scenario.md")
@@ -46,30 +39,24 @@ anything; `V` may be `inf` besides. What fields must keep together (energies of 
 1e-100 and 1e100, …) is reported when a scenario is read.
 """
 
-TABLES: dict[str, tuple[str, Registry[type[Plugin]]]] = {
-    "cpu.energy": ("What computing costs at a frequency. docs/silicon.md shows what follows from it.", ENERGY_LAWS),
-    "costs.rule": (
-        "What a round costs each device: what the fields of [costs], [cpu] and [radio] say, or a rule of your own "
-        "(docs/extending.md).",
-        COST_RULES,
-    ),
-    "data.partition": ("Who may ever see which sample.", PARTITIONS),
-    "data.arrivals": ("When samples reach the devices, and in which order.", ARRIVALS),
-    "data.buffer": ("Which of the samples that arrived a device still holds.", BUFFERS),
-    "world.frequency": ("The CPU frequency that a device has to spare.", FREQUENCIES),
-    "world.channel": ("How the channel's small-scale fading hangs together over time.", CHANNELS),
-    "world.mobility": ("Where the mean channel gain comes from.", MOBILITIES),
-    "world.availability": ("Which devices can be reached in a round.", AVAILABILITIES),
-    "world.harvest": ("Energy that flows into batteries, without which nothing is scheduled.", HARVESTS),
-    "world.faults": ("Which updates never arrive, for a reason other than the channel.", FAULTS),
-    "learning.local": ("What a scheduled device does with its data. docs/learning.md says more.", LOCAL_TRAININGS),
-    "learning.server": (
-        "How the server changes the model by the updates that arrive; docs/learning.md says more. `gaussian`, "
-        "`quantise` and `top_k` have `inner`, a table of the same kind (default `fedavg`), for what combines the "
-        "updates.",
-        SERVER_UPDATES,
-    ),
-    "policy": ("Who is scheduled. docs/policies.md says what each rule does.", POLICIES),
+TABLES = {
+    "cpu.energy": "What computing costs at a frequency. docs/silicon.md shows what follows from it.",
+    "costs.rule": "What a round costs each device: what the fields of [costs], [cpu] and [radio] say, or a rule of "
+    "your own (docs/extending.md).",
+    "data.partition": "Who may ever see which sample.",
+    "data.arrivals": "When samples reach the devices, and in which order.",
+    "data.buffer": "Which of the samples that arrived a device still holds.",
+    "world.frequency": "The CPU frequency that a device has to spare.",
+    "world.channel": "How the channel's small-scale fading hangs together over time.",
+    "world.mobility": "Where the mean channel gain comes from.",
+    "world.availability": "Which devices can be reached in a round.",
+    "world.harvest": "Energy that flows into batteries, without which nothing is scheduled.",
+    "world.faults": "Which updates never arrive, for a reason other than the channel.",
+    "learning.local": "What a scheduled device does with its data. docs/learning.md says more.",
+    "learning.server": "How the server changes the model by the updates that arrive; docs/learning.md says more. "
+    "`gaussian`, `quantise` and `top_k` have `inner`, a table of the same kind (default `fedavg`), for what combines "
+    "the updates.",
+    "policy": "Who is scheduled. docs/policies.md says what each rule does.",
 }
 
 
@@ -88,14 +75,13 @@ def page() -> str:
 
 
 def _named_table(name: str) -> str:
-    about, registry = TABLES[name]
-    first = next(iter(registry.ours.values()))
+    kind = kinds()[tuple(name.split("."))]
     lines = [
         f"## [{name}]",
         "",
-        f"{about} `{first.tag_field}` is one of the names below; the default is `{first.tag}`.",
+        f"{TABLES[name]} `{kind.tag_field}` is one of the names below; the default is `{kind.default.tag}`.",
     ]
-    for tag, plugin in registry.ours.items():
+    for tag, plugin in kind.ours.items():
         described = " ".join((plugin.__doc__ or "").split("\n\n")[0].split())
         lines += ["", f"### `{tag}`", "", described, "", rows(plugin)]
     return "\n".join(lines)

@@ -133,7 +133,7 @@ def a_policy(copy: Copy) -> Tried:
     copy.change(
         "src/feelstream/policies/__init__.py",
         (following, f"from feelstream.policies.fullest import Fullest\n{following}"),
-        ("    SelectAll,\n)", "    SelectAll,\n    Fullest,\n)"),
+        ("        SelectAll,\n", "        SelectAll,\n        Fullest,\n"),
     )
     copy.change(
         "src/feelstream/verification/ours.py",
@@ -158,13 +158,13 @@ def a_metric(copy: Copy) -> Tried:
     copy.change(
         "src/feelstream/model/importance.py",
         (
-            "METRICS: Registry",
+            "METRICS: Kind",
             '''def larger(amount: Reals, dissimilarity: Reals) -> Reals:
     """I_k = max(amount_k, dissimilarity_k)."""
     return np.maximum(amount, dissimilarity)
 
 
-METRICS: Registry''',
+METRICS: Kind''',
         ),
         ('"dissimilarity": dissimilarity_only}', '"dissimilarity": dissimilarity_only, "larger": larger}'),
         ("combined, amount, dissimilarity, or file.py", "combined, amount, dissimilarity, larger, or file.py"),

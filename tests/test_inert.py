@@ -24,24 +24,21 @@ from feelstream.errors import FeelstreamError, RunError, ScenarioError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.experiment.hindsight import bound_of
-from feelstream.plugins import PluginRegistry, Registry, StoredName, import_object
+from feelstream.plugins import Kind, StoredName, import_object
 from feelstream.report import results_in
 from feelstream.run import simulate_in
 from feelstream.run.files import write_sealed
+from feelstream.scenario.fields import kinds
 from feelstream.scenario.files import from_dict, stored_scenario
-from feelstream.scenario.overrides import NAMED_TABLES
 from feelstream.studies import reporting
 
 # Where a scenario names code, by the group of plug-ins; a model is one in all but a group.
 PLACES: dict[str, tuple[str, ...]] = {
-    **{registry.group: (*section, tag) for section, (tag, registry) in NAMED_TABLES.items()},
-    "metrics": ("policy", "metric"),
+    **{kind.group: (*path, kind.tag_field) if kind.has_settings else path for path, kind in kinds().items()},
     "models": ("learning", "model"),
-    "evaluators": ("learning", "evaluators"),
 }
 # A report asks installed studies only; callbacks are given to a call; probes are named by the code of a policy.
 NOT_IN_SCENARIOS = {"studies", "callbacks", "probes"}
-REGISTRIES = (Registry, PluginRegistry)
 CHANGES = [
     {"round": 2, "field": "policy.V", "value": 0.3},
     {"round": 3, "field": "policy.size", "value": 3},
@@ -184,9 +181,9 @@ def _naming(name: str, *groups: str) -> Callable[[dict[str, Any]], None]:
 
 
 def test_the_places_are_all_that_a_scenario_has() -> None:
-    """Another registry is another row of PLACES, or is known to be out of a scenario's reach."""
+    """Another kind is another field of the scenario, or is known to be out of a scenario's reach."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("feelstream.")]
-    groups = {each.group for module in modules for each in vars(module).values() if type(each) in REGISTRIES}
+    groups = {each.group for module in modules for each in vars(module).values() if isinstance(each, Kind)}
     assert {"policies", "metrics", "buffers"} <= groups
     assert groups - NOT_IN_SCENARIOS <= PLACES.keys()
 
@@ -253,10 +250,10 @@ def test_a_stored_name_refuses_to_run_until_its_scenario_is_loaded(group: str, t
 
 
 def test_no_way_to_import_takes_a_stored_name(trap: Trap) -> None:
-    registry: Registry[Any] = Registry("tests", {"ours": 1}, lambda found: True)
-    assert registry.lookup(StoredName("ours")) == 1
+    kind: Kind[Any] = Kind("test", "tests", object, {"ours": 1}, lambda found: True)
+    assert kind.lookup(StoredName("ours")) == 1
     for name in trap.names:
-        for take in (registry.lookup, import_object):
+        for take in (kind.lookup, import_object):
             with pytest.raises(ScenarioError, match="was read from a stored run"):
                 take(StoredName(name))
     assert not trap.mark.exists()

@@ -28,7 +28,7 @@ from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
 from feelstream.model.admission import Transmission
 from feelstream.model.importance import METRICS
-from feelstream.plugins import Inert, PluginRegistry
+from feelstream.plugins import Inert, Kind
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation
 from feelstream.policies.random import Random
@@ -55,17 +55,15 @@ def test_verification_knows_exactly_our_policies_metrics_and_local_training() ->
     assert set(OUR_LOCAL_TRAININGS) == set(LOCAL_TRAININGS.ours), "OUR_LOCAL_TRAININGS in verification/ours.py"
 
 
-@pytest.mark.parametrize(
-    "registry", [BUFFERS, MOBILITIES, AVAILABILITIES, HARVESTS, FAULTS], ids=lambda each: each.group
-)
-def test_verification_knows_what_our_plugins_promise(registry: PluginRegistry) -> None:
+@pytest.mark.parametrize("kind", [BUFFERS, MOBILITIES, AVAILABILITIES, HARVESTS, FAULTS], ids=lambda each: each.group)
+def test_verification_knows_what_our_plugins_promise(kind: Kind[Any]) -> None:
     """Its own table, which shares no code with the classes, says of each of ours what the class says."""
-    known = OURS[registry.group]
-    assert list(known) == list(registry.ours), "OURS in verification/promises.py"
-    for name, cls in registry.ours.items():
+    known = OURS[kind.group]
+    assert list(known) == list(kind.ours), "OURS in verification/promises.py"
+    for name, cls in kind.ours.items():
         plugin = cls(**({"path": "file.csv"} if "path" in cls.model_fields else {}))  # type: ignore[arg-type]
         said = known[name](plugin.model_dump())
-        flags = {flag for kind in known.values() for flag in kind(_any_fields())}  # those that a re-check goes by
+        flags = {flag for each in known.values() for flag in each(_any_fields())}  # those that a re-check goes by
         promised = {flag: value for flag, value in plugin.plugin_promises().items() if flag in flags and value}
         assert said == promised, name
 

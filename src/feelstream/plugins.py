@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -37,7 +37,9 @@ from pydantic_core.core_schema import (
     CoreSchema,
     no_info_after_validator_function,
     plain_serializer_function_ser_schema,
+    simple_ser_schema,
     str_schema,
+    with_info_before_validator_function,
     with_info_wrap_validator_function,
 )
 
@@ -87,10 +89,9 @@ Promise = bool | int | float | None
 class Plugin(Settings):
     """A settings object picked by name. `tag` is that name; an unregistered class is named by where it lives.
 
-    The class at the base of a kind says what the kind is called, and which of its attributes are flags.
+    The class at the base of a kind says where a scenario names one, and which of its attributes are flags.
     """
 
-    plugin_group: ClassVar[str] = ""
     plugin_flags: ClassVar[tuple[str, ...]] = ()
     plugin_field: ClassVar[str] = ""  # of a scenario, where one is named
     contract: ClassVar[Mapping[str, Any]] = {}  # what comes out of each method (guard.py)
@@ -171,9 +172,10 @@ def refusal(name: str) -> ScenarioError:
     )
 
 
-def _inert(base: type[Plugin], name: str, fields: dict[str, Any], promises: Any) -> Plugin:
+def _inert(kind: Kind[Any], name: str, fields: dict[str, Any], promises: Any) -> Plugin:
     """Settings of a stored run that are not ours; what they promise, as far as it was stored and can be meant."""
-    stored = promises.get(base.plugin_group) if isinstance(promises, Mapping) else None
+    base = kind.base
+    stored = promises.get(kind.group) if isinstance(promises, Mapping) else None
     known = stored if isinstance(stored, Mapping) else {}
     flags = {flag: known[flag] for flag in base.plugin_flags if isinstance(known.get(flag), bool | int | float)}
     return _inert_class(base, name, tuple(flags.items())).model_construct(**fields)  # its own class checked them
@@ -240,11 +242,60 @@ def in_a_sentence(problem: BaseException) -> str:
     return explain(problem, __file__, loading.__file__, "importlib")
 
 
-class Registry(Generic[T]):
-    """The known plug-ins of one group (`policies`, `arrivals`, `metrics`, …)."""
+class Kind(Generic[T]):
+    """A kind of plug-in, such as policies or metrics: its base, those of ours by name, and how a name becomes one.
 
-    def __init__(self, group: str, ours: Mapping[str, T], is_one: Callable[[Any], bool]) -> None:
-        self.group, self.ours, self.is_one = group, dict(ours), is_one
+    It annotates the field of a scenario that picks one, as in `Annotated[Channel, CHANNELS]`: a table with a name in
+    it, or a text where the kind is one of functions. Whoever needs all kinds finds them there (scenario/fields.py).
+
+    Attributes:
+        name: What one is called, as in `feelstream check --kind`.
+        group: Of installed plug-ins: the entry points `feelstream.GROUP`.
+        base: The class that states the contract, and the field of a scenario.
+        ours: In the order of the catalogue; the first is the default.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        base: type,
+        ours: Iterable[T] | Mapping[str, T] = (),
+        is_one: Callable[[Any], bool] | None = None,
+        make: Callable[[Any, str], Any] = lambda found, name: found,
+    ) -> None:
+        """is_one: of a kind of functions, whether something may be one; make: the object that is asked, of one found
+        and its name.
+        """
+        self.name, self.group, self.base = name, group, base
+        self.ours: dict[str, T] = dict(cast(Mapping[str, T], ours)) if isinstance(ours, Mapping) else {}
+        if not isinstance(ours, Mapping):
+            self.add(*ours)
+        self.has_settings = issubclass(base, Plugin)
+        self.is_one = is_one or (lambda found: isinstance(found, type) and issubclass(found, base))
+        self.make = make
+
+    def add(self, *ours: T) -> None:
+        """Classes of settings, by their tags."""
+        self.ours |= {cast(type[Plugin], each).tag: each for each in ours}
+
+    @property
+    def field(self) -> str:
+        """Of a scenario, where one is picked."""
+        return self.base.plugin_field  # type: ignore[attr-defined]
+
+    @property
+    def tag_field(self) -> str:
+        """Of a kind of settings: what the field with the name is called."""
+        return self.base.tag_field  # type: ignore[attr-defined]
+
+    @property
+    def default(self) -> T:
+        return next(iter(self.ours.values()))
+
+    def chosen(self) -> Any:
+        """What the field of a scenario that picks one is set to: by default the first of ours."""
+        return Field(default_factory=lambda: cast(Callable[[], Any], self.default)())
 
     def names(self) -> list[str]:
         """Ours first, in the order of the catalogue, then installed ones."""
@@ -272,55 +323,40 @@ class Registry(Generic[T]):
             found.tag = name  # so that a stored scenario finds it again; ours keep their names
         return cast(T, found)
 
-    def why_not(self, found: Any) -> str:
-        """What keeps an object from being one of this group, as the rest of a sentence; empty where nothing does."""
-        return "" if self.is_one(found) else f"does not fulfil the contract of feelstream.{self.group}"
-
-
-class PluginRegistry(Registry[type[Plugin]]):
-    """The registry of one group of Plugin classes."""
-
-    def __init__(self, base: type[Plugin], *ours: type[Plugin]) -> None:
-        self.base = base
-        super().__init__(
-            base.plugin_group,
-            {cls.tag: cls for cls in ours},
-            lambda found: isinstance(found, type) and issubclass(found, base),
-        )
+    def instance(self, name: str) -> Any:
+        """The object of that name that is asked."""
+        return self.make(self.lookup(name), name)
 
     def why_not(self, found: Any) -> str:
-        base = self.base
+        """What keeps an object from being one of this kind, as the rest of a sentence; empty where nothing does."""
+        if not self.has_settings:
+            return "" if self.is_one(found) else f"does not fulfil the contract of feelstream.{self.group}"
+        base = _public_name(self.base)
         if not isinstance(found, type):
-            return f"is no class; it must be one derived from {_public_name(base)}"
-        if not issubclass(found, base):
-            return f"is not derived from {_public_name(base)}; write class {found.__name__}({_public_name(base)})"
-        missing = ", ".join(sorted(found.__abstractmethods__))
+            return f"is no class; it must be one derived from {base}"
+        if not issubclass(found, self.base):
+            return f"is not derived from {base}; write class {found.__name__}({base})"
+        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
         return f"lacks {missing}, which every class of feelstream.{self.group} must have" if missing else ""
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if not self.has_settings:
+            return NamesCode(self.instance).__get_pydantic_core_schema__(source, handler)
+        as_it_is = simple_ser_schema("any")  # with the fields of its own class
+        return with_info_before_validator_function(self._built, handler(source), serialization=as_it_is)
 
-def _public_name(base: type) -> str:
-    """What users import a base class as: feelstream.Policy, or module.Name where the package does not export it."""
-    return f"feelstream.{base.__name__}" if base.__name__ == "Policy" else f"{base.__module__}.{base.__name__}"
-
-
-def from_table(registry: PluginRegistry, default: type[Plugin]) -> Callable[[Any, ValidationInfo], Any]:
-    """A pydantic validator: `{kind: "digits", per_device: 2}` → the settings object of that name.
-
-    A table without a name has the fields of the default.
-    """
-    tag_field, base = default.tag_field, registry.base
-
-    def build(value: Any, info: ValidationInfo) -> Any:
+    def _built(self, value: Any, info: ValidationInfo) -> Any:
+        """`{kind: "digits", per_device: 2}` → the settings of that name; without a name they are the default's."""
         if not isinstance(value, Mapping):
             return value  # an object already, or something pydantic will refuse by its type
-        fields = dict(value)
-        name = fields.pop(tag_field, default.tag)
+        tag_field, fields = self.tag_field, dict(value)
+        name = fields.pop(tag_field, next(iter(self.ours)))
         if not isinstance(name, str):
-            raise ScenarioError(f".{tag_field}: must be one of {', '.join(registry.names())}, not {name!r}")
-        if is_stored(info) and name not in registry.ours:
-            return _inert(base, name, fields, (info.context or {}).get("promises"))
+            raise ScenarioError(f".{tag_field}: must be one of {', '.join(self.names())}, not {name!r}")
+        if is_stored(info) and name not in self.ours:
+            return _inert(self, name, fields, (info.context or {}).get("promises"))
         try:
-            cls = registry.lookup(name)
+            cls = cast(type[Plugin], self.lookup(name))
         except ScenarioError as problem:
             raise ScenarioError(f".{tag_field}: {problem}") from problem
         for field in fields.keys() - cls.model_fields.keys():
@@ -329,4 +365,7 @@ def from_table(registry: PluginRegistry, default: type[Plugin]) -> Callable[[Any
             raise ScenarioError(f".{field}: there is no such field in {name}; {close}allowed: {', '.join(known)}")
         return cls.model_validate(fields, context=info.context)
 
-    return build
+
+def _public_name(base: type) -> str:
+    """What users import a base class as: feelstream.Policy, or module.Name where the package does not export it."""
+    return f"feelstream.{base.__name__}" if base.__name__ == "Policy" else f"{base.__module__}.{base.__name__}"

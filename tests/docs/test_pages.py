@@ -14,7 +14,6 @@ import pytest
 from pages import DOCS, PAGES, ROOT, TUTORIALS
 
 import feelstream as fs
-from feelstream.plugins import PluginRegistry
 from feelstream.testing import KINDS
 
 MADE_BY_THE_SITE = {f"tutorials/{script.stem}.md" for script in TUTORIALS} | {
@@ -68,7 +67,7 @@ def test_every_public_name_is_on_the_page_of_the_python_reference() -> None:
 
 def test_what_plug_ins_of_each_kind_derive_from_is_there_too() -> None:
     shown = [resolve_name(name) for name in REFERRED_TO]
-    bases = {name: kind.registry.base for name, kind in KINDS.items() if isinstance(kind.registry, PluginRegistry)}
+    bases = {name: kind.base for name, kind in KINDS.items() if kind.has_settings}
     assert [name for name, base in bases.items() if base not in shown] == []
 
 
@@ -100,7 +99,7 @@ DESCRIBED = {
 def test_a_catalogue_names_every_one_of_ours(kind: str) -> None:
     pages = DESCRIBED.get(kind, ("worlds.md",))
     text = "".join((DOCS / page).read_text(encoding="utf-8") for page in pages)
-    missing = [name for name in KINDS[kind].registry.ours if not re.search(rf"""[`"]{name}[`"]""", text)]
+    missing = [name for name in KINDS[kind].ours if not re.search(rf"""[`"]{name}[`"]""", text)]
     assert missing == [], f"described in none of {', '.join(f'docs/{page}' for page in pages)}"
 
 

@@ -10,7 +10,6 @@ from builders import small
 
 from feelstream import learning, simulate
 from feelstream.evaluation import EVALUATORS, EvaluationContext, Held, Predict, Predictions, TestSet
-from feelstream.evaluation.registry import instance
 from feelstream.run.run import dataset_of, prepare
 
 ALL = 'learning.evaluators=["test", "stream", "devices", "classes"]'
@@ -81,11 +80,11 @@ def test_the_worst_tenth_of_25_devices_is_the_mean_of_three() -> None:
     right = [number / 25 for number in range(25)]
     samples = [np.array([k, 25 + k]) for k in range(25)]
     said = {"train": predictions([0] * 50, [0] * 25 + [1] * 25)}
-    values, _ = instance("devices").evaluate(context(said, Held.of(samples)), {})
+    values, _ = EVALUATORS.instance("devices").evaluate(context(said, Held.of(samples)), {})
     assert values["worst_tenth"] == 0.5
     assert values["device_accuracy_std"] == 0
     samples = [np.concatenate([np.full(k, 0), np.full(25 - k, 49)]) for k in range(25)]
-    values, _ = instance("devices").evaluate(context(said, Held.of(samples)), {})
+    values, _ = EVALUATORS.instance("devices").evaluate(context(said, Held.of(samples)), {})
     assert values["worst_tenth"] == pytest.approx(np.mean(right[:3]))
     assert values["device_accuracy_mean"] == pytest.approx(np.mean(right))
 
@@ -102,10 +101,10 @@ def test_a_sample_counts_as_often_as_it_is_held_and_is_computed_once() -> None:
     held = Held.of([np.array([0, 0, 2]), np.array([], np.int64), np.array([2])])
     found = context({}, held)
     found = EvaluationContext(predict, found.test, lambda: held, 1, 5, 2)
-    values, _ = instance("stream").evaluate(found, {})
+    values, _ = EVALUATORS.instance("stream").evaluate(found, {})
     assert values["stream_loss"] == (1 + 1 + 4 + 4) / 4
     assert values["stream_accuracy"] == 1.0
-    instance("devices").evaluate(found, {})
+    EVALUATORS.instance("devices").evaluate(found, {})
     predict("train", np.array([[1, 0], [2, 1]]))
     assert asked == [[0, 2], [1]]
 
@@ -113,12 +112,12 @@ def test_a_sample_counts_as_often_as_it_is_held_and_is_computed_once() -> None:
 def test_nothing_is_measured_of_what_nobody_holds() -> None:
     held = Held.of([np.array([], np.int64)] * 2)
     for name in ("stream", "devices"):
-        values, _ = instance(name).evaluate(context({"train": predictions([], [])}, held), {})
+        values, _ = EVALUATORS.instance(name).evaluate(context({"train": predictions([], [])}, held), {})
         assert all(np.isnan(value).all() for value in values.values())
 
 
 def test_forgetting_remembers_each_class_by_itself() -> None:
-    evaluator, held = instance("classes"), Held.of([])
+    evaluator, held = EVALUATORS.instance("classes"), Held.of([])
     state = evaluator.init(1, 3)
     labels = [0, 0, 1, 1]  # nothing of class 2
     forgot = []
@@ -133,7 +132,7 @@ def test_forgetting_remembers_each_class_by_itself() -> None:
 def test_a_class_that_no_label_has_counts_as_wrong() -> None:
     """A model may have more logits than the data set has classes."""
     said = {"test": predictions([0, 7, 1, 2], [0, 0, 1, 2])}
-    evaluator = instance("classes")
+    evaluator = EVALUATORS.instance("classes")
     values, _ = evaluator.evaluate(context(said, Held.of([]), round=5), evaluator.init(1, 3))
     assert values["recall"].tolist() == [0.5, 1, 1]
     assert values["confusion"].sum() == 3

@@ -11,31 +11,10 @@ import pytest
 from pages import DOCS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
-from feelstream.learning.local import LOCAL_TRAININGS
-from feelstream.learning.server import SERVER_UPDATES
-from feelstream.model.costs import COST_RULES
-from feelstream.model.energy import ENERGY_LAWS
-from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import kinds
 
-KINDS = {
-    "data.partition": PARTITIONS,
-    "data.arrivals": ARRIVALS,
-    "data.buffer": BUFFERS,
-    "cpu.energy": ENERGY_LAWS,
-    "costs.rule": COST_RULES,
-    "world.frequency": FREQUENCIES,
-    "world.channel": CHANNELS,
-    "world.mobility": MOBILITIES,
-    "world.availability": AVAILABILITIES,
-    "world.harvest": HARVESTS,
-    "world.faults": FAULTS,
-    "learning.local": LOCAL_TRAININGS,
-    "learning.server": SERVER_UPDATES,
-    "policy": POLICIES,
-}
+KINDS = {kind.field: kind for kind in kinds().values() if kind.has_settings}
 NUMBER = r"(-?[\d.]+(?:e-?\d+)?)"
 FORMS = {
     "closed": rf"{NUMBER} to {NUMBER}",

@@ -16,7 +16,7 @@ from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES
 from feelstream.quantities import QUANTITIES
 from feelstream.scenario import Scenario
-from feelstream.scenario.overrides import NAMED_TABLES
+from feelstream.scenario.fields import kinds
 from feelstream.terminal.common import out, plain_table
 
 app = typer.Typer()
@@ -96,7 +96,7 @@ def fields() -> dict[str, str]:
 
     for section in Scenario.model_fields:
         note(section, type(getattr(Scenario(), section)))
-    for section, (_, registry) in NAMED_TABLES.items():
-        for name in registry.names():
-            note(".".join(section), registry.lookup(name))
+    for kind in kinds().values():
+        for name in kind.names() if kind.has_settings else ():
+            note(kind.field, kind.lookup(name))
     return found

@@ -8,11 +8,15 @@ from feelstream.environment.frequency import Frequency, FrequencyLevels, Recorde
 from feelstream.environment.harvest import Harvest, NoHarvest, PacketHarvest, SolarHarvest
 from feelstream.environment.mobility import Mobility, RandomDirection, Static
 from feelstream.environment.tr38901 import TR38901
-from feelstream.plugins import PluginRegistry
+from feelstream.plugins import Kind
 
-FREQUENCIES = PluginRegistry(Frequency, UniformFrequency, FrequencyLevels, RecordedFrequency)
-CHANNELS = PluginRegistry(Channel, IndependentChannel, AutoregressiveChannel, JakesChannel, ClusterChannel)
-MOBILITIES = PluginRegistry(Mobility, Static, RandomDirection, TR38901)
-AVAILABILITIES = PluginRegistry(Availability, Always, ComesAndGoes, Diurnal, RecordedAvailability)
-FAULTS = PluginRegistry(Faults, NoFaults, RandomFaults, Breakdowns)
-HARVESTS = PluginRegistry(Harvest, NoHarvest, PacketHarvest, SolarHarvest)
+FREQUENCIES = Kind("frequency", "frequencies", Frequency, (UniformFrequency, FrequencyLevels, RecordedFrequency))
+CHANNELS = Kind(
+    "channel", "channels", Channel, (IndependentChannel, AutoregressiveChannel, JakesChannel, ClusterChannel)
+)
+MOBILITIES = Kind("mobility", "mobilities", Mobility, (Static, RandomDirection, TR38901))
+AVAILABILITIES = Kind(
+    "availability", "availabilities", Availability, (Always, ComesAndGoes, Diurnal, RecordedAvailability)
+)
+FAULTS = Kind("faults", "faults", Faults, (NoFaults, RandomFaults, Breakdowns))
+HARVESTS = Kind("harvest", "harvests", Harvest, (NoHarvest, PacketHarvest, SolarHarvest))

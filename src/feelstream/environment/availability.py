@@ -21,7 +21,6 @@ def is_there(process: Availability, found: Step, *given: Any) -> str | None:
 class Availability(Process):
     """True for the devices that can be reached in a round."""
 
-    plugin_group: ClassVar[str] = "availabilities"
     plugin_field: ClassVar[str] = "world.availability"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(kind="b"), is_there)
     plugin_flags: ClassVar[tuple[str, ...]] = ("always_there",)

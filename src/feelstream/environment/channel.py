@@ -20,7 +20,6 @@ Doppler = Annotated[
 class Channel(Process):
     """Power ratios ≥ 0 with mean 1; those of this file are Rayleigh fading, |h|² ~ Exp(1) in every single round."""
 
-    plugin_group: ClassVar[str] = "channels"
     plugin_field: ClassVar[str] = "world.channel"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(least=0))
 

@@ -22,7 +22,6 @@ def never_fails(process: Faults, found: Step, *given: Any) -> str | None:
 class Faults(Process):
     """True for the devices whose update would not arrive in a round."""
 
-    plugin_group: ClassVar[str] = "faults"
     plugin_field: ClassVar[str] = "world.faults"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(kind="b"), never_fails)
     plugin_flags: ClassVar[tuple[str, ...]] = ("never_fails",)

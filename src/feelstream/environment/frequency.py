@@ -29,7 +29,6 @@ def in_its_range(process: Any, found: Step, round: int, state: State, context: P
 class Frequency(Process):
     """Values in Hz, within each device's range."""
 
-    plugin_group: ClassVar[str] = "frequencies"
     plugin_field: ClassVar[str] = "world.frequency"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(above=True, least=0), in_its_range)
 

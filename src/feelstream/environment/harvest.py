@@ -22,7 +22,6 @@ from feelstream.plugins import NonNegative, Positive
 class Harvest(Process):
     """Energy that arrives in a round, J ≥ 0; it is lost unless there are batteries."""
 
-    plugin_group: ClassVar[str] = "harvests"
     plugin_field: ClassVar[str] = "world.harvest"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(least=0))
     plugin_flags: ClassVar[tuple[str, ...]] = ("battery_j", "charge_j")

@@ -28,7 +28,6 @@ def keeps_its_gains(process: Mobility, found: Step, round: int, state: State, co
 class Mobility(Process):
     """Mean power gains β_k(t), linear."""
 
-    plugin_group: ClassVar[str] = "mobilities"
     plugin_field: ClassVar[str] = "world.mobility"
     contract: ClassVar[Mapping[str, Out]] = gives(Array(above=True, least=0), keeps_its_gains)
     plugin_flags: ClassVar[tuple[str, ...]] = ("fixed", "within_gain_db")

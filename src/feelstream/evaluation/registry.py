@@ -9,35 +9,43 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from feelstream.errors import ScenarioError
 from feelstream.evaluation.contract import Evaluator, FunctionEvaluator
 from feelstream.evaluation.ours import Classes, Devices, Stream, Test
-from feelstream.plugins import NamesCode, Registry, in_a_sentence
+from feelstream.plugins import Kind, in_a_sentence
 
 
 def _is_one(found: Any) -> bool:
     return issubclass(found, Evaluator) if isinstance(found, type) else callable(found)
 
 
-EVALUATORS: Registry[Any] = Registry(
-    "evaluators", {"test": Test, "stream": Stream, "devices": Devices, "classes": Classes}, _is_one
-)
+def _made(found: Any, name: str) -> Evaluator:
+    """The evaluator of that name; ScenarioError where a class cannot be made."""
+    one = (
+        found
+        if isinstance(found, Evaluator)
+        else _of_class(found, name)
+        if isinstance(found, type)
+        else FunctionEvaluator(found)
+    )
+    one.name = name
+    return one
 
 
-def instance(name: str) -> Evaluator:
-    """The evaluator of that name."""
-    found = as_evaluator(EVALUATORS.lookup(name), name)
-    found.name = name
-    return found
-
-
-def as_evaluator(found: Any, name: str) -> Evaluator:
-    """A class or a function as an evaluator; ScenarioError where a class cannot be made."""
-    if not isinstance(found, type):
-        return found if isinstance(found, Evaluator) else FunctionEvaluator(found)
+def _of_class(found: type[Evaluator], name: str) -> Evaluator:
     if missing := ", ".join(sorted(found.__abstractmethods__)):
         raise ScenarioError(f"'{name}' lacks {missing}, which every class of feelstream.evaluators must have")
     try:
         return found()
     except Exception as problem:  # a user's class may raise anything
         raise ScenarioError(f"'{name}' cannot be made without arguments: {in_a_sentence(problem)}") from problem
+
+
+EVALUATORS: Kind[Any] = Kind(
+    "evaluator",
+    "evaluators",
+    Evaluator,
+    {"test": Test, "stream": Stream, "devices": Devices, "classes": Classes},
+    _is_one,
+    _made,
+)
 
 
 def _name_of(given: Any) -> Any:
@@ -56,7 +64,7 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-EvaluatorName = Annotated[str, BeforeValidator(_name_of), NamesCode(instance)]
+EvaluatorName = Annotated[str, BeforeValidator(_name_of), EVALUATORS]
 EvaluatorNames = Annotated[
     tuple[EvaluatorName, ...],
     AfterValidator(_each_once),

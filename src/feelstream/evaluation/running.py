@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Nested
 from feelstream.errors import PluginError, RunError
 from feelstream.evaluation.contract import EvaluationContext, Evaluator, State
-from feelstream.evaluation.registry import EVALUATORS, instance
+from feelstream.evaluation.registry import EVALUATORS
 from feelstream.guard import ask, broken, freeze
 from feelstream.quantities import Quantity
 
@@ -28,12 +28,12 @@ class Evaluators:
     """The evaluators that a scenario names, in their order, with their states."""
 
     def __init__(self, names: Sequence[str], devices: int, classes: int) -> None:
-        self._all: dict[str, Evaluator] = {name: instance(name) for name in names}
+        self._all: dict[str, Evaluator] = {name: EVALUATORS.instance(name) for name in names}
         self._states: dict[str, State] = {}
         for name, each in self._all.items():
             self._states[name] = ask(each, "init", devices, classes, at=0)
         self._owner = {"accuracy": "test", "loss": "test"}  # column → evaluator; "" where it is of no evaluator
-        self._every = {name: instance(name) for name in EVALUATORS.ours} | self._all
+        self._every = {name: EVALUATORS.instance(name) for name in EVALUATORS.ours} | self._all
         for name, each in self._every.items():
             for quantity in each.quantities:
                 self._claim(name, quantity.name)

@@ -83,7 +83,7 @@ def _by_label(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> 
         if isinstance(entry, Policy):
             own = ",".join(f"{field}={getattr(entry, field)}" for field in sorted(entry.model_fields_set))
             name = entry.plugin_name().rpartition(":")[2]
-            found.setdefault(f"{name}({own})" if own else name, (Override("policy.*", entry),))
+            found.setdefault(f"{name}({own})" if own else name, (Override("policy", entry),))
             continue
         match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", entry)
         own = split(match[2]) if match and match[2] else []
@@ -109,7 +109,7 @@ def _placed(
     if any(override.last in known for known in fields.values()):
         return replace(override, field=f"policy.{override.last}")
     named = [other for other in others if other.names_a_table]
-    return placed([override], base_of(source, named).tables(), Scenario)[0]
+    return placed([override], base_of(source, named).tables())[0]
 
 
 def base_of(source: str | Path | Scenario, overrides: Iterable[AnyOverride]) -> Scenario:
@@ -130,7 +130,7 @@ def _expanded(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> 
                 every = (each for each in POLICIES.names() if learns or not POLICIES.lookup(each)().asks_reports)  # type: ignore[attr-defined]
                 yield from every if name == "all" else [name]
         elif isinstance(entry, type):
-            yield plugin_object(("policy",), entry)
+            yield plugin_object(POLICIES, entry, "policy")
         else:
             yield entry
 
@@ -139,7 +139,7 @@ def _fields_of(own: Sequence[Override], source: str | Path | Scenario, overrides
     """The fields of the policy that `own` sets; where it sets none, of the scenario's own."""
     if not own:
         policy = type(base_of(source, overrides).policy)
-    elif own[0].replaces_a_table:
+    elif isinstance(own[0].value, Policy):
         policy = type(own[0].value)
     else:
         try:
@@ -153,7 +153,7 @@ def _axis(entry: str | Varied) -> list[Override]:
     """The field of `section.field=value,value,…` set to each of the values."""
     if not isinstance(entry, str):
         field, values = entry
-        return parsed(Override(field, value) for value in values)
+        return [Override(field, value) for value in values]
     field, _, values = entry.partition("=")
     found = [Override.parse(f"{field}={value}") for value in split(values)] if field.strip() else []
     if not found:

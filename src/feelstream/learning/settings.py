@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
+from pydantic import Field, model_validator
 
 from feelstream.evaluation.registry import EvaluatorNames
-from feelstream.learning.local import LOCAL_TRAININGS, LocalTraining, Sgd
-from feelstream.learning.server import SERVER_UPDATES, FedAvg, ServerUpdate
-from feelstream.plugins import Count, NamesCode, Settings, from_table
+from feelstream.learning.local import LOCAL_TRAININGS, LocalTraining
+from feelstream.learning.server import SERVER_UPDATES, ServerUpdate
+from feelstream.plugins import Count, NamesCode, Settings
 
 LOCAL_FIELDS = ("steps", "batch", "lr")  # of [learning.local] that [learning] once had, and still takes
 BatchNorm = Literal["average", "batch"]
@@ -36,12 +36,8 @@ class LearningSettings(Settings):
     )
     eval_every: Count = Field(default=1, description="evaluate after every this many rounds, and the last; ≥ 1")
     evaluators: EvaluatorNames = ("test",)
-    local: Annotated[SerializeAsAny[LocalTraining], BeforeValidator(from_table(LOCAL_TRAININGS, Sgd))] = Field(
-        default_factory=Sgd
-    )
-    server: Annotated[SerializeAsAny[ServerUpdate], BeforeValidator(from_table(SERVER_UPDATES, FedAvg))] = Field(
-        default_factory=FedAvg
-    )
+    local: Annotated[LocalTraining, LOCAL_TRAININGS] = LOCAL_TRAININGS.chosen()
+    server: Annotated[ServerUpdate, SERVER_UPDATES] = SERVER_UPDATES.chosen()
 
     @model_validator(mode="before")
     @classmethod

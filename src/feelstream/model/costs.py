@@ -16,7 +16,7 @@ import numpy as np
 from feelstream.arrays import Frozen, Ints, LabelCounts, Reals
 from feelstream.guard import Array, One, Out, ask
 from feelstream.model.system import System
-from feelstream.plugins import LEAST, MOST, Plugin, PluginRegistry
+from feelstream.plugins import LEAST, MOST, Kind, Plugin
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,6 @@ def cycles_by_data(system: System, stored: Ints) -> Reals | None:
 class CostRule(Plugin):
     """What a round costs each device, as a function of what is known when it begins."""
 
-    plugin_group: ClassVar[str] = "cost_rules"
     plugin_field: ClassVar[str] = "costs.rule"
     contract: ClassVar[Mapping[str, Out]] = {
         "costs": Out(
@@ -113,7 +112,7 @@ class AsSettings(CostRule):
         return RoundCosts(cycles=cycles_by_data(seen.system, seen.stored))
 
 
-COST_RULES = PluginRegistry(CostRule, AsSettings)
+COST_RULES = Kind("cost", "cost_rules", CostRule, (AsSettings,))
 
 
 def system_of_round(rule: CostRule, seen: CostContext, rng: np.random.Generator) -> System:

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
 from feelstream.guard import Array, Out, ask
-from feelstream.plugins import MOST, NamesCode, Registry
+from feelstream.plugins import MOST, Kind
 
 EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Any, Any], Reals]  # of amount and dissimilarity, or of an observation and a plan
@@ -131,21 +131,6 @@ def dissimilarity_only(amount: Reals, dissimilarity: Reals) -> Reals:
     return dissimilarity
 
 
-METRICS: Registry[Metric] = Registry(
-    "metrics",
-    {"combined": combined, "amount": amount_only, "dissimilarity": dissimilarity_only},
-    callable,
-)
-
-
-# A policy's field `metric`.
-MetricName = Annotated[
-    str,
-    NamesCode(METRICS.lookup),
-    Field(description="importance: combined, amount, dissimilarity, or file.py:function"),
-]
-
-
 def of_observation(metric: Metric) -> bool:
     """Whether a metric is a function of the observation and the plan: its first parameter is called `observation`.
 
@@ -185,7 +170,20 @@ class Weighing:
         return evaluate(self.metric, observation, plan)
 
 
+METRICS: Kind[Metric] = Kind(
+    "metric",
+    "metrics",
+    Weighing,
+    {"combined": combined, "amount": amount_only, "dissimilarity": dissimilarity_only},
+    callable,
+    lambda found, name: Weighing(name, found),
+)
+# A policy's field `metric`.
+MetricName = Annotated[
+    str, METRICS, Field(description="importance: combined, amount, dissimilarity, or file.py:function")
+]
+
+
 def importance_of(metric: str, observation: Any, plan: Any) -> Reals:
     """I_k by a metric's name."""
-    function = METRICS.lookup(metric)
-    return ask(Weighing(metric, function), "__call__", observation, plan, at=observation.round, K=len(plan.amount))
+    return ask(METRICS.instance(metric), "__call__", observation, plan, at=observation.round, K=len(plan.amount))

@@ -1,6 +1,6 @@
 """Scheduling policies: the contract in base.py, one rule per file. docs/policies.md is the catalogue."""
 
-from feelstream.plugins import PluginRegistry
+from feelstream.plugins import Kind
 from feelstream.policies.age import Age
 from feelstream.policies.balanced import Balanced
 from feelstream.policies.balanced_joint import BalancedJoint
@@ -26,29 +26,33 @@ from feelstream.policies.round_robin import RoundRobin
 from feelstream.policies.select_all import SelectAll
 from feelstream.policies.update_norm import UpdateNorm
 
-POLICIES = PluginRegistry(
+POLICIES = Kind(
+    "policy",
+    "policies",
     Policy,
-    Lyapunov,
-    LyapunovJoint,
-    Balanced,
-    BalancedJoint,
-    Random,
-    RoundRobin,
-    ProportionalFair,
-    BestChannel,
-    GreedyEnergy,
-    Age,
-    FedCS,
-    PowerOfChoice,
-    Oort,
-    Ocean,
-    MyopicEnergy,
-    FedCGD,
-    FedTeddi,
-    FedBacys,
-    Representative,
-    UpdateNorm,
-    GradientNorm,
-    ImportanceGreedy,
-    SelectAll,
+    (
+        Lyapunov,
+        LyapunovJoint,
+        Balanced,
+        BalancedJoint,
+        Random,
+        RoundRobin,
+        ProportionalFair,
+        BestChannel,
+        GreedyEnergy,
+        Age,
+        FedCS,
+        PowerOfChoice,
+        Oort,
+        Ocean,
+        MyopicEnergy,
+        FedCGD,
+        FedTeddi,
+        FedBacys,
+        Representative,
+        UpdateNorm,
+        GradientNorm,
+        ImportanceGreedy,
+        SelectAll,
+    ),
 )

@@ -228,7 +228,6 @@ class Policy(Plugin):
     3
     """
 
-    plugin_group: ClassVar[str] = "policies"
     plugin_field: ClassVar[str] = "policy"
     contract: ClassVar[Mapping[str, Out]] = {
         "start": Out(STATE),

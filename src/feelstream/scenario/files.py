@@ -91,7 +91,7 @@ def load(source: str | Path, overrides: Iterable[AnyOverride] = ()) -> Scenario:
 
 def from_dict(table: Mapping[str, Any], overrides: Iterable[AnyOverride] = ()) -> Scenario:
     """A scenario from nested tables; every problem becomes one sentence that names the field."""
-    return Scenario.of(overridden(table, overrides, Scenario))
+    return Scenario.of(overridden(table, overrides))
 
 
 def stored_scenario(

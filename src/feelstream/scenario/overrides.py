@@ -1,49 +1,31 @@
-"""Overrides: one field of a scenario set to another value, as users write it in text or in Python."""
+"""Overrides: one field of a scenario set to another value, as users write it in text or in Python.
+
+Which fields there are depends on the plug-ins that the scenario picks, so whatever picks another is taken first, and
+each field is looked for in the settings as they then stand (fields.py).
+"""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
 from feelstream.errors import ScenarioError
-from feelstream.learning.local import LOCAL_TRAININGS
-from feelstream.learning.server import SERVER_UPDATES
 from feelstream.learning.settings import LOCAL_FIELDS, with_local
-from feelstream.model.costs import COST_RULES
-from feelstream.model.energy import ENERGY_LAWS
-from feelstream.plugins import Inert, Plugin, Registry, did_you_mean
-from feelstream.policies import POLICIES
+from feelstream.plugins import Inert, Kind, Plugin, did_you_mean
+from feelstream.scenario.fields import Leaf, entry, kinds, leaves, scenario_class
 from feelstream.scenario.problems import explain
 
-# The tables whose fields depend on the name in them.
-NAMED_TABLES: dict[tuple[str, ...], tuple[str, Registry[type[Plugin]]]] = {
-    ("policy",): ("name", POLICIES),
-    ("cpu", "energy"): ("kind", ENERGY_LAWS),
-    ("costs", "rule"): ("kind", COST_RULES),
-    ("data", "partition"): ("kind", PARTITIONS),
-    ("data", "arrivals"): ("kind", ARRIVALS),
-    ("data", "buffer"): ("kind", BUFFERS),
-    ("world", "frequency"): ("kind", FREQUENCIES),
-    ("world", "channel"): ("kind", CHANNELS),
-    ("world", "mobility"): ("kind", MOBILITIES),
-    ("world", "availability"): ("kind", AVAILABILITIES),
-    ("world", "harvest"): ("kind", HARVESTS),
-    ("world", "faults"): ("kind", FAULTS),
-    ("learning", "local"): ("kind", LOCAL_TRAININGS),
-    ("learning", "server"): ("kind", SERVER_UPDATES),
-}
+Tables = Mapping[str, Any]  # a scenario as nested tables, with plug-ins as tables or objects
 ASIDE = ("reports",)  # sections whose fields say what those of others say of training: cycles, samples
 MOVED: dict[tuple[str, ...], tuple[str, ...]] = {  # former name → present name
     ("learning", field): ("learning", "local", field) for field in LOCAL_FIELDS
@@ -61,7 +43,7 @@ class Override:
     ('policy',)
     """
 
-    field: str  # section.field, section.* for a table that a settings object replaces, or the field alone
+    field: str  # section.field, or as much of its end as says which one is meant
     value: Any
     typed: bool = dataclasses.field(default=False, repr=False)  # a text, of which the field says how to read it
 
@@ -94,11 +76,7 @@ class Override:
     @property
     def names_a_table(self) -> bool:
         """Whether it switches to another policy, partition, … and so decides which fields there are."""
-        return self.replaces_a_table or (self.section in NAMED_TABLES and self.last == NAMED_TABLES[self.section][0])
-
-    @property
-    def replaces_a_table(self) -> bool:
-        return self.last == "*" and not self.typed
+        return self.last in _tags() | _tables()
 
     def __str__(self) -> str:
         return f"{self.field}={self.value}"
@@ -107,16 +85,33 @@ class Override:
 AnyOverride = str | Override
 
 
+@cache
+def _tags() -> frozenset[str]:
+    """What the field of a table is called that holds the name of its plug-in."""
+    return frozenset(kind.tag_field for kind in kinds().values() if kind.has_settings)
+
+
+@cache
+def _tables() -> frozenset[str]:
+    """What tables are called that pick a plug-in, those in plug-ins of ours too."""
+    ours = (cls for kind in kinds().values() if kind.has_settings for cls in kind.ours.values())
+    inner = (leaf for cls in ours for leaf in leaves(cls))
+    return frozenset(
+        [path[-1] for path, kind in kinds().items() if kind.has_settings]
+        + [leaf.path[-1] for leaf in inner if leaf.kind and leaf.kind.has_settings]
+    )
+
+
 def parsed(overrides: Iterable[AnyOverride]) -> list[Override]:
     """All as the type; those that switch a table to another name come first, with the fields that they set."""
     found = [entry if isinstance(entry, Override) else Override.parse(entry) for entry in overrides]
-    whole = [each for override in map(_in_its_table, found) for each in _with_fields(override)]
+    whole = [each for override in found for each in _with_fields(override)]
     return sorted(whole, key=lambda override: not override.names_a_table)
 
 
 def _with_fields(override: Override) -> list[Override]:
-    """`policy.name=lyapunov(V=0.1)` as the name and its fields; anything else as it is."""
-    if override.replaces_a_table or not override.names_a_table or not isinstance(override.value, str):
+    """`policy=lyapunov(V=0.1)` as the name and its fields; anything else as it is."""
+    if not override.names_a_table or not isinstance(override.value, str):
         return [override]
     match = re.fullmatch(r"([^()]+)\((.*)\)", override.value.strip())
     if match is None:
@@ -124,9 +119,9 @@ def _with_fields(override: Override) -> list[Override]:
     own = split(match[2])
     if not all("=" in setting for setting in own):
         raise ScenarioError(f"'{override.value}' must read name or name(field=value,…), as in lyapunov(V=0.1)")
-    section = ".".join(override.section)
+    table = ".".join(override.section) if override.last in _tags() else override.field
     named = dataclasses.replace(override, value=match[1].strip())
-    return [named, *(Override.parse(f"{section}.{setting}") for setting in own)]
+    return [named, *(each for setting in own for each in _with_fields(Override.parse(f"{table}.{setting}")))]
 
 
 def split(text: str) -> list[str]:
@@ -145,72 +140,95 @@ def split(text: str) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-_TABLES = {section[-1]: section for section in NAMED_TABLES}  # what a table may be called alone
-
-
-def _in_its_table(override: Override) -> Override:
-    """`buffer.rounds` as data.buffer.rounds, and `buffer` as data.buffer.kind, or data.buffer.* for an object."""
-    section = _TABLES.get(override.path[0])
-    if section is None:
-        return override
-    if len(override.path) > 1:
-        return (
-            dataclasses.replace(override, field=".".join((*section, *override.path[1:]))) if section[1:] else override
-        )
-    by_name = isinstance(override.value, str)
-    last = NAMED_TABLES[section][0] if by_name else "*"
-    value = override.value if by_name else plugin_object(section, override.value)
-    return dataclasses.replace(override, field=".".join((*section, last)), value=value)
-
-
-def plugin_object(section: tuple[str, ...], value: Any) -> Any:
+def plugin_object(kind: Kind[Any], value: Any, field: str) -> Any:
     """Settings that were handed in as an object; of a class, the object with its defaults. ScenarioError for others."""
-    registry = NAMED_TABLES[section][1]
     if isinstance(value, Mapping):
         return value
+    name = field.rpartition(".")[2]
     if not isinstance(value, type | Plugin):
-        raise ScenarioError(f"{section[-1]}: must be a name, a class or an object of a class, not {value!r:.60}")
+        raise ScenarioError(f"{name}: must be a name, a class or an object of a class, not {value!r:.60}")
     cls = value if isinstance(value, type) else type(value)
-    if problem := registry.why_not(cls):
-        raise ScenarioError(f"{section[-1]}: {cls.__name__} {problem}")
+    if problem := kind.why_not(cls):
+        raise ScenarioError(f"{name}: {cls.__name__} {problem}")
     try:
         return value() if isinstance(value, type) else value
     except ValidationError as missing:
-        raise ScenarioError(explain(missing, f"{'.'.join(section)}.")) from missing
+        raise ScenarioError(explain(missing, f"{field}.")) from missing
 
 
-def placed(overrides: Iterable[AnyOverride], table: Mapping[str, Any], model: type[BaseModel]) -> list[Override]:
-    """As `parsed`, with the section of every field that was named alone.
-
-    A name is looked for in the sections (`rounds`, `V`, `lr`), then in the tables within them.
-    """
-    found = parsed(overrides)
-    whole = [override for override in found if len(override.path) > 1]
-    if len(whole) == len(found):
-        return found
-    known = _fields(overridden(table, whole, model), model)
-    return [override if len(override.path) > 1 else _placed(override, known) for override in found]
+def placed(overrides: Iterable[AnyOverride], tables: Tables) -> list[Override]:
+    """As `parsed`, with every field in full: data.buffer.kind=fifo for buffer=fifo."""
+    found = []
+    for override in parsed(overrides):
+        whole = _in_full(override, tables)
+        if whole.names_a_table:
+            tables = _applied(tables, whole, 0, scenario_class())
+        found.append(whole)
+    return found
 
 
-def _placed(override: Override, known: Mapping[str, list[str]]) -> Override:
-    name = override.field
-    places = known.get(name, [])
+def _in_full(override: Override, tables: Tables) -> Override:
+    first, *rest = override.path
+    if not rest or first not in scenario_class().model_fields:
+        override = _found(override, first, tables)
+    leaf = _leaf(override.path, tables)
+    kind = leaf.kind if leaf else None
+    if kind is None or not kind.has_settings:
+        return override
+    if isinstance(override.value, str):
+        return dataclasses.replace(override, field=f"{override.field}.{kind.tag_field}")
+    return dataclasses.replace(override, value=plugin_object(kind, override.value, override.field))
+
+
+def _found(override: Override, first: str, tables: Tables) -> Override:
+    """With the sections above its first part: a field, or the table of a plug-in. The shortest path is meant."""
+    known: dict[str, list[tuple[str, ...]]] = {}
+    for leaf in leaves(scenario_class(), tables):
+        if leaf.kind or not leaf.model:
+            known.setdefault(leaf.path[-1], []).append(leaf.path)
+    paths = known.get(first, [])
+    ranks = [len(path) + (path[0] in ASIDE) for path in paths]
+    places = [".".join(path) for path, rank in zip(paths, ranks, strict=True) if rank == min(ranks)]
     if len(places) == 1:
-        return dataclasses.replace(override, field=places[0])
+        return dataclasses.replace(override, field=places[0] + override.field.removeprefix(first))
     if places:
-        raise ScenarioError(f"'{name}' may mean {' or '.join(places)}; write one of these in full")
-    close = did_you_mean(name, list(known))
-    raise ScenarioError(f"there is no field '{name}'; {close}a field with its section reads policy.V")
+        raise ScenarioError(f"'{first}' may mean {' or '.join(places)}; write one of these in full")
+    if override.section:
+        return override  # which is refused with the whole table
+    close = did_you_mean(first, list(known))
+    raise ScenarioError(f"there is no field '{first}'; {close}a field with its section reads policy.V")
 
 
-def overridden(table: Mapping[str, Any], overrides: Iterable[AnyOverride], model: type[BaseModel]) -> dict[str, Any]:
-    """Nested tables with the overrides in them; `table` itself is left alone. model: whose fields they are."""
-    changed = copy.deepcopy(dict(table))
-    if isinstance(learning := changed.get("learning"), Mapping):
-        changed["learning"] = _moved(learning)
-    for override in placed(overrides, changed, model):
-        _apply(changed, override, model)
-    return changed
+def _leaf(path: tuple[str, ...], tables: Tables) -> Leaf | None:
+    """The field of a path in full; None where there is none, also for a name of a table that is not known."""
+    model: type[BaseModel] | None = scenario_class()
+    given: Any = tables
+    leaf = None
+    for depth, name in enumerate(path):
+        if leaf:
+            model = _known_model(leaf)
+        about = model.model_fields.get(name) if model else None
+        if about is None:
+            return None
+        given = entry(given, name)
+        leaf = Leaf(path[: depth + 1], about, given)
+    return leaf
+
+
+def _known_model(leaf: Leaf) -> type[BaseModel] | None:
+    try:
+        return leaf.model
+    except ScenarioError:
+        return None  # the name will be refused in due course, with the whole table
+
+
+def overridden(tables: Tables, overrides: Iterable[AnyOverride]) -> Tables:
+    """Nested tables with the overrides in them; `tables` itself is left alone."""
+    if isinstance(learning := tables.get("learning"), Mapping):
+        tables = {**tables, "learning": _moved(learning)}
+    for override in placed(overrides, tables):
+        tables = _applied(tables, override, 0, scenario_class())
+    return tables
 
 
 def _moved(learning: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,139 +238,63 @@ def _moved(learning: Mapping[str, Any]) -> dict[str, Any]:
         raise ScenarioError(f"learning{problem}") from problem
 
 
-def from_keywords(keywords: Mapping[str, Any], table: Mapping[str, Any], model: type[BaseModel]) -> list[Override]:
-    """Overrides from Python keywords.
-
-    A name with dots is the field itself (`**{"policy.V": 0.2}`). `policy`, `partition`, `arrivals` and `buffer` take a
-    name, a class or an object. Any other name is looked for as in `placed`.
-    """
-    return placed([Override(name, value) for name, value in keywords.items()], table, model)
-
-
-def _fields(table: Mapping[str, Any], model: type[BaseModel]) -> dict[str, list[str]]:
-    """Bare name → the fields it may mean; one of [data.partition], [reports], … only where no main section has it."""
-    found: dict[str, list[str]] = {}
-    inner: dict[str, list[str]] = {}
-    for field in _below((), table, model):
-        section, *between, name = field.split(".")
-        (inner if between or section in ASIDE else found).setdefault(name, []).append(field)
-    return inner | found
-
-
-def meant(field: str, table: Mapping[str, Any], model: type[BaseModel]) -> str:
+def meant(field: str, tables: Tables) -> str:
     """The one field below its section that has the name of an unknown field; empty where there is none, or several."""
     *section, name = field.split(".")
-    found = [each for each in _below(tuple(section), table, model) if each.endswith(f".{name}")]
+    paths = (leaf.path for leaf in leaves(scenario_class(), tables) if leaf.path[-1] == name)
+    found = [".".join(path) for path in paths if list(path[: len(section)]) == section]
     return found[0] if len(found) == 1 else ""
 
 
-def _below(above: tuple[str, ...], table: Mapping[str, Any], model: type[BaseModel]) -> Iterator[str]:
-    """Every field of the sections, and of the tables in them, that are below one; in full."""
-    for section in (*((name,) for name in model.model_fields), *(inner for inner in NAMED_TABLES if inner[1:])):
-        if section[:-1][: len(above)] == above:
-            own: Any = table
-            for part in section:
-                own = own.get(part, {}) if isinstance(own, Mapping) else {}
-            for field in _model_of(section, own, model).model_fields:
-                yield ".".join((*section, field))
-
-
-def _model_of(section: tuple[str, ...], table: Any, model: type[BaseModel]) -> Any:
-    """The class that has the fields of a section; of a named table, the class of the name in it."""
-    if isinstance(table, BaseModel):
-        return type(table)
-    if section in NAMED_TABLES:
-        tag, registry = NAMED_TABLES[section]
-        name = table.get(tag) if isinstance(table, Mapping) else None
-        return registry.lookup(name) if isinstance(name, str) else type(_default(section, model))
-    found: Any = model
-    for part in section:
-        field = getattr(found, "model_fields", {}).get(part)
-        found = field.annotation if field else None
-    return found
-
-
-def _default(section: tuple[str, ...], model: type[BaseModel]) -> Any:
-    found: Any = model()
-    for part in section:
-        found = getattr(found, part)
-    return found
-
-
-def _apply(table: dict[str, Any], override: Override, model: type[BaseModel]) -> None:
-    *above, below = override.section
-    for section in above:
-        table = _inner(table, section, override)
-    if override.replaces_a_table:
-        table[below] = override.value
-        return
-    own = table.get(below)
-    if override.names_a_table:
-        fields = _plain(own)
-        table[below] = _renamed(fields, override.section, str(_value(override, is_text=True)))
-    elif isinstance(own, Plugin):
-        table[below] = _changed(own, override)
-    else:
-        own = _inner(table, below, override)
-        own[override.last] = _value(override, _is_text(override, own, model))
-
-
-def _inner(table: dict[str, Any], section: str, override: Override) -> dict[str, Any]:
-    found = table.setdefault(section, {})
-    if not isinstance(found, dict):
+def _applied(
+    own: Any, override: Override, depth: int, model: type[BaseModel] | None, kind: Kind[Any] | None = None
+) -> Any:
+    """A table or an object with the override in it; `own` itself is left alone. depth: of it, in the path."""
+    name, whole = override.path[depth], depth == len(override.path) - 1
+    if whole and kind and name == kind.tag_field:
+        return _renamed(own, kind, override)
+    if not isinstance(own, Mapping | Plugin):
         raise ScenarioError(f"{override.field}: there is no such field")
-    return found
-
-
-def _plain(own: Any) -> dict[str, Any]:
-    if isinstance(own, Plugin):
-        return {field: getattr(own, field) for field in type(own).model_fields}
-    return own if isinstance(own, dict) else {}
-
-
-def _changed(plugin: Plugin, override: Override) -> Plugin:
-    """An object of the user's with one field changed: it need not have a name that can be imported."""
-    fields = type(plugin).model_fields
-    if isinstance(plugin, Inert):  # of a stored run: its class, which is not imported, knew which values are possible
-        return plugin.model_copy(update={override.last: _value(override, is_text=False)})
-    if override.last not in fields:
+    about = model.model_fields.get(name) if model else None
+    if about is None and isinstance(own, Plugin) and not isinstance(own, Inert):
         raise ScenarioError(
-            f"{override.field}: there is no such field in {plugin.plugin_name()}{_instead(override, fields)}"
+            f"{override.field}: there is no such field in {own.plugin_name()}{_instead(name, own, kind)}"
         )
-    value = _value(override, fields[override.last].annotation is str)
-    try:
-        return type(plugin).model_validate(_plain(plugin) | {override.last: value})
+    before = entry(own, name)
+    if whole:
+        value = _value(override, about is not None and about.annotation is str)
+    else:
+        leaf = Leaf(override.path[: depth + 1], about, before) if about else None
+        below = {} if before is None else before
+        value = _applied(below, override, depth + 1, _known_model(leaf) if leaf else None, leaf.kind if leaf else None)
+    if isinstance(own, Inert):  # of a stored run: its class, which is not imported, knew which values are possible
+        return own.model_copy(update={name: value})
+    if isinstance(own, Mapping):
+        return {**own, name: value}
+    try:  # an object of the user's need not have a name that can be imported
+        return type(own).model_validate(dict(own) | {name: value})
     except ValidationError as problem:
-        raise ScenarioError(explain(problem, f"{'.'.join(override.section)}.")) from problem
+        raise ScenarioError(explain(problem, f"{'.'.join(override.path[:depth])}.")) from problem
 
 
-def _instead(override: Override, fields: Mapping[str, Any]) -> str:
+def _instead(name: str, plugin: Plugin, kind: Kind[Any] | None) -> str:
     """What may have been meant: one of the fields, or another policy, buffer, … that has the field."""
-    registry = NAMED_TABLES[override.section][1] if override.section in NAMED_TABLES else None
-    others = [name for name, cls in registry.ours.items() if override.last in cls.model_fields] if registry else []
+    fields = list(type(plugin).model_fields)
     if fields:
-        return f"; {did_you_mean(override.last, list(fields))}allowed: {', '.join(fields)}"
+        return f"; {did_you_mean(name, fields)}allowed: {', '.join(fields)}"
+    others = [other for other, cls in kind.ours.items() if name in cls.model_fields] if kind else []
     return f", which has none; it is one of {', '.join(others)}" if others else ", which has none"
 
 
-def _renamed(table: dict[str, Any], section: tuple[str, ...], name: str) -> dict[str, Any]:
+def _renamed(own: Any, kind: Kind[Any], override: Override) -> dict[str, Any]:
     """Another policy, partition, …: the fields that both know stay, the others go."""
-    tag, registry = NAMED_TABLES[section]
+    name = str(_value(override, is_text=True))
     try:
-        known = registry.lookup(name).model_fields
+        known = kind.lookup(name).model_fields
     except ScenarioError as problem:
-        raise ScenarioError(f"{'.'.join(section)}.{tag}: {problem}") from problem
-    return {tag: name, **{field: value for field, value in table.items() if field in known}}
-
-
-def _is_text(override: Override, table: Mapping[str, Any], model: type[BaseModel]) -> bool:
-    """Whether a field takes text as it stands, so that nobody has to quote it."""
-    try:
-        own = _model_of(override.section, table, model)
-    except ScenarioError:
-        return False  # the name will be refused in due course, with the whole table
-    field = getattr(own, "model_fields", {}).get(override.last)
-    return field is not None and field.annotation is str
+        raise ScenarioError(f"{override.field}: {problem}") from problem
+    fields = dict(own) if isinstance(own, Mapping | Plugin) else {}
+    return {override.last: name, **{field: value for field, value in fields.items() if field in known}}
 
 
 def _value(override: Override, is_text: bool) -> Any:

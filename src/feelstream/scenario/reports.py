@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.errors import ScenarioError
-from feelstream.learning.probes import PROBES, instance
+from feelstream.learning.probes import PROBES
 from feelstream.model.reporting import Slot, needed_s
 from feelstream.plugins import Count, NonNegative, Positive, Settings
 from feelstream.policies import Policy
@@ -46,7 +46,7 @@ def check_needs(scenario: Scenario) -> None:
         raise ScenarioError(f"policy '{name}': needs must be a set of names, not {needs!r:.60}")
     for need in sorted(needs):
         try:
-            probe = instance(need)
+            probe = PROBES.instance(need)
         except ScenarioError as problem:
             raise ScenarioError(f"policy '{name}' needs something that does not exist: {problem}") from problem
         if need not in PROBES.ours and need not in _named_with(policy):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from feelstream.data.datasets import NAMES
 from feelstream.data.datasets.dataset import Normalise
 from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.data.streaming.arrivals import Arrivals, TruncatedNormal
-from feelstream.data.streaming.buffers import Buffer, Keep
-from feelstream.data.streaming.partition import IID, Partition
+from feelstream.data.streaming.arrivals import Arrivals
+from feelstream.data.streaming.buffers import Buffer
+from feelstream.data.streaming.partition import Partition
 from feelstream.environment import (
     AVAILABILITIES,
     CHANNELS,
@@ -23,38 +23,24 @@ from feelstream.environment import (
     FREQUENCIES,
     HARVESTS,
     MOBILITIES,
-    Always,
     Availability,
     Channel,
     Faults,
     Frequency,
     Harvest,
-    IndependentChannel,
     Mobility,
-    NoFaults,
-    NoHarvest,
-    Static,
-    UniformFrequency,
 )
-from feelstream.model.costs import COST_RULES, AsSettings, CostRule
-from feelstream.model.energy import ENERGY_LAWS, Cubic, EnergyLaw
+from feelstream.model.costs import COST_RULES, CostRule
+from feelstream.model.energy import ENERGY_LAWS, EnergyLaw
 from feelstream.plugins import (
     Count,
     Magnitude,
     NonNegative,
-    Plugin,
-    PluginRegistry,
     Positive,
     Settings,
     did_you_mean,
-    from_table,
 )
 from feelstream.scenario.population import Decibels, FrequencyRange, FromModel, GainRange
-
-
-def by_name(registry: PluginRegistry, default: type[Plugin]) -> BeforeValidator:
-    """A field whose table names a plug-in of the registry."""
-    return BeforeValidator(from_table(registry, default))
 
 
 class SystemSettings(Settings):
@@ -101,7 +87,7 @@ class CpuSettings(Settings):
         description="a real core, by name (docs/energy-laws.md) or as the path of a .toml file: operating points and "
         "coefficient of the voltage law; empty: none",
     )
-    energy: Annotated[SerializeAsAny[EnergyLaw], by_name(ENERGY_LAWS, Cubic)] = Field(default_factory=Cubic)
+    energy: Annotated[EnergyLaw, ENERGY_LAWS] = ENERGY_LAWS.chosen()
 
 
 class RadioSettings(Settings):
@@ -161,7 +147,7 @@ class CostsSettings(Settings):
         default=0.0,
         description="CPU cycles of a round for each sample that a device holds, in place of cpu.cycles; ≥ 0; 0: not so",
     )
-    rule: Annotated[SerializeAsAny[CostRule], by_name(COST_RULES, AsSettings)] = Field(default_factory=AsSettings)
+    rule: Annotated[CostRule, COST_RULES] = COST_RULES.chosen()
 
 
 def _known_dataset(name: str) -> str:
@@ -202,28 +188,20 @@ class DataSettings(Settings):
         default="zero",
         description="dissimilarity of a device with nothing fresh: zero: 0; vector: of the zero vector (1)",
     )
-    partition: Annotated[SerializeAsAny[Partition], by_name(PARTITIONS, IID)] = Field(default_factory=IID)
-    arrivals: Annotated[SerializeAsAny[Arrivals], by_name(ARRIVALS, TruncatedNormal)] = Field(
-        default_factory=TruncatedNormal
-    )
-    buffer: Annotated[SerializeAsAny[Buffer], by_name(BUFFERS, Keep)] = Field(default_factory=Keep)
+    partition: Annotated[Partition, PARTITIONS] = PARTITIONS.chosen()
+    arrivals: Annotated[Arrivals, ARRIVALS] = ARRIVALS.chosen()
+    buffer: Annotated[Buffer, BUFFERS] = BUFFERS.chosen()
 
 
 class WorldSettings(Settings):
     """[world]"""
 
-    frequency: Annotated[SerializeAsAny[Frequency], by_name(FREQUENCIES, UniformFrequency)] = Field(
-        default_factory=UniformFrequency
-    )
-    channel: Annotated[SerializeAsAny[Channel], by_name(CHANNELS, IndependentChannel)] = Field(
-        default_factory=IndependentChannel
-    )
-    mobility: Annotated[SerializeAsAny[Mobility], by_name(MOBILITIES, Static)] = Field(default_factory=Static)
-    availability: Annotated[SerializeAsAny[Availability], by_name(AVAILABILITIES, Always)] = Field(
-        default_factory=Always
-    )
-    harvest: Annotated[SerializeAsAny[Harvest], by_name(HARVESTS, NoHarvest)] = Field(default_factory=NoHarvest)
-    faults: Annotated[SerializeAsAny[Faults], by_name(FAULTS, NoFaults)] = Field(default_factory=NoFaults)
+    frequency: Annotated[Frequency, FREQUENCIES] = FREQUENCIES.chosen()
+    channel: Annotated[Channel, CHANNELS] = CHANNELS.chosen()
+    mobility: Annotated[Mobility, MOBILITIES] = MOBILITIES.chosen()
+    availability: Annotated[Availability, AVAILABILITIES] = AVAILABILITIES.chosen()
+    harvest: Annotated[Harvest, HARVESTS] = HARVESTS.chosen()
+    faults: Annotated[Faults, FAULTS] = FAULTS.chosen()
 
 
 class TraceSettings(Settings):

@@ -8,7 +8,7 @@ from html import escape
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from feelstream.environment import IndependentChannel, Mobility
 from feelstream.errors import ScenarioError
@@ -16,11 +16,12 @@ from feelstream.learning.settings import LearningSettings
 from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.plugins import Inert, Plugin, Promise, Settings
-from feelstream.policies import POLICIES, Lyapunov, Policy
+from feelstream.policies import POLICIES, Policy
 from feelstream.scenario.costs import check_costs, check_rule
+from feelstream.scenario.fields import leaves
 from feelstream.scenario.known import population_of, system_of
 from feelstream.scenario.magnitudes import check_magnitudes
-from feelstream.scenario.overrides import AnyOverride, from_keywords, meant, overridden
+from feelstream.scenario.overrides import AnyOverride, Override, meant, overridden
 from feelstream.scenario.population import DevicesSettings, Population
 from feelstream.scenario.problems import explain
 from feelstream.scenario.profiles import Profiles, check_profiles
@@ -33,7 +34,6 @@ from feelstream.scenario.sections import (
     SystemSettings,
     TraceSettings,
     WorldSettings,
-    by_name,
 )
 
 
@@ -57,7 +57,7 @@ class Scenario(Settings):
     data: DataSettings = Field(default_factory=DataSettings)
     devices: DevicesSettings = Field(default_factory=DevicesSettings)
     world: WorldSettings = Field(default_factory=WorldSettings)
-    policy: Annotated[SerializeAsAny[Policy], by_name(POLICIES, Lyapunov)] = Field(default_factory=Lyapunov)
+    policy: Annotated[Policy, POLICIES] = POLICIES.chosen()
     learning: LearningSettings = Field(default_factory=LearningSettings)
     reports: ReportsSettings = Field(default_factory=ReportsSettings)
     trace: TraceSettings = Field(default_factory=TraceSettings)
@@ -109,7 +109,7 @@ class Scenario(Settings):
             return cls.model_validate(table, context=context)
         except ValidationError as problem:
             # Of a stored scenario nothing is looked up: it may name code.
-            other = partial(meant, table=table, model=cls) if context is None else None
+            other = partial(meant, tables=table) if context is None else None
             raise ScenarioError(explain(problem, model=cls, meant=other)) from problem
 
     def with_(self, **changes: Any) -> Self:
@@ -127,11 +127,11 @@ class Scenario(Settings):
         Traceback (most recent call last):
         feelstream.errors.ScenarioError: policy.V: must be greater than 0, not -5
         """
-        return self.overridden(from_keywords(changes, self.tables(), type(self)))
+        return self.overridden(Override(name, value) for name, value in changes.items())
 
     def overridden(self, overrides: Iterable[AnyOverride]) -> Self:
         """This scenario with overrides (`section.field=value`, or the type), checked like any other."""
-        return type(self).of(overridden(self.tables(), overrides, type(self)))
+        return type(self).of(overridden(self.tables(), overrides))
 
     def tables(self) -> dict[str, Any]:
         """Nested tables, with policy, partition, … as the objects they are: they need not have a name to import."""
@@ -167,13 +167,12 @@ class Scenario(Settings):
 
     def plugins(self) -> list[Plugin]:
         """Everything in this scenario that is picked by name."""
-        sections = (getattr(self, section) for section in type(self).model_fields)
-        parts = [part for section in sections for part in (section, *dict(section).values())]
-        return [part for part in parts if isinstance(part, Plugin)]
+        return [leaf.value for leaf in leaves(type(self), self) if isinstance(leaf.value, Plugin)]
 
     def promises(self) -> dict[str, dict[str, Promise]]:
         """What its plug-ins promise, by group and flag: with this a stored run is understood without their code."""
-        return {part.plugin_group: part.plugin_promises() for part in self.plugins() if part.plugin_flags}
+        found = [(leaf.kind, leaf.value) for leaf in leaves(type(self), self) if isinstance(leaf.value, Plugin)]
+        return {kind.group: part.plugin_promises() for kind, part in found if kind and part.plugin_flags}
 
     @property
     def autos(self) -> tuple[str, ...]:

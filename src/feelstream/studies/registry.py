@@ -42,10 +42,10 @@ def installed() -> list[Study]:
 
 def study_named(name: str) -> Study:
     """A study by its name, or as `file.py:NAME` or `package.module:NAME`."""
-    from feelstream.plugins import Registry  # pydantic comes with it, and `feelstream --help` does not need it
+    from feelstream.plugins import Kind  # pydantic comes with it, and `feelstream --help` does not need it
 
     known = {study.name: study for study in ours()}
-    return Registry("studies", known, lambda found: isinstance(found, Study)).lookup(name)
+    return Kind("study", "studies", Study, known, lambda found: isinstance(found, Study)).lookup(name)
 
 
 def study_of(plan: Plan) -> Study | None:

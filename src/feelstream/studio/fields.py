@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from feelstream.plugins import Plugin
 from feelstream.scenario import Scenario
-from feelstream.scenario.overrides import NAMED_TABLES, as_text
+from feelstream.scenario.fields import kinds
+from feelstream.scenario.overrides import as_text
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,9 @@ def fields_of(settings: BaseModel, path: str) -> list[FormField]:
 
 def named_choice(path: tuple[str, ...], settings: Plugin) -> FormField:
     """The choice of a policy, partition, arrival process or buffer by name."""
-    tag, registry = NAMED_TABLES[path]
-    name = settings.plugin_name()
-    names = registry.names()
-    return FormField(
-        ".".join((*path, tag)), f"which {path[-1]}", name, tuple(names if name in names else [*names, name])
-    )
+    name, names = settings.plugin_name(), kinds()[path].names()
+    choices = tuple(names if name in names else [*names, name])
+    return FormField(".".join((*path, settings.tag_field)), f"which {path[-1]}", name, choices)
 
 
 def world_forms(scenario: Scenario) -> dict[str, list[FormField]]:

@@ -5,6 +5,8 @@ Each takes a plug-in and says what is wrong with it, or None.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -244,3 +246,35 @@ def _piece_problem(
     if (inside & pieces.falls & (slower < f) & (slower_j > energy * (1 + 1e-9))).any():
         return "a piece falls, and a lower frequency of it costs more"
     return None
+
+
+@dataclass(frozen=True)
+class Law:
+    """What plug-ins of a kind say to other code: `broken` gives what is wrong with one, or None."""
+
+    name: str
+    meaning: str
+    broken: Callable[[Any], str | None]
+
+
+FLAGS = "it does what its flags promise to other code"
+LAWS: dict[str, tuple[Law, ...]] = {  # by kind
+    "buffer": (Law("flags", "it holds what came and has not left, as its flags promise", holds_what_came),),
+    "energy law": (
+        Law("own", "what a device spends does not depend on who else is asked about", asks_each_alone),
+        Law("most", "most_j is exceeded at no frequency of its range", knows_its_most),
+        Law(
+            "pieces",
+            "its pieces, if it states them, cover all frequencies and say what energy_j says",
+            states_its_pieces,
+        ),
+    ),
+    "cost": (Law("flags", FLAGS, charges_as_it_says),),
+    "channel": (Law("mean", "powers have mean 1: the mean gain is the device's β", has_mean_one),),
+    "mobility": (Law("flags", FLAGS, keeps_its_gains),),
+    "availability": (Law("flags", FLAGS, plays),),
+    "harvest": (Law("flags", "its battery, if there is one, has a capacity, and a charge within it", has_a_battery),),
+    "faults": (Law("flags", FLAGS, plays),),
+    "local_training": (Law("alone", "what a device does depends on no other device of the round", trains_alone),),
+    "server_update": (Law("bits", "it says how many bits an update takes", sends_bits),),
+}

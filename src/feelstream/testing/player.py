@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -24,10 +24,11 @@ from feelstream.data.datasets import Dataset, load
 from feelstream.data.recording import Recording
 from feelstream.errors import FeelstreamError, PluginError, sentence
 from feelstream.evaluation import TestRounds
-from feelstream.plugins import Plugin, PluginRegistry, Registry
+from feelstream.plugins import Kind, Plugin
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
 from feelstream.simulation import Simulation
+from feelstream.testing.laws import LAWS, Law
 
 Tables = Mapping[str, Any]  # of a scenario, by field: "system.devices"
 
@@ -79,32 +80,6 @@ CASES: Mapping[str, Tables] = {
 
 
 @dataclass(frozen=True)
-class Law:
-    """What plug-ins of a kind say to other code: `broken` gives what is wrong with one, or None."""
-
-    name: str
-    meaning: str
-    broken: Callable[[Any], str | None]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of plug-in, where a scenario names one, and what no run asks of it."""
-
-    name: str
-    registry: Registry[Any]
-    field: str
-    laws: tuple[Law, ...] = ()
-
-    @property
-    def meanings(self) -> dict[str, str]:
-        """All promises by name, those of every kind first; a function has no settings."""
-        settings = isinstance(self.registry, PluginRegistry)
-        of_all = {name: meaning for name, meaning in OF_ALL.items() if settings or name != SETTINGS}
-        return {**of_all, **{law.name: law.meaning for law in self.laws}}
-
-
-@dataclass(frozen=True)
 class Result:
     """One promise of the contract: kept, or the first case in which it was broken and how; or a case not tried."""
 
@@ -126,12 +101,18 @@ class BrokenError(Exception):
         self.promise = promise
 
 
-def check_kind(plugin: Any, kind: Kind) -> list[Result]:
+def meanings(kind: Kind[Any]) -> dict[str, str]:
+    """All promises of a kind by name, those of every kind first; a function has no settings."""
+    of_all = {name: meaning for name, meaning in OF_ALL.items() if kind.has_settings or name != SETTINGS}
+    return of_all | {law.name: law.meaning for law in LAWS.get(kind.name, ())}
+
+
+def check_kind(plugin: Any, kind: Kind[Any]) -> list[Result]:
     """Play a plug-in through all cases; one result per promise of its kind, and one per case that was refused."""
     problems: dict[str, str] = {}
     refused: list[Result] = []
     of_whole_runs = {RANDOM, REPEATABLE, CHECKPOINT}  # not tried where no run comes to its end
-    for law in kind.laws:
+    for law in LAWS.get(kind.name, ()):
         if problem := _broken_law(law, plugin):
             problems[law.name] = problem
     for case, tables in CASES.items():
@@ -150,7 +131,7 @@ def check_kind(plugin: Any, kind: Kind) -> list[Result]:
     if isinstance(plugin, Plugin) and (problem := _settings_problem(plugin)):
         problems[SETTINGS] = problem
     untried = of_whole_runs - problems.keys()
-    return [*(Result(n, says, problems.get(n), n not in untried) for n, says in kind.meanings.items()), *refused]
+    return [*(Result(n, says, problems.get(n), n not in untried) for n, says in meanings(kind).items()), *refused]
 
 
 def _refuses(problem: Exception) -> bool:
@@ -166,12 +147,12 @@ def _broken_law(law: Law, plugin: Any) -> str | None:
 
 
 @contextmanager
-def _known(plugin: Any, kind: Kind) -> Iterator[Any]:
+def _known(plugin: Any, kind: Kind[Any]) -> Iterator[Any]:
     """What stands for it in a scenario: settings themselves; a function by a name that is known meanwhile."""
     if isinstance(plugin, Plugin):
         yield plugin
         return
-    ours = kind.registry.ours
+    ours = kind.ours
     name = next((name for name, each in ours.items() if each in (plugin, type(plugin))), "it")
     ours.setdefault(name, plugin)
     try:

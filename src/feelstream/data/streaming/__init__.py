@@ -6,8 +6,8 @@ from feelstream.data.streaming.natural import Natural
 from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Partition
 from feelstream.data.streaming.recorded import RecordedArrivals
 from feelstream.data.streaming.replay import Trace
-from feelstream.plugins import PluginRegistry
+from feelstream.plugins import Kind
 
-PARTITIONS = PluginRegistry(Partition, IID, Digits, Minority, Dirichlet, Natural)
-ARRIVALS = PluginRegistry(Arrivals, TruncatedNormal, Uniform, Poisson, Bursts, Trace, RecordedArrivals)
-BUFFERS = PluginRegistry(Buffer, Keep, Window, Fifo, Reservoir, UseOnce)
+PARTITIONS = Kind("partition", "partitions", Partition, (IID, Digits, Minority, Dirichlet, Natural))
+ARRIVALS = Kind("arrivals", "arrivals", Arrivals, (TruncatedNormal, Uniform, Poisson, Bursts, Trace, RecordedArrivals))
+BUFFERS = Kind("buffer", "buffers", Buffer, (Keep, Window, Fifo, Reservoir, UseOnce))

@@ -88,7 +88,6 @@ def has_shards(process: Plugin, plan: ArrivalSchedule, context: ArrivalContext) 
 class Arrivals(Plugin, ABC):
     """The contract of every arrival process; derive from FiniteArrivals or EndlessArrivals."""
 
-    plugin_group: ClassVar[str] = "arrivals"
     plugin_field: ClassVar[str] = "data.arrivals"
     contract: ClassVar[Mapping[str, Out]] = {
         "plan": Out(One(ArrivalSchedule), has_shards),

@@ -232,7 +232,6 @@ class ReservoirStore(Store):
 class Buffer(Plugin, ABC):
     """The contract: a buffer's settings make its store, and promise what their flags say."""
 
-    plugin_group: ClassVar[str] = "buffers"
     plugin_field: ClassVar[str] = "data.buffer"
     contract: ClassVar[Mapping[str, Out]] = {"store": Out(One(Store))}
     plugin_flags: ClassVar[tuple[str, ...]] = ("admits_all", "keeps", "empties_on_use", "holds_rounds", "most_held")

@@ -29,7 +29,6 @@ def are_devices(partition: Any, owner: Owner, recording: Any, labels: Labels, de
 class Partition(Plugin, ABC):
     """The contract: `split` names one owner for every sample, or −1 for a sample that nobody gets."""
 
-    plugin_group: ClassVar[str] = "partitions"
     plugin_field: ClassVar[str] = "data.partition"
     contract: ClassVar[Mapping[str, Out]] = {"owners": Out(Array(("N",), "i", least=-1), are_devices)}
 

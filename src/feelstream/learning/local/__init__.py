@@ -4,6 +4,6 @@ from feelstream.learning.local.base import Cohort, LocalTraining
 from feelstream.learning.local.own import LocalTrainings, OwnFunction
 from feelstream.learning.local.sgd import Sgd
 
-LOCAL_TRAININGS = LocalTrainings(LocalTraining, Sgd)
+LOCAL_TRAININGS = LocalTrainings("local_training", "local_training", LocalTraining, (Sgd,))
 
 __all__ = ["LOCAL_TRAININGS", "Cohort", "LocalTraining", "OwnFunction", "Sgd"]

@@ -54,7 +54,6 @@ class Cohort(Frozen):
 class LocalTraining(Plugin):
     """Base of all local training: give it a `train`, and an `update` if devices are to remember something."""
 
-    plugin_group: ClassVar[str] = "local_training"
     plugin_field: ClassVar[str] = "learning.local"
     contract: ClassVar[Mapping[str, Out]] = {
         "train": Out(

@@ -26,7 +26,7 @@ from feelstream.errors import ScenarioError
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local.base import Cohort, LocalTraining
 from feelstream.learning.local.batches import Sampling
-from feelstream.plugins import Count, Plugin, PluginRegistry, Positive, import_object
+from feelstream.plugins import Count, Kind, Positive, import_object
 
 
 class OwnFunction(LocalTraining):
@@ -58,10 +58,10 @@ class OwnFunction(LocalTraining):
         return {**state, **after}
 
 
-class LocalTrainings(PluginRegistry):
+class LocalTrainings(Kind[type[LocalTraining]]):
     """Classes of local training by name, and functions of users' own."""
 
-    def lookup(self, name: str) -> type[Plugin]:
+    def lookup(self, name: str) -> type[LocalTraining]:
         if name in self.ours or ":" not in name:
             return super().lookup(name)
         found = import_object(name)

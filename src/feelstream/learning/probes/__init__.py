@@ -2,9 +2,9 @@
 
 from feelstream.learning.probes.base import Asked, FunctionProbe, Probe
 from feelstream.learning.probes.ours import Embedding, Entropy, Gain, GradientNorm, UpdateNorm
-from feelstream.learning.probes.registry import PROBES, instance, reported
+from feelstream.learning.probes.registry import PROBES, reported
 
 __all__ = [
     "PROBES", "Asked", "Embedding", "Entropy", "FunctionProbe", "Gain", "GradientNorm", "Probe", "UpdateNorm",
-    "instance", "reported",
+    "reported",
 ]  # fmt: skip

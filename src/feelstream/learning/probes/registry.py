@@ -10,22 +10,19 @@ from feelstream.arrays import Reals
 from feelstream.guard import ask
 from feelstream.learning.probes.base import Asked, FunctionProbe, Probe
 from feelstream.learning.probes.ours import Embedding, Entropy, Gain, GradientNorm, UpdateNorm
-from feelstream.plugins import Registry
+from feelstream.plugins import Kind
 from feelstream.policies.base import TRAINING
 
-PROBES: Registry[Any] = Registry(
+PROBES: Kind[Any] = Kind(
+    "probe",
     "probes",
+    Probe,
     {
         "gradient_norm": GradientNorm, TRAINING: UpdateNorm, "entropy": Entropy, "embedding": Embedding, "gain": Gain,
     },
-    lambda found: callable(found) and not isinstance(found, type),
+    is_one=lambda found: callable(found) and not isinstance(found, type),
+    make=lambda found, name: found() if isinstance(found, type) else FunctionProbe(found, name),
 )  # fmt: skip
-
-
-def instance(name: str) -> Probe:
-    """The probe of that name: one of ours, or a function of one's own."""
-    found = PROBES.lookup(name)
-    return found() if isinstance(found, type) else FunctionProbe(found, name)
 
 
 def reported(name: str, asked: Asked) -> Reals:
@@ -33,7 +30,7 @@ def reported(name: str, asked: Asked) -> Reals:
     cohort = asked.cohort
     if not len(cohort.ids):
         return np.full(cohort.devices, np.nan)  # of no known shape, and of nobody
-    values = ask(instance(name), "measure", asked, at=cohort.round, n=len(cohort.ids))
+    values = ask(PROBES.instance(name), "measure", asked, at=cohort.round, n=len(cohort.ids))
     found = np.full((cohort.devices, *values.shape[1:]), np.nan)
     found[cohort.ids] = values
     return found

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Frozen, Ids, Ints, Nested, Reals
 from feelstream.guard import STATE, Array, Out, Pair, default
-from feelstream.plugins import Plugin
+from feelstream.plugins import Kind, Plugin
 
 Theta = NDArray[np.float32]
 Updates = NDArray[np.float32]
@@ -63,7 +63,6 @@ class UpdateContext(Frozen):
 class ServerUpdate(Plugin):
     """Base of all server updates: give it a `step`, and an `init` if it must remember something."""
 
-    plugin_group: ClassVar[str] = "server_updates"
     plugin_field: ClassVar[str] = "learning.server"
     contract: ClassVar[Mapping[str, Out]] = {
         "init": Out(STATE),
@@ -126,3 +125,6 @@ def too_long_steps(field: str, value: float, round: int) -> str:
         f"learning.server.{field}: training diverged in round {round} with {value:g}; choose a smaller one, or a "
         "smaller learning.local.lr"
     )
+
+
+SERVER_UPDATES: Kind[type[ServerUpdate]] = Kind("server_update", "server_updates", ServerUpdate)  # ours: __init__.py

@@ -9,28 +9,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from math import ceil, log2
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, model_validator
+from pydantic import Field, model_validator
 
 from feelstream.arrays import Nested
 from feelstream.learning.local.device_rows import rows_of, with_rows
-from feelstream.learning.server.averages import FedAvg
-from feelstream.learning.server.base import ServerUpdate, Theta, UpdateContext, Updates
-from feelstream.plugins import NonNegative, Positive, from_table
-
-
-def _inner(value: Any, info: ValidationInfo) -> Any:
-    from feelstream.learning.server import SERVER_UPDATES  # which holds the wrappers themselves
-
-    return from_table(SERVER_UPDATES, FedAvg)(value, info)
+from feelstream.learning.server.base import SERVER_UPDATES, ServerUpdate, Theta, UpdateContext, Updates
+from feelstream.plugins import NonNegative, Positive
 
 
 class Wrapper(ServerUpdate):
     """Base of the wrappers: give it a `changed`."""
 
-    inner: Annotated[SerializeAsAny[ServerUpdate], BeforeValidator(_inner)] = Field(default_factory=FedAvg)
+    inner: Annotated[ServerUpdate, SERVER_UPDATES] = SERVER_UPDATES.chosen()
 
     @property
     def needs_probability(self) -> bool:

@@ -4,8 +4,8 @@ from feelstream.model.energy.base import Cpus, EnergyLaw, Pieces
 from feelstream.model.energy.cores import Core
 from feelstream.model.energy.cubic import Cubic
 from feelstream.model.energy.voltage import Voltage
-from feelstream.plugins import PluginRegistry
+from feelstream.plugins import Kind
 
-ENERGY_LAWS = PluginRegistry(EnergyLaw, Cubic, Voltage)
+ENERGY_LAWS = Kind("energy law", "energy_laws", EnergyLaw, (Cubic, Voltage))
 
 __all__ = ["ENERGY_LAWS", "Core", "Cpus", "Cubic", "EnergyLaw", "Pieces", "Voltage"]

@@ -74,7 +74,6 @@ class Pieces:
 class EnergyLaw(Plugin, ABC):
     """E_cmp as a function of cycles and frequency, for every device."""
 
-    plugin_group: ClassVar[str] = "energy_laws"
     plugin_field: ClassVar[str] = "cpu.energy"
     contract: ClassVar[Mapping[str, Out]] = {
         "energy_j": Out(Array(("n",), least=0)),

@@ -203,7 +203,7 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = (), specifi
         overrides: `section.field=value` for all arms. A policy's field is set on the arms whose policy has it.
         specification: more of them, set before where they fit, such as those of the literal presets.
     """
-    changes = placed(overrides, Scenario().tables(), Scenario)
+    changes = placed(overrides, Scenario().tables())
     _check_allowed(changes)
     wanted = dict.fromkeys(curve.arm for figure in chosen(name) for panel in figure.panels for curve in panel.curves)
     taken: set[Override] = set()
