@@ -110,7 +110,7 @@ class Simulation:
             evaluation=evaluation,
             measured=measured,
             theta=read_only(self.model) if self.learner else None,
-            more={**record.more, **self.world.spend(record.energy_j, policy)},
+            more={**record.more, **self._spend(record.energy_j)},
         )
         self._lap("evaluate", clock)
         return record
@@ -127,21 +127,24 @@ class Simulation:
                 self.server = ServerState.first(self.policy, self.system, self.seed, scenario.learns_reliability)
 
     def _observe(self, t: int) -> Observation:
-        stream = self.world.stream
+        world, stream = self.world, self.world.stream
         system = self._system_of_round(t)
+        power_w = None
+        if world.battery_j is not None:
+            power_w = ask(self.policy, "most_power_w", system, world.beta, at=t, K=world.devices)
         return Observation(
             system=system,
             round=t,
-            f_hz=self.world.frequency_hz(t),
-            beta=self.world.beta,
+            f_hz=world.frequency_hz(t),
+            beta=world.beta,
             stored=stream.stored.copy(),
             fresh=stream.fresh.copy(),
             fresh_labels=stream.fresh_labels,
             used_labels=stream.used_total.copy(),
             queue_j=self.server.queue_j,
-            available=self.world.available(system, self.policy),
+            available=world.available(system, power_w),
             stored_labels=stream.stored_labels if self.policy.needs_stored_labels else None,
-            oracle_gain=self.world.gain(t) if self.policy.needs_gain else None,
+            oracle_gain=world.gain(t) if self.policy.needs_gain else None,
         )
 
     def _system_of_round(self, t: int) -> System:
@@ -163,6 +166,18 @@ class Simulation:
         found = reporting(slot, observation.system, observation.f_hz, observation.beta, gain, asked)
         reports = self.world.reports(t, sorted(self.policy.needs), found.answered, self.learner, self.theta)
         return replace(observation, reports=reports), found
+
+    def _spend(self, energy_j: Reals) -> dict[str, NDArray]:
+        """Columns of the batteries; PluginError where the policy let a device spend more than it had."""
+        before = self.world.battery_j
+        if before is not None and (over := energy_j > before * (1 + 1e-9)).any():
+            k = int(np.argmax(over))
+            raise broken(
+                self.policy,
+                f"let device {k} spend {energy_j[k]:g} J of a charge of {before[k]:g} J in round {self.round}: no "
+                "device may send with more than most_power_w, nor beyond the end of the round",
+            )
+        return self.world.spend(energy_j)
 
     def _aggregate(self, updates: NDArray[np.float32], gain: Reals, probability: Reals | None) -> None:
         """θ(t+1), by the server's update from those of the senders that hold data; unchanged where none does."""

@@ -12,14 +12,13 @@ from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
 from feelstream.data.recording import Recording
 from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import Process, ProcessContext, State
-from feelstream.guard import ask, broken, freeze
+from feelstream.guard import ask, freeze
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort
 from feelstream.learning.local.batches import mini_batches
 from feelstream.learning.probes import Asked, reported
 from feelstream.model import physics, reporting
 from feelstream.model.system import System
-from feelstream.policies.base import Policy
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
 from feelstream.scheduling import available
@@ -139,9 +138,10 @@ class World:
             return gain
         return np.where(self._value("faults", round), 0.0, gain)
 
-    def available(self, system: System, policy: Policy) -> Flags:
+    def available(self, system: System, most_power_w: Reals | None) -> Flags:
         """(K,) who may be scheduled: in reach, with data where data.eligible asks for it, and with enough charge.
 
+        most_power_w: (K,) what no device sends with, where there are batteries.
         Nor may a device that would have to send with more than its power_max_w to arrive with P0.
         """
         able = self._values["availability"] & available(system, self.stream.stored)
@@ -149,38 +149,28 @@ class World:
             able &= system.time_s > 0
         if system.limits_power:
             able &= system.received_power_w / self.beta <= system.power_max_w
-        return able if self.battery_j is None else able & (self.worst_case_j(system, policy) <= self.battery_j)
+        if self.battery_j is None or most_power_w is None:
+            return able
+        return able & (self.worst_case_j(system, most_power_w) <= self.battery_j)
 
-    def worst_case_j(self, system: System, policy: Policy) -> Reals:
+    def worst_case_j(self, system: System, most_power_w: Reals) -> Reals:
         """(K,) E_cmp + P_max,k (T_k − c/f) + E_down,k, and of a report: nobody who is on time spends more in a round.
 
         Nor does one that computes more slowly: the time left rises with f, and E_cmp is the most of any frequency.
         """
         cycles, f_hz = system.device_cycles, self._values["frequency"]
         left_s = np.maximum(system.time_s - physics.compute_time_s(cycles, f_hz), 0.0)
-        power_w = ask(policy, "most_power_w", system, self.beta, K=self.devices)
-        worst_j = system.most_compute_energy_j(f_hz) + power_w * left_s + system.download_j
+        worst_j = system.most_compute_energy_j(f_hz) + most_power_w * left_s + system.download_j
         if system.reports is None:
             return worst_j
         return worst_j + reporting.worst_case_j(system.reports, system, f_hz, self.beta)
 
-    def spend(self, energy_j: Reals, policy: Policy) -> dict[str, NDArray]:
-        """Take what this round cost from the batteries and add what was harvested; columns for the trace.
-
-        PluginError where a device spent more than it had: then the policy sent with more than its most_power_w.
-        """
+    def spend(self, energy_j: Reals) -> dict[str, NDArray]:
+        """Take what this round cost from the batteries and add what was harvested; columns for the trace."""
         capacity_j = self.scenario.world.harvest.battery_j
         if self.battery_j is None or capacity_j is None:
             return {}
         before, harvested = self.battery_j, self._values["harvest"]
-        over = energy_j > before * (1 + 1e-9)
-        if over.any():
-            k = int(np.argmax(over))
-            raise broken(
-                policy,
-                f"let device {k} spend {energy_j[k]:g} J of a charge of {before[k]:g} J in round {self.round}: no "
-                "device may send with more than most_power_w, nor beyond the end of the round",
-            )
         left_j = np.maximum(before - energy_j, 0.0)  # never below by more than a rounding
         self.battery_j = np.minimum(left_j + harvested, capacity_j)
         return {"battery_j": before, "harvest_j": harvested}
