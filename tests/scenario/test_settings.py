@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import feelstream as fs
+from feelstream.data.streaming import Window
+from feelstream.learning.server.fedopt import FedAvgM
 from feelstream.policies import Lyapunov, Random
 from feelstream.scenario import Scenario
 
@@ -27,6 +29,36 @@ def test_settings_from_objects() -> None:
     assert Scenario(policy=Random(size=3)).policy == Random(size=3)
     with pytest.raises(ValueError, match=r"policy\.size: must be at most"):
         Scenario(policy=Random(size=41))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["server=top_k(fraction=0.2,inner=fedavgm(server_momentum=0.5))"],
+        ["learning.server.inner.kind=fedavgm", "server.kind=top_k", "inner.server_momentum=0.5", "fraction=0.2"],
+        ["learning.server.kind=top_k", "fraction=0.2", 'inner={kind = "fedavgm", server_momentum = 0.5}'],
+    ],
+)
+def test_a_plugin_in_a_plugin_is_set_as_any_other(overrides: list[str]) -> None:
+    server = fs.preset("tiny", overrides).learning.server
+    assert server.model_dump(exclude={"feedback"}) == {
+        "kind": "top_k",
+        "fraction": 0.2,
+        "inner": FedAvgM(server_momentum=0.5).model_dump(),
+    }
+    again = fs.preset("tiny").with_(server=server).overridden(["inner.server_momentum=0.25"])  # of an object
+    assert again.learning.server == server.model_copy(update={"inner": FedAvgM(server_momentum=0.25)})
+
+
+def test_the_shortest_path_to_a_field_is_meant() -> None:
+    scenario = fs.preset("tiny", ["buffer=window(rounds=3)", "rounds=7", "samples=50", "lr=0.5"])
+    assert (scenario.system.rounds, scenario.data.buffer, scenario.data.samples) == (7, Window(rounds=3), 50)
+    assert scenario.learning.lr == 0.5
+    assert fs.preset("tiny", ["data.buffer=window", "buffer.rounds=4"]).data.buffer == Window(rounds=4)
+    with pytest.raises(fs.FeelstreamError, match="there is no field 'inner'"):
+        fs.preset("tiny", ["inner=fedavgm"])
+    with pytest.raises(fs.FeelstreamError, match=r"data\.buffer\.size: there is no such field in window; allowed"):
+        fs.preset("tiny", ["buffer=window(size=3)"])
 
 
 def test_the_smallest_plan_decides_what_can_ever_fit() -> None:

@@ -175,9 +175,10 @@ def _in_full(override: Override, tables: Tables) -> Override:
     kind = leaf.kind if leaf else None
     if kind is None or not kind.has_settings:
         return override
-    if isinstance(override.value, str):
+    value = _value(override, is_text=not str(override.value).startswith("{"))
+    if isinstance(value, str):
         return dataclasses.replace(override, field=f"{override.field}.{kind.tag_field}")
-    return dataclasses.replace(override, value=plugin_object(kind, override.value, override.field))
+    return dataclasses.replace(override, value=plugin_object(kind, value, override.field))
 
 
 def _found(override: Override, first: str, tables: Tables) -> Override:
