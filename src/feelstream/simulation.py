@@ -23,7 +23,7 @@ from feelstream.model.blocks import sent_in_blocks
 from feelstream.model.costs import CostContext, system_of_round
 from feelstream.model.reporting import Reporting, reporting
 from feelstream.model.system import System
-from feelstream.policies.base import Observation
+from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Observation
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord, ServerState, decide, respond, settle, transmit
@@ -143,8 +143,8 @@ class Simulation:
             used_labels=stream.used_total.copy(),
             queue_j=self.server.queue_j,
             available=world.available(system, power_w),
-            stored_labels=stream.stored_labels if self.policy.needs_stored_labels else None,
-            oracle_gain=world.gain(t) if self.policy.needs_gain else None,
+            stored_labels=stream.stored_labels if STORED_LABELS in self.policy.needs else None,
+            oracle_gain=world.gain(t) if ORACLE_GAIN in self.policy.needs else None,
         )
 
     def _system_of_round(self, t: int) -> System:
@@ -164,7 +164,7 @@ class Simulation:
         asked = respond(self.policy, self.server, observation, self.seed) & (observation.stored > 0)
         gain = self.world.gain(t)
         found = reporting(slot, observation.system, observation.f_hz, observation.beta, gain, asked)
-        reports = self.world.reports(t, sorted(self.policy.needs), found.answered, self.learner, self.theta)
+        reports = self.world.reports(t, sorted(self.policy.probes), found.answered, self.learner, self.theta)
         return replace(observation, reports=reports), found
 
     def _spend(self, energy_j: Reals) -> dict[str, NDArray]:

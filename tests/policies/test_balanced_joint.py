@@ -158,7 +158,7 @@ def test_nobody_without_data_and_nobody_without_a_budget() -> None:
 def test_with_sizes_only_it_asks_for_no_labels_and_takes_turns() -> None:
     """Without labels only turns had and sizes count: the scheduled are those with the fewest turns."""
     rule = BalancedJoint(knows="sizes", size=4, least=4)
-    assert not rule.needs_stored_labels
+    assert not rule.needs
     seen = replace(one_class_each(10, round=20), stored_labels=None)
     used = np.where(np.arange(10) < 5, LEAST_J, 0.0)
     assert min(select(rule, seen, spent_j=used, first=np.ones(10, int)).schedule) >= 5

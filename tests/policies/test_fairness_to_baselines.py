@@ -32,7 +32,7 @@ def test_oracles_rank_the_gains_of_this_round(name: str, expected: list[int]) ->
     """Gains 0.4, 3, 0.1, 2 over means 0.1, 2, 1, 0.5: ratios 4, 1.5, 0.1, 4."""
     gain, beta = np.array([0.4, 3.0, 0.1, 2.0]), np.array([0.1, 2.0, 1.0, 0.5])
     rule = policy(name, gain="oracle")
-    assert rule.needs_gain
+    assert rule.needs == {"oracle_gain"}
     seen = observe(SMALL, 1, beta=beta, oracle_gain=gain)
     assert rule.select(rule.init(SMALL), seen, np.random.default_rng(0)).schedule.tolist() == expected
 
@@ -45,7 +45,7 @@ def test_only_oracles_are_told_the_gains_and_verify_knows_them(name: str, tmp_pa
     told = kept["gain"] if name == "best_channel" else kept["gain"] / kept["beta"]
     assert kept["score"].to_numpy() == pytest.approx(-told.to_numpy())
     assert verify(run.save(tmp_path / "run")).ok
-    assert not policy(name).needs_gain
+    assert "oracle_gain" not in policy(name).needs
 
 
 def test_oracles_are_refused_by_a_deployment() -> None:

@@ -27,7 +27,7 @@ from feelstream.flower.report import MEASURED, Bounds, DeviceReport
 from feelstream.guard import broken
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation
+from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Decision, Observation
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord, ServerState, available, decide, settle, transmit
 
@@ -60,7 +60,7 @@ class Scheduler:
         self.system = scenario.known_system(classes)
         self.bounds = Bounds.of(scenario, classes)
         self.policy = scenario.policy
-        if self.policy.needs_gain:
+        if ORACLE_GAIN in self.policy.needs:
             raise ScenarioError(f"policy.gain: '{self.policy.plugin_name()}' asks for gains that no server can know")
         of = self.system
         if not scenario.costs.rule.of_settings:
@@ -74,7 +74,7 @@ class Scheduler:
             )
         if self.policy.asks_reports:
             raise ScenarioError(
-                f"policy.name: '{self.policy.plugin_name()}' asks devices for {', '.join(sorted(self.policy.needs))} "
+                f"policy.name: '{self.policy.plugin_name()}' asks devices for {', '.join(sorted(self.policy.probes))} "
                 "before it schedules, which a deployment cannot; it runs in simulations only"
             )
         self.round = 0
@@ -168,7 +168,7 @@ class Scheduler:
             used_labels=self.used_labels.sum(axis=0, dtype=np.int64),
             queue_j=self.server.queue_j,
             available=able,
-            stored_labels=self.stored_labels.copy() if self.policy.needs_stored_labels else None,
+            stored_labels=self.stored_labels.copy() if STORED_LABELS in self.policy.needs else None,
         )
         observation = self.server.aware(observation)
         decision = decide(self.policy, self.server, observation, self.seed)

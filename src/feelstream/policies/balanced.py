@@ -31,7 +31,7 @@ from pydantic import Field
 from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.ranking import Ranking, Term
 from feelstream.policies.solvers.greedy import greedy_set, rest_of
 
@@ -42,6 +42,7 @@ class Balanced(Policy):
     """At most `size` feasible devices with data: class balance of what the model sees, at a price on energy."""
 
     tag: ClassVar[str] = "balanced"
+    needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
 
     price: NonNegative | Literal["auto"] = Field(
         default=1.0, description="what a joule costs against class balance, 1/J; ≥ 0; auto: 0.1 for a mean turn"
@@ -49,10 +50,6 @@ class Balanced(Policy):
     memory: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=0.5, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
     )
-
-    @property
-    def needs_stored_labels(self) -> bool:
-        return True
 
     @property
     def in_deployments(self) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
+from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, RoundPlan, State
 from feelstream.policies.ranking import Ranking, Term
 from feelstream.policies.solvers import joint, rations
 from feelstream.policies.solvers.balance import Balance, imbalance
@@ -117,8 +117,8 @@ class BalancedJoint(Policy):
         return 1
 
     @property
-    def needs_stored_labels(self) -> bool:
-        return self.knows == "labels"
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({STORED_LABELS} if self.knows == "labels" else ())
 
     @property
     def fills_round(self) -> bool:

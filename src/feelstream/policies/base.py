@@ -9,8 +9,8 @@ that the simulation keeps, stores in checkpoints and hands back:
     state            = policy.update(state, outcome)              each round
 
 A policy sees what a server could know when it schedules: never this round's channel gains, unless it says that it is
-an oracle (`needs_gain`), which exists in simulations only. It may ask devices for reports of the model and the data
-they hold (`needs`), which takes time and energy: docs/reports.md.
+an oracle (`oracle_gain` in `needs`), which exists in simulations only. It may ask devices for reports of the model and
+the data they hold (`needs` too), which takes time and energy: docs/reports.md.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from feelstream.policies.ranking import Ranking
 State = dict[str, NDArray]
 SPENT = Array(("n",), least=0)
 TRAINING = "update_norm"  # the report for which a device trains
+ORACLE_GAIN, STORED_LABELS = "oracle_gain", "stored_labels"  # in `needs`: these of an Observation
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ class Observation(Frozen):
         used_labels: (m,) samples by class of X, the data used so far.
         queue_j: (K,) Q_k(t), the energy queue, J: how far a device has overspent its budget.
         available: (K,) who may be scheduled at all: holds data where `data.eligible` asks for it, and can be reached.
-        stored_labels: (K, m) the stored samples by class; only for policies with `needs_stored_labels`.
+        stored_labels: (K, m) the stored samples by class; only for policies with that in `needs`.
         reliability: (K,) p_k, the probability to deliver that the server has learned; None: 1.
-        oracle_gain: (K,) |g_k(t)|², which no server knows yet; only for policies with `needs_gain`.
+        oracle_gain: (K,) |g_k(t)|², which no server knows yet; only for policies with that in `needs`.
         reports: (K, …) by their name in `needs`; NaN where none arrived.
     """
 
@@ -218,7 +219,7 @@ class Policy(Plugin):
     """Base of all policies: give it a `select`, and `init` and `update` if it must remember something.
 
     Fields of the class, such as `size`, are settings: `--set size=3` or `MyPolicy(size=3)`. `needs` names the reports
-    that it asks devices for (docs/reports.md).
+    that it asks devices for (docs/reports.md), and `stored_labels` or `oracle_gain` where it must know these.
 
     >>> class First(Policy):
     ...     def select(self, state, observation, rng):
@@ -261,7 +262,8 @@ class Policy(Plugin):
     }
     plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "asks_reports", "trains_first")
     tag_field: ClassVar[str] = "name"
-    needs: ClassVar[frozenset[str]] = frozenset()  # reports that it asks devices for (Observation.reports)
+    # What it must know beside the usual: reports of devices by name, STORED_LABELS, or ORACLE_GAIN in simulations only.
+    needs: ClassVar[frozenset[str]] = frozenset()
 
     size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so); ≥ 1")
 
@@ -271,24 +273,19 @@ class Policy(Plugin):
         return self.size
 
     @property
-    def needs_gain(self) -> bool:
-        """Whether it is an oracle that must know this round's gains (Observation.oracle_gain): simulations only."""
-        return False
-
-    @property
     def knows_probability(self) -> bool:
         """Whether its decisions say with which probability each device was to be scheduled (Decision.probability)."""
         return False
 
     @property
-    def needs_stored_labels(self) -> bool:
-        """Whether it asks for the label counts of all that a device holds (Observation.stored_labels)."""
-        return False
+    def probes(self) -> frozenset[str]:
+        """The reports that it needs, by the names of their probes."""
+        return frozenset(self.needs) - {ORACLE_GAIN, STORED_LABELS}
 
     @property
     def asks_reports(self) -> bool:
         """Whether rounds begin with a slot for reports."""
-        return bool(self.needs)
+        return bool(self.probes)
 
     @property
     def trains_first(self) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.model.system import System
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import ORACLE_GAIN, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.ranking import lowest
 
 
@@ -37,8 +37,8 @@ class BestChannel(Policy):
     )
 
     @property
-    def needs_gain(self) -> bool:
-        return self.gain == "oracle"
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({ORACLE_GAIN} if self.gain == "oracle" else ())
 
     def init(self, system: System) -> State:
         if self.gain != "last":

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from feelstream.arrays import Reals
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.base import STORED_LABELS, Decision, Observation, Policy, State
 from feelstream.policies.solvers.greedy import greedy_set
 
 
@@ -33,14 +33,11 @@ class FedCGD(Policy):
     """At most `size` feasible devices with data, whose pooled classes are nearest to everyone's."""
 
     tag: ClassVar[str] = "fedcgd"
+    needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
 
     variance: NonNegative = Field(
         default=20.0, description="samples at which sampling weighs as much as a class distance of 1; ≥ 0"
     )
-
-    @property
-    def needs_stored_labels(self) -> bool:
-        return True
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)

@@ -24,7 +24,7 @@ from pydantic import Field
 from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.solvers.greedy import greedy_set
 
 NEVER = 2.0  # the largest distance that two mixes can have
@@ -34,12 +34,9 @@ class FedTeddi(Policy):
     """At most `size` feasible devices with data: classes of the set like everyone's, data that has drifted first."""
 
     tag: ClassVar[str] = "fedteddi"
+    needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
 
     drift: NonNegative = Field(default=0.5, description="what drift counts against the distance of the set; ≥ 0")
-
-    @property
-    def needs_stored_labels(self) -> bool:
-        return True
 
     def init(self, system: System) -> State:
         return {"seen": np.zeros((system.devices, system.classes))}  # label counts when last used

@@ -26,7 +26,7 @@ from pydantic import Field
 
 from feelstream.model.system import System
 from feelstream.plugins import Count
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import ORACLE_GAIN, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.ranking import lowest
 
 
@@ -42,8 +42,8 @@ class ProportionalFair(Policy):
     )
 
     @property
-    def needs_gain(self) -> bool:
-        return self.gain == "oracle"
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({ORACLE_GAIN} if self.gain == "oracle" else ())
 
     def init(self, system: System) -> State:
         if self.gain == "oracle":

@@ -26,7 +26,7 @@ from pydantic import Field
 from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
 
 FARTHEST = 2.0
 STANDING_FOR_ALL = 512
@@ -36,12 +36,9 @@ class Representative(Policy):
     """At most `size` feasible devices with data near which all others have a like; turns even out in the long run."""
 
     tag: ClassVar[str] = "representative"
+    needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
 
     weight: NonNegative = Field(default=10.0, description="V, what nearness counts against turns that are owed; ≥ 0")
-
-    @property
-    def needs_stored_labels(self) -> bool:
-        return True
 
     def init(self, system: System) -> State:
         return {"owed": np.zeros(system.devices)}

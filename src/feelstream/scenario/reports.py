@@ -39,12 +39,12 @@ class ReportsSettings(Settings):
 def check_needs(scenario: Scenario) -> None:
     """What the policy needs must be known, and found in this scenario."""
     policy = scenario.policy
-    if not policy.asks_reports:
-        return
     needs, name = policy.needs, policy.plugin_name()
     if not isinstance(needs, frozenset | set) or not all(isinstance(need, str) for need in needs):
         raise ScenarioError(f"policy '{name}': needs must be a set of names, not {needs!r:.60}")
-    for need in sorted(needs):
+    if not policy.asks_reports:
+        return
+    for need in sorted(policy.probes):
         try:
             probe = PROBES.instance(need)
         except ScenarioError as problem:
@@ -74,7 +74,7 @@ def check_needs(scenario: Scenario) -> None:
 def _named_with(policy: Policy) -> list[str]:
     """Names of code that a run knows by the policy's name and fields."""
     here = _place(policy.plugin_name())
-    own = [need for need in policy.needs if here and _place(need) == here]
+    own = [need for need in policy.probes if here and _place(need) == here]
     return [*own, *(value for value in dict(policy).values() if isinstance(value, str))]
 
 

@@ -13,7 +13,7 @@ from feelstream.errors import FeelstreamError
 from feelstream.guard import ask
 from feelstream.model.costs import RoundCosts, cycles_by_data, with_costs
 from feelstream.plugins import Inert
-from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
 from feelstream.run.changes import Change, scenario_in
 from feelstream.run.columns import spent_j
@@ -115,9 +115,9 @@ class Scenes:
             used_labels=counts(rows["used_labels"]).sum(axis=0),
             queue_j=rows["queue_j"].to_numpy(),
             available=rows["available"].to_numpy(),
-            stored_labels=counts(rows["stored_labels"]) if policy.needs_stored_labels else None,
+            stored_labels=counts(rows["stored_labels"]) if STORED_LABELS in policy.needs else None,
             reliability=rows["reliability"].to_numpy() if "reliability" in rows.columns else None,
-            oracle_gain=rows["gain"].to_numpy() if policy.needs_gain else None,
+            oracle_gain=rows["gain"].to_numpy() if ORACLE_GAIN in policy.needs else None,
         )
 
     def _outcome(self, round: int) -> Outcome:
