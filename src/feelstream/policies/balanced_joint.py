@@ -63,6 +63,8 @@ class BalancedJoint(Policy):
     """At most `size` devices with data: class balance at least energy, no device ever above its own budget."""
 
     tag: ClassVar[str] = "balanced_joint"
+    fills_round: ClassVar[bool] = True
+    one_deadline: ClassVar[bool] = True
 
     size: Count = Field(default=20, description="most devices in a round; the budgets decide how many of them; ≥ 1")
     least: Count = Field(default=2, description="devices that a round may have even ahead of the rations; ≥ 1")
@@ -119,14 +121,6 @@ class BalancedJoint(Policy):
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({STORED_LABELS} if self.knows == "labels" else ())
-
-    @property
-    def fills_round(self) -> bool:
-        return True
-
-    @property
-    def one_deadline(self) -> bool:
-        return True
 
     def init(self, system: System) -> State:
         joint.check_plannable(system, self.tag)

@@ -264,6 +264,13 @@ class Policy(Plugin):
     tag_field: ClassVar[str] = "name"
     # What it must know beside the usual: reports of devices by name, STORED_LABELS, or ORACLE_GAIN in simulations only.
     needs: ClassVar[frozenset[str]] = frozenset()
+    knows_probability: ClassVar[bool] = False  # its decisions have a Decision.probability of each device
+    # Devices send for all that computing left of the round, so `transmit` must know how long that took: in a deployment
+    # the frequencies that it receives are then c over the time that each device measured.
+    fills_round: ClassVar[bool] = False
+    # It plans with one deadline for all, fixed cycles, and without the energy of receiving the model.
+    one_deadline: ClassVar[bool] = False
+    equal_updates: ClassVar[bool] = False  # it plans as if the updates of all devices had as many bits
 
     size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so); ≥ 1")
 
@@ -271,11 +278,6 @@ class Policy(Plugin):
     def smallest_plan(self) -> int:
         """The least number of devices, above none, that this policy ever plans to put on the band."""
         return self.size
-
-    @property
-    def knows_probability(self) -> bool:
-        """Whether its decisions say with which probability each device was to be scheduled (Decision.probability)."""
-        return False
 
     @property
     def probes(self) -> frozenset[str]:
@@ -299,24 +301,6 @@ class Policy(Plugin):
         So it is unless `transmit` is its own.
         """
         return type(self).transmit is Policy.transmit
-
-    @property
-    def fills_round(self) -> bool:
-        """Whether devices send for all that computing left of the round, so that `transmit` must know how long it took.
-
-        In a deployment the frequencies that `transmit` receives are then c over the time that each device measured.
-        """
-        return False
-
-    @property
-    def equal_updates(self) -> bool:
-        """Whether it plans as if the updates of all devices had as many bits."""
-        return self.one_deadline
-
-    @property
-    def one_deadline(self) -> bool:
-        """Whether it plans with one deadline for all, fixed cycles, and without the energy of receiving the model."""
-        return False
 
     @property
     def in_deployments(self) -> Mapping[str, Any]:

@@ -32,6 +32,7 @@ class FedCS(Policy):
     """The fastest of a random group, as many as meet the deadline together, at most `size`."""
 
     tag: ClassVar[str] = "fedcs"
+    equal_updates: ClassVar[bool] = True
 
     share: Fraction = Field(
         default=0.1,
@@ -41,10 +42,6 @@ class FedCS(Policy):
     @property
     def smallest_plan(self) -> int:
         return 1
-
-    @property
-    def equal_updates(self) -> bool:
-        return True
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         available = np.flatnonzero(observation.available)

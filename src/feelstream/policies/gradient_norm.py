@@ -39,14 +39,11 @@ class GradientNorm(Policy):
 
     tag: ClassVar[str] = "gradient_norm"
     needs: ClassVar[frozenset[str]] = frozenset({"gradient_norm", "gain"})
+    knows_probability: ClassVar[bool] = True
 
     rho: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=0.5, description="ρ, weight of the gradient against the time of sending; above 0, at most 1"
     )
-
-    @property
-    def knows_probability(self) -> bool:
-        return True
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan, system = observation.plan(self.size), observation.system

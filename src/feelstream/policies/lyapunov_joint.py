@@ -37,6 +37,8 @@ class LyapunovJoint(Policy):
     """Least Σ (Q_k e_k − V I_k) over devices, CPU frequencies, band shares and powers together."""
 
     tag: ClassVar[str] = "lyapunov_joint"
+    fills_round: ClassVar[bool] = True
+    one_deadline: ClassVar[bool] = True
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         default=0.05,
@@ -136,14 +138,6 @@ class LyapunovJoint(Policy):
 
     def most_power_w(self, system: System, beta: Reals) -> Reals:
         return np.full(len(beta), self.power_limit_w(system, beta))
-
-    @property
-    def fills_round(self) -> bool:
-        return True
-
-    @property
-    def one_deadline(self) -> bool:
-        return True
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         assert decision.f_hz is not None

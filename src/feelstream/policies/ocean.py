@@ -45,6 +45,7 @@ class Ocean(Policy):
     """Most participants for their queue-weighted energy, at most `size`, with the cheapest split of the band."""
 
     tag: ClassVar[str] = "ocean"
+    equal_updates: ClassVar[bool] = True
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         default=0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"
@@ -128,15 +129,11 @@ class Ocean(Policy):
         return np.full(len(beta), joint.power_limit_w(system, beta))
 
     @property
-    def fills_round(self) -> bool:
+    def fills_round(self) -> bool:  # type: ignore[override]
         return self.power == "control"
 
     @property
-    def equal_updates(self) -> bool:
-        return True
-
-    @property
-    def one_deadline(self) -> bool:
+    def one_deadline(self) -> bool:  # type: ignore[override]
         return self.power == "control"
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:

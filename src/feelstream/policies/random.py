@@ -17,10 +17,7 @@ class Random(Policy):
     """`size` feasible devices, all equally likely."""
 
     tag: ClassVar[str] = "random"
-
-    @property
-    def knows_probability(self) -> bool:
-        return True
+    knows_probability: ClassVar[bool] = True
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)

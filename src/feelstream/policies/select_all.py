@@ -26,18 +26,12 @@ class SelectAll(Policy):
     """All devices that fit the round together; `size` is ignored."""
 
     tag: ClassVar[str] = "select_all"
+    knows_probability: ClassVar[bool] = True
+    equal_updates: ClassVar[bool] = True
 
     @property
     def smallest_plan(self) -> int:
         return 1
-
-    @property
-    def knows_probability(self) -> bool:
-        return True
-
-    @property
-    def equal_updates(self) -> bool:
-        return True
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         schedule = pack(observation, np.ones(observation.system.devices, bool), observation.system.devices)
