@@ -66,7 +66,7 @@ def round_s(axis: str, value: int, policy: str, rounds: int) -> float:
     taken = []
     for _ in range(rounds):
         begun = process_time()
-        rows = trace.Rows(full=False)
+        rows = trace.Rows(False, ())
         rows.add(simulation.step())
         rows.take()
         taken.append(process_time() - begun)

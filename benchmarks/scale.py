@@ -66,7 +66,7 @@ def measure(devices: int, rounds: int, takes: int, policy: str = "lyapunov") -> 
     for _ in range(rounds):
         start = process_time()
         record = simulation.step()
-        rows = trace.Rows(full=False)
+        rows = trace.Rows(False, ())
         rows.add(record)
         rows.take()
         round_s.append(process_time() - start)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from feelstream.run.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS, Column
+from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, FACTS, FILLED, ROUND_COLUMNS, TRUTH, Column
 
 PAGE = Path(__file__).with_name("trace.md")
 TABLES = {
@@ -41,8 +41,11 @@ def _kind(kind: pl.DataType) -> str:
 
 
 def _meaning(column: Column) -> str:
-    parts = [column.meaning, f"null {column.null}" * bool(column.null), f"only {column.only}" * bool(column.only)]
-    return "; ".join(part for part in parts if part).replace("|", "\\|")
+    parts = [column.meaning]
+    parts += [FILLED[column.filled]] if column.filled and column.kind != TRUTH else []  # whom a truth is of, it says
+    parts += [f"null {column.null}"] if column.null else []
+    parts += [f"only {FACTS[column.when]}"] if column.when else []
+    return "; ".join(parts).replace("|", "\\|")
 
 
 if __name__ == "__main__":

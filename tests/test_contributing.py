@@ -245,32 +245,28 @@ def test_a_run_with_the_latest_verifies(tmp_path) -> None:
 
 def a_column(copy: Copy) -> Tried:
     column = '    "idle": Column(TRUTH, "", "neither trained nor sent"),\n'
-    values = '        "idle": ~of_scheduled(np.ones(len(decision.schedule), bool)),\n'
+    values = '        "idle": np.isin(np.arange(K), schedule, invert=True),\n'
     for path, place, line in (
-        ("src/feelstream/run/columns.py", '    "stored_labels": Column', column),
+        ("src/feelstream/columns.py", '    "lost": Column', column),
         ("src/feelstream/run/trace.py", '        "queue_next_j": record', values),
     ):
         copy.change(path, (place, line + place))
     forgotten = copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/run/test_schema.py").stdout
-    for told in ("raise FORMAT in", "verification/reading.py", "python docs/make_trace.py"):
+    for told in ("raise FORMAT in", "python docs/make_trace.py"):
         assert told in forgotten
     assert "raise FORMAT" in copy.python("tests/run/test_schema.py").stderr  # and the list is not renewed
 
-    sent = '"scheduled", "transmitted"), '
-    idle = '"scheduled", "transmitted", "idle"), '
-    copy.change("src/feelstream/verification/reading.py", (f"{sent}TRUTH)", f"{idle}TRUTH)"))
-    for path in ("src/feelstream/run/manifest.py", "src/feelstream/verification/settings.py"):
-        copy.change(path, ("FORMAT = 2", "FORMAT = 3"))
+    copy.change("src/feelstream/columns.py", ("FORMAT = 3", "FORMAT = 4"))
     copy.python("docs/make_trace.py")
     copy.python("tests/run/test_schema.py")
     queue = 'row |= {"queue_j": queue[k], '
     copy.change(
         "tests/support/slow_simulator.py",
-        (f"{sent}pl.Boolean)", f"{idle}pl.Boolean)"),
+        ('"transmitted"), pl.Boolean)', '"transmitted", "idle"), pl.Boolean)'),
         (queue, f'{queue}"idle": k not in chosen, '),
-        ('"format": 2', '"format": 3'),
+        ('"format": 3', '"format": 4'),
     )
-    copy.change("CHANGELOG.md", ("Format 2:", "Format 3: `idle` in devices.parquet. Format 2:"))
+    copy.change("CHANGELOG.md", ("Format 3:", "Format 4: `idle` in devices.parquet.\nFormat 3:"))
     tests = {"run/test_schema.py", "run/test_trace.py", "run/test_run.py"}
     tests |= {"verification/test_damaged_files.py", "verification/test_agreement.py"}
     return "add a column", tests, "test_schema or test_trace or damaged or blocks or describe or reads_well"

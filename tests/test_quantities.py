@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS
 from feelstream.quantities import MEASURES, QUANTITIES, Quantity, by_round, register
 from feelstream.report.drawing.curves import curve_figure
 from feelstream.report.html.charts import Group, group_charts
-from feelstream.run.columns import DEVICE_COLUMNS, ROUND_COLUMNS
 
 UNITS = {"_j": "mJ", "_hz": "GHz"}  # how a column's name ends, and what people read
 
@@ -17,7 +17,7 @@ def test_what_is_shown_is_there() -> None:
     for quantity in QUANTITIES.values():
         if quantity.table != "runs" and quantity.name not in MEASURES:
             assert quantity.name in (ROUND_COLUMNS if quantity.table == "rounds" else DEVICE_COLUMNS)
-    assert [name for name, column in ROUND_COLUMNS.items() if column.only and name not in MEASURES] == []
+    assert [name for name, column in ROUND_COLUMNS.items() if column.when and name not in MEASURES] == []
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=QUANTITIES)

@@ -1,7 +1,7 @@
 """What the columns of our tables are to a reader: name, unit, scale, digits, and which direction is better.
 
 Everything that shows numbers takes them from this one table: figures, the report, notebooks, the terminal and the
-studio. Whoever adds a column registers how it is shown here, or beside the code that measures it.
+studio. How a column is shown stands in columns.py with all else that is known of it; what runs come to, here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from math import floor, log10
 from typing import Literal
+
+from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS
 
 Table = Literal["rounds", "devices", "runs"]
 MINUS = "−"
@@ -174,8 +176,9 @@ def of_table(table: Table, columns: Collection[str]) -> list[Quantity]:
 
 
 def by_round(columns: Collection[str]) -> list[Quantity]:
-    """Those of the rounds table that the report shows, of the columns that there are."""
-    return [quantity for quantity in of_table("rounds", columns) if quantity.group]
+    """Those of the rounds table that the report shows, of the columns that there are: learning, resources, the rest."""
+    known = [quantity for quantity in of_table("rounds", columns) if quantity.group]
+    return sorted(known, key=lambda quantity: (quantity.name in MEASURES, quantity.group))
 
 
 def meanings(shown: Iterable[Quantity]) -> dict[str, str]:
@@ -188,33 +191,6 @@ def meanings(shown: Iterable[Quantity]) -> dict[str, str]:
 
 
 ROUND_AXIS = "Round"
-
-register(
-    Quantity(
-        "accuracy", "accuracy", "%", 100.0, group="learning", better="higher", title="Test accuracy", most=100.0
-    ),
-    Quantity("loss", "loss", "nat", digits=3, group="learning", better="lower", title="Test loss"),
-    Quantity(
-        "energy_mean_cum_j", "energy", "mJ", 1e3, 3, group="resources", better="lower", title="Energy per device",
-        per="round", logarithmic=True,
-    ),
-    Quantity(
-        "queue_mean_j", "queue", "mJ", 1e3, group="resources", better="lower", title="Mean energy queue",
-        logarithmic=True,
-    ),
-    Quantity(
-        "queue_max_j", "largest queue", "mJ", 1e3, group="resources", better="lower", title="Largest energy queue",
-        logarithmic=True,
-    ),
-    Quantity("energy_mean_j", "energy in the round", "mJ", 1e3, 3, title="Energy per device in the round"),
-    Quantity("importance_sum", "importance", better="higher", title="Importance scheduled per round"),
-    Quantity("transmitted", "transmitted", digits=0, title="Devices that transmitted"),
-    Quantity("f_hz", "frequency", "GHz", 1e-9, table="devices"),
-    Quantity("queue_j", "queue", "mJ", 1e3, table="devices"),
-    Quantity("e_cmp_j", "energy of computing", "mJ", 1e3, 3, table="devices"),
-    Quantity("e_tr_j", "energy of sending", "mJ", 1e3, 3, table="devices"),
-    Quantity("e_report_j", "energy of the report", "mJ", 1e3, 3, table="devices"),
-)  # fmt: skip
 
 _UNTIL = (
     "until the first test with that accuracy, median over seeds; energy is the sum over the rounds until then, mean of "
@@ -274,31 +250,7 @@ register(
     *(Quantity(f"reached_{percent}", f"seeds that reached {percent} %", "%", 100.0, 0, "runs") for percent in REACHED),
 )  # fmt: skip
 
-_HELD = "on the samples that the devices hold"
-_BY_DEVICE = "of the model on what each device holds"
-register_measures(
-    Quantity(
-        "stream_loss", "loss on the stream", "nat", digits=3, group="learning", better="lower",
-        title="Loss on the data held", meaning=f"eq. (2) of the paper, {_HELD}",
-    ),
-    Quantity(
-        "stream_accuracy", "accuracy on the stream", "%", 100.0, group="learning", better="higher",
-        title="Accuracy on the data held", most=100.0, meaning=_HELD,
-    ),
-    Quantity(
-        "device_accuracy_mean", "accuracy by device", "%", 100.0, group="learning", better="higher",
-        title="Accuracy by device, mean", most=100.0, meaning=_BY_DEVICE,
-    ),
-    Quantity(
-        "device_accuracy_std", "spread over devices", "%", 100.0, group="learning", better="lower",
-        title="Accuracy by device, standard deviation", most=100.0, meaning=_BY_DEVICE,
-    ),
-    Quantity(
-        "worst_tenth", "worst tenth", "%", 100.0, group="learning", better="higher",
-        title="Accuracy of the worst tenth of devices", most=100.0, meaning=_BY_DEVICE,
-    ),
-    Quantity(
-        "forgetting", "forgetting", "%", 100.0, group="learning", better="lower", most=100.0,
-        meaning="each class's best recall so far minus its recall now, mean over classes",
-    ),
-)  # fmt: skip
+register(*(Quantity(name, table="devices", **each.shown) for name, each in DEVICE_COLUMNS.items() if each.shown))
+for _name, _column in ROUND_COLUMNS.items():
+    if _column.shown:
+        (register_measures if _column.when else register)(Quantity(_name, **_column.shown))

@@ -81,7 +81,7 @@ class RoundRecord:
     evaluation: Evaluation | None = None
     measured: Measured = field(default_factory=Measured)  # by the other evaluators
     theta: NDArray[np.float32] | None = None  # the model after the round, read-only, where there is one here
-    more: Mapping[str, NDArray] = field(default_factory=dict)  # (K,) further columns of the devices' table
+    more: Mapping[str, NDArray] = field(default_factory=dict)  # further columns of devices, as `columns` fills each
     e_report_j: Reals | None = None  # (K,) of reports, where the policy asked for them
 
     @property

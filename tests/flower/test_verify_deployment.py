@@ -12,10 +12,10 @@ from deployed_clients import FAST, client, grid_of, growing, model, silent_in_tr
 from sealing import seal
 
 import feelstream as fs
+from feelstream.columns import DEVICE_COLUMNS, columns_of
 from feelstream.flower import ScheduledFedAvg
 from feelstream.report import results_in
 from feelstream.report.origin import origin
-from feelstream.run.columns import DEPLOYED, DEVICE_COLUMNS, FALLIBLE, MEASURES
 
 METERED, SILENT, PLAIN, ABSENT = range(4)
 
@@ -52,9 +52,10 @@ def test_a_report_can_be_made_of_it(run: Path) -> None:
 
 
 def test_the_columns_are_those_of_a_deployment(run: Path) -> None:
-    of_it = ("", DEPLOYED, FALLIBLE, MEASURES)
-    wanted = {name: column.kind for name, column in DEVICE_COLUMNS.items() if column.only in of_it}
-    assert dict(pl.read_parquet(run / "devices.parquet").schema) == wanted, "src/feelstream/run/columns.py"
+    facts = ("deployed", "fallible", "plans_measured")
+    assert set(fs.read(run).manifest.facts) == set(facts)
+    found = pl.read_parquet(run / "devices.parquet").schema
+    assert dict(found) == {name: column.kind for name, column in columns_of(DEVICE_COLUMNS, facts).items()}
 
 
 def change(run: Path, round: int, device: int, **values: Any) -> None:
@@ -105,7 +106,14 @@ def test_a_changed_value_is_found(run: Path, round: int, device: int, values: di
 
 
 def test_a_simulation_may_not_claim_what_a_deployment_may(run: Path) -> None:
+    facts = fs.read(run).manifest.facts
     seal(run, engine={"name": "none"})
+    with pytest.raises(fs.FeelstreamError, match="by its settings 'fallible' does not belong to facts"):
+        fs.verify(run)
+    seal(run, facts=[fact for fact in facts if fact != "fallible"])
+    with pytest.raises(fs.FeelstreamError, match="by its settings 'deployed' does not belong to facts"):
+        fs.verify(run)
+    seal(run, facts=[])
     assert not fs.verify(run).ok
 
 

@@ -94,7 +94,7 @@ def test_beyond_the_threshold_of_the_frequency_the_score_leaves_its_side_of_the_
 def test_every_threshold_of_every_policy_with_terms_is_one(name: str) -> None:
     run = simulate(small(*BUSY, f"policy.name={name}"), 3)
     assert run.devices is not None
-    scenes, found = Scenes(run.scenario, 3, (), run.devices), 0
+    scenes, found = Scenes(run), 0
     for round, device in ((4, 0), (6, 3), (8, 5))[: 1 if name == "balanced_joint" else 3]:
         scene = scenes.scene(round)
         assert scene is not None
@@ -133,7 +133,7 @@ def test_a_decision_is_made_again_from_what_devices_had_spent(
     paid = run.devices.filter(pl.col("scheduled") & (pl.col("round") < 8))
     energy_j = paid.select(pl.sum_horizontal("^e_(cmp|tr|down|report)_j$")).to_series().to_numpy()
     spent_j = np.bincount(paid["device"].to_numpy(), energy_j, minlength=8)
-    scene = Scenes(run.scenario, 3, (), run.devices).scene(8)
+    scene = Scenes(run).scene(8)
     assert scene is not None
     assert (paid[beside] > 0).any()
     assert scene.state["spent_j"] == pytest.approx(spent_j, rel=1e-12)

@@ -22,10 +22,11 @@ from recorded import series_of_five
 from restarted import restart
 
 import feelstream as fs
+from feelstream.columns import FORMAT
 from feelstream.errors import RunError, ScenarioError
 from feelstream.run import simulate_in, trace
 from feelstream.run.files import sole_writer, write_atomically
-from feelstream.run.manifest import FORMAT, Manifest
+from feelstream.run.manifest import Manifest
 from feelstream.scenario.files import from_dict
 
 SUPPORT = Path(__file__).parents[1] / "support"

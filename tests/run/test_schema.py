@@ -13,28 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 import feelstream as fs
-from feelstream.run import columns, manifest, trace
-from feelstream.run.columns import (
-    ASKED,
-    BATTERIES,
-    BY_LABELS,
-    DEPLOYED,
+from feelstream import columns
+from feelstream.columns import (
     DEVICE_COLUMNS,
-    DOWNLOADS,
     EVALUATION_COLUMNS,
-    FALLIBLE,
-    MEASURES,
-    OVERPROVISIONED,
-    OWN_COSTS,
-    PACKET_ERRORS,
+    FACTS,
     ROUND_COLUMNS,
-    WITH_EVALUATOR,
+    SPENT,
     Column,
-)  # fmt: skip
-from feelstream.verification import evaluations, reading
-from feelstream.verification import settings as verified
+    columns_of,
+)
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("schema.json")
@@ -44,43 +35,19 @@ TABLES = {
     "evaluations.parquet": EVALUATION_COLUMNS,
 }
 UNITS = {"_j": "J", "_s": "s", "_hz": "Hz", "_w": "W"}
-KINDS = {  # what the reader of `verify` calls a type
-    reading.WHOLE: (columns.WHOLE, columns.COUNT),
-    reading.REAL: (columns.REAL,),
-    reading.TRUTH: (columns.TRUTH,),
-    reading.COUNTS: (columns.COUNTS,),
-}
-READ = {
-    ("rounds.parquet", ""): reading.ROUND_COLUMNS,
-    **{
-        ("rounds.parquet", WITH_EVALUATOR.format(name)): dict.fromkeys(measured, reading.REAL)
-        for name, measured in reading.EVALUATOR_COLUMNS.items()
-    },
-    ("devices.parquet", ""): reading.DEVICE_COLUMNS,
-    ("devices.parquet", ASKED): reading.REPORT_COLUMNS,
-    ("devices.parquet", BATTERIES): reading.BATTERY_COLUMNS,
-    ("devices.parquet", PACKET_ERRORS): {reading.LOST: reading.TRUTH},
-    ("devices.parquet", DOWNLOADS): reading.DOWNLOAD_COLUMNS,
-    ("devices.parquet", OWN_COSTS): reading.COST_COLUMNS,
-    ("devices.parquet", BY_LABELS): {reading.STORED_LABELS: reading.COUNTS},
-    ("devices.parquet", FALLIBLE): {reading.RELIABILITY: reading.REAL},
-    ("devices.parquet", OVERPROVISIONED): {reading.CUT: reading.TRUTH},
-    ("devices.parquet", MEASURES): reading.ESTIMATE_COLUMNS,
-    ("devices.parquet", DEPLOYED): reading.DEPLOYMENT_COLUMNS | {reading.PRIORITY: reading.REAL},
-}
 
 
 def stated() -> dict[str, Any]:
-    """The columns as src/feelstream/run/columns.py has them: type, unit, whether they may be null, which runs."""
+    """The columns as src/feelstream/columns.py has them: type, unit, whether they may be null, which runs."""
     tables = {
         table: {name: ", ".join([str(c.kind), c.unit or "no unit", *_more(c)]) for name, c in of.items()}
         for table, of in TABLES.items()
     }
-    return {"format": manifest.FORMAT, **tables}
+    return {"format": columns.FORMAT, **tables}
 
 
 def _more(column: Column) -> list[str]:
-    return ["may be null"] * bool(column.null) + [column.only] * bool(column.only)
+    return ["may be null"] * column.may_be_null + ([FACTS[column.when]] if column.when else [])
 
 
 def against_the_last_format(golden: dict[str, Any]) -> list[str]:
@@ -89,9 +56,9 @@ def against_the_last_format(golden: dict[str, Any]) -> list[str]:
         return [f"FORMAT was raised: {renew}, and tell CHANGELOG.md what changed"]
     if needs_another_format(golden, now):
         return [
-            "the columns in src/feelstream/run/columns.py are not those of format "
+            "the columns in src/feelstream/columns.py are not those of format "
             f"{golden['format']} ({', '.join(_differences(golden, now))}): raise FORMAT in "
-            f"src/feelstream/run/manifest.py, then {renew}"
+            f"src/feelstream/columns.py, then {renew}"
         ]
     return [f"{', '.join(_differences(golden, now))} is new: {renew}"] if now != golden else []
 
@@ -99,7 +66,7 @@ def against_the_last_format(golden: dict[str, Any]) -> list[str]:
 def needs_another_format(golden: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether a run of this format would be another one: all is as it was, but for columns that some runs have now."""
     for table, of in TABLES.items():
-        kept = [(name, about) for name, about in now[table].items() if name in golden[table] or not of[name].only]
+        kept = [(name, about) for name, about in now[table].items() if name in golden[table] or not of[name].when]
         if kept != list(golden[table].items()):
             return True
     return False
@@ -124,31 +91,6 @@ def against_their_names() -> list[str]:
     return wrong
 
 
-def against_verification() -> list[str]:
-    wrong = []
-    if verified.FORMAT != manifest.FORMAT:
-        wrong.append("FORMAT in src/feelstream/verification/settings.py is not that of src/feelstream/run/manifest.py")
-    for (table, only), known in READ.items():
-        ours = {name: column for name, column in TABLES[table].items() if column.only == only}
-        for name in {**ours, **known}:
-            if name not in known or name not in ours or ours[name].kind not in KINDS[known[name]]:
-                wrong.append(
-                    f"{name} of {table} is {_told(ours.get(name))} in run/columns.py and "
-                    f"{known.get(name, 'not known')} in src/feelstream/verification/reading.py"
-                )
-    if {name: column.kind for name, column in EVALUATION_COLUMNS.items()} != evaluations.COLUMNS:
-        wrong.append("the columns of evaluations.parquet are others in src/feelstream/verification/evaluations.py")
-    of_rows = (ROUND_COLUMNS, DEVICE_COLUMNS)
-    may_be_null = {name for of in of_rows for name, column in of.items() if column.null}
-    for name in may_be_null ^ reading.MAY_BE_MISSING:
-        wrong.append(f"whether {name} may be null is said differently by MAY_BE_MISSING in verification/reading.py")
-    return wrong
-
-
-def _told(column: Column | None) -> str:
-    return "not there" if column is None else f"of type {column.kind}"
-
-
 def against_the_page() -> list[str]:
     spec = importlib.util.spec_from_file_location("make_trace", ROOT / "docs" / "make_trace.py")
     assert spec is not None
@@ -157,7 +99,7 @@ def against_the_page() -> list[str]:
     spec.loader.exec_module(maker)
     page = maker.PAGE.read_text(encoding="utf-8")
     missing = [name for of in TABLES.values() for name in of if f"\n| `{name}` |" not in page]
-    stale = maker.page(page) != page or missing
+    stale = maker.page(page) != page or missing or " + ".join(f"`{name}`" for name in SPENT) not in page
     return ["docs/trace.md is stale; run python docs/make_trace.py"] if stale else []
 
 
@@ -171,18 +113,10 @@ def against_what_is_written() -> list[str]:
     run = fs.simulate(
         small("world.harvest.kind=packets", "costs.download_bits=1e6", "radio.block_bits=1e4", *learning), 1
     )
-    assert run.devices is not None
-    assert run.evaluations is not None
     wrong = []
-    for table, found, of in (
-        ("rounds.parquet", run.rounds, {name: column.kind for name, column in ROUND_COLUMNS.items()}),
-        ("evaluations.parquet", run.evaluations, trace.EVALUATIONS),
-        (
-            "devices.parquet",
-            run.devices,
-            {n: c.kind for n, c in DEVICE_COLUMNS.items() if c.only in ("", DOWNLOADS, PACKET_ERRORS, BATTERIES)},
-        ),
-    ):
+    for table, found in zip(TABLES, (run.rounds, run.devices, run.evaluations), strict=True):
+        assert found is not None
+        of = {name: column.kind for name, column in columns_of(TABLES[table], run.manifest.facts).items()}
         wrong += [f"{table}: {problem}" for problem in unlike(found, of)]
     return wrong
 
@@ -197,7 +131,7 @@ def unlike(found: pl.DataFrame, of: dict[str, pl.DataType]) -> list[str]:
 
 def test_the_format_is_the_same_everywhere() -> None:
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    wrong = against_the_last_format(golden) + against_their_names() + against_verification()
+    wrong = against_the_last_format(golden) + against_their_names()
     wrong += against_the_page() + against_what_is_written()
     assert not wrong, "\n".join(["", *wrong])
 
@@ -207,12 +141,11 @@ def test_a_column_added_in_one_place_alone_is_told(monkeypatch: Any) -> None:
     monkeypatch.setitem(DEVICE_COLUMNS, "humidity", Column(columns.REAL, "", "how damp it is"))
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert "humidity in devices.parquet): raise FORMAT" in against_the_last_format(golden)[0]
-    assert "not known in src/feelstream/verification/reading.py" in against_verification()[0]
     assert "run python docs/make_trace.py" in against_the_page()[0]
-    assert "humidity is written as None" in against_what_is_written()[0]
-    monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)
+    with pytest.raises(KeyError, match="humidity"):  # it has no value in trace.py
+        against_what_is_written()
+    monkeypatch.setattr(columns, "FORMAT", columns.FORMAT + 1)
     assert "renew the list" in against_the_last_format(golden)[0]
-    assert "FORMAT in src/feelstream/verification/settings.py" in against_verification()[0]
     monkeypatch.setitem(DEVICE_COLUMNS, "drying_j", Column(columns.REAL, "s", "what it takes"))
     assert against_their_names() == ["drying_j of devices.parquet has the unit 's', and its name says 'J'"]
 
@@ -230,6 +163,6 @@ def test_a_column_of_some_runs_may_be_added_within_a_format() -> None:
 
 if __name__ == "__main__":
     last = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    if last["format"] == manifest.FORMAT and needs_another_format(last, stated()):
+    if last["format"] == columns.FORMAT and needs_another_format(last, stated()):
         sys.exit(against_the_last_format(last)[0])
     GOLDEN.write_text(json.dumps(stated(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -10,8 +10,8 @@ import pytest
 from builders import small
 
 import feelstream as fs
+from feelstream.columns import DEVICE_COLUMNS, columns_of, spent_j
 from feelstream.run import simulate_in, trace
-from feelstream.run.columns import spent_j
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def run() -> fs.Run:
 def test_columns_and_types(run: fs.Run) -> None:
     assert run.devices is not None
     assert dict(run.rounds.schema) == trace.ROUNDS
-    assert dict(run.devices.schema) == trace.DEVICES
+    assert dict(run.devices.schema) == {name: column.kind for name, column in columns_of(DEVICE_COLUMNS, ()).items()}
 
 
 def test_one_row_per_device_and_round_in_order(run: fs.Run) -> None:

@@ -12,9 +12,9 @@ from builders import small
 from sealing import seal
 
 from feelstream import verify
+from feelstream.columns import ROUND_COLUMNS
 from feelstream.errors import RunError
 from feelstream.run import simulate_in
-from feelstream.verification.reading import EVALUATOR_COLUMNS
 
 SCENARIO = small(
     "learning.engine=native",
@@ -24,7 +24,7 @@ SCENARIO = small(
     "learning.lr=0.3",
     "data.partition.kind=digits",
 )
-MEASURED = [name for names in EVALUATOR_COLUMNS.values() for name in names]
+MEASURED = [name for name, column in ROUND_COLUMNS.items() if column.when]
 
 
 @pytest.fixture(scope="module")

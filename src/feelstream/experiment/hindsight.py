@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from feelstream.arrays import Flags, Reals
+from feelstream.columns import spent_j
 from feelstream.errors import RunError
 from feelstream.model.energy import Cubic
 from feelstream.run import Run
-from feelstream.run.columns import spent_j
 
 MOST_PAIRS = 500_000  # devices × rounds; the linear program of more takes minutes
 

@@ -16,8 +16,8 @@ from secrets import token_hex
 from typing import Any
 
 from feelstream import code, learning
+from feelstream.columns import FORMAT
 from feelstream.run import dataset_of
-from feelstream.run.manifest import FORMAT
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 

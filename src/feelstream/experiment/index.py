@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import polars as pl
 from pydantic import BaseModel, NonNegativeInt, ValidationError
 
+from feelstream.columns import FORMAT as RUN_FORMAT
 from feelstream.errors import RunError
 from feelstream.run.files import digest_of, read_json, read_table, write_atomically, write_sealed
-from feelstream.run.manifest import FORMAT as RUN_FORMAT
 from feelstream.run.manifest import Manifest
 from feelstream.version import __version__
 

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from feelstream.arrays import Flags, Ints, Reals
+from feelstream.columns import SPENT, spent_j
 from feelstream.data.streaming.buffers import Buffer
 from feelstream.experiment.statistics import jain_index
-from feelstream.run.columns import SPENT, spent_j
 from feelstream.scenario import Scenario
 
 WORK = ("stored", "scheduled", "transmitted")

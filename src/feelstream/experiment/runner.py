@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from feelstream.columns import FORMAT
 from feelstream.errors import RunError, ScenarioError, sentence
 from feelstream.experiment import store, worker
 from feelstream.experiment.batches import batches, is_short
@@ -21,7 +22,6 @@ from feelstream.experiment.worker import Answer
 from feelstream.learning import cores
 from feelstream.run.checkpoint import rounds_so_far
 from feelstream.run.files import sole_writer, usable_directory
-from feelstream.run.manifest import FORMAT
 from feelstream.scenario import model_cost
 from feelstream.version import __version__
 

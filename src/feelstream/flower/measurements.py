@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals
+from feelstream.columns import MEASURED
 from feelstream.flower.estimates import Estimates
 from feelstream.flower.readings import Readings
-from feelstream.flower.report import MEASURED, DeviceReport
+from feelstream.flower.report import DeviceReport
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
 from feelstream.policies.base import Decision, Observation
@@ -103,8 +104,7 @@ class Measurements:
             self._judge_budgets(t, schedule, read["e_cmp_j"])
         if self.plans == "model":
             return {}
-        columns = self._columns(observation)
-        columns["trained_hz"][schedule] = trained_hz
+        columns = self._columns(observation) | {"trained_hz": trained_hz}
         for device, (reading, _) in read["e_cmp_j"].items():
             columns["e_cmp_read_j"][device] = reading
         self.estimates.time.add(t, read["t_cmp_s"])
@@ -122,7 +122,6 @@ class Measurements:
             "e_cmp_planned_j": np.array(observation.compute_energy_j),
             "e_cmp_spread": self.estimates.energy.expected()[1],
             "e_cmp_read_j": np.full(self.system.devices, np.nan),
-            "trained_hz": np.zeros(self.system.devices),
         }
 
     def _limit(

@@ -17,6 +17,7 @@ import numpy as np
 from flwr.app import ConfigRecord, RecordDict
 from numpy.typing import NDArray
 
+from feelstream.columns import MEASURED
 from feelstream.errors import FeelstreamError
 from feelstream.model.physics import ratio
 from feelstream.scenario import Scenario
@@ -74,9 +75,6 @@ class DeviceReport:
             elif value is not None:
                 record[_wire(part)] = value.tolist() if isinstance(value, np.ndarray) else float(value)
         return record
-
-
-MEASURED = ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j")
 
 
 def _wire(field: str) -> str:

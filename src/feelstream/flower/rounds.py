@@ -32,6 +32,7 @@ from feelstream.run.callbacks import Callback, Telling
 from feelstream.run.checkpoint import read_state, write_state
 from feelstream.run.files import sole_writer, usable_directory, write_atomically
 from feelstream.run.manifest import Manifest
+from feelstream.run.trace import facts_of
 from feelstream.scheduling import RoundRecord
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
@@ -170,10 +171,12 @@ class Rounds:
     def about(self) -> Manifest:
         """What run.json says of this run."""
         settings, packages = self.deployment.settings, ("numpy", "scipy", "polars", "flwr")
+        deployment = self.deployment.describe()
         fields: dict[str, Any] = {
             "engine": {"name": "flower", "strategy": self.inner.settings},
             "data": {"name": self.scenario.data.dataset, "classes": settings.classes},
-            "deployment": self.deployment.describe(),
+            "deployment": deployment,
+            "facts": facts_of(self.scenario, self.deployment.scheduler.system, deployment),
             **self._about,
         }
         return Manifest.begin(self.scenario, settings.seed, packages=packages, **fields)

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested
+from feelstream.columns import MEASURED
 from feelstream.errors import ScenarioError
 from feelstream.flower.measurements import Measurements, Plans
-from feelstream.flower.report import MEASURED, Bounds, DeviceReport
+from feelstream.flower.report import Bounds, DeviceReport
 from feelstream.guard import broken
 from feelstream.model.admission import Transmission
 from feelstream.model.system import System
@@ -254,7 +255,7 @@ class Scheduler:
         self._open = None
         stated = {"report_age": report_age, "priority": np.array(observation.priority)}
         if cut is not None:
-            flags |= {"cut": np.isin(np.arange(self.system.devices), list(cut))}
+            flags |= {"cut": np.isin(schedule, list(cut))}
         return replace(record, more={**record.more, **stated, **flags, **learned})
 
     def _modelled(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from feelstream.columns import MEASURED
 from feelstream.flower.measurements import Plans
 from feelstream.flower.names import Names
-from feelstream.flower.report import MEASURED
 
 
 @dataclass(frozen=True)

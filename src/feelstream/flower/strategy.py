@@ -20,6 +20,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result, Strategy
 from flwr.serverapp.strategy.strategy_utils import log_strategy_start_info
 
+from feelstream.columns import MEASURED
 from feelstream.errors import FeelstreamError
 from feelstream.flower.app_files import from_app, own_table, run_directory, scenario_from_app
 from feelstream.flower.deployment import Deployment
@@ -27,7 +28,6 @@ from feelstream.flower.inner import Inner
 from feelstream.flower.measurements import Plans
 from feelstream.flower.names import Names
 from feelstream.flower.patience import DeploymentError
-from feelstream.flower.report import MEASURED
 from feelstream.flower.rounds import Evaluate, Rounds, run_all
 from feelstream.flower.settings import DeploymentSettings
 from feelstream.flower.updates import read_model

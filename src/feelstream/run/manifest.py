@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from feelstream.code import named_files
+from feelstream.columns import FORMAT
 from feelstream.errors import RunError
 from feelstream.plugins import Promise
 from feelstream.run.files import SEAL, read_json, write_sealed
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 
-FORMAT = 2  # 2: devices.parquet has the column `available`; the files of a run are known by their SHA-256
 # In the order in which a user sees to them.
 DECIDES = ("format", "seed", "scenario", "changes", "files", "data", "engine", "feelstream", "versions")
 
@@ -39,6 +39,7 @@ class Manifest(BaseModel):
     scenario: dict[str, Any]
     promises: dict[str, dict[str, Promise]] = Field(default_factory=dict)  # of its plug-ins, by group and flag
     cores: dict[str, Any] = Field(default_factory=dict)  # operating points of the profiles that the scenario names
+    facts: tuple[str, ...]  # what is true of it, of columns.FACTS: it decides which columns the tables have
     files: dict[str, Digest]  # every file that the scenario names, and what those import from beside them
     engine: dict[str, Any]
     data: dict[str, Any]

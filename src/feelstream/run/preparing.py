@@ -103,7 +103,8 @@ def _prepare(
     }
     changed = noted(scenario, changes) | noted_quantities(simulation.evaluators)
     player = ChangingSimulation(simulation, changes)
-    manifest = Manifest.begin(scenario, seed, engine=engine, data=data, **changed)
+    facts = trace.facts_of(scenario, simulation.system)
+    manifest = Manifest.begin(scenario, seed, engine=engine, data=data, facts=facts, **changed)
     if file and stamp(file) != version:
         raise DataError(f"data.dataset: {dataset.name} changed while it was read; give the same command again")
     return player, manifest

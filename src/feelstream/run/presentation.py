@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from feelstream.columns import ROUND_COLUMNS
 from feelstream.evaluation import Evaluators
 from feelstream.quantities import QUANTITIES, Quantity, plain_measure, register_measures
-from feelstream.run.columns import ROUND_COLUMNS
 from feelstream.run.manifest import Manifest
 
 FIELD = "quantities"  # of run.json

@@ -22,7 +22,7 @@ import polars as pl
 from feelstream import code
 from feelstream.errors import RunError
 from feelstream.run import trace, views
-from feelstream.run.changes import Change, from_list, in_order
+from feelstream.run.changes import Change, in_order
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     Lock,
@@ -154,8 +154,7 @@ class Run:
         ):  # fmt: skip
             if not isinstance(value, Integral) or not first <= value <= last:
                 raise RunError(f"the {name} must be from {first} to {last}, not {value!r:.60}")
-        changes = in_order(self.scenario, from_list(self.about.get("changes") or []))
-        return explain(Scenes(self.scenario, self.seed, changes, self.devices), round, device)
+        return explain(Scenes(self), round, device)
 
     def to_pandas(self) -> Any:
         """The table of rounds as a pandas DataFrame."""
@@ -202,7 +201,7 @@ def simulate(
     scenario = resolved(scenario)
     simulation, manifest = prepare(scenario, seed, threads, changes, promised)
     start = perf_counter()
-    rows = trace.Rows(full=scenario.trace.level == "full")
+    rows = trace.Rows(scenario.trace.level == "full", manifest.facts)
     taken: list[trace.Tables] = []
     while simulation.round < scenario.system.rounds:
         _step(simulation, rows, progress)
@@ -296,7 +295,7 @@ def play_in(
             resumed(player.round)
 
         start = perf_counter()
-        _play(player, trace.Rows(full), checkpoint, lock, progress, checkpoint_s)
+        _play(player, trace.Rows(full, manifest.facts), checkpoint, lock, progress, checkpoint_s)
         tables = checkpoint.tables()
         if not trace.is_whole(tables.rounds, tables.devices, scenario.system.rounds, scenario.system.devices):
             raise RunError(

@@ -1,25 +1,34 @@
 """Traces: the tables a run leaves behind, one row per round, one per device and round, one per entry of an array.
 
 They hold everything that was known, decided and spent, and nothing that depends on wall-clock time. columns.py
-describes every column.
+describes every column; where its values come from stands here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.columns import (
+    DEVICE_COLUMNS,
+    EVALUATION_COLUMNS,
+    FACTS,
+    REAL,
+    ROUND_COLUMNS,
+    Column,
+    columns_of,
+)
 from feelstream.model.system import System
-from feelstream.run.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, REAL, ROUND_COLUMNS
+from feelstream.policies.base import STORED_LABELS, Decision
+from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
 
-ROUNDS = {name: column.kind for name, column in ROUND_COLUMNS.items() if not column.only}  # of every run
+ROUNDS = {name: column.kind for name, column in columns_of(ROUND_COLUMNS, ()).items()}  # of every run
 EVALUATIONS = {name: column.kind for name, column in EVALUATION_COLUMNS.items()}
-DEVICES = {name: column.kind for name, column in DEVICE_COLUMNS.items() if not column.only}  # of every run
 
 RoundValues = dict[str, float | int | None]  # by column
 
@@ -32,14 +41,37 @@ class Tables(NamedTuple):
     evaluations: pl.DataFrame | None = None
 
 
+def facts_of(scenario: Scenario, system: System, deployment: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """What is true of a run, of `FACTS`. deployment: what run.json says of it, where it is one."""
+    simulated, own_costs = deployment is None, not scenario.costs.rule.of_settings
+    learns_reliability = scenario.learns_reliability if simulated else scenario.system.reliability == "learned"
+    holds = {
+        "packet_errors": system.block_bits > 0,
+        "downloads": own_costs or bool(np.any(system.download_s)),
+        "own_costs": own_costs,
+        "labels": STORED_LABELS in scenario.policy.needs,
+        "asks": scenario.policy.asks_reports,
+        "fallible": learns_reliability,
+        "batteries": simulated and scenario.world.harvest.battery_j is not None,
+        "deployed": not simulated,
+        "cuts": deployment is not None and deployment["first"] is not None,
+        "plans_measured": deployment is not None and deployment["plans"] == "measured",
+    }
+    evaluators = scenario.learning.evaluators if simulated else ()
+    return tuple(name for name in FACTS if holds.get(name, name.removeprefix("evaluates_") in evaluators))
+
+
 MANY = 2**17  # rows held as arrays, about 50 MB
 
 
 class Rows:
-    """The rows of rounds that were run and not yet taken; of devices and of arrays only if the level is `full`."""
+    """The rows of rounds that were run and not yet taken; of devices and of arrays only if the level is `full`.
 
-    def __init__(self, full: bool) -> None:
-        self._full = full
+    facts: what is true of the run, which decides about the columns.
+    """
+
+    def __init__(self, full: bool, facts: Collection[str]) -> None:
+        self._full, self._facts = full, facts
         self._evaluations: list[pl.DataFrame] = []
         self._rounds: list[RoundValues] = []
         self._devices: list[dict[str, NDArray]] = []
@@ -47,7 +79,7 @@ class Rows:
     def add(self, record: RoundRecord) -> None:
         self._rounds.append(round_values(record))
         if self._full:
-            self._devices.append(device_columns(record))
+            self._devices.append(device_columns(record, self._facts))
             self._evaluations += _evaluation_frames(record)
 
     @property
@@ -60,7 +92,7 @@ class Rows:
         """The tables of the rows so far, which are forgotten here."""
         rounds = _rounds_frame(self._rounds)
         arrays = pl.concat(self._evaluations, rechunk=True) if self._evaluations else None
-        tables = Tables(rounds, _devices_frame(self._devices) if self._full else None, arrays)
+        tables = Tables(rounds, _devices_frame(self._devices, self._facts) if self._full else None, arrays)
         self._rounds, self._devices, self._evaluations = [], [], []
         return tables
 
@@ -143,33 +175,23 @@ def is_whole(rounds: pl.DataFrame, devices: pl.DataFrame | None, T: int, K: int)
     )
 
 
-def _devices_frame(rounds: Sequence[dict[str, NDArray]]) -> pl.DataFrame:
+def _devices_frame(rounds: Sequence[dict[str, NDArray]], facts: Collection[str]) -> pl.DataFrame:
     """One row per device and round, sorted by round, then device."""
-    if not rounds:
-        return pl.DataFrame(schema=DEVICES)
     series = []
-    for name in rounds[0]:
-        column, values = DEVICE_COLUMNS[name], np.concatenate([columns[name] for columns in rounds])
-        series.append(pl.Series(name, values, nan_to_null=bool(column.null)).cast(column.kind))
+    for name, column in columns_of(DEVICE_COLUMNS, facts).items():
+        values = np.concatenate([columns[name] for columns in rounds]) if rounds else ()
+        series.append(pl.Series(name, values, nan_to_null=column.may_be_null).cast(column.kind))
     return pl.DataFrame(series)
 
 
-def device_columns(record: RoundRecord) -> dict[str, NDArray]:
+def device_columns(record: RoundRecord, facts: Collection[str]) -> dict[str, NDArray]:
     """(K,) each, and copies of what the next round changes."""
     observation, decision, spent = record.observation, record.decision, record.transmission
-    devices, feasible = len(record.gain), decision.plan.feasible
-
-    def of_scheduled(values: NDArray) -> NDArray:
-        column = np.zeros(devices, values.dtype)
-        column[decision.schedule] = values
-        return column
-
-    def where_feasible(values: NDArray | None) -> NDArray:
-        return np.full(devices, np.nan) if values is None else np.where(feasible, values, np.nan)
-
-    return {
-        "round": np.full(devices, observation.round, np.int32),
-        "device": np.arange(devices, dtype=np.int32),
+    K, schedule, held = len(record.gain), decision.schedule, observation.stored_labels
+    download_s, download_j = observation.system.download_of(schedule)
+    values = {
+        "round": np.full(K, observation.round, np.int32),
+        "device": np.arange(K, dtype=np.int32),
         "f_hz": observation.f_hz,
         "beta": observation.beta,
         "gain": record.gain,
@@ -178,29 +200,43 @@ def device_columns(record: RoundRecord) -> dict[str, NDArray]:
         "fresh_labels": observation.fresh_labels.copy(),
         "used_labels": record.used_labels.copy(),
         "available": observation.available,
-        "feasible": feasible,
-        "amount": where_feasible(decision.plan.amount),
-        "dissimilarity": where_feasible(observation.dissimilarity),
-        "importance": where_feasible(record.importance),
+        "feasible": decision.plan.feasible,
+        "amount": decision.plan.amount,
+        "dissimilarity": observation.dissimilarity,
+        "importance": record.importance,
         "queue_j": observation.queue_j,
-        "score": where_feasible(decision.score),
-        "scheduled": of_scheduled(np.ones(len(decision.schedule), bool)),
-        "transmitted": of_scheduled(spent.arrived),
-        "bandwidth_share": of_scheduled(spent.bandwidth_share),
-        "power_w": of_scheduled(spent.power_w),
-        "t_cmp_s": of_scheduled(spent.t_cmp_s),
-        "t_tr_s": of_scheduled(spent.t_tr_s),
-        "e_cmp_j": of_scheduled(spent.e_cmp_j),
-        "e_tr_j": of_scheduled(spent.e_tr_j),
+        "score": decision.score,
+        "scheduled": np.ones(len(schedule), bool),
+        "transmitted": spent.arrived,
+        "bandwidth_share": spent.bandwidth_share,
+        "power_w": spent.power_w,
+        "t_cmp_s": spent.t_cmp_s,
+        "t_tr_s": spent.t_tr_s,
+        "e_cmp_j": spent.e_cmp_j,
+        "e_tr_j": spent.e_tr_j,
         "queue_next_j": record.queue_next_j,
-        **({} if spent.lost is None else {"lost": of_scheduled(spent.lost)}),
-        **({} if not observation.system.downloads else _downloads(record)),
-        **({} if not observation.system.own_costs else _costs(observation.system)),
-        # Only of policies that went by them: for others the label counts of fresh and used data tell enough.
-        **({} if observation.stored_labels is None else {"stored_labels": observation.stored_labels.copy()}),
-        **({} if record.e_report_j is None else {"e_report_j": record.e_report_j}),
+        "lost": spent.lost,
+        "t_down_s": download_s,
+        "e_down_j": download_j,
+        "stored_labels": None if held is None else held.copy(),
+        "e_report_j": record.e_report_j,
+        **(_costs(observation.system) if "own_costs" in facts else {}),
         **record.more,
     }
+    columns = columns_of(DEVICE_COLUMNS, facts)
+    return {name: _of_all(column, values[name], decision) for name, column in columns.items()}
+
+
+def _of_all(column: Column, values: Any, decision: Decision) -> NDArray:
+    """(K,) with what nobody else has: 0 for those not scheduled, NaN where not feasible."""
+    feasible = decision.plan.feasible
+    if column.filled in ("scheduled", "sent"):
+        of_all = np.zeros(len(feasible), np.asarray(values).dtype)
+        of_all[decision.schedule] = values
+        return of_all
+    if column.filled == "feasible":
+        return np.full(len(feasible), np.nan) if values is None else np.where(feasible, values, np.nan)
+    return values
 
 
 def _costs(system: System) -> dict[str, NDArray]:
@@ -213,10 +249,3 @@ def _costs(system: System) -> dict[str, NDArray]:
         "cost_down_s": alike + download_s,
         "cost_down_j": alike + download_j,
     }
-
-
-def _downloads(record: RoundRecord) -> dict[str, NDArray]:
-    system, schedule = record.observation.system, record.decision.schedule
-    columns = {"t_down_s": np.zeros(system.devices), "e_down_j": np.zeros(system.devices)}
-    columns["t_down_s"][schedule], columns["e_down_j"][schedule] = system.download_of(schedule)
-    return columns

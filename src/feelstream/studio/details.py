@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nicegui import run, ui
 
-from feelstream.run.columns import spent_j
+from feelstream.columns import spent_j
 from feelstream.run.explaining.wording import number, shown_as
 from feelstream.studio import bars
 from feelstream.studio.lanes import Lane

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from feelstream.arrays import Nested, flatten
+from feelstream.columns import SPENT, spent_j
 from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
 from feelstream.run import Run, read
 from feelstream.run.changes import Change, from_list, in_order, scenario_in
-from feelstream.run.columns import SPENT, spent_j
 from feelstream.run.explaining import Scenes
 from feelstream.run.presentation import introduce
 from feelstream.run.run import prepare, resolved
@@ -143,7 +143,7 @@ class LiveLane:
     def _played(self) -> RoundView:
         simulation = self._player.simulation
         state = simulation.server.policy  # as the round begins
-        return of_record(self._player.step(), simulation.policy, state, self.seed)
+        return of_record(self._player.step(), simulation.policy, state, self.seed, self._manifest.facts)
 
     def step(self) -> None:
         """Play the next round, unless it was played ahead, and keep what a page may show of it."""
@@ -222,7 +222,7 @@ class StoredLane:
         self.rows = run.rounds.to_dicts()
         chosen = None if run.devices is None else run.devices.filter("scheduled")
         self.schedule = [] if chosen is None else chosen.select("round", "device", "transmitted").rows()
-        self._scenes = None if run.devices is None else Scenes(run.scenario, run.seed, self.changes, run.devices)
+        self._scenes = None if run.devices is None else Scenes(run)
         self._last: RoundView | None = None
         self._past: tuple[int, History] | None = None  # of the device that was last asked for
 

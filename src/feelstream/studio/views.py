@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,17 +12,12 @@ from numpy.typing import NDArray
 
 from feelstream.policies.base import Policy, State
 from feelstream.run import trace
-from feelstream.run.columns import SPENT
 from feelstream.run.explaining.scenes import Scene, counts
 from feelstream.scheduling import RoundRecord
 
 ARRAY_BYTES = 150  # of an array beside its numbers, with its place in a dictionary
 MOST_DEVICES = 400  # on a map; of more, an even sample is shown, with all that were scheduled
-KEPT = (
-    "device", "f_hz", "beta", "gain", "stored", "fresh", "fresh_labels", "available", "feasible",
-    "amount", "dissimilarity", "importance", "queue_j", "score", "scheduled", "transmitted",
-    "t_cmp_s", "t_tr_s", *SPENT, "queue_next_j",
-)  # fmt: skip
+ASIDE = ("round", "used_labels", "stored_labels")  # columns that no page shows by device, and lists are large
 
 
 @dataclass(frozen=True)
@@ -69,17 +65,17 @@ def shown(scheduled: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.union1d(even, np.flatnonzero(scheduled)[:MOST_DEVICES])
 
 
-def of_record(record: RoundRecord, policy: Policy, state: State, seed: int) -> RoundView:
+def of_record(record: RoundRecord, policy: Policy, state: State, seed: int, facts: Collection[str]) -> RoundView:
     """A round that was just played; nothing of it is a view of the stream's arrays.
 
-    policy and state: with which it was decided.
+    policy and state: with which it was decided; facts: of its run.
     """
     row = trace.round_values(record)
     scheduled = np.zeros(len(record.gain), bool)
     scheduled[record.decision.schedule] = True
     which = shown(scheduled)
-    columns = trace.device_columns(record)
-    devices = {name: columns[name][which] for name in KEPT if name in columns}  # an index array copies
+    columns = trace.device_columns(record, facts)
+    devices = {name: columns[name][which] for name in columns if name not in ASIDE}  # an index array copies
     scene = _scene(record, policy, state, seed) if len(scheduled) <= MOST_DEVICES else None
     return RoundView(row, devices, np.array(record.observation.used_labels), len(scheduled), scene)
 
@@ -100,7 +96,7 @@ def of_tables(
     used = counts(devices["used_labels"]).sum(axis=0)
     some = devices[shown(devices["scheduled"].to_numpy())]
     columns: dict[str, NDArray] = {}
-    for name in (name for name in KEPT if name in some.columns):
+    for name in (name for name in some.columns if name not in ASIDE):
         series = some[name]
         if series.dtype == pl.Null:
             columns[name] = np.full(len(series), np.nan)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from feelstream.columns import MEASURED
 from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage, close
 from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
 from feelstream.verification.importance import Case
 from feelstream.verification.ours import OUR_POLICIES
-from feelstream.verification.reading import MEASURED, Block
+from feelstream.verification.reading import Block
 from feelstream.verification.shares import OWN_SHARES, check_frequency, check_split, chosen_hz
 from feelstream.verification.stored import StoredSettings
 
@@ -96,7 +97,7 @@ def check_measured(case: Case) -> None:
 
 def check_downloads(found: Findings, s: StoredSettings, block: Block) -> None:
     """Receiving the model takes S_down/R_down seconds and the receiver's power for so long."""
-    if not s.costs.downloads:
+    if "downloads" not in s.facts:
         return
     check, scheduled = found.at(Stage.ENERGY, block), block["scheduled"]
     own = "what the cost rule says" if s.costs.own else ""

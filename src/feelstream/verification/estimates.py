@@ -24,7 +24,7 @@ FROM_ONE = ("select_all", "fedcs", "balanced_joint")  # these plan for as few de
 
 def check_estimates(found: Findings, s: StoredSettings, block: Block) -> StoredSettings:
     """The settings with which these rounds were planned: cycles and law [R, K], as the stored plans have them."""
-    if not s.plans_measured:
+    if "plans_measured" not in s.facts:
         return s
     check, f_hz = found.at(Stage.INPUTS, block), block["f_hz"]
     prior_s, prior_j = s.cycles / f_hz, energy_j(s.law, s.cycles, f_hz)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from feelstream.columns import EVALUATION_COLUMNS, ROUND_COLUMNS, columns_of
 from feelstream.errors import RunError
 from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
-from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table
+from feelstream.verification.reading import OUR_EVALUATORS, Block, Table
 from feelstream.verification.stored import StoredSettings
 
 FILE = "evaluations.parquet"
-COLUMNS = {"round": pl.Int32, "evaluator": pl.String, "name": pl.String, "index": pl.Int32, "value": pl.Float64}
-WITH_ARRAYS = ("stream", "devices", "classes")
+COLUMNS = {name: column.kind for name, column in EVALUATION_COLUMNS.items()}
 MOST = {"stream_loss": np.inf}  # of all other numbers of ours it is 1
 
 
@@ -26,20 +26,19 @@ def evaluated(s: StoredSettings, rounds: Array) -> Array:
 
 def has_arrays(s: StoredSettings) -> bool:
     """Whether the run must have an evaluations.parquet; with a user's own evaluator it may have one in any case."""
-    return s.trace_level == "full" and s.learns and any(name in s.evaluators for name in WITH_ARRAYS)
+    return s.trace_level == "full" and s.learns and any(name in s.evaluators for name in OUR_EVALUATORS)
 
 
 def check_numbers(found: Findings, s: StoredSettings, rounds: Table) -> None:
     """Null where nothing was evaluated, and in their range; of a user's own, the first alone."""
-    if s.deployed:
+    if "deployed" in s.facts:
         return
     check, due = found.at(Stage.EVALUATION, rounds), evaluated(s, rounds.rounds)
-    for name in rounds.measured:
+    for name in (name for name in rounds.values if name not in columns_of(ROUND_COLUMNS, ())):
         value, null = rounds[name], rounds.nulls[name]
         rule = f"{name} is stored after every {s.eval_every}. round and the last only"
         check.flag(name, ~null & ~due, np.where(due, "a value", "null"), rule)
-        ours = any(name in EVALUATOR_COLUMNS.get(evaluator, ()) for evaluator in s.evaluators)
-        low, high = (0.0, MOST.get(name, 1.0)) if ours else (-np.inf, np.inf)
+        low, high = (0.0, MOST.get(name, 1.0)) if name in ROUND_COLUMNS else (-np.inf, np.inf)
         outside = ~null & ~((value >= low) & (value <= high) & np.isfinite(value))
         check.flag(name, outside, np.clip(value, low, high), f"{name} is within its range, and finite")
     if "classes" in s.evaluators:
@@ -72,7 +71,7 @@ class ArrayChecks:
 
     def block(self, block: Block, rounds: Table) -> None:
         """The arrays of the rounds of a block; `rounds` holds the same rounds of rounds.parquet."""
-        if not self.there or self.s.deployed:
+        if not self.there or "deployed" in self.s.facts:
             return
         due = rounds.rounds[evaluated(self.s, rounds.rounds)]
         rows = self._rows(int(rounds.rounds[0]), int(rounds.rounds[-1]))
@@ -207,5 +206,4 @@ def _only(rounds: Table, due: Array) -> Table:
         rounds.rounds[there],
         {name: column[there] for name, column in rounds.values.items()},
         {name: column[there] for name, column in rounds.nulls.items()},
-        measured=rounds.measured,
     )

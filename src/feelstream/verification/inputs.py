@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from feelstream.columns import DEVICE_COLUMNS, REAL, ROUND_COLUMNS, Column, columns_of
 from feelstream.verification.computing import most_j
 from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
 from feelstream.verification.formulas import allowed, computing_time_s
-from feelstream.verification.reading import (
-    COST_COLUMNS,
-    COUNTS,
-    DEVICE_COLUMNS,
-    MAY_BE_MISSING,
-    REAL,
-    REPORT_COLUMNS,
-    ROUND_COLUMNS,
-    STORED_LABELS,
-    Block,
-    Table,
-)
+from feelstream.verification.reading import Block, Table
 from feelstream.verification.reports import worst_report_j
 from feelstream.verification.stored import StoredSettings
 
@@ -29,9 +19,7 @@ def check_inputs(found: Findings, s: StoredSettings, block: Block, most_power_w:
     rule = "rows are sorted by round and device, each device once a round"
     for name, expected in (("round", block.rounds[:, None]), ("device", np.arange(s.K)[None, :])):
         check.flag(name, block[name] != expected, expected, rule)
-    _check_present(
-        check, DEVICE_COLUMNS | (REPORT_COLUMNS if s.reports else {}) | (COST_COLUMNS if s.costs.own else {})
-    )
+    _check_present(check, columns_of(DEVICE_COLUMNS, s.facts))
     _check_costs(check, s, block)
     _check_radio_and_cpu(check, s, block)
     _check_data(check, s, block)
@@ -42,15 +30,16 @@ def check_inputs(found: Findings, s: StoredSettings, block: Block, most_power_w:
 
 def _check_costs(check: Checker, s: StoredSettings, block: Block) -> None:
     """What a user's own rule says is in its range."""
-    if s.costs.own:
-        for name in COST_COLUMNS:
-            low = block[name] < 0 if "down" in name else block[name] <= 0
-            check.flag(name, low, 0.0, f"{name} is {'not negative' if 'down' in name else 'greater than 0'}")
+    if "own_costs" not in s.facts:
+        return
+    for name in (name for name, column in DEVICE_COLUMNS.items() if column.when == "own_costs"):
+        low = block[name] < 0 if "down" in name else block[name] <= 0
+        check.flag(name, low, 0.0, f"{name} is {'not negative' if 'down' in name else 'greater than 0'}")
 
 
 def _check_batteries(check: Checker, s: StoredSettings, block: Block, most_power_w: Array) -> None:
     """b(t+1) = min(b − E + H, C), E ≤ b, and nobody is available whose charge does not cover the round's worst case."""
-    if s.around.capacity_j is None:
+    if "batteries" not in s.facts or s.around.capacity_j is None:
         return
     spent = block.energy_j
     after = np.minimum(np.maximum(block["battery_j"] - spent, 0.0) + block["harvest_j"], s.around.capacity_j)
@@ -75,22 +64,22 @@ def check_round_inputs(found: Findings, table: Table) -> None:
     """The same for rounds.parquet: rows in order, nothing missing, nothing infinite."""
     check = found.at(Stage.INPUTS, table)
     check.flag("round", table["round"] != table.rounds, table.rounds, "rounds are numbered 1, 2, … without a gap")
-    _check_present(check, ROUND_COLUMNS)
+    _check_present(check, columns_of(ROUND_COLUMNS, ()))
 
 
-def _check_present(check: Checker, columns: dict[str, str]) -> None:
+def _check_present(check: Checker, columns: dict[str, Column]) -> None:
     """No value is missing where none may be, and no number is NaN or infinite."""
     table = check.table
-    for name, kind in columns.items():
-        if name not in MAY_BE_MISSING:
+    for name, column in columns.items():
+        if not column.may_be_null:
             check.flag(name, table.nulls[name], np.array("a value"), f"{name} is never missing")
-        if kind == REAL:
+        if column.kind == REAL:
             bad = ~np.isfinite(table[name]) & ~table.nulls[name]
             check.flag(name, bad, np.array("finite"), "every number is finite")
 
 
 def _check_radio_and_cpu(check: Checker, s: StoredSettings, block: Block) -> None:
-    if s.deployed:  # elsewhere it is not stored
+    if "deployed" in s.facts:  # elsewhere it is not stored
         check.flag("priority", ~(block["priority"] > 0), np.array("above 0"), "a priority is greater than 0")
     for name, column, (low, high) in (("frequency_hz", "f_hz", s.frequency_hz), ("gain_db", "beta", s.gain)):
         rule = f"{column} lies in the range that {name} allows, {low.min():.12g} to {high.max():.12g}"
@@ -100,20 +89,20 @@ def _check_radio_and_cpu(check: Checker, s: StoredSettings, block: Block) -> Non
         check.compare("beta", block.before("beta"), "a device's mean gain β is fixed for the run", where=known)
     gain = block["gain"]
     check.flag("gain", ~(gain >= 0), 0.0, "a channel power gain is not negative")
-    if s.fading == "none" and not s.deployed:  # there a device states what it found, whatever the scenario says
+    if s.fading == "none" and "deployed" not in s.facts:  # there a device states the gain that it found
         silent = (gain == 0) & s.around.fails
         check.compare("gain", block["beta"], "without fading the gain equals β", where=~silent)
 
 
 def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
     stored, fresh, labels, used = (block[c] for c in ("stored", "fresh", "fresh_labels", "used_labels"))
-    for name in (name for name, kind in DEVICE_COLUMNS.items() if kind == COUNTS):
+    for name in ("fresh_labels", "used_labels"):
         counts = np.maximum(block[name], 0)
         check.flag(name, _differ(block[name], counts), counts, "label counts are not negative")
     check.flag("fresh", fresh != labels.sum(axis=-1), labels.sum(axis=-1), "fresh_labels add up to fresh")
     check.flag("stored", stored < fresh, fresh, "fresh samples are among the stored ones")
 
-    if STORED_LABELS in block.values:
+    if "labels" in s.facts:
         _check_stored_labels(check, s, block)
     sent, used_before = block.before("transmitted"), block.before("used_labels")
     rule = "used labels start at 0 and change only when a device transmits"
@@ -128,7 +117,8 @@ def _check_data(check: Checker, s: StoredSettings, block: Block) -> None:
 
     may = allowed(s, block)
     # Real devices may be out of reach or not known; nobody else is kept out.
-    inputs_decide = s.deployed or s.learns_reliability or s.around.comes_and_goes or s.around.capacity_j is not None
+    inputs_decide = s.around.comes_and_goes or s.around.capacity_j is not None
+    inputs_decide |= not s.facts.isdisjoint(("deployed", "fallible"))
     wrong = block["available"] & ~may if inputs_decide else block["available"] != may
     check.flag("available", wrong, may, f"who may be scheduled with eligible = {s.eligible} and P0/β ≤ P_max")
     keeps = "keeps" in s.buffer and "empties_on_use" not in s.buffer
@@ -156,21 +146,23 @@ def _new_pass(s: StoredSettings, block: Block) -> Array:
     stored, known = block["stored"], block.before("report_age") >= 0
     static = ((stored == block.before("stored")) | ~known).all(axis=1, keepdims=True)
     used = block.before("used_labels").sum(axis=-1) + np.where(block.before("transmitted"), block.before("fresh"), 0)
-    prior_s = block["t_cmp_prior_s"] if s.plans_measured else computing_time_s(s, block["f_hz"])
+    prior_s = block["t_cmp_prior_s"] if "plans_measured" in s.facts else computing_time_s(s, block["f_hz"])
     left = (block["available"] & (prior_s < s.time_s) & (stored > used)).any(axis=1, keepdims=True)
     return (block["used_labels"] == 0).all(axis=(1, 2))[:, None] & static & ~left
 
 
 def _check_stored_labels(check: Checker, s: StoredSettings, block: Block) -> None:
-    held, fresh = block[STORED_LABELS], block["fresh_labels"]
-    check.flag(STORED_LABELS, np.asarray((held < 0).any(axis=-1)), np.maximum(held, 0), "label counts are not negative")
+    held, fresh = block["stored_labels"], block["fresh_labels"]
+    check.flag(
+        "stored_labels", np.asarray((held < 0).any(axis=-1)), np.maximum(held, 0), "label counts are not negative"
+    )
     total = held.sum(axis=-1)
     check.flag("stored", block["stored"] != total, total, "stored_labels add up to stored")
     least = np.maximum(held, fresh)
-    check.flag(STORED_LABELS, _differ(held, least), least, "the labels of fresh samples are among the stored ones")
+    check.flag("stored_labels", _differ(held, least), least, "the labels of fresh samples are among the stored ones")
     if s.buffer == "keep" and s.fresh == "since_use":
         both, rule = block["used_labels"] + fresh, "with buffer keep, stored labels = used labels + fresh labels"
-        check.flag(STORED_LABELS, _differ(held, both), both, rule)
+        check.flag("stored_labels", _differ(held, both), both, rule)
 
 
 def _differ(left: Array, right: Array) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from feelstream.columns import MEASURED
 from feelstream.verification.band import Radio, least_share, power_w, settle
 from feelstream.verification.energy import check_measured
 from feelstream.verification.findings import RELATIVE, Array, Checker, Stage
@@ -13,7 +14,7 @@ from feelstream.verification.formulas import computing_energy_j
 from feelstream.verification.importance import Case
 from feelstream.verification.joint import airtime_s, limit_w, weights
 from feelstream.verification.joint_sets import OPTIMAL, members
-from feelstream.verification.reading import MEASURED, Block
+from feelstream.verification.reading import Block
 from feelstream.verification.stored import StoredSettings
 
 ALLOWANCE = "allowance_j"  # a column that a rule of the policy adds: the most that each may spend in the round

@@ -18,7 +18,7 @@ from feelstream.verification.importance import Case, feasible_at
 from feelstream.verification.joint import check_computing_times, check_time_by_witnesses, planned_radio, stored_stretch
 from feelstream.verification.joint_sending import ALLOWANCE
 from feelstream.verification.joint_sets import members
-from feelstream.verification.reading import STORED_LABELS, Block, Table
+from feelstream.verification.reading import Block, Table
 from feelstream.verification.stored import Rationed, StoredSettings
 from feelstream.verification.stretched import Stretched, alone_j, best_stretches
 
@@ -34,7 +34,7 @@ def fields(s: StoredSettings) -> Rationed:
 
 def labels_of(s: StoredSettings, block: Block) -> Array:
     """[R, K, m], or the sizes as counts of one class, [R, K, 1]."""
-    return block[STORED_LABELS] if fields(s).knows == "labels" else block["stored"][..., None]
+    return block["stored_labels"] if fields(s).knows == "labels" else block["stored"][..., None]
 
 
 class Memory(NamedTuple):
@@ -274,7 +274,7 @@ def _chosen(
 
 def _check_promise(case: Case, known: Memory, money: Budgets) -> None:
     """No device has ever spent more than T·E; without a horizon, never more than t·E and one turn."""
-    if case.s.changes or case.s.deployed:
+    if case.s.changes or "deployed" in case.s.facts:
         return  # budgets that changed on the way, and devices that measure, keep no promise of the plan
     energy = case.block["e_cmp_j"] + case.block["e_tr_j"]
     spent, most = known.spent_j + energy, money.granted

@@ -18,7 +18,7 @@ from feelstream.verification.importance import Case, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
 from feelstream.verification.ours import OUR_LOCAL_TRAININGS, OUR_POLICIES, OUR_SERVER_UPDATES
-from feelstream.verification.reading import EVALUATOR_COLUMNS, Block, Table, read_blocks, read_rounds
+from feelstream.verification.reading import OUR_EVALUATORS, Block, Table, read_blocks, read_rounds
 from feelstream.verification.reliability import check_reliability
 from feelstream.verification.reports import check_reports
 from feelstream.verification.settings import read_settings
@@ -38,7 +38,7 @@ def verify(path: str | PathLike[str]) -> Report:
     """
     directory = Path(path)
     settings = read_settings(directory)
-    arrays = (ARRAYS,) if has_arrays(settings) and not settings.deployed else ()
+    arrays = (ARRAYS,) if has_arrays(settings) and "deployed" not in settings.facts else ()
     files = check_files(directory, (*TABLES[settings.trace_level], *arrays))
     rounds = read_rounds(directory, settings)
     settings = with_backlog(settings, np.nan_to_num(rounds["energy_mean_j"]))
@@ -90,9 +90,9 @@ def _not_checked(s: StoredSettings) -> list[str]:
 
 def _learned(s: StoredSettings) -> str:
     """What only repeating the run can tell of the model."""
-    if s.deployed or set(s.evaluators) <= {"test"}:
+    if "deployed" in s.facts or set(s.evaluators) <= {"test"}:
         return "accuracy and loss"
-    own = [name for name in s.evaluators if name not in ("test", *EVALUATOR_COLUMNS)]
+    own = [name for name in s.evaluators if name not in ("test", *OUR_EVALUATORS)]
     made = "what the model says of single samples, so accuracy, loss, and losses, accuracies and recalls in arrays"
     return made + (f"; what {' and '.join(own)} measured" if own else "")
 
@@ -143,5 +143,4 @@ def _rows(rounds: Table, first: int, end: int) -> Table:
         rounds.rounds[part],
         {name: column[part] for name, column in rounds.values.items()},
         {name: column[part] for name, column in rounds.nulls.items()},
-        measured=rounds.measured,
     )

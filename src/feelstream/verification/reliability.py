@@ -18,7 +18,7 @@ RULE = "reliability = (1+d)/(1+d+f), d and f the turns that delivered and failed
 
 def check_reliability(found: Findings, s: StoredSettings, block: Block) -> None:
     """Replays each device's turns. What the next block starts from is left in the block."""
-    if not s.learns_reliability:
+    if "fallible" not in s.facts:
         return
     d, f, row, until = (block.last[name].copy() for name in TURNS)
     expected, rests = np.empty(block["scheduled"].shape), np.empty(block["scheduled"].shape, bool)
@@ -45,7 +45,7 @@ def _check_rests(found: Findings, s: StoredSettings, block: Block, rests: Array)
     available, around = block["available"], s.around
     awake = (available & ~rests).any(axis=1, keepdims=True)
     wrong, expected = available & rests & awake, available & ~rests
-    if not (s.deployed or around.comes_and_goes or around.capacity_j is not None):  # then nothing else keeps anyone out
+    if not ("deployed" in s.facts or around.comes_and_goes or around.capacity_j is not None):  # nothing else decides
         may = allowed(s, block)
         expected = np.where((may & ~rests).any(axis=1, keepdims=True), may & ~rests, may)
         wrong = available != expected

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from feelstream.columns import FORMAT
 from feelstream.errors import RunError
 from feelstream.verification.computing import read_law
 from feelstream.verification.intact import read_sealed
@@ -19,8 +20,6 @@ from feelstream.verification.section import Section
 from feelstream.verification.stored import Rationed, StoredChange, StoredSettings, with_weight
 from feelstream.verification.stored_costs import budget_of, costs_of, cycles_per_sample, usual_constants
 from feelstream.verification.stored_learning import local_training_of, reports_of, server_update_of
-
-FORMAT = 2
 
 
 def read_settings(directory: Path) -> StoredSettings:
@@ -35,24 +34,22 @@ def read_settings(directory: Path) -> StoredSettings:
         raise RunError(f"{path} is of a run that is not complete (status {root['status'].tree!r}); finish it first.")
     engine = root.get("engine")
     deployed = engine is not None and isinstance(engine.tree, dict) and engine.tree.get("name") == "flower"
-    settings = _settings(root["scenario"], root.get("data"), deployed, root.plain("promises"), root.plain("cores"))
+    settings = _settings(root, root["scenario"], root.plain("promises"))
     about = root.get("deployment")
     told = about.tree if deployed and about is not None and isinstance(about.tree, dict) else {}
-    settings = replace(
-        settings,
-        passes=told.get("passes") is True,
-        plans_measured=told.get("plans") == "measured",
-        cuts=told.get("first") is not None,
-    )
+    settings = replace(settings, passes=told.get("passes") is True)
     several = isinstance(settings.time_s, np.ndarray) or settings.costs.cycles_per_sample > 0 or settings.costs.own
     if settings.policy in ONE_DEADLINE and several:
         raise RunError(f"run.json: {settings.policy} plans with one deadline and fixed cycles, but these differ.")
     if settings.policy == "balanced_joint":
         settings = replace(settings, rationed=_rationed(root["scenario"]["policy"], root["seed"]))
+    reliability = root["scenario"]["system"].get("reliability")
+    _check_facts(settings, deployed, reliability is not None and reliability.one_of("learned", "ignored") == "learned")
     return replace(with_weight(settings), changes=_changes(root.get("changes"), settings, root["scenario"]))
 
 
-def _settings(scenario: Section, data: Section | None, deployed: bool, promises: Any, cores: Any) -> StoredSettings:
+def _settings(root: Section, scenario: Section, promises: Any) -> StoredSettings:
+    data, cores = root.get("data"), root.plain("cores")
     system, cpu, radio = scenario["system"], scenario["cpu"], scenario["radio"]
     policy, learning, buffer = scenario["policy"], scenario["learning"], scenario["data"]["buffer"]
     name = str(policy["name"].tree)
@@ -119,17 +116,27 @@ def _settings(scenario: Section, data: Section | None, deployed: bool, promises:
         if (said := learning.get("evaluators"))
         else ("test",),
         trace_level=scenario["trace"]["level"].one_of("full", "rounds"),
-        deployed=deployed,
+        facts=frozenset(fact.name_of() for fact in root["facts"].entries()),
         priority=population["priority"],
         around=around(world, promises),
-        learns_reliability=_learns_reliability(system, deployed or around(world, promises).fails),
     )
 
 
-def _learns_reliability(system: Section, may_fail: bool) -> bool:
-    """Runs from before the setting learned nothing of it."""
-    setting = system.get("reliability")
-    return setting is not None and setting.one_of("learned", "ignored") == "learned" and may_fail
+def _check_facts(s: StoredSettings, deployed: bool, learned: bool) -> None:
+    """No run may state what its settings do not say: then it would be held to other rules."""
+    by_settings = {
+        "packet_errors": s.costs.block_bits > 0,
+        "downloads": s.costs.downloads,
+        "own_costs": s.costs.own,
+        "labels": "labels" in s.facts or (s.rationed is not None and s.rationed.knows == "labels"),
+        "asks": s.reports is not None,
+        "fallible": learned and (deployed or s.around.fails),
+        "batteries": not deployed and (s.around.capacity_j is not None or "batteries" in s.facts),  # unknown of some
+        "deployed": deployed,
+    }
+    for name, holds in by_settings.items():
+        if holds != (name in s.facts):
+            raise RunError(f"run.json: by its settings '{name}' {'belongs' if holds else 'does not belong'} to facts.")
 
 
 def _rationed(policy: Section, seed: Section) -> Rationed:

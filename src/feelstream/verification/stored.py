@@ -112,15 +112,12 @@ class StoredSettings:
     eval_every: int
     evaluators: tuple[str, ...]
     trace_level: str
-    deployed: bool  # real devices: what is not heard of them is not known
+    facts: frozenset[str]  # of columns.FACTS; where deployed, what is not heard of devices is not known
     priority: Array  # [K], factor on importance, as the scenario gives it
     reports: Reports | None = None
     rationed: Rationed | None = None  # where the policy is balanced_joint
     around: Around = PAPERS_WORLD
-    learns_reliability: bool = False  # who delivers is learned, and heeded
     passes: bool = False  # a deployment that may count static data as fresh again
-    cuts: bool = False  # a deployment that waits for the first replies only
-    plans_measured: bool = False  # a deployment that plans by what devices have measured
     changes: tuple[StoredChange, ...] = ()  # by round
     backlog_j: Array | None = None  # [T], the fleet's queue where V is auto
 

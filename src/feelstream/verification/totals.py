@@ -33,7 +33,7 @@ def check_rounds(found: Findings, s: StoredSettings, rounds: Table) -> None:
     check.compare("energy_mean_cum_j", mean, "energy_mean_cum_j is the mean of energy_mean_j over the rounds so far")
     tested = evaluated(s, t) & ("test" in s.evaluators)
     # A deployment's server evaluates when it likes, and may be asked to run for more rounds after its last.
-    free = s.deployed and s.learns
+    free = "deployed" in s.facts and s.learns
     for name, high, meaning in (("accuracy", 1.0, "between 0 and 1"), ("loss", np.inf, "not negative")):
         value, null = rounds[name], rounds.nulls[name]
         expected = np.where(tested, "a value", "null")

@@ -52,7 +52,7 @@ class RunningTotals:
 
     def cheapest(self, s: StoredSettings) -> StoredSettings:
         """The settings with the least that was ever planned with."""
-        if not s.plans_measured:
+        if "plans_measured" not in s.facts:
             return s
         return replace(s, cycles=s.cycles * self.time_min, law=replace(s.law, factor=self.energy_min))
 

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.columns import spent_j
 from feelstream.quantities import QUANTITIES, short
 from feelstream.run import Run
-from feelstream.run.columns import spent_j
 
 # Cells of all maps together, and of one; beyond, devices are sampled and rounds are put together.
 MOST_CELLS = 600_000

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.columns import spent_j
 from feelstream.errors import FeelstreamError
 from feelstream.guard import ask
 from feelstream.model.costs import RoundCosts, cycles_by_data, with_costs
 from feelstream.plugins import Inert
-from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Decision, Observation, Outcome, Policy, State
+from feelstream.policies.base import ORACLE_GAIN, Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
-from feelstream.run.changes import Change, scenario_in
-from feelstream.run.columns import spent_j
+from feelstream.run.changes import from_list, in_order, scenario_in
 from feelstream.scenario import Scenario
 from feelstream.scheduling import select
+
+if TYPE_CHECKING:
+    from feelstream.run.run import Run
 
 COSTS = ("cost_cycles", "cost_bits", "cost_down_s", "cost_down_j")  # in the order of RoundCosts
 PLANNED = (("t_cmp", "s"), ("e_cmp", "j"))  # what a deployment plans, and the units
@@ -43,9 +46,11 @@ class Scene:
 class Scenes:
     """The rounds of a run, rebuilt from its table of devices one after the other."""
 
-    def __init__(self, scenario: Scenario, seed: int, changes: Sequence[Change], devices: pl.DataFrame) -> None:
-        self.scenario, self.seed, self.changes = scenario, seed, tuple(changes)
-        self._rounds = devices.partition_by("round", as_dict=True, include_key=False)
+    def __init__(self, run: Run) -> None:
+        assert run.devices is not None
+        self.scenario, self.seed, self.facts = run.scenario, run.seed, run.manifest.facts
+        self.changes = in_order(run.scenario, from_list(run.about.get("changes") or []))
+        self._rounds = run.devices.partition_by("round", as_dict=True, include_key=False)
         self._states: dict[int, State] = {}  # before each round
 
     def rows(self, round: int) -> pl.DataFrame:
@@ -95,12 +100,12 @@ class Scenes:
         labels = counts(rows["fresh_labels"])
         system = scenario.known_system(labels.shape[1])
         stored = rows["stored"].to_numpy()
-        own = "cost_bits" in rows.columns  # by a rule of the user's own, which is not asked again
+        own = "own_costs" in self.facts  # by a rule of the user's own, which is not asked again
         said = [rows[column].to_numpy() for column in COSTS] if own else [cycles_by_data(system, stored)]
         system = with_costs(system, RoundCosts(*said), own, stored)
-        if "priority" in rows.columns:  # a deployment's devices may state one
+        if "deployed" in self.facts:  # a deployment's devices may state one
             system = replace(system, priority=rows["priority"].to_numpy())
-        if "t_cmp_planned_s" in rows.columns:  # a deployment plans by what was measured
+        if "plans_measured" in self.facts:  # a deployment plans by what was measured
             time, energy = (rows[f"{name}_planned_{u}"] / rows[f"{name}_prior_{u}"] for name, u in PLANNED)
             system = system.learned(time.to_numpy(), energy.to_numpy())
         policy = scenario.policy
@@ -115,8 +120,8 @@ class Scenes:
             used_labels=counts(rows["used_labels"]).sum(axis=0),
             queue_j=rows["queue_j"].to_numpy(),
             available=rows["available"].to_numpy(),
-            stored_labels=counts(rows["stored_labels"]) if STORED_LABELS in policy.needs else None,
-            reliability=rows["reliability"].to_numpy() if "reliability" in rows.columns else None,
+            stored_labels=counts(rows["stored_labels"]) if "labels" in self.facts else None,
+            reliability=rows["reliability"].to_numpy() if "fallible" in self.facts else None,
             oracle_gain=rows["gain"].to_numpy() if ORACLE_GAIN in policy.needs else None,
         )
 

@@ -1,0 +1,247 @@
+"""One table of the columns of a run: type, unit, meaning, when it exists, for whom it is filled, how it is shown.
+
+The trace writes what stands here, in this order; docs/trace.md, the names on pages, what `verify` reads and what
+devices spent follow from it. run/trace.py says where each value comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+
+FORMAT = 3  # of a run directory; 3: run.json states the facts of the run
+WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
+TEXT = pl.String()
+
+# What may be true of a run, as run.json states it; and what a page says of a column that only such runs have.
+FACTS = {
+    "packet_errors": "with `radio.block_bits` above 0",
+    "downloads": "with `costs.download_bits` above 0",
+    "own_costs": "with a `costs.rule` of your own",
+    "labels": "for policies that go by the labels of all that is held",
+    "asks": "for policies that ask for reports",
+    "fallible": "in a deployment and with `world.faults`, unless `system.reliability` is ignored",
+    "batteries": "with batteries",
+    "deployed": "in a deployment",
+    "cuts": "in a deployment with `first`",
+    "plans_measured": "in a deployment whose `plans` are measured",
+    **{f"evaluates_{name}": f"with the evaluator `{name}`" for name in ("stream", "devices", "classes")},
+}
+FILLED = {
+    "scheduled": "0 for those not scheduled",
+    "sent": "0 for those who did not send",
+    "feasible": "null where not feasible",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    null: where it is empty, beside what `filled` says; when: the fact under which it exists, always if not said;
+    filled: for whom, all if not said; adds_to: the sum that it is a part of; shown: see `shown`.
+    """
+
+    kind: pl.DataType
+    unit: str
+    meaning: str
+    null: str = ""
+    when: str = ""
+    filled: Literal["", "scheduled", "sent", "feasible"] = ""
+    adds_to: Literal["", "energy_j"] = ""
+    shown: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def may_be_null(self) -> bool:
+        return bool(self.null) or self.filled == "feasible"
+
+
+def shown(heading: str, unit: str = "", digits: int = 2, **more: Any) -> dict[str, Any]:
+    """How a column is shown: the fields of its `quantities.Quantity`, but for name and table."""
+    scale = {"mJ": 1e3, "%": 100.0, "GHz": 1e-9}.get(unit, 1.0)
+    return {"heading": heading, "unit": unit, "scale": scale, "digits": digits, **more}
+
+
+def columns_of(table: Mapping[str, Column], facts: Collection[str]) -> dict[str, Column]:
+    """The columns that a run has of which these facts hold."""
+    return {name: column for name, column in table.items() if not column.when or column.when in facts}
+
+
+MEASURED = ("t_cmp_s", "e_cmp_j", "t_tr_s", "e_tr_j")  # what devices of a deployment may measure themselves
+NOT_EVALUATED, NOBODY_HOLDS = "where not evaluated", "where not evaluated, or where no device holds a sample"
+HELD, BY_DEVICE = "on the samples that the devices hold", "of the model on what each device holds"
+# How several are shown: a share of what is right, or of what is not; a mean loss; energy that is paid or owed.
+SHARE: dict[str, Any] = {"unit": "%", "group": "learning", "better": "higher", "most": 100.0}
+LOSS: dict[str, Any] = {"unit": "nat", "digits": 3, "group": "learning", "better": "lower"}
+ENERGY: dict[str, Any] = {"unit": "mJ", "group": "resources", "better": "lower", "logarithmic": True}
+UNEQUAL: dict[str, Any] = SHARE | {"better": "lower"}
+
+ROUND_COLUMNS: dict[str, Column] = {
+    "round": Column(WHOLE, "", "t = 1, …, T"),
+    "sim_time_s": Column(REAL, "s", "t · T_rd"),
+    "planned": Column(WHOLE, "", "n for which the policy planned; 0 if `free` chose the empty set"),
+    "feasible": Column(WHOLE, "", "|Π_f(n)| at the planned n (at 1 where that is 0)"),
+    "scheduled": Column(WHOLE, "", "|Π*|, devices that trained"),
+    "transmitted": Column(
+        WHOLE, "", "|Π̄|, devices whose update was aggregated",
+        shown=shown("transmitted", digits=0, title="Devices that transmitted"),
+    ),
+    "importance_sum": Column(
+        REAL, "", "Σ I_k over the scheduled",
+        shown=shown("importance", better="higher", title="Importance scheduled per round"),
+    ),
+    "energy_mean_j": Column(
+        REAL, "J", "mean over all devices of this round's energy",
+        shown=shown("energy in the round", "mJ", 3, title="Energy per device in the round"),
+    ),
+    "energy_mean_cum_j": Column(
+        REAL, "J", "its mean over the rounds so far",
+        shown=shown("energy", digits=3, title="Energy per device", per="round", **ENERGY),
+    ),
+    "queue_mean_j": Column(
+        REAL, "J", "mean of the virtual queues after the round",
+        shown=shown("queue", title="Mean energy queue", **ENERGY),
+    ),
+    "queue_max_j": Column(
+        REAL, "J", "the longest virtual queue after the round",
+        shown=shown("largest queue", title="Largest energy queue", **ENERGY),
+    ),
+    "accuracy": Column(
+        REAL, "", "on the whole test set after the round", NOT_EVALUATED,
+        shown=shown("accuracy", title="Test accuracy", **SHARE),
+    ),
+    "loss": Column(
+        REAL, "", "on the whole test set after the round", NOT_EVALUATED,
+        shown=shown("loss", title="Test loss", **LOSS),
+    ),
+    "stream_loss": Column(
+        REAL, "", "Σ|S_k|F_k/Σ|S_j| of the model after the round", NOBODY_HOLDS, "evaluates_stream",
+        shown=shown(
+            "loss on the stream", title="Loss on the data held", meaning=f"eq. (2) of the paper, {HELD}", **LOSS
+        ),
+    ),
+    "stream_accuracy": Column(
+        REAL, "", "accuracy on all samples that the devices hold", NOBODY_HOLDS, "evaluates_stream",
+        shown=shown("accuracy on the stream", title="Accuracy on the data held", meaning=HELD, **SHARE),
+    ),
+    "device_accuracy_mean": Column(
+        REAL, "", "mean over devices of the accuracy on what each holds", NOBODY_HOLDS, "evaluates_devices",
+        shown=shown("accuracy by device", title="Accuracy by device, mean", meaning=BY_DEVICE, **SHARE),
+    ),
+    "device_accuracy_std": Column(
+        REAL, "", "standard deviation of the same", NOBODY_HOLDS, "evaluates_devices",
+        shown=shown(
+            "spread over devices", title="Accuracy by device, standard deviation", meaning=BY_DEVICE, **UNEQUAL
+        ),
+    ),
+    "worst_tenth": Column(
+        REAL, "", "mean of the same over the ⌈n/10⌉ devices with the lowest", NOBODY_HOLDS, "evaluates_devices",
+        shown=shown("worst tenth", title="Accuracy of the worst tenth of devices", meaning=BY_DEVICE, **SHARE),
+    ),
+    "forgetting": Column(
+        REAL, "", "best recall so far minus recall now, mean over classes", NOT_EVALUATED, "evaluates_classes",
+        shown=shown(
+            "forgetting", meaning="each class's best recall so far minus its recall now, mean over classes", **UNEQUAL
+        ),
+    ),
+}  # fmt: skip
+
+# A row for every entry of every array that an evaluator gives, sorted by round, then in the order they were given.
+EVALUATION_COLUMNS: dict[str, Column] = {
+    "round": Column(WHOLE, "", "t"),
+    "evaluator": Column(TEXT, "", "its name in `learning.evaluators`"),
+    "name": Column(TEXT, "", "of the array"),
+    "index": Column(WHOLE, "", "place in the array, from 0; of a matrix row by row"),
+    "value": Column(REAL, "", "what stands there", null="where there is none"),
+}
+
+DEVICE_COLUMNS: dict[str, Column] = {
+    "round": Column(WHOLE, "", "t"),
+    "device": Column(WHOLE, "", "k = 0, …, K−1"),
+    "f_hz": Column(REAL, "Hz", "available CPU frequency", shown=shown("frequency", "GHz")),
+    "beta": Column(REAL, "", "β_k, mean channel power gain"),
+    "gain": Column(REAL, "", "this round's gain |g|²; 0 where an update could not arrive, whatever the channel"),
+    "stored": Column(COUNT, "", "|S_k|"),
+    "fresh": Column(COUNT, "", "|B_k|"),
+    "fresh_labels": Column(COUNTS, "", "label counts of the fresh data (list of m)"),
+    "used_labels": Column(COUNTS, "", "label counts of the device's part of X before the round (list of m)"),
+    "available": Column(
+        TRUTH, "",
+        "may be scheduled at all: within reach (`world.availability`), with data where `data.eligible` asks for it, "
+        "with enough charge where there are batteries; in a deployment also known",
+    ),
+    "feasible": Column(TRUTH, "", "k ∈ Π_f at the planned n"),
+    "amount": Column(REAL, "", "share of the fresh data, relative to the mean", filled="feasible"),
+    "dissimilarity": Column(REAL, "", "of the fresh data from the data used so far", filled="feasible"),
+    "importance": Column(REAL, "", "I_k by the policy's metric, times priority", filled="feasible"),
+    "queue_j": Column(REAL, "J", "Q_k before the round", shown=shown("queue", "mJ")),
+    "score": Column(REAL, "", "what the policy minimised", "for policies without a score", filled="feasible"),
+    "scheduled": Column(TRUTH, "", "k ∈ Π*", filled="scheduled"),
+    "transmitted": Column(TRUTH, "", "k ∈ Π̄", filled="scheduled"),
+    "bandwidth_share": Column(REAL, "", "share of the band", filled="sent"),
+    "power_w": Column(REAL, "W", "transmit power", filled="sent"),
+    "t_cmp_s": Column(REAL, "s", "computing time", filled="scheduled"),
+    "t_tr_s": Column(REAL, "s", "transmission time", filled="sent"),
+    "e_cmp_j": Column(
+        REAL, "J", "computing energy", filled="scheduled", adds_to="energy_j",
+        shown=shown("energy of computing", "mJ", 3),
+    ),
+    "e_tr_j": Column(
+        REAL, "J", "transmission energy", filled="sent", adds_to="energy_j", shown=shown("energy of sending", "mJ", 3)
+    ),
+    "queue_next_j": Column(REAL, "J", "Q_k after the round"),
+    "lost": Column(
+        TRUTH, "", "sent, with share, power, time and energy, and could not be decoded", when="packet_errors",
+        filled="scheduled",
+    ),
+    "t_down_s": Column(REAL, "s", "time of receiving the model", when="downloads", filled="scheduled"),
+    "e_down_j": Column(
+        REAL, "J", "energy of receiving the model", when="downloads", filled="scheduled", adds_to="energy_j"
+    ),
+    "cost_cycles": Column(REAL, "", "c_k, CPU cycles of local training in this round", when="own_costs"),
+    "cost_bits": Column(REAL, "", "S_k, size of the device's update in this round, bit", when="own_costs"),
+    "cost_down_s": Column(REAL, "s", "what receiving the model takes, or would take", when="own_costs"),
+    "cost_down_j": Column(REAL, "J", "what receiving the model costs, or would cost", when="own_costs"),
+    "stored_labels": Column(COUNTS, "", "label counts of S_k (list of m)", when="labels"),
+    "e_report_j": Column(
+        REAL, "J", "energy of the device's report; 0 for those who did not answer", when="asks", adds_to="energy_j",
+        shown=shown("energy of the report", "mJ", 3),
+    ),
+    "reliability": Column(REAL, "", "p_k, the probability to deliver learned before the round", when="fallible"),
+    "battery_j": Column(REAL, "J", "charge before the round", when="batteries"),
+    "harvest_j": Column(REAL, "J", "what was harvested in the round", when="batteries"),
+    "report_age": Column(WHOLE, "", "rounds since the last accepted report, −1 for never", when="deployed"),
+    "priority": Column(REAL, "", "factor on the importance of its data", when="deployed"),
+    **{
+        f"{name}_measured": Column(TRUTH, "", f"whether `{name}` is the device's own measurement", when="deployed")
+        for name in MEASURED
+    },
+    "cut": Column(TRUTH, "", "not waited for, since enough others had replied", when="cuts", filled="scheduled"),
+    "t_cmp_prior_s": Column(REAL, "s", "computing time by the scenario's model, at `f_hz`", when="plans_measured"),
+    "t_cmp_planned_s": Column(
+        REAL, "s", "the same as measurements so far make it, which was planned with", when="plans_measured"
+    ),
+    "t_cmp_spread": Column(REAL, "", "σ of the estimate behind it, as a logarithm", when="plans_measured"),
+    "e_cmp_prior_j": Column(REAL, "J", "computing energy by the scenario's model, at `f_hz`", when="plans_measured"),
+    "e_cmp_planned_j": Column(
+        REAL, "J", "the same as measurements so far make it, which was planned with", when="plans_measured"
+    ),
+    "e_cmp_spread": Column(REAL, "", "σ of the estimate behind it, as a logarithm", when="plans_measured"),
+    "e_cmp_read_j": Column(
+        REAL, "J", "what the device's meter read; `e_cmp_j` is what is charged of it", "where nothing was measured",
+        when="plans_measured",
+    ),
+    "trained_hz": Column(REAL, "Hz", "frequency of training", when="plans_measured", filled="scheduled"),
+}  # fmt: skip
+SPENT = tuple(name for name, column in DEVICE_COLUMNS.items() if column.adds_to == "energy_j")
+
+
+def spent_j(devices: Any) -> Any:
+    """What devices spent, by which their queues grow, J: the sum of the columns `SPENT`, as far as they are there.
+
+    devices: a table, or a dictionary with columns, or with what one device has in them.
+    """
+    return sum(devices[name] for name in SPENT if name in devices)
