@@ -52,7 +52,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         thread.join()
 
 
-def small(kind: Any, place: str, archive: File, path: str = "x") -> Collection:
+def small(kind: Any, place: str, archive: File | None, path: str = "x") -> Collection:
     return Collection("small", (described("x", GOOD),), (Source(kind, place, archive, {"x": path}),))
 
 
