@@ -171,7 +171,7 @@ def test_what_is_not_a_policy_is_refused() -> None:
         (["check", METRIC, "--kind", "policy"], 2, "is no class; it must be one derived from feelstream.Policy"),
         (["check", "uniform"], 2, "--kind arrivals or --kind frequency"),
         (["check", "uniform", "--kind", "frequency"], 0, "goes on the same from a stored state"),
-        (["check", "uniform", "--kind", "colour"], 2, "'colour' is not known; allowed: policy, metric"),
+        (["check", "uniform", "--kind", "colour"], 2, "'colour' is not known; allowed: energy law, cost"),
         (["check", "broken.py:Broken"], 1, "FAIL"),
         (["check-policy", POLICY], 0, "pass"),  # the name of earlier versions
     ],
