@@ -26,7 +26,7 @@ def test_each_command_is_what_the_list_says(command: Command) -> None:
 
 def test_our_studies_have_the_names_that_they_are_known_by() -> None:
     assert [study.name for study in ours()] == list(OURS)
-    assert {"reproduce", "multiverse", "leaderboard"} <= commands().keys()
+    assert {"reproduce", "leaderboard"} <= commands().keys()
     assert not commands().keys() & COMMANDS.keys()
 
 

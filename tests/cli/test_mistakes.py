@@ -39,7 +39,6 @@ MISTAKES = {  # command line: what the sentence must say
     "run tiny --log tensorbord": "--log: there is no 'tensorbord'; did you mean 'tensorboard'?",
     "studio --port 0": "--port: must be a whole number from 1 to 65535, not 0",
     "reproduce fig1 --seeds x": "--seeds: must be a whole number of at least 1, not x",
-    "confirm --seeds 100": "--seeds: must be a whole number from 0 to",
     "--verison": "did you mean '--version'?",
     # commands of other programs
     "version": "there is no command 'version'; did you mean '--version'?",

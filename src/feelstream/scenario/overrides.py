@@ -35,7 +35,7 @@ MOVED: dict[tuple[str, ...], tuple[str, ...]] = {  # former name → present nam
 @dataclass(frozen=True)
 class Override:
     """A field and its new value. Everything that sets a field is one, or is made of them: what follows `--set`, a
-    keyword of `with_`, a change during a run, a policy in a form, a specification of the multiverse.
+    keyword of `with_`, a change during a run, a policy in a form.
 
     >>> str(Override.parse("policy.V = 0.1"))
     'policy.V=0.1'

@@ -6,8 +6,8 @@ import pytest
 
 from feelstream.errors import ScenarioError
 from feelstream.policies import Lyapunov
+from feelstream.scenario.files import preset
 from feelstream.studies.hu2023 import paper as reproduce
-from feelstream.studies.hu2023.confirmation.candidates import LITERAL
 
 
 def test_the_plan_is_the_papers_table():
@@ -108,10 +108,20 @@ def test_a_plan_of_something_else_has_no_figures():
 
 
 def test_the_literal_specification_is_told_as_changes_that_make_the_same_plan_again():
-    plan = reproduce.plan("all", range(2000, 2002), ["policy.V=0.1"], LITERAL)
+    plan = reproduce.plan("all", range(2000, 2002), ["policy.V=0.1"], reproduce.LITERAL)
     told = reproduce.command(plan)
     assert told.startswith("feelstream reproduce all --seeds 2 --seed-start 2000 --set system.rounds=25 ")
     again = reproduce.plan("all", range(2000, 2002), reproduce.changes(plan))
     assert again == plan
-    widths = reproduce.plan("fig1-widths", [0], specification=LITERAL)  # whose σ are its own
+    widths = reproduce.plan("fig1-widths", [0], specification=reproduce.LITERAL)  # whose σ are its own
     assert {arm.scenario.data.fresh for arm in widths.arms} == {"per_round"}
+
+
+def test_the_literal_presets_are_the_literal_specification():
+    for figure in ("fig1", "fig2", "fig3"):
+        for arm in reproduce.plan(figure, [0], specification=reproduce.LITERAL).arms:
+            name, own = reproduce._recipes()[arm.label]
+            by_preset = reproduce.flat(preset(name.replace("paper-", "literal-"), own).as_dict())
+            by_specification = reproduce.flat(arm.scenario.as_dict())
+            differ = {key for key in by_preset if by_preset[key] != by_specification[key]}
+            assert differ <= {"learning.eval_every"}

@@ -1,4 +1,4 @@
-"""The paper that this package began with, reproduced, and its claims under other readings of it.
+"""The paper that this package began with, reproduced.
 
 Reference: C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming Data",
 ICASSP 2023, arXiv:2305.01238.
@@ -15,16 +15,6 @@ STUDY = Study(
             "reproduce",
             "Reproduce the paper's figures: runs, panels, curves, claims and a report.",
             "feelstream.studies.hu2023.commands.reproduce:app",
-        ),
-        Command(
-            "confirm",
-            "Judge the paper's claims on untouched seeds.",
-            "feelstream.studies.hu2023.commands.confirm:app",
-        ),
-        Command(
-            "multiverse",
-            "Search readings of the paper for those under which its claims hold.",
-            "feelstream.studies.hu2023.commands.multiverse:app",
         ),
     ),
     earlier=("reproduce-",),

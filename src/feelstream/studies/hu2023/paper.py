@@ -40,6 +40,18 @@ WIDTH = "data.arrivals.sigma"
 # What makes a panel what it is; changing it would leave a figure under a wrong name.
 FIXED = ("policy.name", "policy.size", "policy.metric", "data.partition", "data.arrivals.kind")
 
+# What the paper leaves open, read literally: its own definition of fresh data, the width in its labels, the training of
+# the classic example with its number of parameters; only T is fitted, to the energy savings. The presets `literal-*`.
+LITERAL = (
+    "system.rounds=25",
+    "data.fresh=per_round",
+    "data.arrivals.sigma=0.125",
+    "learning.local.steps=24",
+    "learning.local.batch=64",
+    "learning.local.lr=0.01",
+    "learning.local.momentum=0.5",
+)
+
 
 def proposed(setting: str, n: int) -> str:
     """Label of the arm that runs the paper's policy with n devices a round."""
@@ -218,18 +230,10 @@ def plan(name: str, seeds: Iterable[int], overrides: Sequence[str] = (), specifi
     return Plan(PLAN_PREFIX + name, tuple(arms), tuple(seeds), study=STUDY.name)
 
 
-def scenario(label: str, overrides: Iterable[AnyOverride] = (), always: Sequence[str] = ()) -> Scenario:
-    """The scenario of one arm of the paper's figures; overrides that are not for this arm are passed over.
-
-    always: those that are set even so, such as a finite V where the figure's is infinite.
-    """
+def scenario(label: str, overrides: Iterable[AnyOverride] = ()) -> Scenario:
+    """The scenario of one arm of the paper's figures; overrides that are not for this arm are passed over."""
     base, own = _recipes()[label]
-    return preset(base, (*own, *fitting_overrides(label, overrides), *always))
-
-
-def is_blind(label: str) -> bool:
-    """Whether an arm schedules by importance alone: V is "sufficiently large"."""
-    return getattr(_unchanged(label).policy, "V", 0.0) == inf
+    return preset(base, (*own, *fitting_overrides(label, overrides)))
 
 
 def fitting_overrides(label: str, overrides: Iterable[AnyOverride]) -> list[Override]:

@@ -13,7 +13,7 @@ from feelstream.studies.claims.claim import PerSeed
 from feelstream.studies.hu2023 import paper as reproduce
 from feelstream.studies.hu2023.claims import quotes
 
-MARGIN = 2.0  # percentage points: "similar" is no more than this behind; fixed before the runs of the confirmation
+MARGIN = 2.0  # percentage points: "similar" is no more than this behind; fixed before the runs
 SETTINGS = {"2a": "iid", "2b": "2digit", "3a": "minority", "3b": "minority-uniform"}
 
 

@@ -1,1 +1,1 @@
-"""`feelstream reproduce`, `feelstream confirm` and `feelstream multiverse`."""
+"""`feelstream reproduce`."""

@@ -10,8 +10,7 @@ import typer
 
 from feelstream.studies import printing
 from feelstream.studies.hu2023 import paper
-from feelstream.studies.hu2023.confirmation.candidates import LITERAL
-from feelstream.terminal.common import JsonOption, SetOption, next_command
+from feelstream.terminal.common import JsonOption, SetOption
 from feelstream.terminal.numbers import number_option
 from feelstream.terminal.playing import DaskOption, SeedStartOption, WorkersOption, play, tell_failures
 
@@ -49,12 +48,10 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce the paper's figures: runs, panels, curves, claims and a report."""
-    specification = LITERAL if presets is Presets.LITERAL else ()
+    specification = paper.LITERAL if presets is Presets.LITERAL else ()
     plan = paper.plan(figure, range(seed_start, seed_start + seeds), overrides or (), specification)
     results = play(plan, directory, workers, dask)
     if not results.finished:
         tell_failures(results)
     printing.report(results, directory, docs, as_json)
     tell_failures(results)
-    if not as_json:
-        next_command("feelstream", "multiverse")

@@ -12,7 +12,7 @@ from feelstream.studies.page import Page
 
 
 def page(results: Results) -> Page | None:
-    """None for plans of the multiverse: they have no figures of their own."""
+    """None for a plan that is none of the figures'."""
     figures = paper.figures_of(results.plan)
     if not figures:
         return None

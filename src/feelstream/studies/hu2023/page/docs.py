@@ -48,12 +48,12 @@ def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -
     for figure in shown:
         save(composite(figure, table), pictures, figure.key, formats=("png",), dpi=DOCS_DPI)
     path = directory / "reproduced.md"
-    text = _text(results, shown, findings, (directory / "multiverse.md").is_file())
+    text = _text(results, shown, findings)
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
     return path
 
 
-def _text(results: Results, shown: Sequence[PanelFigure], findings: Sequence[Finding], has_multiverse: bool) -> str:
+def _text(results: Results, shown: Sequence[PanelFigure], findings: Sequence[Finding]) -> str:
     made, changes = origin(results, command=reproduce.command(results.plan)), reproduce.changes(results.plan)
     date = made.finished.partition(" ")[0]
     command = f"{made.command} --out {OUT} --docs docs"
@@ -65,9 +65,6 @@ def _text(results: Results, shown: Sequence[PanelFigure], findings: Sequence[Fin
         f"    {command}\n",
         'The paper is C.-H. Hu, Z. Chen, E. G. Larsson, "Dynamic Scheduling for Federated Edge Learning with Streaming '
         'Data", ICASSP 2023, [arXiv:2305.01238](https://arxiv.org/abs/2305.01238).\n',
-        "What each claim depends on, over other readings and settings: [the multiverse](multiverse.md).\n"
-        if has_multiverse
-        else "",
         "## Figures\n",
         "Lines are means over seeds, shades are 95 % t intervals.\n",
     ]

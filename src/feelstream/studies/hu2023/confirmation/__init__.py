@@ -1,1 +1,0 @@
-"""The paper's claims on seeds that nothing else has touched: two specifications under both readings of fresh data."""
