@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 CHECKPOINT_S = 0.05
-NEEDED = ("cli.run", "cli.compare", "run.run", "experiment", "policies", "simulation", "learning", "report", "studies")
+NEEDED = ("cli.run", "cli.compare", "run.play", "experiment", "policies", "simulation", "learning", "report", "studies")
 
 
 class Starter:
@@ -48,10 +48,10 @@ def main() -> None:
     """Read orders until there are no more; a fork leaves this loop to be the command."""
     for name in NEEDED:
         importlib.import_module(f"feelstream.{name}")
-    from feelstream.run import run
+    from feelstream.run import play
     from feelstream.start import main as command
 
-    run.CHECKPOINT_SECONDS = CHECKPOINT_S
+    play.CHECKPOINT_SECONDS = CHECKPOINT_S
     while line := sys.stdin.readline():
         order = json.loads(line)
         if "wait" in order:

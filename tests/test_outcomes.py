@@ -62,7 +62,7 @@ def test_the_norm_is_that_of_the_update() -> None:
 
 def _parts(scenario: fs.Scenario) -> tuple:
     from feelstream import learning
-    from feelstream.run.run import dataset_of
+    from feelstream.run import dataset_of
 
     data = dataset_of(scenario)
     return scenario, 1, data.train_labels, data.classes, learning.make(scenario.learning, data, 1)

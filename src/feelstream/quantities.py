@@ -6,15 +6,18 @@ studio. How a column is shown stands in columns.py with all else that is known o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import floor, log10
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS
 
 Table = Literal["rounds", "devices", "runs"]
 MINUS = "−"
+STATED = "quantities"  # of run.json: how users' own evaluators say that their numbers are shown
 REACHED = (80, 90)  # accuracies that are timed, %
 
 
@@ -168,6 +171,24 @@ def plain_measure(name: str) -> Quantity:
     'Recall of cats'
     """
     return Quantity(name, name.replace("_", " "), digits=4, group="learning", least=None)
+
+
+def introduce(columns: Iterable[str], about: Mapping[str, Any]) -> None:
+    """Register how every column of a run's rounds is shown that is not ours: as run.json says, else plainly.
+
+    about: what run.json says beside its own fields.
+    """
+    own = [column for column in columns if column not in ROUND_COLUMNS]
+    if not own:
+        return
+    try:
+        stated = TypeAdapter(list[Quantity]).validate_python(about.get(STATED, []))
+    except ValidationError:  # it is only about looks
+        stated = []
+    known = {quantity.name: quantity for quantity in stated}
+    for column in own:
+        if column in known or column not in QUANTITIES:
+            register_measures(known.get(column) or plain_measure(column))
 
 
 def of_table(table: Table, columns: Collection[str]) -> list[Quantity]:

@@ -10,7 +10,7 @@ from builders import small
 
 from feelstream import learning, simulate
 from feelstream.evaluation import EVALUATORS, EvaluationContext, Held, Predict, Predictions, TestSet
-from feelstream.run.run import dataset_of, prepare
+from feelstream.run.preparing import dataset_of, prepare
 
 ALL = 'learning.evaluators=["test", "stream", "devices", "classes"]'
 ENGINES = ("native", "torch")

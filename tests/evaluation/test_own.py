@@ -167,7 +167,7 @@ def test_callbacks_see_the_model_and_what_was_measured() -> None:
 
 
 def test_the_final_model_answers_for_any_samples() -> None:
-    from feelstream.run.run import dataset_of
+    from feelstream.run import dataset_of
 
     run = fs.simulate(small(*LEARNS, own("classes")), 1)
     data = dataset_of(run.scenario)

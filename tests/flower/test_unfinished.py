@@ -14,7 +14,7 @@ import feelstream as fs
 from feelstream.cli.report import app as report_app
 from feelstream.errors import RunError
 from feelstream.flower import ScheduledFedAvg
-from feelstream.run.unfinished import read_so_far
+from feelstream.run.run import read_so_far
 from feelstream.studio.following import FollowedLane
 from feelstream.studio.lanes import StoredLane, open_runs
 

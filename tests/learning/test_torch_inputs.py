@@ -12,7 +12,7 @@ import feelstream as fs
 from feelstream import learning
 from feelstream.data.datasets import load
 from feelstream.errors import DataError, EngineError
-from feelstream.run.run import dataset_of
+from feelstream.run import dataset_of
 
 torch = pytest.importorskip("torch")
 from feelstream.learning.torch_engine import TorchLearner  # noqa: E402

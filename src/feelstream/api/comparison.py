@@ -18,7 +18,7 @@ from feelstream.experiment.measures import by_arm, cell, judgement
 from feelstream.experiment.ranking import pareto_points
 from feelstream.quantities import QUANTITIES, counted, of_table
 from feelstream.run import Run, views
-from feelstream.run.pandas_tables import as_pandas
+from feelstream.run.views import as_pandas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

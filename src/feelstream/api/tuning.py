@@ -21,7 +21,7 @@ from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
 from feelstream.quantities import counted
 from feelstream.run import views
-from feelstream.run.pandas_tables import as_pandas
+from feelstream.run.views import as_pandas
 from feelstream.scenario import Scenario
 
 if TYPE_CHECKING:

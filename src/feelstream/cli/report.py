@@ -31,7 +31,7 @@ def report(
     are named and left out, and the exit code is then 1.
     """
     from feelstream.report import results_in
-    from feelstream.run.unfinished import SO_FAR, is_unfinished, saved_so_far
+    from feelstream.run.run import SO_FAR, is_unfinished, saved_so_far
     from feelstream.studies import printing
     from feelstream.studies.registry import study_named
     from feelstream.terminal.playing import tell_failures

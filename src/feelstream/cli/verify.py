@@ -12,7 +12,7 @@ from feelstream.cli.running import note
 from feelstream.errors import RunError, sentence
 from feelstream.run.replaying import Replay
 from feelstream.run.replaying import replay as replay_run
-from feelstream.run.unfinished import SO_FAR
+from feelstream.run.run import SO_FAR
 from feelstream.terminal.common import JsonOption, out, print_json, progress_bar
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from feelstream.experiment.index import LEAST_RUNS, Index, Known, Rows
-from feelstream.run.presentation import introduce
+from feelstream.quantities import introduce
 from feelstream.run.trace import ROUNDS
 
 Wanted = tuple[str, int, Path]  # label of the arm, seed, directory

@@ -44,7 +44,7 @@ HISTORIES = ("train_metrics_clientapp", "evaluate_metrics_clientapp", "evaluate_
 
 
 class Rounds:
-    """One run of a strategy's hooks on a grid: what `feelstream.run.player.Player` asks for."""
+    """One run of a strategy's hooks on a grid: what `feelstream.run.checkpoint.Player` asks for."""
 
     def __init__(
         self,

@@ -11,19 +11,41 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import RunError
 from feelstream.run.files import SEAL, as_sentence, check_digest, read_json, read_table, write_atomically, write_sealed
-from feelstream.run.player import Player
 from feelstream.run.trace import Tables, joined
+from feelstream.scenario import Scenario
+from feelstream.scheduling import RoundRecord
 
 STATE_FORMAT = 2  # of a state; 2: nested dictionaries, flattened by arrays.flatten
 DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+
+
+class Player(Protocol):
+    """What plays a run round by round, and can stop and go on: a simulation, or a federation of real devices."""
+
+    scenario: Scenario
+    round: int  # the last one played; 0 before the first
+    timings: dict[str, float]  # seconds spent, by phase
+
+    @property
+    def model(self) -> NDArray[np.float32] | None:
+        """The model as it is now; empty where nothing is learned, None where it is kept elsewhere."""
+
+    def step(self) -> RoundRecord:
+        """Play the next round."""
+
+    def snapshot(self) -> Nested:
+        """All that `restore` needs to go on exactly here: `round`, and more."""
+
+    def restore(self, state: Nested) -> None: ...
 
 
 class Checkpoint:

@@ -17,7 +17,6 @@ from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.models import Model
 from feelstream.run.checkpoint import DAMAGE
 from feelstream.run.files import write_atomically
-from feelstream.run.player import Player
 from feelstream.scenario import Scenario
 
 MODEL = "model.npz"  # holds one array, theta: float32 (d,)
@@ -86,12 +85,6 @@ class FinalModel:
         learner = learning.make(self.scenario.learning, dataset)
         assert learner is not None
         return learner
-
-
-def model_of(player: Player) -> NDArray[np.float32] | None:
-    """The player's model as it is now; None where it learns nothing, or keeps its model itself."""
-    model = player.model
-    return model if model is not None and model.size else None
 
 
 def write_model(directory: Path, theta: NDArray[np.float32]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from functools import lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
@@ -13,17 +16,24 @@ from feelstream import code, learning
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.data.datasets.dataset import Normalise
-from feelstream.errors import DataError, RunError
+from feelstream.errors import DataError, RunError, ScenarioError
 from feelstream.evaluation import TestRounds
 from feelstream.inputs import stamp, taking
 from feelstream.learning import cost
+from feelstream.quantities import STATED
 from feelstream.run import trace
 from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
 from feelstream.run.manifest import Manifest
-from feelstream.run.presentation import noted_quantities
-from feelstream.run.size import check_fits
 from feelstream.scenario import Scenario, model_cost
 from feelstream.simulation import Simulation
+
+# Bytes per device: some thirty columns of a round in float64, with temporaries of policy and trace.
+DEVICE_BYTES, CLASS_BYTES = 1000, 24
+ROW_BYTES = 400  # of a device and round in memory, when the tables of a whole run are put together
+ROUND_BYTES = 500
+DRAW_BYTES = 12  # of a sample of a mini-batch: its number and its loss, which a round's training holds all at once
+CLASSES = 10
+CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def dataset_of(scenario: Scenario) -> Dataset:
@@ -101,7 +111,9 @@ def _prepare(
         "classes": dataset.classes,
         "samples": len(dataset.train_labels),
     }
-    changed = noted(scenario, changes) | noted_quantities(simulation.evaluators)
+    changed = noted(scenario, changes)
+    if stated := [asdict(quantity) for quantity in simulation.evaluators.quantities]:
+        changed[STATED] = stated
     player = ChangingSimulation(simulation, changes)
     facts = trace.facts_of(scenario, simulation.system)
     manifest = Manifest.begin(scenario, seed, engine=engine, data=data, facts=facts, **changed)
@@ -131,3 +143,59 @@ def _changed_meanwhile(what: str) -> RunError:
         f"{what} changed while the plan was under way; give the same command again (with new workers, where they are "
         "not ours), and all of it is run with what is there then"
     )
+
+
+def memory_bytes() -> int:
+    """The memory of this machine, or of the container that we are in."""
+    limits = []
+    for file in CGROUPS:
+        try:
+            text = Path(file).read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            limits.append(int(text))
+    with suppress(ValueError, OSError, AttributeError):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min(limits, default=2**63)
+
+
+def run_bytes(scenario: Scenario) -> int:
+    """A rough estimate, from below: devices now, rows at the end."""
+    devices, rounds = scenario.system.devices, scenario.system.rounds
+    present = devices * (DEVICE_BYTES + CLASS_BYTES * CLASSES)
+    rows = devices * rounds * ROW_BYTES if scenario.trace.level == "full" else min(devices, trace.MANY)
+    return present + rows + rounds * ROUND_BYTES
+
+
+def training_bytes(scenario: Scenario) -> int:
+    """Of the mini-batches of one round, from below."""
+    learning, shape = scenario.learning, scenario.learning.local.shape
+    return 0 if learning.engine == "none" or shape is None else DRAW_BYTES * shape[0] * shape[1]
+
+
+def check_fits(scenario: Scenario) -> None:
+    """Refuse what cannot fit into the memory, with the estimate, instead of trying."""
+    needed, there = training_bytes(scenario), memory_bytes()
+    if needed > there:
+        steps, batch = scenario.learning.local.shape or (1, 1)
+        raise ScenarioError(
+            f"learning.local.batch: {steps:,} steps of {batch:,} samples need about "
+            f"{_shown(needed)} of memory, and there are {_shown(there)}; take fewer"
+        )
+    needed = run_bytes(scenario)
+    if needed > there:
+        full = scenario.trace.level == "full"
+        hint = ", or set trace.level to rounds" if full and needed > 2 * run_bytes(_rounds_only(scenario)) else ""
+        raise ScenarioError(
+            f"system.devices: {scenario.system.devices:,} devices and {scenario.system.rounds:,} rounds need about "
+            f"{_shown(needed)} of memory, and there are {_shown(there)}; take fewer{hint}"
+        )
+
+
+def _rounds_only(scenario: Scenario) -> Scenario:
+    return scenario.model_copy(update={"trace": scenario.trace.model_copy(update={"level": "rounds"})})
+
+
+def _shown(size: int) -> str:
+    return f"{size / 1e9:,.3g} GB" if size < 1e13 else f"{size / 1e12:,.0f} TB"

@@ -14,7 +14,8 @@ from feelstream.errors import RunError
 from feelstream.run.changes import from_list
 from feelstream.run.files import read_table
 from feelstream.run.manifest import Manifest, check_same_run
-from feelstream.run.run import Progress, read_stored, simulate_in
+from feelstream.run.play import Progress, simulate_in
+from feelstream.run.run import read_stored
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from html import escape
+from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from feelstream.errors import RunError
+from feelstream.errors import FeelstreamError, RunError
 from feelstream.line_styles import line_style
 from feelstream.plugins import did_you_mean
 from feelstream.quantities import QUANTITIES, by_round, measures, of_table
@@ -153,3 +154,12 @@ def _shown(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def as_pandas(table: pl.DataFrame) -> Any:
+    """The table as a pandas DataFrame, column by column, so that pyarrow is not needed."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as problem:
+        raise FeelstreamError("pandas is not installed; get it with pip install 'feelstream[pandas]'") from problem
+    return pandas.DataFrame({column.name: column.to_list() for column in table})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from time import sleep
 
-from feelstream.run.unfinished import read_so_far
+from feelstream.run.run import read_so_far
 from feelstream.studio.lanes import StoredLane
 
 POLL_S = 0.05  # the race asks again, at its speed

@@ -16,12 +16,12 @@ from feelstream.arrays import Nested, flatten
 from feelstream.columns import SPENT, spent_j
 from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
+from feelstream.quantities import introduce
 from feelstream.run import Run, read
 from feelstream.run.changes import Change, from_list, in_order, scenario_in
 from feelstream.run.explaining import Scenes
-from feelstream.run.presentation import introduce
-from feelstream.run.run import prepare, resolved
-from feelstream.run.unfinished import is_unfinished
+from feelstream.run.preparing import prepare, resolved
+from feelstream.run.run import is_unfinished
 from feelstream.scenario import Scenario
 from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_tables
 
@@ -150,7 +150,7 @@ class LiveLane:
         view, self._ahead = (self._played() if self._ahead is None else self._ahead[1]), None
         spent = self.rows[-1]["energy_mean_cum_j"] * self.head if self.rows else 0.0
         view.row["energy_mean_cum_j"] = (spent + view.row["energy_mean_j"]) / (self.head + 1)
-        introduce(view.row, self._manifest)
+        introduce(view.row, self._manifest.model_extra or {})
         self._views[view.round] = view
         self.rows.append(view.row)
         self.schedule += _scheduled(view)

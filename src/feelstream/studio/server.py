@@ -44,7 +44,7 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
     """Serve until interrupted. tell: receives the address once it answers; start: stored runs or results to show."""
     if start:
         from feelstream.run import read
-        from feelstream.run.unfinished import is_unfinished
+        from feelstream.run.run import is_unfinished
         from feelstream.studio.lanes import stored_runs
 
         for path in start:  # complains now rather than on the page

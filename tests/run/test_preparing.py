@@ -10,12 +10,12 @@ from builders import small
 import feelstream as fs
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan, comparison
-from feelstream.run import size
+from feelstream.run import preparing
 
 
 @pytest.mark.slow
 def test_too_many_devices_get_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size, "memory_bytes", lambda: 8 * 10**9)
+    monkeypatch.setattr(preparing, "memory_bytes", lambda: 8 * 10**9)
     with pytest.raises(ScenarioError, match=r"10,000,000 devices and 8 rounds need about .* GB of memory, and there"):
         fs.simulate(small("system.devices=10000000"))
     with pytest.raises(ScenarioError, match=r"or set trace\.level to rounds"):
@@ -25,10 +25,10 @@ def test_too_many_devices_get_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(size, "CGROUPS", (str(limit),))
+    monkeypatch.setattr(preparing, "CGROUPS", (str(limit),))
     for text, known in (("1000000", True), ("max", False)):
         limit.write_text(text)
-        assert (size.memory_bytes() == 1000000) == known
+        assert (preparing.memory_bytes() == 1000000) == known
 
 
 def test_plans_of_absurd_size_get_a_sentence() -> None:
@@ -40,7 +40,7 @@ def test_plans_of_absurd_size_get_a_sentence() -> None:
 
 
 def test_mini_batches_that_cannot_fit_are_told_before_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(size, "memory_bytes", lambda: 8 * 10**9)
+    monkeypatch.setattr(preparing, "memory_bytes", lambda: 8 * 10**9)
     with pytest.raises(
         ScenarioError, match=r"learning\.local\.batch: 2 steps of 2,147,483,647 samples need about 51\.5 GB"
     ):
