@@ -126,7 +126,7 @@ def unlike(found: pl.DataFrame, of: dict[str, pl.DataType]) -> list[str]:
     names = {**dict(found.schema), **of}
     wrong = [name for name in names if name not in of or dict(found.schema).get(name) != of[name]]
     told = [f"{name} is written as {found.schema.get(name)} and stated as {of.get(name)}" for name in wrong]
-    return [f"{', '.join(told)}: see device_columns and round_values in src/feelstream/run/trace.py"] if told else []
+    return [f"{', '.join(told)}: see device_rows and round_row in src/feelstream/run/trace.py"] if told else []
 
 
 def test_the_format_is_the_same_everywhere() -> None:

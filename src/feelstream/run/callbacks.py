@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.run.files import read_table
-from feelstream.run.trace import round_values
+from feelstream.run.trace import round_row
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
 
@@ -72,7 +72,7 @@ class Telling:
             self._progress(record)
         if not self.callbacks:
             return
-        row = round_values(record)
+        row = round_row(record)
         self._energy_sum_j += row["energy_mean_j"] or 0.0
         row["energy_mean_cum_j"] = self._energy_sum_j / record.observation.round
         for callback in self.callbacks:

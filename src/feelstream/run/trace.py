@@ -23,7 +23,7 @@ from feelstream.columns import (
     columns_of,
 )
 from feelstream.model.system import System
-from feelstream.policies.base import STORED_LABELS, Decision
+from feelstream.policies.base import STORED_LABELS
 from feelstream.scenario import Scenario
 from feelstream.scheduling import RoundRecord
 
@@ -71,16 +71,17 @@ class Rows:
     """
 
     def __init__(self, full: bool, facts: Collection[str]) -> None:
-        self._full, self._facts = full, facts
+        self._full, self._columns = full, columns_of(DEVICE_COLUMNS, facts)
         self._evaluations: list[pl.DataFrame] = []
         self._rounds: list[RoundValues] = []
         self._devices: list[dict[str, NDArray]] = []
 
     def add(self, record: RoundRecord) -> None:
-        self._rounds.append(round_values(record))
+        self._rounds.append(round_row(record))
         if self._full:
-            self._devices.append(device_columns(record, self._facts))
-            self._evaluations += _evaluation_frames(record)
+            self._devices.append(device_rows(record, self._columns))
+            if record.measured.arrays:
+                self._evaluations += _evaluation_frames(record)
 
     @property
     def many(self) -> bool:
@@ -92,7 +93,7 @@ class Rows:
         """The tables of the rows so far, which are forgotten here."""
         rounds = _rounds_frame(self._rounds)
         arrays = pl.concat(self._evaluations, rechunk=True) if self._evaluations else None
-        tables = Tables(rounds, _devices_frame(self._devices, self._facts) if self._full else None, arrays)
+        tables = Tables(rounds, _devices_frame(self._devices, self._columns) if self._full else None, arrays)
         self._rounds, self._devices, self._evaluations = [], [], []
         return tables
 
@@ -135,7 +136,7 @@ def _evaluation_frames(record: RoundRecord) -> list[pl.DataFrame]:
     ]
 
 
-def round_values(record: RoundRecord) -> RoundValues:
+def round_row(record: RoundRecord) -> RoundValues:
     """The row of a round by column, without the running mean energy_mean_cum_j."""
     observation, decision, evaluation = record.observation, record.decision, record.evaluation
     return {
@@ -175,17 +176,20 @@ def is_whole(rounds: pl.DataFrame, devices: pl.DataFrame | None, T: int, K: int)
     )
 
 
-def _devices_frame(rounds: Sequence[dict[str, NDArray]], facts: Collection[str]) -> pl.DataFrame:
+def _devices_frame(rounds: Sequence[dict[str, NDArray]], columns: Mapping[str, Column]) -> pl.DataFrame:
     """One row per device and round, sorted by round, then device."""
     series = []
-    for name, column in columns_of(DEVICE_COLUMNS, facts).items():
-        values = np.concatenate([columns[name] for columns in rounds]) if rounds else ()
+    for name, column in columns.items():
+        values = np.concatenate([rows[name] for rows in rounds]) if rounds else ()
         series.append(pl.Series(name, values, nan_to_null=column.may_be_null).cast(column.kind))
     return pl.DataFrame(series)
 
 
-def device_columns(record: RoundRecord, facts: Collection[str]) -> dict[str, NDArray]:
-    """(K,) each, and copies of what the next round changes."""
+def device_rows(record: RoundRecord, columns: Mapping[str, Column]) -> dict[str, NDArray]:
+    """(K,) of each column of the run, and copies of what the next round changes.
+
+    What only some devices have is 0 for those not scheduled, and NaN where not feasible.
+    """
     observation, decision, spent = record.observation, record.decision, record.transmission
     K, schedule, held = len(record.gain), decision.schedule, observation.stored_labels
     download_s, download_j = observation.system.download_of(schedule)
@@ -220,23 +224,21 @@ def device_columns(record: RoundRecord, facts: Collection[str]) -> dict[str, NDA
         "e_down_j": download_j,
         "stored_labels": None if held is None else held.copy(),
         "e_report_j": record.e_report_j,
-        **(_costs(observation.system) if "own_costs" in facts else {}),
+        **(_costs(observation.system) if "cost_cycles" in columns else {}),
         **record.more,
     }
-    columns = columns_of(DEVICE_COLUMNS, facts)
-    return {name: _of_all(column, values[name], decision) for name, column in columns.items()}
-
-
-def _of_all(column: Column, values: Any, decision: Decision) -> NDArray:
-    """(K,) with what nobody else has: 0 for those not scheduled, NaN where not feasible."""
+    found: dict[str, NDArray] = {}
     feasible = decision.plan.feasible
-    if column.filled in ("scheduled", "sent"):
-        of_all = np.zeros(len(feasible), np.asarray(values).dtype)
-        of_all[decision.schedule] = values
-        return of_all
-    if column.filled == "feasible":
-        return np.full(len(feasible), np.nan) if values is None else np.where(feasible, values, np.nan)
-    return values
+    for name, column in columns.items():
+        given: Any = values[name]
+        if column.filled in ("scheduled", "sent"):
+            found[name] = np.zeros(K, np.asarray(given).dtype)
+            found[name][schedule] = given
+        elif column.filled == "feasible":
+            found[name] = np.full(K, np.nan) if given is None else np.where(feasible, given, np.nan)
+        else:
+            found[name] = given
+    return found
 
 
 def _costs(system: System) -> dict[str, NDArray]:

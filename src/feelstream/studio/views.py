@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.columns import DEVICE_COLUMNS, columns_of
 from feelstream.policies.base import Policy, State
 from feelstream.run import trace
 from feelstream.run.explaining.scenes import Scene, counts
@@ -70,11 +71,11 @@ def of_record(record: RoundRecord, policy: Policy, state: State, seed: int, fact
 
     policy and state: with which it was decided; facts: of its run.
     """
-    row = trace.round_values(record)
+    row = trace.round_row(record)
     scheduled = np.zeros(len(record.gain), bool)
     scheduled[record.decision.schedule] = True
     which = shown(scheduled)
-    columns = trace.device_columns(record, facts)
+    columns = trace.device_rows(record, columns_of(DEVICE_COLUMNS, facts))
     devices = {name: columns[name][which] for name in columns if name not in ASIDE}  # an index array copies
     scene = _scene(record, policy, state, seed) if len(scheduled) <= MOST_DEVICES else None
     return RoundView(row, devices, np.array(record.observation.used_labels), len(scheduled), scene)
