@@ -21,7 +21,7 @@ from feelstream.policies.base import TRAINING
 from feelstream.policies.myopic_energy import MyopicEnergy
 from feelstream.run import Change, Run, simulate
 from feelstream.run.explaining import Explanation, Scenes
-from feelstream.run.explaining.thresholds import with_frequency, with_setting
+from feelstream.run.explaining.explanation import with_frequency, with_setting
 
 TERMS = ("lyapunov", "importance_greedy", "greedy_energy", "myopic_energy", "balanced", "balanced_joint")
 BUSY = ("system.devices=8", "data.samples=400", "system.energy_budget_j=0.02", "data.arrivals.kind=uniform")

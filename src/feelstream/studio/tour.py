@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from nicegui import ui
 
-from feelstream.run.explaining.wording import shown_as
+from feelstream.run.explaining.sentences import shown_as
 from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.panels import heading, panel
 from feelstream.studio.session import Session, first_draft

@@ -9,8 +9,7 @@ from feelstream.arrays import Ids
 from feelstream.guard import ask
 from feelstream.policies.ranking import Ranking, Term
 from feelstream.run.explaining import Explanation, explain_scene
-from feelstream.run.explaining.sentences import rule
-from feelstream.run.explaining.wording import listed, number
+from feelstream.run.explaining.sentences import listed, number, rule
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView
 

@@ -1,20 +1,29 @@
-"""The explanation of one device in one round, as figures and as sentences."""
+"""The explanation of one device in one round: against whom it competed, what decided, and what would change it.
+
+What would change it is found by deciding again, with all else as it was in the round: outwards in equal ratios until
+the device fares otherwise, then by bisection between the last two values. A window narrower than one ratio may be
+passed over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from feelstream.arrays import Ids, Reals
 from feelstream.guard import ask
+from feelstream.policies import POLICIES
+from feelstream.policies.base import Observation, Policy
 from feelstream.policies.ranking import Ranking, Term
 from feelstream.run.explaining import sentences
-from feelstream.run.explaining.contests import Contest, contest, rank
 from feelstream.run.explaining.scenes import Scene, Scenes
-from feelstream.run.explaining.thresholds import Threshold, thresholds
+from feelstream.run.explaining.sentences import shown_as
 
+FAR = 1e6  # by which factor a setting is varied at most
+WEIGHTS = ("V", "price")  # settings of a policy that weigh its terms against each other
 # What the score of a rule with one quantity is, and whether the rule prefers more of it.
 QUANTITY = {
     "age": ("rounds since its last turn", True),
@@ -22,6 +31,36 @@ QUANTITY = {
     "update_norm": ("norm of the update", True),
     "proportional_fair": ("gain over mean service", True),
 }
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A device against the nearest that fared otherwise: the first left out, or the last scheduled.
+
+    rival is None where a place may stay empty and that is the alternative: all of its values are then 0.
+    """
+
+    own: float  # what it was ranked by
+    rank: int  # from 1
+    candidates: int
+    rival: int | None
+    margin: float  # by how much the decision was right; negative where the rule looks at more than these terms
+    terms: dict[str, tuple[float, float]]  # of the device and of the rival, as shown
+    decisive: str | None  # the term that speaks most for the decision; None where none does
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Beyond `value` the device fares otherwise; at `same`, close by, it does not."""
+
+    setting: str  # V, price or f_hz
+    value: float
+    same: float
+    too_slow: bool = False  # beyond it the device misses the deadline
+
+    @property
+    def above(self) -> bool:
+        return self.value > self.same
 
 
 @dataclass(frozen=True)
@@ -77,53 +116,172 @@ def _explained(
     name: str,
     scene: Scene | None,
     figures: Mapping[str, Any],
-    recorded: np.ndarray,
-    schedule: np.ndarray,
+    recorded: Reals,
+    schedule: Ids,
     round: int,
     device: int,
     *,
     with_thresholds: bool,
 ) -> Explanation:
+    """recorded: (K,) the stored scores; NaN where there are none."""
     scheduled = bool(np.isin(device, schedule))
-    ranking, refusal, found = None, None, ()
-    if scene is not None:
-        known = (scene.state, scene.observation, scene.decision, device)
-        ranking = ask(scene.policy, "ranking", *known)
-        if not scheduled and figures["feasible"]:
-            refusal = ask(scene.policy, "refusal", *known)
-        if ranking is not None and with_thresholds and figures["available"]:
-            found = thresholds(scene, device)
+    fate, out, found, terms = "scheduled" if scheduled else "not scheduled", None, (), {}
+    ranking = None if scene is None else _asked(scene, "ranking", device)
+    if scene is not None and ranking is not None and with_thresholds and figures["available"]:
+        found = thresholds(scene, device)
     if ranking is None and np.isfinite(recorded).any():
         what, more = QUANTITY.get(name, ("score", False))
         ranking = Ranking((Term(what, recorded, subtracted=more),))
     against = contest(ranking, schedule, device) if ranking else None
     placed = rank(ranking, device) if ranking else None
-    terms = {}
     if ranking is not None and placed is not None:
         terms = {term.name: float((-1 if term.subtracted else 1) * term.values[device]) for term in ranking.terms}
-    size = getattr(scene.policy, "size", None) if scene is not None else None
-    text = sentences.of_device(
-        name,
-        size,
-        figures,
-        round,
-        device,
-        scheduled,
-        ranking,
-        placed,
-        against,
-        refusal,
-        found,
-        _needed_hz(scene, device),
-    )
-    return Explanation(round, device, scheduled, terms, against, found, text)
+        fate += f", rank {placed[0]} of {placed[1]}"
+    if not scheduled:
+        out = _ruled_out(scene, figures, device, placed is not None)
+    texts = [f"Round {round}, device {device}: {fate}."]
+    if out:
+        texts.append(out)
+    elif against is not None:
+        texts += [sentences.margin(against, scheduled), sentences.terms(against)]
+    elif ranking is not None:
+        texts.append("Every candidate was scheduled, so it competed with nobody.")
+    else:
+        says = sentences.rule(POLICIES.ours.get(name), getattr(scene.policy, "size", None) if scene else None)
+        own = "that of the policy's own code"
+        texts.append(f"{name} does not rank devices by a score. Its rule: {says or own}.")
+    if scheduled and not figures["transmitted"]:
+        texts.append("It was then dropped: with this round's channel its update would have been too late.")
+    if found:
+        texts.append(sentences.change(found, scheduled))
+    return Explanation(round, device, scheduled, terms, against, found, " ".join(text for text in texts if text))
 
 
-def _needed_hz(scene: Scene | None, device: int) -> float | None:
+def _asked(scene: Scene, method: str, device: int) -> Any:
+    return ask(scene.policy, method, scene.state, scene.observation, scene.decision, device)
+
+
+def _ruled_out(scene: Scene | None, figures: Mapping[str, Any], device: int, ranked: bool) -> str | None:
+    """Why it was no candidate at all; None if it was."""
+    if not figures["available"]:
+        return "It was not available: out of reach, or without the data or the charge that the scenario requires."
+    if not figures["feasible"]:
+        hz = None if scene is None else _needed_hz(scene, device)
+        needs = f"; it would need {shown_as('f_hz', hz)}" if hz else ""
+        return f"Its CPU at {shown_as('f_hz', figures['f_hz'])} is too slow for the deadline{needs}."
+    refusal = None if scene is None or ranked else _asked(scene, "refusal", device)
+    return f"It was not a candidate: {refusal}." if refusal else None
+
+
+def _needed_hz(scene: Scene, device: int) -> float | None:
     """The frequency at which the device would meet the deadline at the planned size; None where none would do."""
-    if scene is None:
-        return None
     system = scene.observation.system
     time_s = float(np.broadcast_to(system.time_s, system.devices)[device])
     left_s = time_s - float(np.broadcast_to(scene.decision.plan.transmit_time_s, system.devices)[device])
     return float(system.device_cycles[device] / left_s) if left_s > 0 else None
+
+
+def rank(ranking: Ranking, device: int) -> tuple[int, int] | None:
+    """(place from 1, number of candidates); None for a device that was no candidate."""
+    total = ranking.total
+    if not np.isfinite(total[device]):
+        return None
+    known = total[np.isfinite(total)]
+    return 1 + int((known < total[device]).sum()), len(known)
+
+
+def contest(ranking: Ranking, schedule: Ids, device: int) -> Contest | None:
+    """None where nobody competed with it: it was no candidate, or all candidates fared alike."""
+    placed, total = rank(ranking, device), ranking.total
+    if placed is None:
+        return None
+    member, own = np.isin(np.arange(len(total)), schedule), float(total[device])
+    others = np.flatnonzero(np.isfinite(total) & (member != member[device]))
+    if member[device]:
+        rival = int(others[np.argmin(total[others])]) if len(others) else None
+        nobody = ranking.optional and (rival is None or total[rival] >= 0)
+    else:
+        rival = int(others[np.argmax(total[others])]) if len(others) else None
+        nobody = ranking.optional and own >= 0
+    if nobody:
+        rival = None
+    elif rival is None:
+        return None
+    level = 0.0 if rival is None else float(total[rival])
+    sign = 1.0 if member[device] else -1.0
+    terms, decisive, most = {}, None, 0.0
+    for term in ranking.terms:
+        mine, its = float(term.values[device]), 0.0 if rival is None else float(term.values[rival])
+        shown = -1.0 if term.subtracted else 1.0
+        terms[term.name] = (shown * mine, shown * its)
+        if sign * (its - mine) > most:
+            decisive, most = term.name, sign * (its - mine)
+    return Contest(own, *placed, rival, sign * (level - own), terms, decisive)
+
+
+def with_setting(policy: Policy, setting: str, value: float) -> Policy:
+    return policy.model_copy(update={setting: value})
+
+
+def with_frequency(observation: Observation, device: int, f_hz: float) -> Observation:
+    """The observation, with another frequency of one device."""
+    changed = observation.f_hz.copy()
+    changed[device] = f_hz
+    return replace(observation, f_hz=changed)
+
+
+def thresholds(scene: Scene, device: int) -> tuple[Threshold, ...]:
+    """Those of V or price, and of the frequency within the scenario's range: below and above, where there are any."""
+    policy, known = scene.policy, scene.observation
+    now = bool(np.isin(device, scene.decision.schedule))
+    # Solving for frequencies and band takes a thousand times as long: fewer, wider steps.
+    ratio, close = (4.0, 1e-3) if policy.fills_round else (2**0.25, 1e-9)
+
+    def fares_otherwise(policy: Policy | None = None, observation: Observation | None = None) -> bool:
+        return bool(np.isin(device, scene.decide(policy, observation).schedule)) != now
+
+    found: list[Threshold] = []
+    for setting in WEIGHTS:
+        present = getattr(policy, setting, None)
+        if not isinstance(present, int | float) or not 0 < present < np.inf:
+            continue
+
+        def by_setting(value: float, setting: str = setting) -> bool:
+            return fares_otherwise(with_setting(policy, setting, value))
+
+        for limit in (present / FAR, present * FAR):
+            if pair := nearest(by_setting, float(present), limit, ratio, close):
+                found.append(Threshold(setting, *pair))
+
+    def by_frequency(f_hz: float) -> bool:
+        return fares_otherwise(observation=with_frequency(known, device, f_hz))
+
+    for limit in known.system.frequency_hz:
+        if pair := nearest(by_frequency, float(known.f_hz[device]), limit, ratio, close):
+            plan = with_frequency(known, device, pair[0]).plan(scene.decision.plan.n)
+            found.append(Threshold("f_hz", *pair, too_slow=now and not plan.feasible[device]))
+    return tuple(found)
+
+
+def nearest(
+    differs: Callable[[float], bool], start: float, limit: float, ratio: float, close: float
+) -> tuple[float, float] | None:
+    """(first value found at which it differs, last at which it does not), on the way from start to limit."""
+    same, step = start, ratio if limit > start else 1 / ratio
+    if start <= 0 or limit <= 0 or start == limit:
+        return None
+    while True:
+        value = same * step
+        value = min(value, limit) if limit > start else max(value, limit)
+        if differs(value):
+            break
+        if value == limit:
+            return None
+        same = value
+    while abs(value / same - 1) > close:
+        middle = float(np.sqrt(value * same))
+        if differs(middle):
+            value = middle
+        else:
+            same = middle
+    return value, same

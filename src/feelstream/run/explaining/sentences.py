@@ -1,50 +1,57 @@
-"""The sentences of an explanation."""
+"""The sentences of an explanation, and numbers, quantities and lists as they stand in a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from feelstream.policies import POLICIES
-from feelstream.policies.ranking import Ranking
-from feelstream.run.explaining.contests import Contest
-from feelstream.run.explaining.thresholds import Threshold
-from feelstream.run.explaining.wording import listed, number, shown_as
+import numpy as np
+
+from feelstream.quantities import MINUS, QUANTITIES
+
+if TYPE_CHECKING:
+    from feelstream.run.explaining.explanation import Contest, Threshold
 
 
-def of_device(
-    policy: str,
-    size: int | None,
-    figures: Mapping[str, Any],
-    round: int,
-    device: int,
-    scheduled: bool,
-    ranking: Ranking | None,
-    placed: tuple[int, int] | None,
-    against: Contest | None,
-    refusal: str | None,
-    found: Sequence[Threshold],
-    needed_hz: float | None,
-) -> str:
-    """Whether, against whom and by how much, what decided, what would change it."""
-    fate = "scheduled" if scheduled else "not scheduled"
-    if placed is not None:
-        fate += f", rank {placed[0]} of {placed[1]}"
-    texts = [f"Round {round}, device {device}: {fate}."]
-    if not scheduled and (out := _ruled_out(figures, placed is not None, refusal, needed_hz)):
-        texts.append(out)
-    elif against is not None:
-        texts += [_margin(against, scheduled), _terms(against, scheduled)]
-    elif ranking is not None:
-        texts.append("Every candidate was scheduled, so it competed with nobody.")
+def number(value: float) -> str:
+    """Three significant digits, without an exponent where none is needed.
+
+    >>> number(0.0512), number(1234.5), number(-2)
+    ('0.0512', '1230', '−2')
+    """
+    if value == 0 or not np.isfinite(value):
+        return f"{abs(value) if value == 0 else value:g}"
+    if 1e-4 <= abs(value) < 1e6:
+        digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
+        text = f"{float(f'{value:.3g}'):.{digits}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
     else:
-        says = rule(POLICIES.ours.get(policy), size) or "that of the policy's own code"
-        texts.append(f"{policy} does not rank devices by a score. Its rule: {says}.")
-    if scheduled and not figures["transmitted"]:
-        texts.append("It was then dropped: with this round's channel its update would have been too late.")
-    if found:
-        texts.append(_change(found, scheduled))
-    return " ".join(text for text in texts if text)
+        text = f"{value:.2e}"
+    return MINUS + text[1:] if text.startswith("-") else text
+
+
+def shown_as(name: str, value: float) -> str:
+    """A value of a column of the trace in the unit that readers expect.
+
+    >>> shown_as("queue_j", 0.0123), shown_as("score", 0.5), shown_as("gain", float("nan"))
+    ('12.3 mJ', '0.5', '–')
+    """
+    if not np.isfinite(value):
+        return "–"
+    quantity = QUANTITIES.get(name)
+    return number(value) if quantity is None else f"{number(value * quantity.scale)} {quantity.unit}".rstrip()
+
+
+def listed(names: Sequence[object], most: int = 6, last: str = "and") -> str:
+    """`1, 2 and 3`; of very many, the first few and how many more.
+
+    >>> listed([3]), listed([3, 7, 9]), listed(range(9), 3), listed([1, 2], last="or")
+    ('3', '3, 7 and 9', '0, 1, 2 and 6 more', '1 or 2')
+    """
+    texts = [str(name) for name in names]
+    if len(texts) > most:
+        texts = [*texts[:most], f"{len(names) - most} more"]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {last} {texts[-1]}"
 
 
 def rule(policy: type | None, size: int | None) -> str:
@@ -55,19 +62,7 @@ def rule(policy: type | None, size: int | None) -> str:
     return f"{said[:1].lower() if begins_a_word else said[:1]}{said[1:]}"
 
 
-def _ruled_out(figures: Mapping[str, Any], ranked: bool, refusal: str | None, needed_hz: float | None) -> str | None:
-    """Why it was no candidate at all; None if it was."""
-    if not figures["available"]:
-        return "It was not available: out of reach, or without the data or the charge that the scenario requires."
-    if not figures["feasible"]:
-        needs = f"; it would need {shown_as('f_hz', needed_hz)}" if needed_hz else ""
-        return f"Its CPU at {shown_as('f_hz', figures['f_hz'])} is too slow for the deadline{needs}."
-    if refusal and not ranked:
-        return f"It was not a candidate: {refusal}."
-    return None
-
-
-def _margin(against: Contest, scheduled: bool) -> str:
+def margin(against: Contest, scheduled: bool) -> str:
     if against.rival is None:
         verb = "lowers" if scheduled else "would raise"
         return f"A place may stay empty, and this device {verb} the minimised sum by {number(abs(against.own))}."
@@ -83,7 +78,7 @@ def _margin(against: Contest, scheduled: bool) -> str:
     return f"It is {number(against.margin)} {where} device {against.rival}, {other}."
 
 
-def _terms(against: Contest, scheduled: bool) -> str:
+def terms(against: Contest) -> str:
     """The decisive term first, then the others, of the device against the rival's."""
 
     def compared(name: str) -> str:
@@ -98,7 +93,7 @@ def _terms(against: Contest, scheduled: bool) -> str:
     return f"{decided}: {compared(against.decisive)}{rest}."
 
 
-def _change(found: Sequence[Threshold], scheduled: bool) -> str:
+def change(found: Sequence[Threshold], scheduled: bool) -> str:
     ways = [_way(threshold) for threshold in found]
     return f"It would {'drop out' if scheduled else 'be scheduled'} {listed(ways, last='or')}."
 
