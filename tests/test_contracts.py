@@ -26,13 +26,13 @@ from feelstream.environment.frequency import FrequencyLevels
 from feelstream.environment.harvest import SolarHarvest
 from feelstream.environment.mobility import RandomDirection
 from feelstream.errors import PluginError
-from feelstream.evaluation.ours import Classes, Stream
-from feelstream.evaluation.samples import Predict
+from feelstream.evaluation.contract import Predict
+from feelstream.evaluation.evaluators import Classes, Stream
 from feelstream.guard import Array, One, Pair
-from feelstream.learning.local.sgd import Sgd
-from feelstream.learning.probes.ours import GradientNorm
+from feelstream.learning.local import Sgd
+from feelstream.learning.probes import GradientNorm
 from feelstream.learning.server.fedopt import FedAdam
-from feelstream.learning.server.smoothing import Smoothed
+from feelstream.learning.server.wrappers import Smoothed
 from feelstream.model.costs import AsSettings
 from feelstream.model.energy import Cubic
 from feelstream.model.importance import METRICS, Weighing

@@ -14,8 +14,7 @@ from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import Process, ProcessContext, State
 from feelstream.guard import ask, freeze
 from feelstream.learning.contract import Learner, Training
-from feelstream.learning.local import Cohort
-from feelstream.learning.local.batches import mini_batches
+from feelstream.learning.local import Cohort, mini_batches
 from feelstream.learning.probes import Asked, reported
 from feelstream.model import physics, reporting
 from feelstream.model.system import System

@@ -14,7 +14,7 @@ import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import FeelstreamError, ScenarioError
 from feelstream.learning import make
-from feelstream.learning.sample_numbers import ABSENT
+from feelstream.learning.contract import ABSENT
 from feelstream.policies.base import Decision, Observation, Policy, State
 from feelstream.simulation import Simulation
 

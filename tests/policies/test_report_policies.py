@@ -10,8 +10,7 @@ import pytest
 from observed import SYSTEM, observe
 from scipy.optimize import LinearConstraint, minimize
 
-from feelstream.learning.server.averages import InverseProbability
-from feelstream.learning.server.base import UpdateContext
+from feelstream.learning.server.base import InverseProbability, UpdateContext
 from feelstream.policies.gradient_norm import GradientNorm, drawn, probabilities
 from feelstream.policies.update_norm import UpdateNorm
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from feelstream.arrays import Ids
 from feelstream.learning.contract import Learner
-from feelstream.learning.local.base import Cohort
+from feelstream.learning.local import Cohort
 from feelstream.learning.models import Dense, Model
 
 SAMPLES, CLASSES, SHAPE = 120, 2, (1, 1, 6)

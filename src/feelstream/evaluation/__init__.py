@@ -1,9 +1,16 @@
 """Evaluation: what is measured of the model after a round (docs/evaluators.md)."""
 
-from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
-from feelstream.evaluation.registry import EVALUATORS, EvaluatorNames
-from feelstream.evaluation.running import Evaluators, Measured
-from feelstream.evaluation.samples import Held, Predict, Predictions, TestRounds, TestSet
+from feelstream.evaluation.contract import (
+    EvaluationContext,
+    Evaluator,
+    Held,
+    Predict,
+    Predictions,
+    TestRounds,
+    TestSet,
+    evaluator,
+)
+from feelstream.evaluation.evaluators import EVALUATORS, EvaluatorNames, Evaluators, Measured
 
 __all__ = [
     "EVALUATORS", "EvaluationContext", "Evaluator", "EvaluatorNames", "Evaluators", "Held", "Measured", "Predict",

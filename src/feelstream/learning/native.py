@@ -16,12 +16,22 @@ from numpy.typing import ArrayLike, NDArray
 from feelstream import _native
 from feelstream.data.datasets.dataset import Features, Pixels
 from feelstream.errors import EngineError
-from feelstream.learning import cores, native_outputs
-from feelstream.learning.contract import Evaluation, Gradients, LocalSGD, Part, Predictions, Training
+from feelstream.learning import cores
+from feelstream.learning.contract import (
+    ABSENT,
+    Evaluation,
+    Gradients,
+    LocalSGD,
+    Part,
+    Predictions,
+    Training,
+    chosen,
+    padded,
+)
 from feelstream.learning.models import Conv, Dense, Layer, MaxPool, Model, ReLU
-from feelstream.learning.sample_numbers import ABSENT, chosen, padded
 
 ISA_VARIABLE = "FEELSTREAM_ISA"
+SURE = 1e4  # a bias so far above the others that softmax is exactly 1 there and 0 elsewhere
 
 
 def instruction_sets() -> list[str]:
@@ -156,12 +166,36 @@ class NativeLearner:
         return Gradients(values, losses[:, 0])
 
     def log_probabilities(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
-        """(samples, classes): see Learner.log_probabilities."""
-        return native_outputs.log_probabilities(self, theta, samples)
+        """See Learner.log_probabilities; the kernel gives losses and gradients only, so its last layer is changed.
+
+        ln p_c = −loss of a sample whose label were c; with the rows moved on by s, that of the label y is c = y + s.
+        """
+        classes, features = _last(self.model)
+        found = np.empty((len(samples), classes), np.float32)
+        for s in range(classes):
+            changed = theta.copy()
+            weight, bias = _rows(changed, classes, features)
+            weight[:], bias[:] = np.roll(weight, -s, axis=0), np.roll(bias, -s)
+            predicted = self.predict(changed, "train", samples)
+            found[np.arange(len(samples)), (predicted.labels + s) % classes] = -predicted.losses
+        return found
 
     def embeddings(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
-        """(devices, features): see Learner.embeddings."""
-        return native_outputs.embeddings(self, theta, samples)
+        """See Learner.embeddings: the mean of h_i, what the last layer is given of sample i, whatever that layer is.
+
+        With weights 0 and a bias that makes class a certain, the row of a has the gradient mean((1 − [y_i = a]) h_i);
+        where another class is certain, −mean([y_i = a] h_i). The difference is the mean of h_i.
+        """
+        classes, features = _last(self.model)
+        rows = []
+        for certain in (0, 1):
+            changed = theta.copy()
+            weight, bias = _rows(changed, classes, features)
+            weight[:], bias[:] = 0.0, 0.0
+            bias[certain] = SURE
+            gradients = self.gradients(changed, samples).values
+            rows.append(gradients[:, -classes * (features + 1) :][:, :features])  # of class 0
+        return rows[0] - rows[1]
 
     def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
         """Mean cross-entropy and accuracy of θ on the whole test set; EngineError if the loss is not finite."""
@@ -227,3 +261,19 @@ def _samples(model: Model, which: str, images: Features, labels: ArrayLike) -> t
         )
     pixels = cast(Pixels, np.ascontiguousarray(images)).reshape(len(images), -1)
     return pixels, np.ascontiguousarray(labels, np.int32)
+
+
+def _last(model: Model) -> tuple[int, int]:
+    """(classes, features) of the last layer."""
+    (classes, *rest), _ = model.weights()[-1]
+    if not isinstance(model.layers[-1], Dense) or classes < 2:
+        raise EngineError(
+            "learning.model: entropy and embedding need one that ends in a dense layer of two logits or more"
+        )
+    return classes, rest[0]
+
+
+def _rows(theta: NDArray[np.float32], classes: int, features: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(classes, features) weights and (classes,) biases of the last layer, as views."""
+    last = theta[-classes * (features + 1) :]
+    return last[: classes * features].reshape(classes, features), last[classes * features :]

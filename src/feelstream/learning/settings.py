@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from feelstream.evaluation.registry import EvaluatorNames
+from feelstream.evaluation.evaluators import EvaluatorNames
 from feelstream.learning.local import LOCAL_TRAININGS, LocalTraining
 from feelstream.learning.server import SERVER_UPDATES, ServerUpdate
 from feelstream.plugins import Count, NamesCode, Settings

@@ -20,9 +20,18 @@ from numpy.typing import NDArray
 
 from feelstream.data.datasets.dataset import Features, Labels
 from feelstream.errors import EngineError
-from feelstream.learning.contract import Evaluation, Gradients, LocalSGD, Part, Predictions, Training
+from feelstream.learning.contract import (
+    ABSENT,
+    Evaluation,
+    Gradients,
+    LocalSGD,
+    Part,
+    Predictions,
+    Training,
+    chosen,
+    padded,
+)
 from feelstream.learning.models import Model
-from feelstream.learning.sample_numbers import ABSENT, chosen, padded
 from feelstream.learning.settings import BatchNorm
 
 try:
@@ -31,16 +40,20 @@ try:
     from torch.nn.functional import cross_entropy
     from torch.utils.flop_counter import FlopCounterMode
 
-    from feelstream.learning import torch_outputs
-    from feelstream.learning.torch_checks import check_answers, check_state, hardest, usable
     from feelstream.learning.torch_modules import (
         batch_norms,
         carried,
+        check_answers,
+        check_state,
         draws_random_numbers,
+        embeddings,
+        hardest,
+        log_probabilities,
         parts,
         put,
         seeded,
         stack,
+        usable,
         vector,
         without_statistics,
     )
@@ -230,13 +243,13 @@ class TorchLearner:
         module, parts = self._with(theta).eval(), range(0, len(samples), EVALUATION_CHUNK)
         with _one_thread():
             found = [self._images[samples[first : first + EVALUATION_CHUNK]] for first in parts]
-            return np.concatenate([torch_outputs.log_probabilities(module, self._normalised(each)) for each in found])
+            return np.concatenate([log_probabilities(module, self._normalised(each)) for each in found])
 
     def embeddings(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
         """See Learner.embeddings."""
         with _one_thread():
             module = self._with(theta).eval()
-            return torch_outputs.embeddings(module, lambda own: self._normalised(self._images[own]), samples)
+            return embeddings(module, lambda own: self._normalised(self._images[own]), samples)
 
     def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
         chunks = self._chunks(theta, self._test_images, self._test_labels)

@@ -13,11 +13,8 @@ from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import EngineError, ScenarioError
-from feelstream.learning.local import Cohort, Sgd
-from feelstream.learning.local.batches import of_device
-from feelstream.learning.local.device_rows import rows_of, with_rows
-from feelstream.learning.local.schedules import Schedule
-from feelstream.learning.sample_numbers import ABSENT
+from feelstream.learning.contract import ABSENT
+from feelstream.learning.local import Cohort, Schedule, Sgd, of_device, rows_of, with_rows
 from feelstream.run.replaying import replay
 from feelstream.testing import check
 from feelstream.verification import verify

@@ -12,11 +12,9 @@ from server_rounds import Updates, context, played, rounds
 
 import feelstream as fs
 from feelstream.learning.server import ServerUpdate, UpdateContext
-from feelstream.learning.server.averages import FedAvg
-from feelstream.learning.server.limits import Limited
+from feelstream.learning.server.base import FedAvg
 from feelstream.learning.server.memory import Remembered
-from feelstream.learning.server.smoothing import Smoothed
-from feelstream.learning.server.wrappers import Quantise
+from feelstream.learning.server.wrappers import Limited, Quantise, Smoothed
 from feelstream.testing import check
 
 LEARNING = ("learning.engine=native", "learning.local.steps=3", "learning.local.batch=8", "policy.size=3")

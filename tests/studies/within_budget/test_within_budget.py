@@ -14,9 +14,8 @@ import pytest
 from scipy import stats
 
 from feelstream.experiment import execute
-from feelstream.learning.server.limits import Limited
 from feelstream.learning.server.memory import Remembered
-from feelstream.learning.server.smoothing import Smoothed
+from feelstream.learning.server.wrappers import Limited, Smoothed
 from feelstream.scenario.files import load
 from feelstream.studies.leaderboard.docs import SERVER
 from feelstream.studies.registry import study_named

@@ -1,4 +1,4 @@
-"""The contract of a server update: what the server does with the updates that arrived.
+"""Server updates: what the server does with the updates that arrived; and those that average them.
 
 A server update is a frozen settings object. What it remembers is its state, nested dictionaries of arrays that the
 simulation keeps, stores in checkpoints and hands back:
@@ -13,10 +13,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from feelstream.arrays import Frozen, Ids, Ints, Nested, Reals
 from feelstream.guard import STATE, Array, Out, Pair, default
@@ -128,3 +129,83 @@ def too_long_steps(field: str, value: float, round: int) -> str:
 
 
 SERVER_UPDATES: Kind[type[ServerUpdate]] = Kind("server_update", "server_updates", ServerUpdate)  # ours: __init__.py
+
+
+class FedAvg(ServerUpdate):
+    """By data, the paper's: θ + Σ |S_k| Δθ_k / Σ |S_j|.
+
+    Reference: H. B. McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data",
+    AISTATS 2017, arXiv:1602.05629.
+    """
+
+    tag: ClassVar[str] = "fedavg"
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        return moved(theta, weighted(context.share, updates)), state
+
+
+class Equal(ServerUpdate):
+    """Every update counts the same: θ + Σ Δθ_k / n."""
+
+    tag: ClassVar[str] = "equal"
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        return moved(theta, updates.mean(axis=0, dtype=np.float64)), state
+
+
+class InverseProbability(ServerUpdate):
+    """Unbiased: θ + Σ |S_k| Δθ_k / (p_k Σ |S_j|), the last sum over all devices that might have been scheduled.
+
+    Over the schedules that the policy might have drawn, its mean is what `fedavg` does when all of those devices take
+    part: the estimator of Horvitz and Thompson (J. Am. Stat. Assoc. 47, 1952). An update that does not arrive in time
+    counts as 0, so the losses of admission are not corrected for.
+    """
+
+    tag: ClassVar[str] = "inverse_probability"
+
+    @property
+    def needs_probability(self) -> bool:
+        return True
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        assert context.probability is not None
+        weights = context.held / (context.probability * context.reachable)
+        return moved(theta, weighted(weights, updates)), state
+
+
+class TrimmedMean(ServerUpdate):
+    """θ + the mean of what is left when ⌊trim · n⌋ of the lowest and of the highest values are cut off.
+
+    By coordinate, so that a few wrong updates cannot move it far, as `median`: D. Yin et al., "Byzantine-Robust
+    Distributed Learning: Towards Optimal Statistical Rates", ICML 2018, arXiv:1803.01498.
+    """
+
+    tag: ClassVar[str] = "trimmed_mean"
+
+    trim: Annotated[float, Field(strict=True, ge=0, lt=0.5)] = Field(
+        default=0.2, description="share of the updates cut off at each end; at least 0, below 0.5"
+    )
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        cut = int(self.trim * len(updates))
+        kept = np.sort(updates, axis=0)[cut : len(updates) - cut]
+        return moved(theta, kept.mean(axis=0, dtype=np.float64)), state
+
+
+class Median(ServerUpdate):
+    """θ + the median of the updates."""
+
+    tag: ClassVar[str] = "median"
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        return moved(theta, np.median(updates.astype(np.float64), axis=0)), state

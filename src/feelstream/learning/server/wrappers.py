@@ -1,8 +1,8 @@
 """What happens to updates on their way, around an inner server update that combines them: clipping and noise,
-quantisation, sparsity with error feedback.
+quantisation, sparsity with error feedback, a limit on their length.
 
-A wrapper changes each update by itself and hands them on (`smoothed`, which changes the model that is handed out, has a
-module of its own); its state holds that of the inner one.
+A wrapper changes each update by itself and hands them on (`smoothed` changes the model that is handed out); its state
+holds that of the inner one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from feelstream.arrays import Nested
-from feelstream.learning.local.device_rows import rows_of, with_rows
+from feelstream.learning.local import rows_of, with_rows
 from feelstream.learning.server.base import SERVER_UPDATES, ServerUpdate, Theta, UpdateContext, Updates
-from feelstream.plugins import NonNegative, Positive
+from feelstream.plugins import Count, NonNegative, Positive
 
 
 class Wrapper(ServerUpdate):
@@ -156,3 +156,80 @@ class TopK(Wrapper):
         if not self.feedback:
             return sent, own
         return sent, with_rows(own, context.ids, whole - sent, np.ones(len(sent), bool))
+
+
+class Limited(Wrapper):
+    """Each update is cut to `times` the median norm of the last `window` updates; then `inner`.
+
+    Local training sometimes takes a step too far: one device comes back with an update ten or thirty times as long as
+    others, and in a round of few devices nothing averages it out. So each is cut to
+
+        ‖Δθ_k‖ ≤ times · median of the norms of the last `window` updates, those of this round included
+                                                                (of all of this round, where they are more)
+
+    by the norms as they arrived, before the inner update combines them. Few are cut where updates are about equally
+    long.
+
+    References: a fixed limit on norms: Z. Sun, P. Kairouz, A. T. Suresh, H. B. McMahan, "Can You Really Backdoor
+    Federated Learning?", arXiv:1911.07963; one by a running quantile: G. Andrew, O. Thakkar, H. B. McMahan,
+    S. Ramaswamy, "Differentially Private Learning with Adaptive Clipping", NeurIPS 2021, arXiv:1905.03871. That it is a
+    multiple of the median over a window is our choice: updates become shorter as a model is trained, and no length has
+    to be known.
+    """
+
+    tag: ClassVar[str] = "limited"
+
+    times: Positive = Field(default=6.0, description="longest update, in multiples of the median norm; > 0")
+    window: Count = Field(default=20, description="updates over which the median is taken; ≥ 1")
+
+    def changed(
+        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
+    ) -> tuple[Updates, Nested]:
+        found = updates.astype(np.float64)
+        norms = np.linalg.norm(found, axis=1)
+        known = np.concatenate([own["norms"], norms]) if own else norms
+        lately = known[-max(self.window, len(norms)) :]
+        longest = self.times * float(np.median(lately))
+        found *= np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None]
+        return found.astype(np.float32), {"norms": lately}
+
+
+class Smoothed(Wrapper):
+    """The inner update, whose model is handed out as a running average of those after each step.
+
+    Where few devices train in a round, θ swings with whose data it was. The average swings less, and costs devices
+    nothing; devices go on from the model itself:
+
+        θ̄ ← θ̄ + weight (θ − θ̄)        after every step of the inner update; at first θ̄ = θ
+
+    θ̄ is what is tested and kept; θ is what devices get and train from, so no schedule changes by it.
+
+    References: B. T. Polyak, A. B. Juditsky, "Acceleration of Stochastic Approximation by Averaging", SIAM J. Control
+    and Optimization 30(4), 1992; at the server of a federation, over a window of rounds: D. Caldarola, B. Caputo,
+    M. Ciccone, "Improving Generalization in Federated Learning by Seeking Flat Minima", ECCV 2022, arXiv:2203.11834.
+    That the weights fall geometrically is our choice: data keeps arriving, and a model of long ago knows nothing of it.
+    """
+
+    tag: ClassVar[str] = "smoothed"
+
+    weight: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
+        default=0.5, description="what the newest model counts in the average; above 0, at most 1 (no average)"
+    )
+
+    def changed(
+        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
+    ) -> tuple[Updates, Nested]:
+        return updates, own
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        after, new = super().step(theta, updates, context, state, rng)
+        within = self.inner.handed_out(after, new.get("inner", {})).astype(np.float64)
+        own = state.get("own", {})
+        before = own["average"] if own else theta.astype(np.float64)  # the model that nobody has trained yet
+        return after, {**new, "own": {"average": before + self.weight * (within - before)}}
+
+    def handed_out(self, theta: Theta, state: Nested) -> Theta:
+        own = state.get("own")
+        return own["average"].astype(np.float32) if own else super().handed_out(theta, state)

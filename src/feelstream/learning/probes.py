@@ -1,4 +1,4 @@
-"""The contract of a probe: what a device computes of θ and of samples that it holds, for the server to schedule by.
+"""Probes: what a device computes of θ and of samples that it holds, for the server to schedule by.
 
     values = probe.measure(asked)           (n, …), a row for each of the n devices that answer
 
@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Frozen, Ids, Nested, Reals, read_only
-from feelstream.evaluation.samples import Predict
-from feelstream.guard import Array, Out
-from feelstream.learning.contract import Learner
-from feelstream.learning.local.base import Cohort, LocalTraining
-from feelstream.learning.sample_numbers import ABSENT
+from feelstream.evaluation.contract import Predict
+from feelstream.guard import Array, Out, ask
+from feelstream.learning.contract import ABSENT, Learner
+from feelstream.learning.local import Cohort, LocalTraining
+from feelstream.plugins import Kind
+from feelstream.policies.base import TRAINING
 from feelstream.randomness import Purpose
 
 
@@ -101,3 +102,68 @@ class FunctionProbe(Probe):
         if any(each.shape != found[0].shape for each in found):
             raise ValueError("it must give the same number of values for every device")
         return np.stack(found)
+
+
+class GradientNorm(Probe):
+    """‖∇F_k(θ)‖₂, of the mean loss of the samples."""
+
+    def measure(self, asked: Asked) -> NDArray[Any]:
+        return asked.engine.gradients(asked.theta, asked.samples).norms
+
+
+class UpdateNorm(Probe):
+    """‖Δθ_k‖₂, of the update that the device would send: it trains for it, on the mini-batches of this round."""
+
+    def measure(self, asked: Asked) -> NDArray[Any]:
+        training, _ = asked.local.train(asked.engine, asked.theta, asked.cohort, asked.kept)
+        return np.sqrt(np.square(training.updates, dtype=np.float64).sum(axis=1))
+
+
+class Entropy(Probe):
+    """Predictive entropy, −Σ_c p_c ln p_c in nats, mean over the samples."""
+
+    def measure(self, asked: Asked) -> NDArray[Any]:
+        there = asked.samples != ABSENT
+        logs = asked.engine.log_probabilities(asked.theta, asked.samples[there]).astype(np.float64)
+        entropy = np.zeros(there.shape)
+        entropy[there] = -(np.exp(logs) * logs).sum(axis=1)
+        return entropy.sum(axis=1) / there.sum(axis=1)
+
+
+class Embedding(Probe):
+    """What the model's last layer is given, mean over the samples: (n, features)."""
+
+    def measure(self, asked: Asked) -> NDArray[Any]:
+        return asked.engine.embeddings(asked.theta, asked.samples)
+
+
+class Gain(Probe):
+    """|g_k|² of the round, which the server measures as the report arrives."""
+
+    needs_learner: ClassVar[bool] = False
+
+    def measure(self, asked: Asked) -> NDArray[Any]:
+        return asked.gain
+
+
+PROBES: Kind[Any] = Kind(
+    "probe",
+    "probes",
+    Probe,
+    {
+        "gradient_norm": GradientNorm, TRAINING: UpdateNorm, "entropy": Entropy, "embedding": Embedding, "gain": Gain,
+    },
+    is_one=lambda found: callable(found) and not isinstance(found, type),
+    make=lambda found, name: found() if isinstance(found, type) else FunctionProbe(found, name),
+)  # fmt: skip
+
+
+def reported(name: str, asked: Asked) -> Reals:
+    """(K, …) what the devices report, NaN for those that do not answer."""
+    cohort = asked.cohort
+    if not len(cohort.ids):
+        return np.full(cohort.devices, np.nan)  # of no known shape, and of nobody
+    values = ask(PROBES.instance(name), "measure", asked, at=cohort.round, n=len(cohort.ids))
+    found = np.full((cohort.devices, *values.shape[1:]), np.nan)
+    found[cohort.ids] = values
+    return found

@@ -1,0 +1,235 @@
+"""The evaluators that come with feelstream, and those of a run: by name, what they measure and what they remember."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from feelstream.arrays import Nested
+from feelstream.errors import PluginError, RunError, ScenarioError
+from feelstream.evaluation.contract import EvaluationContext, Evaluator, FunctionEvaluator, State, Values
+from feelstream.guard import ask, broken, freeze
+from feelstream.plugins import Kind, in_a_sentence
+from feelstream.quantities import QUANTITIES, Quantity
+
+
+class Test(Evaluator):
+    """Mean cross-entropy and share of correct answers on the test set: accuracy, loss."""
+
+    def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
+        loss, accuracy = context.predict.score()
+        return {"accuracy": accuracy, "loss": loss}, state
+
+
+class Stream(Evaluator):
+    """The paper's time-varying loss, its eq. (2), over what the devices hold, and the accuracy on the same samples.
+
+    F(θ, t) = Σ_k |S_k(t)| F_k(θ, t) / Σ_j |S_j(t)|, F_k the mean loss over S_k(t). Arrays: F_k and accuracy by device.
+    """
+
+    quantities: ClassVar[tuple[Quantity, ...]] = (QUANTITIES["stream_loss"], QUANTITIES["stream_accuracy"])
+
+    def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
+        held = context.held
+        said = context.predict("train", held.samples)
+        loss, accuracy = held.mean(said.losses), held.mean(said.correct)
+        weights = held.counts / held.counts.sum() if held.counts.any() else None
+
+        def over_all(values: NDArray[np.float64]) -> float:
+            return float("nan") if weights is None else float(np.nansum(weights * values))
+
+        return {
+            "stream_loss": over_all(loss),
+            "stream_accuracy": over_all(accuracy),
+            "loss": loss,
+            "accuracy": accuracy,
+        }, state
+
+
+class Devices(Evaluator):
+    """Accuracy of the one model on what each device holds: mean, standard deviation, and mean of the worst tenth.
+
+    Over the n devices that hold a sample; the worst tenth are the ⌈n/10⌉ with the lowest accuracy. Array: by device.
+    """
+
+    quantities: ClassVar[tuple[Quantity, ...]] = tuple(
+        QUANTITIES[name] for name in ("device_accuracy_mean", "device_accuracy_std", "worst_tenth")
+    )
+
+    def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
+        held = context.held
+        accuracy = held.mean(context.predict("train", held.samples).correct)
+        there = np.sort(accuracy[held.counts > 0])
+        none = float("nan")
+        return {
+            "device_accuracy_mean": float(there.mean()) if len(there) else none,
+            "device_accuracy_std": float(there.std()) if len(there) else none,
+            "worst_tenth": float(there[: ceil(len(there) / 10)].mean()) if len(there) else none,
+            "accuracy": accuracy,
+        }, state
+
+
+class Classes(Evaluator):
+    """Recall by class on the test set, and how much of it was lost: forgetting = mean_c (max_{s≤t} r_c(s) − r_c(t)).
+
+    r_c is the share of the test samples of class c that are recognised; classes without any are left out. Arrays:
+    recall by class, and after the last round how many samples of each class were tested, and the confusion matrix,
+    entry true class · m + predicted class.
+    """
+
+    quantities: ClassVar[tuple[Quantity, ...]] = (QUANTITIES["forgetting"],)
+
+    def init(self, devices: int, classes: int) -> State:
+        return {"best": np.zeros(classes)}
+
+    def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
+        m, said = context.classes, context.predict("test")
+        # A model may have more logits than there are classes; whatever it says there is wrong.
+        known = said.classes < m
+        pairs = said.labels[known].astype(np.int64) * m + said.classes[known]
+        confusion = np.bincount(pairs, minlength=m * m).reshape(m, m)
+        tested = np.bincount(said.labels, minlength=m)
+        recall = np.divide(np.diag(confusion), tested, out=np.full(m, np.nan), where=tested > 0)
+        best = np.fmax(state["best"], recall)
+        lost = (best - recall)[tested > 0]
+        values = {"forgetting": float(lost.mean()), "recall": recall}
+        return values | ({"tested": tested, "confusion": confusion} if context.last else {}), {"best": best}
+
+
+def _is_one(found: Any) -> bool:
+    return issubclass(found, Evaluator) if isinstance(found, type) else callable(found)
+
+
+def _made(found: Any, name: str) -> Evaluator:
+    """The evaluator of that name; ScenarioError where a class cannot be made."""
+    one = (
+        found
+        if isinstance(found, Evaluator)
+        else _of_class(found, name)
+        if isinstance(found, type)
+        else FunctionEvaluator(found)
+    )
+    one.name = name
+    return one
+
+
+def _of_class(found: type[Evaluator], name: str) -> Evaluator:
+    if missing := ", ".join(sorted(found.__abstractmethods__)):
+        raise ScenarioError(f"'{name}' lacks {missing}, which every class of feelstream.evaluators must have")
+    try:
+        return found()
+    except Exception as problem:  # a user's class may raise anything
+        raise ScenarioError(f"'{name}' cannot be made without arguments: {in_a_sentence(problem)}") from problem
+
+
+EVALUATORS: Kind[Any] = Kind(
+    "evaluator",
+    "evaluators",
+    Evaluator,
+    {"test": Test, "stream": Stream, "devices": Devices, "classes": Classes},
+    _is_one,
+    _made,
+)
+
+
+def _name_of(given: Any) -> Any:
+    """The name of a class or function of the user's own: where it lives."""
+    if isinstance(given, str) or not callable(given):
+        return given
+    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
+    if not (module and name) or "<" in name:
+        raise ValueError(f"must be a name, or a function or class at the top of a module, not {given!r:.60}")
+    return f"{module}:{name}"
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("each evaluator must be named once")
+    return names
+
+
+EvaluatorName = Annotated[str, BeforeValidator(_name_of), EVALUATORS]
+EvaluatorNames = Annotated[
+    tuple[EvaluatorName, ...],
+    AfterValidator(_each_once),
+    Field(description="measured after a round: test, stream, devices, classes, or your own as file.py:function"),
+]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the evaluators of a run made of one round: numbers by column, None where there is none; and arrays."""
+
+    numbers: Mapping[str, float | None] = field(default_factory=dict)
+    arrays: tuple[tuple[str, str, NDArray[np.float64]], ...] = ()  # evaluator, name, values (n,)
+
+
+class Evaluators:
+    """The evaluators that a scenario names, in their order, with their states."""
+
+    def __init__(self, names: Sequence[str], devices: int, classes: int) -> None:
+        self._all: dict[str, Evaluator] = {name: EVALUATORS.instance(name) for name in names}
+        self._states: dict[str, State] = {}
+        for name, each in self._all.items():
+            self._states[name] = ask(each, "init", devices, classes, at=0)
+        self._owner = {"accuracy": "test", "loss": "test"}  # column → evaluator; "" where it is of no evaluator
+        self._every = {name: EVALUATORS.instance(name) for name in EVALUATORS.ours} | self._all
+        for name, each in self._every.items():
+            for quantity in each.quantities:
+                self._claim(name, quantity.name)
+
+    def reserve(self, columns: Iterable[str]) -> None:
+        """These columns of rounds.parquet are not to be used by any evaluator."""
+        for column in columns:
+            owner = self._owner.setdefault(column, "")
+            if owner not in ("", *EVALUATORS.ours):
+                raise self._taken(owner, column, "")
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """How the numbers of users' own evaluators are shown, as far as they say it."""
+        own = (each for name, each in self._all.items() if name not in EVALUATORS.ours)
+        return tuple(quantity for each in own for quantity in each.quantities)
+
+    @property
+    def nothing(self) -> Measured:
+        """Of a round after which nothing is measured."""
+        return Measured({quantity.name: None for each in self._all.values() for quantity in each.quantities})
+
+    def measure(self, context: EvaluationContext) -> Measured:
+        numbers: dict[str, float | None] = dict(self.nothing.numbers)
+        arrays: list[tuple[str, str, NDArray[np.float64]]] = []
+        for name, each in self._all.items():
+            found, self._states[name] = ask(each, "evaluate", context, self._states[name], at=context.round)
+            for column, value in found.items():
+                array = np.asarray(value, np.float64)
+                if array.ndim:
+                    arrays.append((name, column, array.reshape(-1)))
+                    continue
+                self._claim(name, column)
+                numbers[column] = None if np.isnan(array) else float(array)
+        return Measured(numbers, tuple(arrays))
+
+    def _claim(self, name: str, column: str) -> None:
+        """A column belongs to one evaluator."""
+        owner = self._owner.setdefault(column, name)
+        if owner != name:
+            raise self._taken(name, column, owner)
+
+    def _taken(self, name: str, column: str, owner: str) -> PluginError:
+        whose = f"'{owner}'" if owner else "every run"
+        return broken(self._every[name], f"gives '{column}', which is a column of {whose}; choose another name")
+
+    def snapshot(self) -> Nested:
+        return {name: dict(state) for name, state in self._states.items()}
+
+    def restore(self, saved: Nested) -> None:
+        if saved.keys() != self._states.keys():
+            raise RunError("The stored state of the evaluators does not fit this scenario; start the run afresh.")
+        self._states = {name: freeze(saved[name]) for name in self._states}
