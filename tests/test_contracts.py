@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import feelstream as fs
-from feelstream.data.streaming import sharing
+from feelstream.data.streaming import arrivals
 from feelstream.data.streaming.arrivals import Bursts, TruncatedNormal
 from feelstream.data.streaming.buffers import FifoStore, UseOnceStore
 from feelstream.data.streaming.partition import IID
@@ -85,7 +85,7 @@ def small(*settings: str) -> fs.Scenario:
 
 
 def play(scenario: fs.Scenario) -> list[float]:
-    sharing._last = None  # so that the arrivals are planned again
+    arrivals._last = None  # so that the arrivals are planned again
     return fs.simulate(scenario, seed=0).rounds["accuracy"].to_list()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
-from feelstream.data.recording import Recording
+from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestRounds
 from feelstream.guard import ask, broken, freeze

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
-from feelstream.data.recording import Recording
+from feelstream.data.datasets.dataset import Recording
 from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import Process, ProcessContext, State
 from feelstream.guard import ask, freeze

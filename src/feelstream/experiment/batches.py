@@ -2,7 +2,7 @@
 
 A plan may have tens of thousands of runs of a few hundredths of a second each. Handed out one by one, each would pay
 for its own checkpoints and its own arrivals; in a batch, runs that meet the same arrivals follow each other and share
-them (feelstream.data.streaming.sharing keeps the last). Runs that learn are handed out one by one, the longest first:
+them (feelstream.data.streaming.arrivals keeps the last). Runs that learn are handed out one by one, the longest first:
 a long one that begins last would leave all other workers idle at the end.
 """
 

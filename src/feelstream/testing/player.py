@@ -21,7 +21,7 @@ import numpy as np
 from feelstream import learning
 from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.data.datasets import Dataset, load
-from feelstream.data.recording import Recording
+from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import FeelstreamError, PluginError, sentence
 from feelstream.evaluation import TestRounds
 from feelstream.plugins import Kind, Plugin

@@ -21,7 +21,7 @@ import pytest
 from archives_made import described, tar, zipped
 from PIL import Image
 
-from feelstream.data.datasets import catalogue, cifar, hapt, load
+from feelstream.data.datasets import catalogue, load, readers
 from feelstream.data.datasets.catalogue import COLLECTIONS, Collection, File, Source
 from feelstream.errors import DataError
 
@@ -189,7 +189,7 @@ def test_what_pip_and_npm_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cifar_is_the_same_from_pictures() -> None:
     rng = np.random.default_rng(0)
-    names = (*cifar.TRAIN, cifar.TEST)
+    names = (*readers.CIFAR_TRAIN, readers.CIFAR_TEST)
     labels = {name: rng.integers(10, size=4, dtype=np.uint8) for name in names}
     pixels = {name: rng.integers(256, size=(4, 1024, 3), dtype=np.uint8) for name in names}
     binary, pictures = {}, {}
@@ -200,13 +200,13 @@ def test_cifar_is_the_same_from_pictures() -> None:
         file = io.BytesIO()
         Image.fromarray(pixels[name]).save(file, "PNG")
         pictures[f"package/{name.replace('.bin', '.png')}"] = file.getvalue()
-    for part, chosen in (("train", cifar.TRAIN), ("test", (cifar.TEST,))):
+    for part, chosen in (("train", readers.CIFAR_TRAIN), ("test", (readers.CIFAR_TEST,))):
         pictures[f"package/{part}_lables.json"] = json.dumps([int(x) for name in chosen for x in labels[name]]).encode()
-    assert {name: cifar.made(pictures, name) for name in names} == binary
-    data = cifar.arrays(binary)
+    assert {name: readers.cifar_from_pictures(pictures, name) for name in names} == binary
+    data = readers.cifar(binary)
     assert data["x_train"].shape == (20, 3, 32, 32)
-    assert data["y_test"].tolist() == labels[cifar.TEST].tolist()
-    assert data["x_test"][2, 1, 3, 5] == pixels[cifar.TEST][2, 3 * 32 + 5, 1]
+    assert data["y_test"].tolist() == labels[readers.CIFAR_TEST].tolist()
+    assert data["x_test"][2, 1, 3, 5] == pixels[readers.CIFAR_TEST][2, 3 * 32 + 5, 1]
 
 
 class Table:
@@ -245,7 +245,7 @@ def recordings() -> dict[int, list[Table]]:
 
 def test_windows_are_half_overlapping_and_within_one_activity() -> None:
     take = recordings()[1][0]
-    signals, labels, times = hapt.windows(take.signals.astype(np.float32), take.labels)
+    signals, labels, times = readers.hapt_windows(take.signals.astype(np.float32), take.labels)
     starts = [128, 192, 256, 512]  # multiples of 64 with 128 samples within 100 to 419, or within 450 to 699
     assert times.tolist() == [(start + 128) / 50 for start in starts]
     assert labels.tolist() == [take.labels[start] - 1 for start in starts]
@@ -258,8 +258,8 @@ def test_no_sample_is_in_training_and_test(protocol: int, capsys: pytest.Capture
     """Every signal value is unique here, so a leak of even one sample would show; and nothing of the pickle is run."""
     made = recordings()
     raw = pickle.dumps({2: made[2], 1: made[1]}, protocol)
-    data = hapt.arrays({"HAPT.pkl": raw})
-    hapt.Unpickler(io.BytesIO(pickle.dumps(Evil(), protocol))).load()
+    data = readers.hapt({"HAPT.pkl": raw})
+    readers.Unpickler(io.BytesIO(pickle.dumps(Evil(), protocol))).load()
     assert capsys.readouterr().out == ""
     train, test = (set(data[key].ravel().tolist()) for key in ("x_train", "x_test"))
     assert train

@@ -13,11 +13,10 @@ from recorded import series_of_five
 
 import feelstream as fs
 from feelstream.data.datasets import load
-from feelstream.data.recording import Recording
+from feelstream.data.datasets.dataset import Recording
 from feelstream.data.streaming.arrivals import Uniform
 from feelstream.data.streaming.buffers import Keep
-from feelstream.data.streaming.natural import Natural
-from feelstream.data.streaming.partition import IID
+from feelstream.data.streaming.partition import IID, Natural
 from feelstream.data.streaming.recorded import RecordedArrivals
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import DataError, ScenarioError

@@ -10,7 +10,7 @@ import pytest
 
 from feelstream.data.streaming.buffers import Keep
 from feelstream.data.streaming.partition import IID
-from feelstream.data.streaming.replay import Trace
+from feelstream.data.streaming.recorded import Trace
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import ScenarioError
 

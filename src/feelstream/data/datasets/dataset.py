@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Frozen, read_only
-from feelstream.data.recording import Recording
 
 Pixels = NDArray[np.uint8 | np.float32]
 Features = Pixels | NDArray[np.int64]  # or tokens
@@ -20,6 +19,18 @@ Source = Features | Callable[[], Features]  # the features, or how to make them
 Arrays = dict[str, NDArray[Any]]  # by the keys of an .npz file
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("owner_train", "time_train", "round_test")
+
+
+@dataclass(frozen=True, eq=False)
+class Recording(Frozen):
+    """Facts that came with the N training samples; None where the data set does not tell.
+
+    owner: int32 (N,), who recorded the sample, counted from 0 without gaps.
+    time_s: float64 (N,), when it was complete, in s from the start of its owner's recording.
+    """
+
+    owner: NDArray[np.int32] | None = field(default=None, repr=False)
+    time_s: NDArray[np.float64] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,8 @@
 
 from feelstream.data.streaming.arrivals import Arrivals, Bursts, Poisson, TruncatedNormal, Uniform
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
-from feelstream.data.streaming.natural import Natural
-from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Partition
-from feelstream.data.streaming.recorded import RecordedArrivals
-from feelstream.data.streaming.replay import Trace
+from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Natural, Partition
+from feelstream.data.streaming.recorded import RecordedArrivals, Trace
 from feelstream.plugins import Kind
 
 PARTITIONS = Kind("partition", "partitions", Partition, (IID, Digits, Minority, Dirichlet, Natural))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Frozen
-from feelstream.data.recording import Recording
+from feelstream.data.datasets.dataset import Recording
 from feelstream.data.streaming.order import Order, Shards, arrange
 from feelstream.data.streaming.partition import Labels, Owner, Partition
 from feelstream.errors import ScenarioError
@@ -26,6 +26,7 @@ from feelstream.plugins import Plugin
 from feelstream.randomness import Purpose, generator
 
 Counts = NDArray[np.int64]
+MOST_SAMPLES = 200_000  # of a data set for which the last schedule is kept
 Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
 Rate = Annotated[float, Field(strict=True, gt=0, le=1e6)]
 
@@ -111,6 +112,36 @@ class Arrivals(Plugin, ABC):
         A device whose shard is empty receives nothing, whatever is returned for it.
         """
         raise ScenarioError(f"data.arrivals: {self.plugin_name()} plans no events, so it must have `counts`.")
+
+
+def schedule_of(arrivals: Arrivals, context: ArrivalContext) -> ArrivalSchedule:
+    """`arrivals.plan(context)`, or what it gave the last time if nothing differs; its arrays are read-only.
+
+    A schedule is a function of its settings and the seed, and planning one takes as long as playing fifty rounds. Only
+    those of a process and a partition that promise so (`repeats`) are kept, and only small ones.
+    """
+    global _last
+    repeats = arrivals.repeats and context.partition.repeats
+    if not repeats or len(context.labels) > MOST_SAMPLES:
+        return ask(arrivals, "plan", context)
+    last = _last  # one read: another thread may replace it
+    if last is not None and last[0] == arrivals and _same(last[1], context):
+        return last[2]
+    found = ask(arrivals, "plan", context)
+    _last = arrivals, context, found
+    return found
+
+
+def _same(one: ArrivalContext, other: ArrivalContext) -> bool:
+    """Labels by identity: a data set that is loaded again is another one, at worst planned again."""
+    return one.labels is other.labels and _numbers(one) == _numbers(other) and one.partition == other.partition
+
+
+def _numbers(context: ArrivalContext) -> tuple[int, int, int, float, int]:
+    return context.classes, context.devices, context.rounds, context.round_s, context.seed
+
+
+_last: tuple[Arrivals, ArrivalContext, ArrivalSchedule] | None = None
 
 
 class OrderedArrivals(Arrivals):

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from feelstream.data.recording import Recording
-from feelstream.data.streaming.equal_sizes import equalised
+from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import ScenarioError
 from feelstream.guard import Array, Out
 from feelstream.plugins import Count, Plugin
@@ -122,6 +121,42 @@ def _equal_sizes(owner: Owner, labels: Labels, devices: int, classes: int, rng: 
         members = rng.permutation(np.flatnonzero(given & (labels == label)))
         again[members] = np.repeat(np.arange(devices, dtype=np.int32), counts[:, label])
     return again
+
+
+def equalised(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Label counts (K, m) with the same labels on each device, the same total of each label, and sizes that differ by
+    at most 1, or as little as moving samples within labels allows.
+
+    A maximum flow from devices with too many samples, through labels, to devices with too few. In one pass no count
+    loses more than half of what it has, so that shards stay alike and no device loses a label; passes go on while they
+    move anything.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow  # takes a while to come
+
+    counts = counts.astype(np.int64)
+    devices, labels = counts.shape
+    size, rest = divmod(int(counts.sum()), devices)
+    target = np.full(devices, size, np.int64)
+    target[np.argsort(-counts.sum(axis=1), kind="stable")[:rest]] += 1  # the largest keep what cannot be divided
+    k, label = np.nonzero(counts)
+    source, sink = devices + labels, devices + labels + 1
+    while True:
+        over = counts.sum(axis=1) - target
+        if not over.any():
+            return counts
+        half = counts[k, label] // 2
+        give, take = np.flatnonzero(over > 0), np.flatnonzero(over < 0)
+        rows = np.concatenate([np.full(len(give), source), k, devices + label, take])
+        columns = np.concatenate([give, devices + label, k, np.full(len(take), sink)])
+        capacity = np.concatenate([over[give], half, half, -over[take]]).astype(np.int32)
+        graph = csr_array((capacity, (rows, columns)), shape=(sink + 1, sink + 1))
+        found = maximum_flow(graph, source, sink)
+        if not found.flow_value:
+            return counts
+        flow = found.flow.tocoo()  # net: what a device takes from a label is negative
+        own = (flow.row < devices) & (flow.col >= devices) & (flow.col < source)
+        counts[flow.row[own], flow.col[own] - devices] -= flow.data[own]
 
 
 def _parts_by_size(sizes: NDArray[np.int64], parts: int) -> list[int]:
@@ -236,3 +271,31 @@ class Dirichlet(Partition):
             members = rng.permutation(np.flatnonzero(labels == label))
             owner[members] = np.repeat(np.arange(devices, dtype=np.int32), taken[:, label])
         return owner
+
+
+class Natural(Partition):
+    """Device k holds what owner k of the data set recorded; for data sets that tell the owners (hapt, or owner_train).
+
+    Edge rule: with fewer devices than owners, the samples of the owners K, K + 1, … reach nobody.
+    """
+
+    tag: ClassVar[str] = "natural"
+
+    def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
+        raise ScenarioError(
+            "data.partition.kind: natural needs a data set that tells who recorded each sample: hapt, or an .npz file "
+            "with owner_train"
+        )
+
+    def owners(
+        self, recording: Recording, labels: Labels, devices: int, classes: int, rng: np.random.Generator
+    ) -> Owner:
+        if recording.owner is None:
+            return self.split(labels, devices, classes, rng)  # which says what is missing
+        known = int(recording.owner.max()) + 1
+        if devices > known:
+            raise ScenarioError(
+                f"system.devices: must be at most {known} with the partition natural, one for each owner in the data "
+                f"set, not {devices}"
+            )
+        return np.where(recording.owner < devices, recording.owner, np.int32(-1)).astype(np.int32)

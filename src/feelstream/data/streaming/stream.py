@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ints, Nested, read_only
-from feelstream.data.recording import Recording
-from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals
+from feelstream.data.datasets.dataset import Recording
+from feelstream.data.streaming.arrivals import ArrivalContext, Arrivals, schedule_of
 from feelstream.data.streaming.buffers import Buffer, Items, Store
 from feelstream.data.streaming.partition import Labels, Partition
-from feelstream.data.streaming.sharing import schedule_of
 from feelstream.errors import PluginError, RunError
 from feelstream.guard import ask, freeze
 from feelstream.randomness import Purpose, generator
