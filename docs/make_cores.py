@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from feelstream.model.energy import Core
-from feelstream.scenario.cores import our_cores
+from feelstream.scenario.population import our_cores
 
 PAGE = Path(__file__).with_name("energy-laws.md")
 HEADER = "| profile | core | points | frequency, MHz | voltage, V | C_eff, pF | energy, highest / lowest | source |"

@@ -1,8 +1,9 @@
-"""What code a run is of: SHA-256 of the files of all classes and functions that its scenario names, and of what these
-files import of their own directory or package.
+"""Which files a run is made from, each known by the SHA-256 of the bytes that were read, whatever it holds later.
 
-A file is known by what it held when this process first asked: when a class of it was made, or before it was loaded.
-If it holds something else when a run starts, that is refused. What else may decide is in docs/reliability.md.
+Of code these are the files of all classes and functions that its scenario names, and what these files import of their
+own directory or package. Such a file is known by what it held when this process first asked: when a class of it was
+made, or before it was loaded. If it holds something else when a run starts, that is refused. What else may decide is in
+docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -12,22 +13,59 @@ import importlib.util
 import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from hashlib import sha256
 from inspect import unwrap
 from itertools import groupby
 from operator import attrgetter
 from os.path import isfile, relpath
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from feelstream.errors import ScenarioError
-from feelstream.inputs import digest_of
 
 OURS = "feelstream"
 MAIN = "__main__:"  # begins the names of what the script or notebook that runs defines
+_taken: ContextVar[dict[Path, str] | None] = ContextVar("taken", default=None)
 held: dict[Path, tuple[str, list[Path]]] = {}  # SHA-256 of files, and what they import, when they were first asked for
+
+
+@contextmanager
+def taking() -> Iterator[None]:
+    """While a run is made: what is read of a file first is what its digest is of."""
+    token = _taken.set({})
+    try:
+        yield
+    finally:
+        _taken.reset(token)
+
+
+def read(path: Path) -> tuple[bytes, str]:
+    """The contents of a file and their SHA-256; OSError where others were read of it in the making of this run."""
+    content = path.read_bytes()
+    digest = sha256(content).hexdigest()
+    taken = _taken.get()
+    if taken is not None and taken.setdefault(path.resolve(), digest) != digest:
+        raise OSError(f"{path} changed while it was read; give the same command again")
+    return content, digest
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of what was taken of a file, or, if nothing was, of what is there."""
+    taken = _taken.get()
+    known = taken.get(path.resolve()) if taken is not None else None
+    return known or read(path)[1]
+
+
+def stamp(path: Path) -> tuple[int, ...] | None:
+    """Equal only while a file is the same: by its place on the disk, size and times, of which users can set but one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def hold(path: Path, content: bytes = b"") -> tuple[str, list[Path]]:
@@ -148,3 +186,57 @@ def _imports(path: Path, content: bytes) -> Iterator[Path]:
                     for stem in (home.joinpath(*names[: count + 1]) for count in range(len(names))):
                         files = stem.with_name(f"{stem.name}.py"), stem / "__init__.py"
                         yield from (file.resolve() for file in files if file.is_file())
+
+
+def load(path: Path) -> Any:
+    """The module of a file, which may import from its own directory."""
+    path = path.resolve()
+    # The name holds the path, so that two files of one name do not collide.
+    name = f"feelstream_user_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    if name not in sys.modules:
+        content, known = path.read_bytes(), path in held
+        check_held(path, content)
+        module = sys.modules[name] = ModuleType(name)
+        module.__file__ = str(path)
+        try:
+            with _beside(path):
+                exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
+        except BaseException:
+            del sys.modules[name]
+            if not known:  # it may be mended
+                del held[path]
+            raise
+    return sys.modules[name]
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[None]:
+    """Let a file import from its own directory, before all others; afterwards that comes last, for what functions do.
+
+    A module that another directory has by that name, or that was imported before its file was held, is set aside.
+    """
+    home, known = path.parent, set(held) - {path}
+    files = with_imported([path])
+    tops = {file.relative_to(home).parts[0].removesuffix(".py") for file in files if file.is_relative_to(home)}
+    tops -= {OURS, *sys.stdlib_module_names}
+    aside = dict[str, ModuleType]()
+    for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
+        file = Path(getattr(sys.modules[name], "__file__", None) or "").resolve()
+        installed = any(part.endswith("-packages") for part in file.parts)
+        if not installed and not (file in files and file in known):
+            aside[name] = sys.modules.pop(name)
+    for file in files:
+        compiled = Path(importlib.util.cache_from_source(str(file)))
+        with suppress(OSError):  # there is none; else Python would run it if both are of one second and one size
+            if compiled.stat().st_mtime_ns < file.stat().st_ctime_ns:
+                compiled.unlink()
+    importlib.invalidate_caches()
+    sys.path.insert(0, str(home))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(home))
+        if str(home) not in sys.path:
+            sys.path.append(str(home))
+        for name, module in aside.items():
+            sys.modules.setdefault(name, module)

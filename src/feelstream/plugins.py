@@ -43,7 +43,7 @@ from pydantic_core.core_schema import (
     with_info_wrap_validator_function,
 )
 
-from feelstream import code, loading
+from feelstream import code
 from feelstream.errors import ScenarioError, explain
 
 LEAST, MOST = 1e-100, 1e100
@@ -216,7 +216,7 @@ def import_object(reference: str) -> Any:
     if where.endswith(".py"):
         if not Path(where).is_file():
             raise ScenarioError(f"'{reference}': there is no file {where}")
-        module = _guarded(reference, lambda: loading.load(Path(where)))
+        module = _guarded(reference, lambda: code.load(Path(where)))
     else:
         module = _guarded(reference, lambda: importlib.import_module(where))
     try:
@@ -239,7 +239,7 @@ def _guarded(reference: str, load: Callable[[], Any]) -> Any:
 
 def in_a_sentence(problem: BaseException) -> str:
     """What went wrong in someone's own module, and in which line of which file if that is known."""
-    return explain(problem, __file__, loading.__file__, "importlib")
+    return explain(problem, __file__, code.__file__, "importlib")
 
 
 class Kind(Generic[T]):

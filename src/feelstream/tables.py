@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream import inputs
+from feelstream import code
 from feelstream.errors import ScenarioError
 
 MOST_ROWS = 10**8  # few bytes of Parquet can stand for any number of rows
@@ -65,7 +65,7 @@ class TableFile:
         if not self.path.is_file():
             raise self.problem("is not a file; give a CSV, JSON Lines or Parquet file")
         try:
-            content, self.digest = inputs.read(self.path)
+            content, self.digest = code.read(self.path)
         except (OSError, ValueError) as problem:
             raise self.problem(f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
         kind = self.path.suffix.lower()[1:]

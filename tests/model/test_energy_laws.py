@@ -10,7 +10,7 @@ from builders import small
 
 from feelstream.errors import ScenarioError
 from feelstream.model.energy import Core, Cpus, Cubic, Voltage
-from feelstream.scenario.cores import core, our_cores
+from feelstream.scenario.population import core, our_cores
 from feelstream.testing import check
 
 MADE_UP = Core(dynamic_power_coefficient=100.0, frequency_hz=(1e9, 2e9), voltage_v=(0.5, 1.0), leakage_w=0.2)

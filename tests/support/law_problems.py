@@ -19,7 +19,7 @@ from feelstream.model.energy import Core, Cubic, Voltage
 from feelstream.model.system import System
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.joint.planning import planned
-from feelstream.scenario.cores import our_cores
+from feelstream.scenario.population import our_cores
 
 LAWS = {
     "cubic": Cubic(),

@@ -16,7 +16,7 @@ from feelstream.errors import PluginError, RunError, ScenarioError
 from feelstream.experiment.hindsight import bound_of
 from feelstream.flower.scheduler import Scheduler
 from feelstream.model.costs import CostContext, CostRule, RoundCosts
-from feelstream.scenario.known import system_of
+from feelstream.scenario.population import system_of
 
 SPARSE = str(Path(__file__).parents[2] / "examples" / "my_cost.py:Sparse")
 RULE = f"costs.rule.kind={SPARSE}"

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from feelstream import code, learning
+from feelstream.code import stamp, taking
 from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.data.datasets.dataset import Normalise
 from feelstream.errors import DataError, RunError, ScenarioError
 from feelstream.evaluation import TestRounds
-from feelstream.inputs import stamp, taking
 from feelstream.learning import cost
 from feelstream.quantities import STATED
 from feelstream.run import trace

@@ -22,8 +22,7 @@ from pydantic import BaseModel, ValidationError
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LOCAL_FIELDS, with_local
 from feelstream.plugins import Inert, Kind, Plugin, did_you_mean
-from feelstream.scenario.fields import Leaf, entry, kinds, leaves, scenario_class
-from feelstream.scenario.problems import explain
+from feelstream.scenario.fields import Leaf, entry, explain, kinds, leaves, scenario_class
 
 Tables = Mapping[str, Any]  # a scenario as nested tables, with plug-ins as tables or objects
 ASIDE = ("reports",)  # sections whose fields say what those of others say of training: cycles, samples

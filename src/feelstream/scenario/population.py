@@ -1,33 +1,36 @@
-"""Devices that differ: classes of devices, and tables with one row per device."""
+"""What a scenario says of each device and of the system, in numbers: from its fields, classes, table and profiles.
+
+Profiles of CPU cores: ours by name (cores.toml beside this file), a user's own by the path of a TOML file.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Literal, Self
+from functools import cache, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import ValidationError
 
-from feelstream.arrays import Ints, Reals
+from feelstream.arrays import Ids, Ints, Reals
 from feelstream.errors import ScenarioError
-from feelstream.plugins import NonNegative, Positive, Settings
+from feelstream.model import physics
+from feelstream.model.energy import Core
+from feelstream.model.system import System
+from feelstream.plugins import did_you_mean
+from feelstream.scenario.fields import explain
+from feelstream.scenario.sections import DeviceClass, DevicesSettings
 from feelstream.tables import Column, TableFile
 
-Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
-FromModel = Positive | Literal["auto"]  # auto: what learning.model asks for; a number by the time that it is run
-Share = Annotated[float, Field(strict=True, gt=0, le=1)]
-Priority = Annotated[float, Field(strict=True, gt=0, le=1000)]
+if TYPE_CHECKING:
+    from feelstream.scenario.settings import Scenario
 
-
-def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
-    if pair[0] > pair[1]:
-        raise ValueError(f"must be [lowest, highest], but {pair[0]:g} > {pair[1]:g}")
-    return pair
-
-
-FrequencyRange = Annotated[tuple[Positive, Positive], AfterValidator(_ordered)] | Literal["profile"]
-GainRange = Annotated[tuple[Decibels, Decibels], AfterValidator(_ordered)]
+Range = tuple[float, float] | Literal["profile"]
 
 
 def known_number(field: str, value: float | str) -> float:
@@ -54,64 +57,6 @@ class Population:
     deadline_s: Reals
     power_max_w: Reals  # infinite where nothing limits it
     download_bit_per_s: Reals
-
-
-class DeviceClass(Settings):
-    """One class of devices; a field left out is that of the scenario."""
-
-    share: Share = Field(description="share of all devices, above 0, at most 1; the shares of all classes add up to 1")
-    cycles: Positive | None = Field(default=None, description="CPU cycles of a round; > 0; default: cpu.cycles")
-    energy_budget_j: NonNegative | None = Field(
-        default=None, description="energy budget per round, J; ≥ 0; default: system.energy_budget_j"
-    )
-    frequency_hz: FrequencyRange | None = Field(
-        default=None, description="range of CPU frequencies, Hz; > 0, or profile; default: cpu.frequency_hz"
-    )
-    profile: str | None = Field(default=None, description="profile of the CPU core; default: cpu.profile")
-    gain_db: GainRange | None = Field(
-        default=None, description="range of the mean gain, dB; -1000 to 1000; default: radio.gain_db"
-    )
-    arrivals: Share = Field(
-        default=1.0, description="share of the arriving samples that it collects; above 0, at most 1"
-    )
-    priority: Priority = Field(default=1.0, description="factor on the importance of its data; above 0, at most 1000")
-    deadline_s: Positive | None = Field(
-        default=None, description="when its update must have arrived, s; > 0, at most system.round_s, the default"
-    )
-    power_max_w: Positive | None = Field(
-        default=None, description="greatest transmit power, W; > 0; default: radio.power_max_w"
-    )
-    download_bit_per_s: Positive | None = Field(
-        default=None, description="rate at which it receives the model, bit/s; > 0; default: costs.download_bit_per_s"
-    )
-
-
-class DevicesSettings(Settings):
-    """[devices]"""
-
-    classes: tuple[DeviceClass, ...] = Field(
-        default=(),
-        description="classes of devices, each a table with share and any of cycles, energy_budget_j, frequency_hz, "
-        "profile, gain_db, arrivals, priority, deadline_s, power_max_w, download_bit_per_s; devices are numbered class "
-        "by class",
-    )
-    table: str = Field(
-        default="",
-        description="a .csv or .parquet file with the column device and any of cycles, energy_budget_j, "
-        "frequency_low_hz, frequency_high_hz, gain_low_db, gain_high_db, arrivals, priority, deadline_s, "
-        "power_max_w, download_bit_per_s; applied after the classes",
-    )
-
-    @model_validator(mode="after")
-    def _shares_add_up(self) -> Self:
-        total = sum(each.share for each in self.classes)
-        if self.classes and abs(total - 1) > 1e-9:
-            raise ValueError(f".classes: their shares must add up to 1, not {total:.6g}")
-        return self
-
-    def applied_to(self, alike: Population) -> Population:
-        """The population whose devices were all `alike`, changed by the classes, then by the table."""
-        return _from_table(self.table, _by_class(self.classes, alike)) if self.table else _by_class(self.classes, alike)
 
 
 def class_sizes(shares: list[float], devices: int) -> list[int]:
@@ -179,3 +124,168 @@ def _in_order(devices: Ints, values: Reals) -> Reals:
     sorted_values[devices] = values
     sorted_values.flags.writeable = False
     return sorted_values
+
+
+@cache
+def our_cores() -> dict[str, Core]:
+    """The profiles that come with the package, by name."""
+    text = resources.files("feelstream.scenario").joinpath("cores.toml").read_text(encoding="utf-8")
+    return {name: Core.model_validate(table) for name, table in tomllib.loads(text).items()}
+
+
+def core(name: str, field: str = "cpu.profile") -> Core:
+    """The profile of this name, or in this file; ScenarioError names the field.
+
+    >>> core("rk3399-a72").voltage_v[0]
+    0.825
+    """
+    if name in our_cores():
+        return our_cores()[name]
+    path = Path(name)
+    if path.suffix != ".toml":
+        known = list(our_cores())
+        raise ScenarioError(
+            f"{field}: '{name}' is not known; {did_you_mean(name, known)}allowed: {', '.join(known)}, "
+            "or the path of a .toml file"
+        )
+    try:
+        return _read(path, path.stat().st_mtime_ns, field)
+    except OSError as problem:
+        raise ScenarioError(f"{field}: cannot read {path}: {problem.strerror}") from problem
+
+
+@lru_cache(maxsize=100)
+def _read(path: Path, changed_ns: int, field: str) -> Core:
+    try:
+        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Core.model_validate(table)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise ScenarioError(f"{field}: {path} is not a TOML file: {problem}") from problem
+    except ValidationError as problem:
+        raise ScenarioError(f"{field}: in {path}, {explain(problem, model=Core)}") from problem
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """The profiles that occur, "" for none, and which of them each device has; None: all the first."""
+
+    names: tuple[str, ...]
+    which: Ids | None
+
+    @staticmethod
+    def of(usual: str, classes: Sequence[DeviceClass], devices: int) -> Profiles:
+        """Of devices in classes, where a class without a profile has the usual one."""
+        given = [usual if each.profile is None else each.profile for each in classes] or [usual]
+        names = tuple(dict.fromkeys(given))
+        if len(names) == 1:
+            return Profiles(names, None)
+        sizes = class_sizes([each.share for each in classes], devices)
+        return Profiles(names, np.repeat([names.index(name) for name in given], sizes))
+
+    @property
+    def cores(self) -> tuple[Core, ...]:
+        """One for each of the names; none at all where a device has no profile."""
+        return tuple(map(core, self.names)) if all(self.names) else ()
+
+    def stated(self) -> dict[str, Any]:
+        """The operating points of every profile that is named, as plain tables."""
+        return {name: core(name).model_dump(mode="python") for name in self.names if name}
+
+
+def range_hz(given: Range, profile: str) -> tuple[float, float]:
+    """The range in numbers: where it is that of the profile, from its lowest point to its highest; NaN without one."""
+    if given != "profile":
+        return given
+    points = core(profile).frequency_hz if profile else (float("nan"),)
+    return points[0], points[-1]
+
+
+def with_numbers(devices: DevicesSettings, usual: Range, usual_profile: str) -> DevicesSettings:
+    """The same with every range of frequencies that is a profile's in numbers."""
+    classes: list[DeviceClass] = []
+    for each in devices.classes:
+        own = usual if each.frequency_hz is None else each.frequency_hz
+        profile = usual_profile if each.profile is None else each.profile
+        change = {"frequency_hz": range_hz(own, profile)} if own == "profile" else {}
+        classes.append(each.model_copy(update=change))
+    return devices.model_copy(update={"classes": tuple(classes)})
+
+
+def check_ranges(population: Population) -> None:
+    if np.isnan(population.frequency_low_hz).any():
+        raise ScenarioError("cpu.frequency_hz: profile is a range only where there is one; set cpu.profile")
+
+
+def population_of(scenario: Scenario) -> Population:
+    """The constants of every device."""
+
+    def everyone(value: Any) -> np.ndarray:
+        return np.broadcast_to(np.asarray(value, float), scenario.system.devices)
+
+    cpu = scenario.cpu
+    low_hz, high_hz = range_hz(cpu.frequency_hz, cpu.profile)
+    alike = Population(
+        cycles=everyone(known_number("cpu.cycles", scenario.cpu.cycles)),
+        energy_budget_j=everyone(scenario.system.energy_budget_j),
+        frequency_low_hz=everyone(low_hz),
+        frequency_high_hz=everyone(high_hz),
+        gain_low_db=everyone(scenario.radio.gain_db[0]),
+        gain_high_db=everyone(scenario.radio.gain_db[1]),
+        arrivals=everyone(1.0),
+        priority=everyone(1.0),
+        deadline_s=everyone(scenario.system.round_s),
+        power_max_w=everyone(np.inf if scenario.radio.power_max_w is None else scenario.radio.power_max_w),
+        download_bit_per_s=everyone(scenario.costs.download_bit_per_s),
+    )
+    devices = with_numbers(scenario.devices, cpu.frequency_hz, cpu.profile)
+    population = _by_class(devices.classes, alike)
+    if devices.table:
+        population = _from_table(devices.table, population)
+    check_ranges(population)
+    return population
+
+
+def system_of(scenario: Scenario, classes: int) -> System:
+    """The constants that a server knows, as plain numbers and arrays."""
+    population, slot = scenario.population, scenario.reports.slot(scenario.policy)
+    before_s = slot.slot_s if slot else 0.0
+    download_s = scenario.costs.download_bits / _one_if_alike(population.download_bit_per_s)
+    return System(
+        devices=scenario.system.devices,
+        rounds=scenario.system.rounds,
+        classes=classes,
+        round_s=scenario.system.round_s - before_s,
+        energy_budget_j=population.energy_budget_j,
+        cycles=scenario.costs.cycles_per_sample or _one_if_alike(population.cycles),
+        power_coefficient=scenario.cpu.power_coefficient,
+        frequency_hz=(float(population.frequency_low_hz.min()), float(population.frequency_high_hz.max())),
+        bandwidth_hz=scenario.radio.bandwidth_hz,
+        noise_w_per_hz=scenario.radio.noise_w_per_hz,
+        received_power_w=physics.watts(scenario.radio.received_power_dbm),
+        rate_discount=scenario.radio.rate_discount,
+        link_margin=scenario.radio.link_margin,
+        admission=scenario.radio.admission,
+        update_bits=known_number("radio.update_bits", scenario.radio.update_bits),
+        eligible=scenario.data.eligible,
+        empty_used=scenario.data.empty_used,
+        empty_fresh=scenario.data.empty_fresh,
+        priority=_one_if_alike(population.priority),
+        energy=scenario.cpu.energy,
+        cores=scenario.profiles.cores,
+        core=scenario.profiles.which if scenario.profiles.cores else None,
+        deadline_s=_one_if_alike(population.deadline_s) - before_s,
+        download_s=_one_if_alike(download_s),
+        download_j=_one_if_alike(scenario.costs.receive_power_w * download_s),
+        power_max_w=_one_if_alike(population.power_max_w),
+        cycles_per_sample=scenario.costs.cycles_per_sample,
+        reports=slot,
+        block_bits=scenario.radio.block_bits,
+        code_overhead=scenario.radio.code_overhead,
+    )
+
+
+def _one_if_alike(values: float | Reals) -> float | Reals:
+    """The number that all devices share, or (K,); one that was spread over all of them is not compared again."""
+    if not isinstance(values, np.ndarray):
+        return values
+    return float(values[0]) if values.strides == (0,) or (values == values[0]).all() else values

@@ -32,6 +32,7 @@ from feelstream.environment import (
 )
 from feelstream.model.costs import COST_RULES, CostRule
 from feelstream.model.energy import ENERGY_LAWS, EnergyLaw
+from feelstream.model.reporting import Slot
 from feelstream.plugins import (
     Count,
     Magnitude,
@@ -40,7 +41,22 @@ from feelstream.plugins import (
     Settings,
     did_you_mean,
 )
-from feelstream.scenario.population import Decibels, FrequencyRange, FromModel, GainRange
+from feelstream.policies import Policy
+
+Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
+FromModel = Positive | Literal["auto"]  # auto: what learning.model asks for; a number by the time that it is run
+Share = Annotated[float, Field(strict=True, gt=0, le=1)]
+Priority = Annotated[float, Field(strict=True, gt=0, le=1000)]
+
+
+def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] > pair[1]:
+        raise ValueError(f"must be [lowest, highest], but {pair[0]:g} > {pair[1]:g}")
+    return pair
+
+
+FrequencyRange = Annotated[tuple[Positive, Positive], AfterValidator(_ordered)] | Literal["profile"]
+GainRange = Annotated[tuple[Decibels, Decibels], AfterValidator(_ordered)]
 
 
 class SystemSettings(Settings):
@@ -193,6 +209,60 @@ class DataSettings(Settings):
     buffer: Annotated[Buffer, BUFFERS] = BUFFERS.chosen()
 
 
+class DeviceClass(Settings):
+    """One class of devices; a field left out is that of the scenario."""
+
+    share: Share = Field(description="share of all devices, above 0, at most 1; the shares of all classes add up to 1")
+    cycles: Positive | None = Field(default=None, description="CPU cycles of a round; > 0; default: cpu.cycles")
+    energy_budget_j: NonNegative | None = Field(
+        default=None, description="energy budget per round, J; ≥ 0; default: system.energy_budget_j"
+    )
+    frequency_hz: FrequencyRange | None = Field(
+        default=None, description="range of CPU frequencies, Hz; > 0, or profile; default: cpu.frequency_hz"
+    )
+    profile: str | None = Field(default=None, description="profile of the CPU core; default: cpu.profile")
+    gain_db: GainRange | None = Field(
+        default=None, description="range of the mean gain, dB; -1000 to 1000; default: radio.gain_db"
+    )
+    arrivals: Share = Field(
+        default=1.0, description="share of the arriving samples that it collects; above 0, at most 1"
+    )
+    priority: Priority = Field(default=1.0, description="factor on the importance of its data; above 0, at most 1000")
+    deadline_s: Positive | None = Field(
+        default=None, description="when its update must have arrived, s; > 0, at most system.round_s, the default"
+    )
+    power_max_w: Positive | None = Field(
+        default=None, description="greatest transmit power, W; > 0; default: radio.power_max_w"
+    )
+    download_bit_per_s: Positive | None = Field(
+        default=None, description="rate at which it receives the model, bit/s; > 0; default: costs.download_bit_per_s"
+    )
+
+
+class DevicesSettings(Settings):
+    """[devices]"""
+
+    classes: tuple[DeviceClass, ...] = Field(
+        default=(),
+        description="classes of devices, each a table with share and any of cycles, energy_budget_j, frequency_hz, "
+        "profile, gain_db, arrivals, priority, deadline_s, power_max_w, download_bit_per_s; devices are numbered class "
+        "by class",
+    )
+    table: str = Field(
+        default="",
+        description="a .csv or .parquet file with the column device and any of cycles, energy_budget_j, "
+        "frequency_low_hz, frequency_high_hz, gain_low_db, gain_high_db, arrivals, priority, deadline_s, "
+        "power_max_w, download_bit_per_s; applied after the classes",
+    )
+
+    @model_validator(mode="after")
+    def _shares_add_up(self) -> Self:
+        total = sum(each.share for each in self.classes)
+        if self.classes and abs(total - 1) > 1e-9:
+            raise ValueError(f".classes: their shares must add up to 1, not {total:.6g}")
+        return self
+
+
 class WorldSettings(Settings):
     """[world]"""
 
@@ -202,6 +272,24 @@ class WorldSettings(Settings):
     availability: Annotated[Availability, AVAILABILITIES] = AVAILABILITIES.chosen()
     harvest: Annotated[Harvest, HARVESTS] = HARVESTS.chosen()
     faults: Annotated[Faults, FAULTS] = FAULTS.chosen()
+
+
+class ReportsSettings(Settings):
+    """[reports]"""
+
+    slot_s: Positive = Field(
+        default=0.5,
+        description="length of the slot at the start of a round in which devices report, s; > 0, below system.round_s",
+    )
+    cycles: NonNegative = Field(
+        default=20966400.0, description="CPU cycles of a report, beside those of training where it takes that; ≥ 0"
+    )
+    bits: Positive = Field(default=32.0, description="size of a device's report, bit; > 0")
+    samples: Count = Field(default=32, description="samples that a device's report is made of, at most; ≥ 1")
+
+    def slot(self, policy: Policy) -> Slot | None:
+        """The slot, where the policy asks for reports."""
+        return Slot(self.slot_s, self.cycles, self.bits, policy.trains_first) if policy.asks_reports else None
 
 
 class TraceSettings(Settings):

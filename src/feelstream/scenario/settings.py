@@ -7,30 +7,24 @@ from functools import cached_property, partial
 from html import escape
 from typing import Annotated, Any, Self
 
-import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from feelstream.environment import IndependentChannel, Mobility
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LearningSettings
-from feelstream.model import physics
 from feelstream.model.system import System
 from feelstream.plugins import Inert, Plugin, Promise, Settings
 from feelstream.policies import POLICIES, Policy
-from feelstream.scenario.costs import check_costs, check_rule
-from feelstream.scenario.fields import leaves
-from feelstream.scenario.known import population_of, system_of
-from feelstream.scenario.magnitudes import check_magnitudes
+from feelstream.scenario.checks import check
+from feelstream.scenario.fields import explain, leaves
 from feelstream.scenario.overrides import AnyOverride, Override, meant, overridden
-from feelstream.scenario.population import DevicesSettings, Population
-from feelstream.scenario.problems import explain
-from feelstream.scenario.profiles import Profiles, check_profiles
-from feelstream.scenario.reports import ReportsSettings, check_deadlines, check_needs, check_slot
+from feelstream.scenario.population import Population, Profiles, population_of, system_of
 from feelstream.scenario.sections import (
     CostsSettings,
     CpuSettings,
     DataSettings,
+    DevicesSettings,
     RadioSettings,
+    ReportsSettings,
     SystemSettings,
     TraceSettings,
     WorldSettings,
@@ -65,37 +59,8 @@ class Scenario(Settings):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         """What no single field can tell: the schedule fits the devices and the update fits the round."""
-        if any(isinstance(part, Inert) for part in self.plugins()):  # it was checked before the run was made
-            return self
-        if self.policy.size > self.system.devices:
-            raise ScenarioError(
-                f"policy.size: must be at most system.devices = {self.system.devices}, not {self.policy.size}"
-            )
-        self._check_learning()
-        check_needs(self)
-        if self.autos:  # checked with the numbers, when they are known
-            return self
-        self._check_world()
-        check_deadlines(self)
-        check_costs(self.known_system(classes=1), self.policy, self.population.cycles)
-        check_rule(self.costs.rule, self.policy, self.radio.block_bits)
-        ranges = [self.cpu.frequency_hz, *(each.frequency_hz for each in self.devices.classes)]
-        check_profiles(self.profiles, self.cpu.energy, self.population, ranges)
-        check_magnitudes(self)
-        system, population, n = self.known_system(classes=1), self.population, self.policy.smallest_plan
-        needed_s = physics.compute_time_s(system.device_cycles, population.frequency_high_hz)
-        needed_s = needed_s + system.surrogate_time_s(n)
-        if not (needed_s <= system.time_s).any():
-            quickest = int(np.argmin(needed_s - system.time_s))
-            fastest = population.frequency_high_hz[quickest]
-            needed = (needed_s + system.away_s)[quickest]
-            left = "" if system.reports is None else f" of which reports leave {system.round_s:g} s,"
-            raise ScenarioError(
-                f"system.round_s: no update can ever fit a round of {self.system.round_s:g} s,{left} since computing "
-                f"at cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
-                f"{', with the download and the time after the deadline' if np.any(system.away_s) else ''}"
-            )
-        check_slot(self)
+        if not any(isinstance(part, Inert) for part in self.plugins()):  # those were checked before the run was made
+            check(self)
         return self
 
     @classmethod
@@ -137,33 +102,6 @@ class Scenario(Settings):
         """Nested tables, with policy, partition, … as the objects they are: they need not have a name to import."""
         tables = {section: dict(getattr(self, section)) for section in type(self).model_fields if section != "policy"}
         return {**tables, "policy": self.policy}
-
-    def _check_learning(self) -> None:
-        """A server update may need what not every policy knows."""
-        learning = self.learning
-        if learning.engine != "none" and learning.server.needs_probability and not self.policy.knows_probability:
-            raise ScenarioError(
-                f"learning.server.kind: {learning.server.plugin_name()} needs a policy that knows with which "
-                f"probability it schedules each device, such as random, and {self.policy.plugin_name()} does not"
-            )
-
-    def _check_world(self) -> None:
-        """What the processes of the world do not go together with."""
-        if self.radio.fading == "none" and self.world.channel != IndependentChannel():
-            raise ScenarioError("world.channel.kind: must be independent where radio.fading = none")
-        channel, mobility = self.world.channel, self.world.mobility
-        knows = type(mobility).links is not Mobility.links or isinstance(mobility, Inert)
-        if channel.needs_links and not knows:
-            raise ScenarioError(
-                f"world.channel.kind: {channel.plugin_name()} needs a world.mobility that says where devices are and "
-                f"which are seen, such as tr38901, and {mobility.plugin_name()} does not"
-            )
-        says_power = self.policy.equal_shares or type(self.policy).most_power_w is not Policy.most_power_w
-        if self.world.harvest.battery_j is not None and not says_power:
-            raise ScenarioError(
-                "world.harvest.kind: must be none for a policy with its own transmit, unless its most_power_w says "
-                "what power no device exceeds; otherwise nothing bounds what a round takes from a battery"
-            )
 
     def plugins(self) -> list[Plugin]:
         """Everything in this scenario that is picked by name."""

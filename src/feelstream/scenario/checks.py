@@ -1,0 +1,288 @@
+"""What fields of a scenario must not say together, though each is right by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from feelstream.arrays import Reals
+from feelstream.environment import IndependentChannel, Mobility
+from feelstream.errors import ScenarioError
+from feelstream.learning.probes import PROBES
+from feelstream.model import physics
+from feelstream.model.costs import CostRule
+from feelstream.model.energy import Cubic, EnergyLaw
+from feelstream.model.energy.cores import AT_A_POINT
+from feelstream.model.reporting import needed_s
+from feelstream.model.system import System
+from feelstream.policies import Policy
+from feelstream.scenario.population import Population, Profiles, Range
+
+if TYPE_CHECKING:
+    from feelstream.scenario.settings import Scenario
+
+MOST_BLOCKS = 1_000_000
+
+
+def check(scenario: Scenario) -> None:
+    """ScenarioError where the fields cannot be together."""
+    system = scenario.system
+    if scenario.policy.size > system.devices:
+        raise ScenarioError(
+            f"policy.size: must be at most system.devices = {system.devices}, not {scenario.policy.size}"
+        )
+    check_learning(scenario)
+    check_needs(scenario)
+    if scenario.autos:  # checked with the numbers, when they are known
+        return
+    check_world(scenario)
+    check_deadlines(scenario)
+    check_costs(scenario.known_system(classes=1), scenario.policy, scenario.population.cycles)
+    check_rule(scenario.costs.rule, scenario.policy, scenario.radio.block_bits)
+    ranges = [scenario.cpu.frequency_hz, *(each.frequency_hz for each in scenario.devices.classes)]
+    check_profiles(scenario.profiles, scenario.cpu.energy, scenario.population, ranges)
+    check_magnitudes(scenario)
+    check_round(scenario)
+    check_slot(scenario)
+
+
+def check_learning(scenario: Scenario) -> None:
+    """A server update may need what not every policy knows."""
+    learning, policy = scenario.learning, scenario.policy
+    if learning.engine != "none" and learning.server.needs_probability and not policy.knows_probability:
+        raise ScenarioError(
+            f"learning.server.kind: {learning.server.plugin_name()} needs a policy that knows with which "
+            f"probability it schedules each device, such as random, and {policy.plugin_name()} does not"
+        )
+
+
+def check_world(scenario: Scenario) -> None:
+    """What the processes of the world do not go together with."""
+    world, policy = scenario.world, scenario.policy
+    channel, mobility = world.channel, world.mobility
+    if scenario.radio.fading == "none" and channel != IndependentChannel():
+        raise ScenarioError("world.channel.kind: must be independent where radio.fading = none")
+    if channel.needs_links and type(mobility).links is Mobility.links:
+        raise ScenarioError(
+            f"world.channel.kind: {channel.plugin_name()} needs a world.mobility that says where devices are and "
+            f"which are seen, such as tr38901, and {mobility.plugin_name()} does not"
+        )
+    says_power = policy.equal_shares or type(policy).most_power_w is not Policy.most_power_w
+    if world.harvest.battery_j is not None and not says_power:
+        raise ScenarioError(
+            "world.harvest.kind: must be none for a policy with its own transmit, unless its most_power_w says "
+            "what power no device exceeds; otherwise nothing bounds what a round takes from a battery"
+        )
+
+
+def check_round(scenario: Scenario) -> None:
+    """Some device must be able to compute and send in a round, at its highest frequency and the mean gain."""
+    system, population, n = scenario.known_system(classes=1), scenario.population, scenario.policy.smallest_plan
+    needed_s = physics.compute_time_s(system.device_cycles, population.frequency_high_hz)
+    needed_s = needed_s + system.surrogate_time_s(n)
+    if (needed_s <= system.time_s).any():
+        return
+    quickest = int(np.argmin(needed_s - system.time_s))
+    fastest = population.frequency_high_hz[quickest]
+    needed = (needed_s + system.away_s)[quickest]
+    left = "" if system.reports is None else f" of which reports leave {system.round_s:g} s,"
+    raise ScenarioError(
+        f"system.round_s: no update can ever fit a round of {scenario.system.round_s:g} s,{left} since computing "
+        f"at cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
+        f"{', with the download and the time after the deadline' if np.any(system.away_s) else ''}"
+    )
+
+
+def check_costs(system: System, policy: Policy, cycles: Reals) -> None:
+    """Deadlines lie within the round and leave some of it after the download; the policy can plan with them.
+
+    cycles: (K,), as classes and tables of devices give them.
+    """
+    deadline_s = np.broadcast_to(system.round_s if system.deadline_s is None else system.deadline_s, system.devices)
+    late = np.flatnonzero(deadline_s > system.round_s)
+    if len(late):
+        raise ScenarioError(
+            f"devices.deadline_s: must be at most system.round_s = {system.round_s:g} s, not {deadline_s[late[0]]:g} s "
+            f"of device {late[0]}"
+        )
+    never = np.flatnonzero(deadline_s <= system.download_s)
+    if len(never):
+        k, takes_s = never[0], np.broadcast_to(system.download_s, system.devices)
+        raise ScenarioError(
+            f"costs.download_bits: receiving the model must take less than the {deadline_s[k]:g} s that device {k} "
+            f"has, not {takes_s[k]:.3g} s"
+        )
+    if system.cycles_per_sample and np.ptp(cycles):
+        raise ScenarioError(
+            "costs.cycles_per_sample: takes the place of all cycles, so no class or table of devices may give others"
+        )
+    if not np.all(np.asarray(system.download_j) <= 1e100):
+        raise ScenarioError("costs.receive_power_w: receiving the model must take at most 1e100 J")
+    if system.block_bits and not system.update_bits / system.block_bits <= MOST_BLOCKS:
+        raise ScenarioError(
+            f"radio.block_bits: an update may have at most {MOST_BLOCKS:,} blocks, so at least "
+            f"{system.update_bits / MOST_BLOCKS:.3g}, or 0"
+        )
+    if policy.one_deadline and isinstance(system.time_s, np.ndarray):
+        raise ScenarioError(
+            "devices.deadline_s: must be the same for all devices, as must be costs.download_bit_per_s, for the "
+            f"policy {policy.plugin_name()}, which plans with one deadline"
+        )
+    if policy.one_deadline and np.any(system.download_j):
+        raise ScenarioError(
+            f"costs.receive_power_w: must be 0 for the policy {policy.plugin_name()}, which plans with the energy of "
+            "computing and sending alone"
+        )
+    if policy.one_deadline and system.cycles_per_sample:
+        raise ScenarioError(
+            f"costs.cycles_per_sample: must be 0 for the policy {policy.plugin_name()}, which plans with fixed cycles"
+        )
+
+
+def check_rule(rule: CostRule, policy: Policy, block_bits: float) -> None:
+    """What a rule of the user's own does not go together with."""
+    if rule.of_settings:
+        return
+    if block_bits:
+        raise ScenarioError("radio.block_bits: must be 0 with a costs.rule of your own, for updates may differ in size")
+    if policy.one_deadline:
+        raise ScenarioError(
+            f"costs.rule.kind: must be settings for the policy {policy.plugin_name()}, which plans with one deadline "
+            "and fixed cycles"
+        )
+    if policy.asks_reports:
+        raise ScenarioError(
+            f"costs.rule.kind: must be settings for the policy {policy.plugin_name()}, which asks for reports"
+        )
+    if policy.equal_updates and not rule.keeps_bits:
+        raise ScenarioError(
+            f"costs.rule.kind: the policy {policy.plugin_name()} plans with updates of equal size, so the rule must "
+            "say keeps_bits = True, and give none"
+        )
+
+
+def check_profiles(profiles: Profiles, law: EnergyLaw, population: Population, ranges: Sequence[Range | None]) -> None:
+    """Every device has a profile where the law needs one, no frequency is above its highest point, none is in vain."""
+    kind = law.plugin_name()
+    if not law.needs_cores:
+        if any(profiles.names) and "profile" not in ranges:
+            raise ScenarioError(
+                f"cpu.profile: changes nothing under cpu.energy.kind = {kind} with frequencies in numbers; set "
+                "cpu.energy.kind = voltage, or cpu.frequency_hz = profile"
+            )
+        return
+    if not profiles.cores:
+        raise ScenarioError(f"cpu.profile: every device must have one under cpu.energy.kind = {kind}")
+    highest: Reals = np.array([each.frequency_hz[-1] for each in profiles.cores])
+    highest = np.broadcast_to(highest, len(population.cycles)) if profiles.which is None else highest[profiles.which]
+    over = np.flatnonzero(population.frequency_high_hz > highest * (1 + AT_A_POINT))
+    if len(over):
+        k = over[0]
+        raise ScenarioError(
+            f"cpu.frequency_hz: must be at most {highest[k]:g}, the highest operating point of its profile, for "
+            f"device {k}, not {population.frequency_high_hz[k]:g}; or write profile for the range of its points"
+        )
+
+
+def check_magnitudes(scenario: Scenario) -> None:
+    """Keep energies and SNR within what can be squared, summed and divided without overflow."""
+    radio, population, least, most = scenario.radio, scenario.population, 1e-100, 1e100
+    power_w = physics.watts(radio.received_power_dbm)
+    system = scenario.known_system(classes=1)
+    ends = (population.frequency_low_hz, population.frequency_high_hz)
+    computing_j = max(float(system.compute_energy_j(f_hz).max()) for f_hz in ends)
+    if not computing_j <= most:
+        field = "power_coefficient" if isinstance(scenario.cpu.energy, Cubic) else "energy"
+        raise ScenarioError(f"cpu.{field}: computing for a round must take at most {most:g} J, not {computing_j:g} J")
+    lowest_db = scenario.gain_range_db[0]
+    sending_j = power_w / physics.ratio(lowest_db) * scenario.system.round_s
+    if sending_j > most:
+        raise ScenarioError(
+            f"radio.received_power_dbm: sending for a round must take at most {most:g} J, but takes "
+            f"{sending_j:g} J at a gain of {lowest_db:g} dB"
+        )
+    snr = power_w / (radio.bandwidth_hz * radio.noise_w_per_hz)
+    if not least <= snr <= most:
+        raise ScenarioError(
+            f"radio.received_power_dbm: the mean SNR over the whole band must be between {least:g} and {most:g}, "
+            f"not {snr:g}"
+        )
+
+
+def check_needs(scenario: Scenario) -> None:
+    """What the policy needs must be known, and found in this scenario."""
+    policy = scenario.policy
+    needs, name = policy.needs, policy.plugin_name()
+    if not isinstance(needs, frozenset | set) or not all(isinstance(need, str) for need in needs):
+        raise ScenarioError(f"policy '{name}': needs must be a set of names, not {needs!r:.60}")
+    if not policy.asks_reports:
+        return
+    for need in sorted(policy.probes):
+        try:
+            probe = PROBES.instance(need)
+        except ScenarioError as problem:
+            raise ScenarioError(f"policy '{name}' needs something that does not exist: {problem}") from problem
+        if need not in PROBES.ours and need not in _named_with(policy):
+            raise ScenarioError(
+                f"policy '{name}' needs '{need}', which must be in the policy's own file or be named in one of its "
+                "fields, so that a run knows its code"
+            )
+        if probe.needs_learner and scenario.learning.engine == "none":
+            raise ScenarioError(
+                f"learning.engine: must not be none for policy '{name}', which asks devices for {need}, and that "
+                "takes a model"
+            )
+    if scenario.costs.download_bits:
+        raise ScenarioError(
+            f"costs.download_bits: must be 0 for policy '{name}', which asks for reports: what devices receive for one "
+            "is not charged"
+        )
+    if not scenario.reports.slot_s < scenario.system.round_s:
+        raise ScenarioError(
+            f"reports.slot_s: must be below system.round_s = {scenario.system.round_s:g} for policy '{name}', which "
+            f"asks for reports, not {scenario.reports.slot_s:g}"
+        )
+
+
+def _named_with(policy: Policy) -> list[str]:
+    """Names of code that a run knows by the policy's name and fields."""
+    here = _place(policy.plugin_name())
+    own = [need for need in policy.probes if here and _place(need) == here]
+    return [*own, *(value for value in dict(policy).values() if isinstance(value, str))]
+
+
+def _place(name: str) -> str:
+    """The file or module in which the object of a name is."""
+    where = name.rpartition(":")[0]
+    return str(Path(where).resolve()) if where.endswith(".py") else where
+
+
+def check_deadlines(scenario: Scenario) -> None:
+    """Deadlines of single devices must lie behind the slot."""
+    slot, deadline_s = scenario.reports.slot(scenario.policy), scenario.population.deadline_s
+    if slot and not (deadline_s > slot.slot_s).all():
+        k = int(np.argmin(deadline_s))
+        raise ScenarioError(
+            f"devices.deadline_s: must be above reports.slot_s = {slot.slot_s:g} s for a policy that asks for reports, "
+            f"not {deadline_s[k]:g} s of device {k}"
+        )
+
+
+def check_slot(scenario: Scenario) -> None:
+    """Some device must be able to report in time, at the highest frequency and the mean gain."""
+    system, fastest_hz = scenario.known_system(classes=1), scenario.population.frequency_high_hz
+    slot = system.reports
+    if slot is None:
+        return
+    needed = float(np.min(needed_s(slot, system, fastest_hz, np.ones(system.devices))))
+    if not needed <= slot.slot_s:
+        raise ScenarioError(
+            f"reports.slot_s: no report can ever fit a slot of {slot.slot_s:g} s, since computing at the highest "
+            f"frequency and sending with {system.devices} on the band takes {needed:.3g} s"
+        )
+    most_j = float(np.max(system.compute_energy_j(fastest_hz, None, slot.cycles)))
+    if not most_j <= 1e100:
+        raise ScenarioError(f"reports.cycles: computing for a report must take at most 1e+100 J, not {most_j:g} J")
