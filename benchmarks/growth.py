@@ -29,9 +29,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 import numpy as np
 
 from feelstream import preset
+from feelstream.loop.simulation import Simulation
 from feelstream.policies import POLICIES
 from feelstream.run import simulate, trace
-from feelstream.simulation import Simulation
 
 SIZES = {
     "K": (1_000, 10_000, 100_000, 1_000_000),

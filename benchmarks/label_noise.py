@@ -22,8 +22,8 @@ import feelstream as fs
 from feelstream.data.datasets import load as load_dataset
 from feelstream.flower import DeviceReport, Scheduler
 from feelstream.flower.noise import NoisyCounts
+from feelstream.loop.world import World
 from feelstream.model import importance
-from feelstream.world import World
 
 SAMPLES, CLASSES, BALANCED = 60_000, 10, "balanced_joint"
 OVERRIDES = ["data.dataset=synthetic", f"data.samples={SAMPLES}", "learning.engine=none", "data.fresh=since_use"]

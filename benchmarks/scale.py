@@ -28,9 +28,9 @@ import numpy as np
 
 from feelstream import preset
 from feelstream.data.datasets import load
+from feelstream.loop.simulation import Simulation
 from feelstream.policies.base import Observation
 from feelstream.run import trace
-from feelstream.simulation import Simulation
 
 GOAL_DECISION, GOAL_ROUND_S, GOAL_BYTES = 15.0, 0.5, 2e9
 GOAL_JOINT_S, JOINT_SIZE = 0.2, 20_000

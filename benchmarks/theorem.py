@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from feelstream import preset, simulate
+from feelstream.loop.simulation import RoundRecord
+from feelstream.loop.world import World
 from feelstream.model.system import System
 from feelstream.scenario import Scenario
-from feelstream.simulation import RoundRecord
-from feelstream.world import World
 
 Reals = NDArray[np.float64]
 

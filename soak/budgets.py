@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import feelstream as fs
+from feelstream.loop.changes import in_order, scenario_in
 from feelstream.policies.balanced_joint import BalancedJoint
-from feelstream.run.changes import in_order, scenario_in
 from soak import fields
 from soak.attack import Lost
 from soak.scenarios import Scenarios, Tables

@@ -16,8 +16,8 @@ import pytest
 from scipy.optimize import linprog
 
 from feelstream import preset, simulate
+from feelstream.loop.world import World
 from feelstream.testing.kinds import KINDS
-from feelstream.world import World
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

@@ -17,9 +17,9 @@ from sealing import seal
 
 from feelstream import preset, simulate, verify
 from feelstream.errors import ScenarioError
+from feelstream.loop.simulation import RoundRecord
 from feelstream.run import read, simulate_in
 from feelstream.scenario.files import from_dict
-from feelstream.simulation import RoundRecord
 
 ROOT = Path(__file__).parents[1]
 POLICY, METRIC, ARRIVALS, BUFFER = (

@@ -8,9 +8,9 @@ from builders import small
 
 import feelstream as fs
 from feelstream.errors import PluginError
+from feelstream.loop.simulation import Simulation
 from feelstream.policies.base import Outcome, State
 from feelstream.policies.random import Random
-from feelstream.simulation import Simulation
 
 seen: list[Outcome] = []
 

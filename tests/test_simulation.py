@@ -16,11 +16,11 @@ from feelstream import learning as learn
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import EngineError, PluginError
 from feelstream.learning.contract import Evaluation, Training
+from feelstream.loop.simulation import Simulation, _norms
+from feelstream.loop.world import World
 from feelstream.policies import Random
 from feelstream.policies.base import Decision, Observation, State
 from feelstream.scenario import Scenario
-from feelstream.simulation import Simulation, _norms
-from feelstream.world import World
 
 
 def begin(scenario: Scenario, seed: int = 0, learning: bool = False) -> Simulation:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from feelstream.api import Comparison, Tuning, bound, compare, simulate, sweep, tune, verify
     from feelstream.errors import FeelstreamError
     from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
+    from feelstream.loop.changes import Change
     from feelstream.model.admission import Transmission
     from feelstream.model.system import System
     from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from feelstream.quantities import Quantity
     from feelstream.run import Run, read
     from feelstream.run.callbacks import Callback
-    from feelstream.run.changes import Change
     from feelstream.scenario import Scenario
     from feelstream.scenario.files import load, preset, presets, to_toml
 
@@ -77,7 +77,7 @@ _HOMES = {
     "feelstream.quantities": ("Quantity",),
     "feelstream.run": ("Run", "read"),
     "feelstream.run.callbacks": ("Callback",),
-    "feelstream.run.changes": ("Change",),
+    "feelstream.loop.changes": ("Change",),
     "feelstream.scenario": ("Scenario",),
     "feelstream.scenario.files": ("load", "preset", "presets", "to_toml"),
 }

@@ -102,7 +102,7 @@ def test_a_command_under_way_ends_with_a_sentence(command: str, number: int, ter
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["feelstream.signals", "numpy", "polars", "feelstream.simulation"])
+@pytest.mark.parametrize("module", ["feelstream.signals", "numpy", "polars", "feelstream.loop.simulation"])
 def test_an_interrupt_while_modules_are_imported_prints_no_traceback(module: str, tmp_path: Path) -> None:
     """From the first module on that is imported after start.py decided; what was before belongs to Python itself."""
     begun = Started(["run", "tiny", *QUICK, *LONG, "--out", "out"], tmp_path, python=("-X", "importtime"))

@@ -22,8 +22,8 @@ from feelstream.environment.frequency import FrequencyLevels, RecordedFrequency
 from feelstream.environment.harvest import PacketHarvest, SolarHarvest
 from feelstream.environment.mobility import RandomDirection
 from feelstream.errors import ScenarioError
+from feelstream.loop.simulation import Simulation
 from feelstream.run import simulate_in
-from feelstream.simulation import Simulation
 
 K = 4000
 

@@ -9,8 +9,8 @@ import pytest
 import feelstream as fs
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
 from feelstream.experiment.participation import SHARES, budget_ratio, data_used, participation
+from feelstream.loop.simulation import Simulation
 from feelstream.run import dataset_of
-from feelstream.simulation import Simulation
 
 
 def test_a_table_made_by_hand() -> None:

@@ -14,8 +14,8 @@ from feelstream.data.datasets import load as load_dataset
 from feelstream.flower.local_grid import LocalGrid
 from feelstream.flower.replay import ReplayedDevice, serve, strategy_for
 from feelstream.learning.contract import Evaluation, LocalSGD, Training
+from feelstream.loop.simulation import Simulation
 from feelstream.policies import POLICIES
-from feelstream.simulation import Simulation
 
 DEVICES, SEED = 6, 3
 STRESS = ["radio.bandwidth_hz=1e6", "radio.received_power_dbm=-36.02", "policy.size=5"]

@@ -15,8 +15,8 @@ from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import FeelstreamError, ScenarioError
 from feelstream.learning import make
 from feelstream.learning.contract import ABSENT
+from feelstream.loop.simulation import Simulation
 from feelstream.policies.base import Decision, Observation, Policy, State
-from feelstream.simulation import Simulation
 
 LEARNING = ("learning.engine=native", "learning.local.steps=2", "learning.local.batch=4", "system.rounds=3")
 SAMPLES = np.array([[3, 17, 40, 41], [7, 100, ABSENT, ABSENT]])

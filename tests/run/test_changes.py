@@ -13,8 +13,8 @@ from stopped import stop_in
 
 import feelstream as fs
 from feelstream.errors import RunError, ScenarioError
+from feelstream.loop.changes import from_list, scenario_in
 from feelstream.run import Change, simulate, simulate_in
-from feelstream.run.changes import from_list, scenario_in
 from feelstream.scenario.files import stored_scenario
 from feelstream.verification import verify
 

@@ -19,9 +19,9 @@ from stopped import stop_in
 import feelstream as fs
 from feelstream.errors import DataError
 from feelstream.experiment import Arm, Plan, worker
+from feelstream.loop.simulation import Simulation
 from feelstream.run import Change, dataset_of, simulate, simulate_in
 from feelstream.scenario.files import from_dict
-from feelstream.simulation import Simulation
 
 POLICY = """
 from helper import LAST

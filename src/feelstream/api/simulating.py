@@ -10,10 +10,10 @@ from feelstream import run as runs
 from feelstream.api.arguments import check_places, scenario_of, whole_number
 from feelstream.api.progress import bar
 from feelstream.errors import ScenarioError
+from feelstream.loop.round import RoundRecord
 from feelstream.run import Change, Run
 from feelstream.run.callbacks import Callback, Telling
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord
 
 Each = TypeVar("Each")
 

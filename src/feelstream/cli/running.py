@@ -8,11 +8,11 @@ from pathlib import Path
 from feelstream.api import simulate
 from feelstream.callbacks import logger
 from feelstream.experiment.affordable import affordable
+from feelstream.loop.round import RoundRecord
 from feelstream.quantities import QUANTITIES, significant
 from feelstream.run import Change, Run
 from feelstream.run.views import budget_j, in_words
 from feelstream.scenario import files as scenario_files
-from feelstream.scheduling import RoundRecord
 from feelstream.terminal.common import err, hint, next_command, out, plain_table, print_json, progress_bar
 
 TOLERANCE = 0.05  # of the budget: a run that is so little above it needs no hint

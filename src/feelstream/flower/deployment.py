@@ -33,8 +33,8 @@ from feelstream.flower.scheduler import Scheduler
 from feelstream.flower.settings import DeploymentSettings
 from feelstream.flower.stragglers import KEPT, LateReply, Stragglers
 from feelstream.flower.updates import Model, checked_update, write_model
+from feelstream.loop.round import RoundRecord
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 USUAL = 10  # times what a device would store if it received what others do is the most that it may weigh

@@ -16,7 +16,7 @@ import numpy as np
 
 from feelstream.arrays import Flags, Nested
 from feelstream.errors import FeelstreamError
-from feelstream.scheduling import RoundRecord
+from feelstream.loop.round import RoundRecord
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages
 LONGEST = 10  # times the limit: with thousands of devices not everyone need fail before it is clear that nobody can

@@ -25,10 +25,10 @@ from feelstream.flower.report import SERVER
 from feelstream.flower.strategy import ScheduledFedAvg
 from feelstream.learning.contract import Learner
 from feelstream.learning.server import FedAvg
+from feelstream.loop.world import World
 from feelstream.run import dataset_of, resolved
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
-from feelstream.world import World
 
 Theta = NDArray[np.float32]
 STATE = "feelstream.replay"  # in the state that Flower keeps for a node

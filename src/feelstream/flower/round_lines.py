@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from feelstream.flower.deployment import Deployment
-from feelstream.scheduling import RoundRecord
+from feelstream.loop.round import RoundRecord
 
 lines = logging.getLogger("flwr.feelstream.rounds")
 

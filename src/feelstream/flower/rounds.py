@@ -27,13 +27,13 @@ from feelstream.flower.inner import Inner
 from feelstream.flower.reopening import STATE, reopen
 from feelstream.flower.round_lines import lines, round_line
 from feelstream.learning.contract import Evaluation
+from feelstream.loop.round import RoundRecord
 from feelstream.run import play_in
 from feelstream.run.callbacks import Callback, Telling
 from feelstream.run.checkpoint import read_state, write_state
 from feelstream.run.files import sole_writer, usable_directory, write_atomically
 from feelstream.run.manifest import Manifest
 from feelstream.run.trace import facts_of
-from feelstream.scheduling import RoundRecord
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]

@@ -1,6 +1,6 @@
 """A run and what it leaves behind: run.json, tables of rounds and devices, checkpoints while it is under way."""
 
-from feelstream.run.changes import Change
+from feelstream.loop.changes import Change
 from feelstream.run.play import play_in, simulate, simulate_in
 from feelstream.run.preparing import dataset_of, resolved
 from feelstream.run.run import Run, read

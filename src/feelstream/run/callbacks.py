@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from feelstream.loop.round import RoundRecord
 from feelstream.run.files import read_table
 from feelstream.run.trace import round_row
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord
 
 if TYPE_CHECKING:
     from feelstream.run.run import Run

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import RunError
+from feelstream.loop.round import RoundRecord
 from feelstream.run.files import SEAL, as_sentence, check_digest, read_json, read_table, write_atomically, write_sealed
 from feelstream.run.trace import Tables, joined
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord
 
 STATE_FORMAT = 2  # of a state; 2: nested dictionaries, flattened by arrays.flatten
 DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)

@@ -11,9 +11,11 @@ from typing import Any
 
 from feelstream import code
 from feelstream.errors import RunError
+from feelstream.loop.changes import Change, in_order
+from feelstream.loop.round import RoundRecord
+from feelstream.loop.world import Theta
 from feelstream.quantities import introduce
 from feelstream.run import trace
-from feelstream.run.changes import Change, in_order
 from feelstream.run.checkpoint import Checkpoint, Player
 from feelstream.run.files import (
     Lock,
@@ -28,8 +30,6 @@ from feelstream.run.model import write_model
 from feelstream.run.preparing import noted, prepare, resolved
 from feelstream.run.run import Run, digests, read_complete, write_tables
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord
-from feelstream.world import Theta
 
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write

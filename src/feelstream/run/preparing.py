@@ -20,12 +20,12 @@ from feelstream.data.datasets.dataset import Normalise
 from feelstream.errors import DataError, RunError, ScenarioError
 from feelstream.evaluation import TestRounds
 from feelstream.learning import cost
+from feelstream.loop.changes import Change, ChangingSimulation, as_list, in_order
+from feelstream.loop.simulation import Simulation
 from feelstream.quantities import STATED
 from feelstream.run import trace
-from feelstream.run.changes import Change, ChangingSimulation, as_list, in_order
 from feelstream.run.manifest import Manifest
 from feelstream.scenario import Scenario, model_cost
-from feelstream.simulation import Simulation
 
 # Bytes per device: some thirty columns of a round in float64, with temporaries of policy and trace.
 DEVICE_BYTES, CLASS_BYTES = 1000, 24

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from feelstream.errors import RunError
-from feelstream.run.changes import from_list
+from feelstream.loop.changes import from_list
 from feelstream.run.files import read_table
 from feelstream.run.manifest import Manifest, check_same_run
 from feelstream.run.play import Progress, simulate_in

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from feelstream.errors import RunError
+from feelstream.loop.world import Theta
 from feelstream.quantities import introduce
 from feelstream.run import trace, views
 from feelstream.run.checkpoint import Checkpoint
@@ -35,7 +36,6 @@ from feelstream.run.model import MODEL, FinalModel, read_model, write_model
 from feelstream.run.preparing import dataset_of
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import stored_scenario
-from feelstream.world import Theta
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

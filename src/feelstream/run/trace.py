@@ -22,10 +22,10 @@ from feelstream.columns import (
     Column,
     columns_of,
 )
+from feelstream.loop.round import RoundRecord
 from feelstream.model.system import System
 from feelstream.policies.base import STORED_LABELS
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord
 
 ROUNDS = {name: column.kind for name, column in columns_of(ROUND_COLUMNS, ()).items()}  # of every run
 EVALUATIONS = {name: column.kind for name, column in EVALUATION_COLUMNS.items()}

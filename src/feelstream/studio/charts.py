@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from feelstream.line_styles import line_style
+from feelstream.loop.changes import BUDGET
 from feelstream.quantities import QUANTITIES, short
-from feelstream.run.changes import BUDGET
 from feelstream.studio.lanes import Lane, scenario_at
 
 Options = dict[str, Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 from nicegui import run, ui
 
 from feelstream.errors import FeelstreamError
-from feelstream.run.changes import CHANGEABLE
+from feelstream.loop.changes import CHANGEABLE
 from feelstream.studio import offline, saving
 from feelstream.studio.draft import value_in
 from feelstream.studio.lanes import MOST_LANES, Lane, open_runs, runs_by_seed, scenario_at, stored_runs

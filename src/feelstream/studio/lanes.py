@@ -16,9 +16,9 @@ from feelstream.arrays import Nested, flatten
 from feelstream.columns import SPENT, spent_j
 from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
+from feelstream.loop.changes import Change, from_list, in_order, scenario_in
 from feelstream.quantities import introduce
 from feelstream.run import Run, read
-from feelstream.run.changes import Change, from_list, in_order, scenario_in
 from feelstream.run.explaining import Scenes
 from feelstream.run.preparing import prepare, resolved
 from feelstream.run.run import is_unfinished

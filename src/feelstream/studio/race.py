@@ -14,7 +14,7 @@ from threading import Condition, Lock, Thread
 from time import monotonic
 
 from feelstream.errors import FeelstreamError, RunError, sentence
-from feelstream.run.changes import CHANGEABLE
+from feelstream.loop.changes import CHANGEABLE
 from feelstream.run.explaining.sentences import listed
 from feelstream.studio.charts import shown_setting
 from feelstream.studio.lanes import MOST_LANES, Lane, LiveLane

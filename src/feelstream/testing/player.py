@@ -24,10 +24,10 @@ from feelstream.data.datasets import Dataset, load
 from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import FeelstreamError, PluginError, sentence
 from feelstream.evaluation import TestRounds
+from feelstream.loop.round import RoundRecord
+from feelstream.loop.simulation import Simulation
 from feelstream.plugins import Kind, Plugin
 from feelstream.scenario import Scenario
-from feelstream.scheduling import RoundRecord
-from feelstream.simulation import Simulation
 from feelstream.testing.laws import LAWS, Law
 
 Tables = Mapping[str, Any]  # of a scenario, by field: "system.devices"

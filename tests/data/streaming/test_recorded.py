@@ -20,8 +20,8 @@ from feelstream.data.streaming.partition import IID, Natural
 from feelstream.data.streaming.recorded import RecordedArrivals
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import DataError, ScenarioError
+from feelstream.loop.simulation import Simulation
 from feelstream.run import simulate_in
-from feelstream.simulation import Simulation
 
 ROUNDS, ROUND_S, CLASSES = 6, 2.0, 3
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import feelstream as fs
-from feelstream import scheduling
+from feelstream.loop import round as loop_round
 
 SEEDS = range(4)
 
@@ -33,5 +33,5 @@ def test_noise_as_total_power_changes_the_savings_far_less_than_seeds_do():
 def test_queues_without_max_save_less_with_two_devices_a_round(monkeypatch):
     """With the max, a device that has spent nothing for long is no cheaper than one that spends its budget."""
     base = saved(2)
-    monkeypatch.setattr(scheduling, "next_queue_j", lambda queue, spent, budget: queue + spent - budget)
+    monkeypatch.setattr(loop_round, "next_queue_j", lambda queue, spent, budget: queue + spent - budget)
     assert np.mean(saved(2)) < np.mean(base) - 3

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from feelstream.columns import spent_j
 from feelstream.errors import FeelstreamError
 from feelstream.guard import ask
+from feelstream.loop.changes import from_list, in_order, scenario_in
+from feelstream.loop.round import select
 from feelstream.model.costs import RoundCosts, cycles_by_data, with_costs
 from feelstream.plugins import Inert
 from feelstream.policies.base import ORACLE_GAIN, Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
-from feelstream.run.changes import from_list, in_order, scenario_in
 from feelstream.scenario import Scenario
-from feelstream.scheduling import select
 
 if TYPE_CHECKING:
     from feelstream.run.run import Run

@@ -16,11 +16,11 @@ from feelstream.guard import ask, freeze
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort, mini_batches
 from feelstream.learning.probes import Asked, reported
+from feelstream.loop.round import available
 from feelstream.model import physics, reporting
 from feelstream.model.system import System
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
-from feelstream.scheduling import available
 
 Theta = NDArray[np.float32]
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.errors import RunError, ScenarioError
+from feelstream.loop.round import RoundRecord
+from feelstream.loop.simulation import Simulation
 from feelstream.scenario import Scenario
 from feelstream.scenario.overrides import Override, as_text
-from feelstream.scheduling import RoundRecord
-from feelstream.simulation import Simulation
 
 BUDGET = "system.energy_budget_j"
 CHANGEABLE = ("policy.V", "policy.size", BUDGET)
