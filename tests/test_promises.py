@@ -26,8 +26,8 @@ from feelstream.experiment import load as load_results
 from feelstream.experiment.participation import COLUMNS, participation
 from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
-from feelstream.model.admission import Transmission
 from feelstream.model.importance import METRICS
+from feelstream.model.transmission import Transmission
 from feelstream.plugins import Inert, Kind
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from feelstream.errors import FeelstreamError
     from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
     from feelstream.loop.changes import Change
-    from feelstream.model.admission import Transmission
     from feelstream.model.system import System
+    from feelstream.model.transmission import Transmission
     from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
     from feelstream.policies.ranking import Ranking, Term
     from feelstream.quantities import Quantity
@@ -70,7 +70,7 @@ _HOMES = {
     "feelstream.api": ("Comparison", "Tuning", "bound", "compare", "simulate", "sweep", "tune", "verify"),
     "feelstream.errors": ("FeelstreamError",),
     "feelstream.evaluation.contract": ("EvaluationContext", "Evaluator", "evaluator"),
-    "feelstream.model.admission": ("Transmission",),
+    "feelstream.model.transmission": ("Transmission",),
     "feelstream.model.system": ("System",),
     "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
     "feelstream.policies.ranking": ("Ranking", "Term"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, ScenarioError
-from feelstream.model.admission import Transmission
+from feelstream.model.transmission import Transmission
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation, Policy, State
 from feelstream.policies.lyapunov_joint import LyapunovJoint

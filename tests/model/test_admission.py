@@ -12,8 +12,8 @@ from builders import system
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feelstream.model.admission import admit_largest, admit_paper, transmit
 from feelstream.model.system import System
+from feelstream.model.transmission import admit_largest, admit_paper, transmit
 from feelstream.scenario.files import preset
 
 # An update takes between 4 ms and seconds, depending on who shares the band: the deadline cuts everywhere.

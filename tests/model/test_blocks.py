@@ -13,8 +13,8 @@ from sealing import seal
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
-from feelstream.model import admission
-from feelstream.model.blocks import block_error, blocks, failures, sent_in_blocks
+from feelstream.model import transmission
+from feelstream.model.transmission import block_error, blocks, failures, sent_in_blocks
 
 # Sending takes most of a round of 1 s, and admission leaves no margin: little time to repeat anything.
 NARROW = (
@@ -46,7 +46,7 @@ def test_failures_are_the_quantile_of_the_negative_binomial_law() -> None:
 def test_repeats_take_whole_blocks_of_time_and_energy_until_the_deadline() -> None:
     of = system(4, block_bits=1e4, code_overhead=0.02, round_s=0.5)
     ids, ones = np.arange(4), np.ones(4)
-    once = admission.transmit(of, ids, 1e9 * ones, ones, np.array([1.0, 0.2, 3.0, 1e-4]))
+    once = transmission.transmit(of, ids, 1e9 * ones, ones, np.array([1.0, 0.2, 3.0, 1e-4]))
     lots = np.array([1e-9, 0.5, 1 - 1e-9, 0.5])
     found = sent_in_blocks(of, ids, np.array([1.0, 0.2, 3.0, 1e-4]), once, lots)
     m = blocks(of.update_bits, 1e4, 0.02)

@@ -18,7 +18,7 @@ from sealing import seal
 
 import feelstream as fs
 from feelstream.errors import PluginError
-from feelstream.model.admission import Transmission
+from feelstream.model.transmission import Transmission
 from feelstream.policies.base import Decision, Observation, State
 from feelstream.policies.random import Random
 from feelstream.testing import check

@@ -18,8 +18,8 @@ from feelstream.columns import MEASURED
 from feelstream.flower.estimates import Estimates
 from feelstream.flower.readings import Readings
 from feelstream.flower.report import DeviceReport
-from feelstream.model.admission import Transmission
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission
 from feelstream.policies.base import Decision, Observation
 
 log = logging.getLogger("flwr.feelstream")  # beside Flower's own messages

@@ -27,8 +27,8 @@ from feelstream.flower.measurements import Measurements, Plans
 from feelstream.flower.report import Bounds, DeviceReport
 from feelstream.guard import broken
 from feelstream.loop.round import RoundRecord, ServerState, available, decide, settle, transmit
-from feelstream.model.admission import Transmission
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission
 from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Decision, Observation
 from feelstream.scenario import Scenario
 

@@ -20,11 +20,10 @@ from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Nested, Reals, read
 from feelstream.evaluation import Measured
 from feelstream.guard import ask, broken, freeze
 from feelstream.learning.contract import Evaluation
-from feelstream.model.admission import Transmission
-from feelstream.model.queues import next_queue_j
 from feelstream.model.reliability import Reliability
 from feelstream.model.reporting import Reporting
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission, next_queue_j
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
 

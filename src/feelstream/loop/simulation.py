@@ -21,10 +21,10 @@ from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.server import UpdateContext
 from feelstream.loop.round import RoundRecord, ServerState, decide, respond, settle, transmit
 from feelstream.loop.world import Theta, World
-from feelstream.model.blocks import sent_in_blocks
 from feelstream.model.costs import CostContext, system_of_round
 from feelstream.model.reporting import Reporting, reporting
 from feelstream.model.system import System
+from feelstream.model.transmission import sent_in_blocks
 from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Observation
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario

@@ -32,8 +32,8 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Flags, Ids, Reals
-from feelstream.model.admission import Transmission
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, RoundPlan, State
 from feelstream.policies.ranking import Ranking, Term

@@ -27,9 +27,9 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Frozen, Ids, Ints, LabelCounts, Reals, frozen, read_only
 from feelstream.guard import STATE, Array, One, Out, default
-from feelstream.model import admission, importance, physics
-from feelstream.model.admission import Transmission
+from feelstream.model import importance, physics, transmission
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission
 from feelstream.plugins import Count, Plugin
 from feelstream.policies import laws
 from feelstream.policies.ranking import Ranking
@@ -338,7 +338,7 @@ class Policy(Plugin):
         """
         ids = decision.schedule
         f_hz = observation.f_hz[ids] if decision.f_hz is None else decision.f_hz
-        return admission.transmit(observation.system, ids, f_hz, observation.beta[ids], gain)
+        return transmission.transmit(observation.system, ids, f_hz, observation.beta[ids], gain)
 
     @default
     def most_power_w(self, system: System, beta: Reals) -> Reals:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Reals
-from feelstream.model.admission import Transmission
+from feelstream.model.transmission import Transmission
 from feelstream.plugins import MOST
 
 if TYPE_CHECKING:

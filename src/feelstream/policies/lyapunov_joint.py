@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from feelstream.arrays import Ids, Reals
-from feelstream.model.admission import Transmission
 from feelstream.model.importance import MetricName
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission
 from feelstream.plugins import Magnitude, Positive
 from feelstream.policies.base import Decision, Observation, Policy, State
 from feelstream.policies.ranking import Ranking, Term

@@ -32,9 +32,9 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Ids, Reals
-from feelstream.model import admission
-from feelstream.model.admission import Transmission
+from feelstream.model import transmission
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission
 from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Policy, RoundPlan, State
 from feelstream.policies.solvers import joint
@@ -141,7 +141,7 @@ class Ocean(Policy):
         if self.power == "control":
             limit_w = joint.power_limit_w(system, observation.beta)
             return joint.send(observation, ids, observation.f_hz[ids], limit_w, gain)
-        equal = admission.transmit(system, ids, observation.f_hz[ids], observation.beta[ids], gain)
+        equal = transmission.transmit(system, ids, observation.f_hz[ids], observation.beta[ids], gain)
         sent = equal.sent
         if not sent.any():
             return equal

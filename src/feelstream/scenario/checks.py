@@ -14,8 +14,7 @@ from feelstream.errors import ScenarioError
 from feelstream.learning.probes import PROBES
 from feelstream.model import physics
 from feelstream.model.costs import CostRule
-from feelstream.model.energy import Cubic, EnergyLaw
-from feelstream.model.energy.cores import AT_A_POINT
+from feelstream.model.energy import AT_A_POINT, Cubic, EnergyLaw
 from feelstream.model.reporting import needed_s
 from feelstream.model.system import System
 from feelstream.policies import Policy

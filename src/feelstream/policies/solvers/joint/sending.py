@@ -8,8 +8,8 @@ import numpy as np
 
 from feelstream.arrays import Flags, Ids, Reals
 from feelstream.model import physics
-from feelstream.model.admission import Transmission
 from feelstream.model.system import System
+from feelstream.model.transmission import Transmission
 from feelstream.policies.base import Observation
 from feelstream.policies.solvers.joint.allocation import allocate
 from feelstream.policies.solvers.joint.devices import Devices

@@ -1,0 +1,315 @@
+"""Energy laws: what computing costs at a frequency. Each is picked by name, `[cpu.energy] kind = "…"`.
+
+A law is a frozen settings object. It is asked for arrays with one entry per device, of all devices or of some:
+
+    energy_j = law.energy_j(cpus, cycles, f_hz)
+
+with `cpus` what is known of the CPUs of these devices. Everything that computes the energy of computing asks the law
+of the scenario: what policies plan with, what a round costs, what a battery must cover.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from feelstream.arrays import Flags, Frozen, Ids, Reals
+from feelstream.guard import Array, One, Out
+from feelstream.model import physics
+from feelstream.plugins import Kind, NonNegative, Plugin, Positive, Settings
+
+AT_A_POINT = 1e-9  # a frequency this much above an operating point, relatively, is that point: c/(c/f) is not quite f
+PICOFARAD = 1e-12  # µW/(MHz·V²) in J/V²
+
+
+class Core(Settings):
+    """One kind of CPU core. Voltages must not fall as frequencies rise."""
+
+    core: str = Field(default="", description="what it is, for people")
+    source: tuple[str, ...] = Field(default=(), description="where the numbers are from")
+    dynamic_power_coefficient: Positive = Field(
+        description="C_eff in P = C_eff·f·V², µW/(MHz·V²), which is pF; > 0; a property of that name in a device tree"
+    )
+    frequency_hz: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=100)] = Field(
+        description="frequencies of the operating points, Hz; > 0, rising"
+    )
+    voltage_v: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=100)] = Field(
+        description="voltages of the operating points, V; > 0, not falling; as many as frequencies"
+    )
+    leakage_w: NonNegative = Field(default=0.0, description="static power while the core computes, W; ≥ 0")
+
+    @model_validator(mode="after")
+    def _table(self) -> Self:
+        if len(self.frequency_hz) != len(self.voltage_v):
+            raise ValueError(
+                f".voltage_v: must be as many as the {len(self.frequency_hz)} frequencies, not {len(self.voltage_v)}"
+            )
+        if (np.diff(self.frequency_hz) <= 0).any():
+            raise ValueError(".frequency_hz: each must be above the one before")
+        if (np.diff(self.voltage_v) < 0).any():
+            raise ValueError(".voltage_v: none may be below the one before")
+        return self
+
+    @property
+    def capacitance_f(self) -> float:
+        """C_eff, in J/V² per cycle."""
+        return self.dynamic_power_coefficient * PICOFARAD
+
+    @cached_property
+    def points(self) -> tuple[Reals, Reals]:
+        """(Hz, V) of the operating points, as arrays."""
+        return np.array(self.frequency_hz), np.array(self.voltage_v)
+
+    def interpolated_v(self, f_hz: Reals) -> Reals:
+        """V between the points on the straight line, below the lowest and above the highest that of the point."""
+        return np.interp(f_hz, *self.points)
+
+    def stepped_v(self, f_hz: Reals) -> Reals:
+        """V of the lowest point whose frequency is at least f_hz, above the highest that of the highest."""
+        points_hz, points_v = self.points
+        above = np.searchsorted(points_hz * (1 + AT_A_POINT), f_hz)
+        return points_v[np.minimum(above, len(points_v) - 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Cpus(Frozen):
+    """What a law knows of the CPUs of some devices: n of them, in the order of the other arrays.
+
+    Attributes:
+        power_coefficient: λ of [cpu].
+        cores: The profiles that occur.
+        core: (n,) which of them each device has; None: all the first.
+    """
+
+    power_coefficient: float
+    cores: tuple[Core, ...] = ()
+    core: Ids | None = None
+
+    def take(self, ids: Ids) -> Cpus:
+        """Of the devices with these numbers."""
+        return self if self.core is None else replace(self, core=self.core[ids])
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """The law in a form that can be minimised: intervals low_hz < f ≤ high_hz that cover all frequencies, (n, M) each.
+
+    Where `falls`, computing more slowly saves energy, which with t = c/f, in seconds, is convex and falls in t:
+
+        E(t) = fixed_j + inverse_j_s/t + square_j_s2/t² + leakage_w·t
+
+    Elsewhere it saves nothing, so that of the interval only its highest frequency matters, and the four are not used.
+    Devices with fewer pieces than others repeat one.
+
+    Attributes:
+        low_hz, high_hz: Ends of each interval.
+        falls: Whether computing more slowly saves energy there.
+        fixed_j, inverse_j_s, square_j_s2, leakage_w: The four numbers of E(t).
+    """
+
+    low_hz: Reals
+    high_hz: Reals
+    falls: Flags
+    fixed_j: Reals
+    inverse_j_s: Reals
+    square_j_s2: Reals
+    leakage_w: Reals
+
+    def times(self, factor: Reals) -> Pieces:
+        """With so many times the energy, (n,)."""
+        numbers = ("fixed_j", "inverse_j_s", "square_j_s2", "leakage_w")
+        return replace(self, **{name: factor[:, None] * getattr(self, name) for name in numbers})
+
+
+class EnergyLaw(Plugin, ABC):
+    """E_cmp as a function of cycles and frequency, for every device."""
+
+    plugin_field: ClassVar[str] = "cpu.energy"
+    contract: ClassVar[Mapping[str, Out]] = {
+        "energy_j": Out(Array(("n",), least=0)),
+        "most_j": Out(Array(("n",), least=0)),
+        "pieces": Out(One(Pieces, none=True)),
+    }
+    plugin_flags: ClassVar[tuple[str, ...]] = ("needs_cores",)
+
+    needs_cores: ClassVar[bool] = False  # whether every device must have a profile
+
+    @abstractmethod
+    def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
+        """(n,) J that computing takes; finite and not negative for every f_hz > 0."""
+
+    def most_j(self, cpus: Cpus, cycles: Reals, slowest_hz: Reals, f_hz: Reals) -> Reals:
+        """(n,) J that computing at no frequency from slowest_hz to f_hz exceeds; a battery must cover it.
+
+        As it stands for laws that rise in f: the energy at f_hz.
+        """
+        return self.energy_j(cpus, cycles, f_hz)
+
+    def pieces(self, cpus: Cpus, cycles: Reals) -> Pieces | None:
+        """The law piece by piece, for policies that choose frequencies; None: they refuse to run under this law."""
+        return None
+
+
+class Cubic(EnergyLaw):
+    """E = λ c f², λ = cpu.power_coefficient: power grows as f³, as if voltage were proportional to frequency."""
+
+    tag: ClassVar[str] = "cubic"
+
+    def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
+        return physics.compute_energy_j(cpus.power_coefficient, cycles, f_hz)
+
+    def pieces(self, cpus: Cpus, cycles: Reals) -> Pieces:
+        """One, E = λ c³/t²."""
+        square = (cpus.power_coefficient * cycles**3)[:, None]
+        none, all_of_it = np.zeros_like(square), np.full_like(square, np.inf)
+        return Pieces(none, all_of_it, np.ones_like(square, bool), none, none, square, none)
+
+
+class Voltage(EnergyLaw):
+    """E = c C_eff V(f)² + P_leak c/f, with C_eff, V and P_leak of each device's profile.
+
+    Below its lowest operating point a core runs at that point for part of the time, so V stays what it is there; above
+    its highest, which only a device that reports a frequency of its own can be, V is that of the highest.
+    """
+
+    tag: ClassVar[str] = "voltage"
+    needs_cores: ClassVar[bool] = True
+
+    points: Literal["interpolated", "discrete"] = Field(
+        default="interpolated",
+        description="V between operating points: interpolated: on the straight line; discrete: that of the next higher",
+    )
+    leakage_w: NonNegative | None = Field(
+        default=None, description="static power while a device computes, W; ≥ 0; unset: that of its profile, 0 for ours"
+    )
+
+    def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
+        return self._dynamic_j(cpus, cycles, f_hz) + self._leakage_w(cpus) * (cycles / f_hz)
+
+    def most_j(self, cpus: Cpus, cycles: Reals, slowest_hz: Reals, f_hz: Reals) -> Reals:
+        """The voltage of f_hz, leaking for as long as at slowest_hz."""
+        return self._dynamic_j(cpus, cycles, f_hz) + self._leakage_w(cpus) * (cycles / np.minimum(slowest_hz, f_hz))
+
+    def pieces(self, cpus: Cpus, cycles: Reals) -> Pieces:
+        """On a line V = v + s f:  E = c C (v + s c/t)² + P_leak t,  where that falls in t."""
+        tables = [self._stretches(core) for core in cpus.cores]
+        most = max(len(table.low_hz) for table in tables)
+        which = np.zeros(len(cycles), np.int64) if cpus.core is None else cpus.core
+
+        def column(name: str) -> Reals:
+            rows = [getattr(table, name) for table in tables]
+            padded = [np.concatenate([row, np.repeat(row[-1:], most - len(row))]) for row in rows]
+            return np.array(padded)[which]
+
+        c, offset, slope = cycles[:, None], column("offset_v"), column("slope_v_s")
+        farad = np.array([core.capacitance_f for core in cpus.cores])[which][:, None]
+        return Pieces(
+            low_hz=column("low_hz"),
+            high_hz=column("high_hz"),
+            falls=column("falls").astype(bool),
+            fixed_j=farad * c * offset**2,
+            inverse_j_s=2 * farad * c**2 * offset * slope,
+            square_j_s2=farad * c**3 * slope**2,
+            leakage_w=np.broadcast_to(
+                np.array([self._leakage_of(core) for core in cpus.cores])[which][:, None], slope.shape
+            ),
+        )
+
+    def _stretches(self, core: Core) -> _Stretches:
+        leakage_w = self._leakage_of(core)
+        return _stretches(core.frequency_hz, core.voltage_v, core.capacitance_f, self.points == "discrete", leakage_w)
+
+    def _dynamic_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
+        """c C_eff V(f)²."""
+        if cpus.core is None or len(cpus.cores) == 1:
+            return cpus.cores[0].capacitance_f * cycles * np.square(self._volts(cpus.cores[0], f_hz))
+        per_cycle_j = np.empty(np.shape(f_hz))
+        for number, core in enumerate(cpus.cores):
+            own = cpus.core == number
+            per_cycle_j[own] = core.capacitance_f * np.square(self._volts(core, f_hz[own]))
+        return cycles * per_cycle_j
+
+    def _volts(self, core: Core, f_hz: Reals) -> Reals:
+        return core.stepped_v(f_hz) if self.points == "discrete" else core.interpolated_v(f_hz)
+
+    def _leakage_w(self, cpus: Cpus) -> Reals | float:
+        each = np.array([self._leakage_of(core) for core in cpus.cores])
+        return float(each[0]) if cpus.core is None or len(each) == 1 else each[cpus.core]
+
+    def _leakage_of(self, core: Core) -> float:
+        return core.leakage_w if self.leakage_w is None else self.leakage_w
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """The lines of a core, cut where leakage begins to cost more than a lower voltage saves; (M,) each."""
+
+    low_hz: Reals
+    high_hz: Reals
+    offset_v: Reals
+    slope_v_s: Reals
+    falls: Flags
+
+
+@lru_cache(maxsize=1000)
+def _stretches(
+    points_hz: tuple[float, ...], points_v: tuple[float, ...], farad: float, discrete: bool, leakage_w: float
+) -> _Stretches:
+    """E falls in t = c/f where 2 C s f² (v + s f) > P_leak: on each sloping line above one frequency."""
+    of = lines(np.array(points_hz), np.array(points_v), discrete)
+    rows: list[tuple[float, float, float, float, bool]] = []
+    for low, high, offset, slope in zip(of.low_hz, of.high_hz, of.offset_v, of.slope_v_s, strict=True):
+        if slope == 0:
+            rows.append((low, high, offset, slope, False))
+            continue
+        least = _least_energy_hz(farad, offset, slope, leakage_w, low, high)
+        if least > low:
+            rows.append((low, least, offset, slope, False))
+        if least < high:
+            rows.append((least, high, offset, slope, True))
+    low_hz, high_hz, offset_v, slope_v_s, falls = (np.array(column) for column in zip(*rows, strict=True))
+    return _Stretches(low_hz, high_hz, offset_v, slope_v_s, falls)
+
+
+def _least_energy_hz(farad: float, offset: float, slope: float, leakage_w: float, low: float, high: float) -> float:
+    """The frequency in [low, high] of least energy on a line: bisection, as the left side rises in f while V ≥ 0."""
+
+    def saves(f: float) -> bool:
+        return 2 * farad * slope * f**2 * (offset + slope * f) > leakage_w
+
+    if saves(low):
+        return low
+    if not saves(high):
+        return high
+    while (middle := 0.5 * (low + high)) not in (low, high):
+        low, high = (low, middle) if saves(middle) else (middle, high)
+    return high
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """V = offset_v + slope_v_s·f on each of M intervals low_hz < f ≤ high_hz, which cover (0, ∞); (M,) each."""
+
+    low_hz: Reals
+    high_hz: Reals
+    offset_v: Reals
+    slope_v_s: Reals
+
+
+def lines(points_hz: Reals, points_v: Reals, discrete: bool) -> Lines:
+    """The intervals of V(f): flat up to the lowest point and beyond the highest; between, steps or slopes."""
+    low, high = np.append(0.0, points_hz), np.append(points_hz, np.inf)
+    if discrete:
+        return Lines(low, high, np.append(points_v, points_v[-1]), np.zeros(len(low)))
+    slope = np.concatenate([[0.0], np.diff(points_v) / np.diff(points_hz), [0.0]])
+    offset = np.concatenate([points_v[:1], points_v[:-1] - slope[1:-1] * points_hz[:-1], points_v[-1:]])
+    return Lines(low, high, offset, slope)
+
+
+ENERGY_LAWS = Kind("energy law", "energy_laws", EnergyLaw, (Cubic, Voltage))
