@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, FACTS, FILLED, ROUND_COLUMNS, TRUTH, Column
+from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS, Column
 
 PAGE = Path(__file__).with_name("trace.md")
 TABLES = {
@@ -18,6 +18,7 @@ TABLES = {
     "devices.parquet": DEVICE_COLUMNS,
     "evaluations.parquet": EVALUATION_COLUMNS,
 }
+BAR = "\\|"  # within a cell
 
 
 def page(text: str) -> str:
@@ -31,21 +32,14 @@ def page(text: str) -> str:
 
 def table(columns: dict[str, Column]) -> str:
     rows = [
-        f"| `{name}` | {_kind(column.kind)} | {column.unit} | {_meaning(column)} |" for name, column in columns.items()
+        f"| `{name}` | {_kind(column.kind)} | {column.unit} | {column.described.replace('|', BAR)} |"
+        for name, column in columns.items()
     ]
     return "\n".join(["| column | type | unit | meaning |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def _kind(kind: pl.DataType) -> str:
     return f"list of {_kind(kind.inner)}" if isinstance(kind, pl.List) else str(kind).lower()  # type: ignore[arg-type]
-
-
-def _meaning(column: Column) -> str:
-    parts = [column.meaning]
-    parts += [FILLED[column.filled]] if column.filled and column.kind != TRUTH else []  # whom a truth is of, it says
-    parts += [f"null {column.null}"] if column.null else []
-    parts += [f"only {FACTS[column.when]}"] if column.when else []
-    return "; ".join(parts).replace("|", "\\|")
 
 
 if __name__ == "__main__":

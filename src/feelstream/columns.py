@@ -58,6 +58,15 @@ class Column:
     def may_be_null(self) -> bool:
         return bool(self.null) or self.filled == "feasible"
 
+    @property
+    def described(self) -> str:
+        """Its meaning, where it is empty, and when it exists."""
+        parts = [self.meaning]
+        parts += [FILLED[self.filled]] if self.filled and self.kind != TRUTH else []  # whom a truth is of, it says
+        parts += [f"null {self.null}"] if self.null else []
+        parts += [f"only {FACTS[self.when]}"] if self.when else []
+        return "; ".join(parts)
+
 
 def shown(heading: str, unit: str = "", digits: int = 2, **more: Any) -> dict[str, Any]:
     """How a column is shown: the fields of its `quantities.Quantity`, but for name and table."""

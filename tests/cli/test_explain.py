@@ -1,4 +1,4 @@
-"""`feelstream explain` knows topics, fields, quantities and policies, and `feelstream run` points there."""
+"""`feelstream explain` knows fields, columns and policies; `feelstream run` says where a budget was exceeded."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def said(*words: str) -> str:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("budget", "balanced_joint never lets any device exceed its budget"),
-        ("comparison", "There is no verdict below five seeds"),
+        ("queue_j", "queue_j (devices.parquet, J): Q_k before the round"),
+        ("scheduled", "scheduled (rounds.parquet): |Π*|, devices that trained"),
+        ("battery_j", "charge before the round; only with batteries"),
         ("policy.V", "policy.V: weight of importance against energy"),
         ("lr", "learning rate"),
         ("fairness", "Jain's index"),
@@ -31,19 +32,19 @@ def test_a_name_is_explained(name: str, words: str) -> None:
     assert words in said("explain", name)
 
 
-def test_without_a_name_the_topics_are_listed() -> None:
-    assert said("explain").startswith("budget Keeping an energy budget")
+def test_without_a_name_it_says_what_can_be_asked() -> None:
+    assert said("explain").startswith("FIELD any field of a scenario")
 
 
 def test_an_unknown_name_is_a_sentence_with_the_nearest() -> None:
-    with pytest.raises(ScenarioError, match="there is no topic 'budgte'; did you mean 'budget'"):
-        said("explain", "budgte")
+    with pytest.raises(ScenarioError, match="no field, column or policy is called 'queue_i'; did you mean 'queue_j'"):
+        said("explain", "queue_i")
 
 
 def test_the_first_run_keeps_its_budget_and_one_that_does_not_is_told_what_would() -> None:
     assert "× the budget" not in said("run", "tiny")
     exceeding = said("run", "tiny", "--set", "system.energy_budget_j=0.0005", "--set", "learning.engine=none")
-    assert "× the budget; why: feelstream explain budget" in exceeding
+    assert "× the budget; why: docs/how-to/budget.md" in exceeding
     assert "within the budget: --set policy.name=balanced_joint" in exceeding
 
 

@@ -1,16 +1,15 @@
-"""The command that explains a topic, a field, a quantity or a policy where no browser is at hand."""
+"""The command that says what a field, a column or a policy is, and why a device was scheduled."""
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from rich.markdown import Markdown
 
 from feelstream.cli.catalogue import print_policy
+from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS
 from feelstream.errors import RunError, ScenarioError
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES
@@ -20,7 +19,6 @@ from feelstream.scenario.fields import kinds
 from feelstream.terminal.common import out, plain_table
 
 app = typer.Typer()
-TOPICS = resources.files("feelstream.cli").joinpath("topics")
 
 
 @app.command()
@@ -28,14 +26,14 @@ def explain(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TOPIC|RUN]",
-            help="A topic, a field, a quantity, a policy or a run directory; default: list the topics.",
+            metavar="[NAME|RUN]",
+            help="A field, a column, a policy or a run directory; default: say what there is.",
         ),
     ] = None,
     round: Annotated[int | None, typer.Option(help="With a run: the round to explain.")] = None,
     device: Annotated[int | None, typer.Option(help="With a run: the device to explain.")] = None,
 ) -> None:
-    """Explain a topic (budget, comparison), a field, a quantity or a policy; or a decision of a run.
+    """Say what a field, a column or a policy is; or why a run scheduled a device.
 
     feelstream explain RUN --round 30 --device 4 says why a device was scheduled or not, and what would change that.
     """
@@ -46,32 +44,41 @@ def explain(
 
 
 def _name(name: str | None) -> None:
-    topics = {file.name.removesuffix(".md"): file for file in TOPICS.iterdir() if file.name.endswith(".md")}
-    quantities = {key: quantity for key, quantity in QUANTITIES.items() if quantity.meaning}
-    known_fields = fields()
     if name is None:
         table = plain_table()
-        for topic, file in sorted(topics.items()):
-            table.add_row(topic, file.read_text(encoding="utf-8").splitlines()[0].lstrip("# "))
         table.add_row("FIELD", "any field of a scenario, such as policy.V or rounds")
-        table.add_row("QUANTITY", f"any quantity of the tables, such as {next(iter(quantities))}")
+        table.add_row("COLUMN", "any column of the tables, such as queue_j or late_accuracy")
         table.add_row("POLICY", "any policy, such as lyapunov")
+        table.add_row("RUN", "why a device was scheduled, with --round and --device")
         out.print(table, highlight=False)
-    elif name in topics:
-        out.print(Markdown(topics[name].read_text(encoding="utf-8")))
-    elif name in POLICIES.names():
+        return
+    known = _columns()
+    for field, meaning in fields().items():
+        for each in {field, field.rpartition(".")[2]}:
+            known.setdefault(each, []).append(f"{field}: {meaning}")
+    if name in POLICIES.names():
         print_policy(name)
-    elif name in quantities:
-        quantity = quantities[name]
-        out.print(f"{quantity.column_title}: {quantity.meaning}", markup=False, highlight=False)
-    elif found := [field for field in known_fields if name in (field, field.rpartition(".")[2])]:
-        for field in found:
-            out.print(f"{field}: {known_fields[field]}", markup=False, highlight=False)
+    elif name in known:
+        for line in known[name]:
+            out.print(line, markup=False, highlight=False)
     else:
-        short = [field.rpartition(".")[2] for field in known_fields]
-        known = [*topics, *POLICIES.names(), *quantities, *known_fields, *short]
-        close = did_you_mean(name, known)
-        raise ScenarioError(f"there is no topic '{name}'; {close}topics: {', '.join(sorted(topics))}, or a field")
+        close = did_you_mean(name, [*POLICIES.names(), *known])
+        raise ScenarioError(
+            f"no field, column or policy is called '{name}'; {close or 'see feelstream presets NAME for fields'}"
+        )
+
+
+def _columns() -> dict[str, list[str]]:
+    """Every column and what stands in it; of one that several tables have, a line each."""
+    found: dict[str, list[str]] = {}
+    for table, columns in (("rounds", ROUND_COLUMNS), ("devices", DEVICE_COLUMNS), ("evaluations", EVALUATION_COLUMNS)):
+        for name, column in columns.items():
+            unit = f", {column.unit}" if column.unit else ""
+            found.setdefault(name, []).append(f"{name} ({table}.parquet{unit}): {column.described}")
+    for name, quantity in QUANTITIES.items():
+        if quantity.table == "runs" and quantity.meaning:
+            found.setdefault(name, []).append(f"{quantity.column_title}: {quantity.meaning}")
+    return found
 
 
 def _decision(name: str | None, round: int | None, device: int | None) -> None:

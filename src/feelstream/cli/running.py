@@ -80,7 +80,7 @@ def summary(finished: Run, directory: Path | None) -> None:
     for name, words in in_words(finished.scenario, finished.rounds).items():
         table.add_row(name, words)
         if name == "energy" and ratio > 1 + TOLERANCE:
-            table.add_row("", f"{significant(ratio, 3)} × the budget; why: feelstream explain budget")
+            table.add_row("", f"{significant(ratio, 3)} × the budget; why: docs/how-to/budget.md")
     timings = finished.about["timings"]
     table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")
     table.add_row("files", str(directory) if directory else "none kept; give --out DIR to keep them")

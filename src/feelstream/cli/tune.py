@@ -114,7 +114,7 @@ def tune(
         out.print(said, style="bold", markup=False, highlight=False, soft_wrap=True)
         if best is None and found and (other := affordable(chosen, plan.seeds[0], allowed)):
             share = f"{significant(other.energy_j / allowed, 2)} × the budget with seed {plan.seeds[0]}"
-            hint(f"within the budget: {other.options} (spends {share}); more: feelstream explain budget")
+            hint(f"within the budget: {other.options} (spends {share}); more: docs/how-to/budget.md")
         for path in (where / "trade-off.csv", *written):
             out.print(str(path), markup=False, highlight=False, soft_wrap=True)
         if best is not None:

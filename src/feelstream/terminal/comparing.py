@@ -90,7 +90,7 @@ def show(summary: pl.DataFrame, plan: Plan) -> None:
         )
     elif compared:
         said.append(f"fewer than {statistics.LEAST_SEEDS} seeds: no verdict")
-    said += ["energy per device and round", "more: --all, feelstream explain comparison"]
+    said += ["energy per device and round", "more: --all, docs/how-to/many.md"]
     out.print("; ".join(said), style="dim", highlight=False)
 
 
