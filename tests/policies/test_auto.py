@@ -10,8 +10,7 @@ from builders import small, system
 
 from feelstream import preset, simulate, verify
 from feelstream.errors import ScenarioError
-from feelstream.policies.backlog import PLACES, first_backlog_j, weight_j2
-from feelstream.policies.lyapunov import Lyapunov
+from feelstream.policies.lyapunov import PLACES, Lyapunov, first_backlog_j, weight_j2
 from feelstream.run import Run
 
 QUICK = ["learning.engine=none", "data.dataset=synthetic", "policy.cardinality=cap"]

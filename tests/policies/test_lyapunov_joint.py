@@ -17,8 +17,10 @@ from feelstream.policies.base import Observation
 from feelstream.policies.lyapunov import Lyapunov
 from feelstream.policies.lyapunov_joint import LyapunovJoint
 from feelstream.policies.solvers import joint
-from feelstream.policies.solvers.joint import sending
-from feelstream.policies.solvers.joint.sending import admit, weights
+from feelstream.policies.solvers.allocation import Allocation
+from feelstream.policies.solvers.devices import Devices, least_power_w
+from feelstream.policies.solvers.joint import admit, weights
+from feelstream.policies.solvers.modes import allocate
 from feelstream.run import Run
 from feelstream.verification.recheck import verify
 
@@ -58,7 +60,7 @@ def test_planned_energy_is_never_above_equal_shares_at_full_frequency(stress: bo
             continue
         policy = LyapunovJoint(size=size)
         devices = policy.planned_devices(seen, size)
-        allocation = joint.allocate(devices.take(ids))
+        allocation = allocate(devices.take(ids))
         assert allocation.feasible
         ours, theirs = allocation.energy_j, plain.plan.energy_j[ids]
         assert (weights(seen)[ids] * ours).sum() <= (weights(seen)[ids] * theirs).sum() * (1 + 1e-12)
@@ -141,7 +143,7 @@ def test_free_is_the_best_of_all_sizes() -> None:
             devices = policy.planned_devices(seen, n).take(decision.schedule)
             assert decision.importance is not None
             worth = V * decision.importance[decision.schedule]
-            totals[n] = float((devices.weight * joint.allocate(devices).energy_j - worth).sum())
+            totals[n] = float((devices.weight * allocate(devices).energy_j - worth).sum())
         assert totals[len(free.schedule)] == pytest.approx(min(totals.values()), rel=1e-9)
         sizes.add(len(free.schedule))
     assert len(sizes) >= 3
@@ -270,30 +272,28 @@ def test_wrong_policies_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found is not None
     assert found.field == "scheduled"
 
-    allocate = joint.allocate
-
-    def hurried(devices: joint.Devices) -> joint.Allocation:
+    def hurried(devices: Devices) -> Allocation:
         answer = allocate(devices)
         if not devices.computes:
             return answer
         return replace(answer, sending_s=answer.sending_s * 1.01)
 
     with monkeypatch.context() as patch:
-        patch.setattr(joint, "allocate", hurried)
+        patch.setattr("feelstream.policies.lyapunov_joint.allocate", hurried)
         path = run("stress").save(tmp_path / "frequency")
     found = verify(path).disagreement
     assert found is not None
     assert found.field == "t_cmp_s"
 
-    def equal(devices: joint.Devices) -> joint.Allocation:
+    def equal(devices: Devices) -> Allocation:
         answer = allocate(devices)
         if devices.computes:
             return answer
         share = np.full(devices.weight.shape, 1 / devices.weight.shape[-1])
-        return replace(answer, share=share, power_w=joint.least_power_w(devices, devices.sending_s, share))
+        return replace(answer, share=share, power_w=least_power_w(devices, devices.sending_s, share))
 
     with monkeypatch.context() as patch:
-        patch.setattr(sending, "allocate", equal)
+        patch.setattr(joint, "allocate", equal)
         path = run("stress", "radio.fading=none").save(tmp_path / "shares")
     found = verify(path).disagreement
     assert found is not None

@@ -17,8 +17,8 @@ import numpy as np
 from feelstream import preset
 from feelstream.model.energy import Core, Cubic, Voltage
 from feelstream.model.system import System
-from feelstream.policies.solvers import joint
-from feelstream.policies.solvers.joint.planning import planned
+from feelstream.policies.solvers.joint import planned
+from feelstream.policies.solvers.modes import Problem
 from feelstream.scenario.population import our_cores
 
 LAWS = {
@@ -42,7 +42,7 @@ class LawProblem:
     power_w: np.ndarray
 
     @property
-    def problem(self) -> joint.Problem:
+    def problem(self) -> Problem:
         return planned(self.system, self.f_hz, self.weight, self.kappa_w, self.power_w)
 
     def of(self, ids: Sequence[Any] | np.ndarray) -> LawProblem:

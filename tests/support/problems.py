@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.policies.solvers.joint import Devices
+from feelstream.policies.solvers.devices import Devices
 
 CYCLES, LAMBDA, BITS, ROUND_S = 419328000.0, 1e-27, 698880.0, 4.0
 KINDS = ("paper", "stress", "wide", "late", "noisy", "power", "cycles")

@@ -15,7 +15,7 @@ import feelstream as fs
 from feelstream.errors import PluginError, ScenarioError
 from feelstream.model.costs import cycles_by_data
 from feelstream.policies import POLICIES
-from feelstream.policies.solvers.packing import pack
+from feelstream.policies.ranking import pack
 
 DOWNLOAD = {"costs.download_bits": 2e6, "costs.download_bit_per_s": 4e6}  # half a second
 HALVES = ({"share": 0.5, "deadline_s": 1.2, "download_bit_per_s": 2e6, "power_max_w": 0.7}, {"share": 0.5})

@@ -11,7 +11,7 @@ from builders import small
 
 from feelstream import simulate, verify
 from feelstream.model.energy import Voltage
-from feelstream.policies.solvers.joint import modes
+from feelstream.policies.solvers import modes
 from feelstream.verification.findings import Report
 
 A72 = ("cpu.energy.kind=voltage", "cpu.profile=rk3399-a72", "cpu.frequency_hz=profile")

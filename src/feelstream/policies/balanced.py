@@ -32,8 +32,7 @@ from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
-from feelstream.policies.ranking import Ranking, Term
-from feelstream.policies.solvers.greedy import greedy_set, rest_of
+from feelstream.policies.ranking import Ranking, Term, greedy_set, rest_of
 
 MEAN_TURN = 0.1  # what it costs under price = "auto"
 

@@ -36,11 +36,11 @@ from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, RoundPlan, State
-from feelstream.policies.ranking import Ranking, Term
-from feelstream.policies.solvers import joint, rations
+from feelstream.policies.ranking import Ranking, Term, pack, rest_of
+from feelstream.policies.solvers import joint, modes, rations
+from feelstream.policies.solvers.allocation import Allocation
 from feelstream.policies.solvers.balance import Balance, imbalance
-from feelstream.policies.solvers.greedy import rest_of
-from feelstream.policies.solvers.packing import pack
+from feelstream.policies.solvers.modes import Problem
 
 LEEWAY = 1e-6  # what an update may cost beyond the plan, so that rounding never decides about one as planned
 
@@ -54,7 +54,7 @@ class Candidates(NamedTuple):
     able: Flags
     most: int  # devices that any round may have
     plan: RoundPlan
-    devices: joint.Problem | None  # None where n = 0
+    devices: Problem | None  # None where n = 0
     due_j: Reals
     cost: Reals  # of a turn, against class balance
 
@@ -158,7 +158,7 @@ class BalancedJoint(Policy):
         first = np.where(holds & (state["first"] == 0), t, state["first"])
         due_j = rations.due_j(self.pace, system, t, first, self.haste)
 
-        alone_j = np.maximum(joint.alone_j(self._planned(observation, 1)), np.finfo(float).tiny)
+        alone_j = np.maximum(modes.alone_j(self._planned(observation, 1)), np.finfo(float).tiny)
         able = holds & observation.plan(1).feasible & (alone_j <= left_j)  # NaN where no band would do: never
         able &= spent_j + alone_j <= due_j + self._ahead_j(observation, alone_j)
         most = self._most(observation.system, able, alone_j)
@@ -261,7 +261,7 @@ class BalancedJoint(Policy):
         assert observation.stored_labels is not None
         return observation.stored_labels
 
-    def _planned(self, observation: Observation, n: int) -> joint.Problem:
+    def _planned(self, observation: Observation, n: int) -> Problem:
         limit_w = self.power_limit_w(observation.system, observation.beta)
         return joint.planned_devices(observation, n, np.ones(len(observation.beta)), limit_w, self.fade_reserve)
 
@@ -290,10 +290,10 @@ class BalancedJoint(Policy):
         }
 
 
-def _affordable(devices: joint.Problem, schedule: Ids, left_j: Reals) -> tuple[Ids, joint.Allocation | None]:
+def _affordable(devices: Problem, schedule: Ids, left_j: Reals) -> tuple[Ids, Allocation | None]:
     """The schedule without those whom sharing the band would cost more than they have left, and its allocation."""
     while len(schedule):
-        allocation = joint.allocate(devices.take(schedule))
+        allocation = modes.allocate(devices.take(schedule))
         kept = allocation.energy_j <= left_j[schedule]
         if kept.all():
             return schedule, allocation

@@ -26,7 +26,7 @@ from pydantic import Field
 from feelstream.arrays import Reals
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Policy, State
-from feelstream.policies.solvers.greedy import greedy_set
+from feelstream.policies.ranking import greedy_set
 
 
 class FedCGD(Policy):

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from feelstream.plugins import Fraction
 from feelstream.policies.base import Decision, Observation, Policy, State
-from feelstream.policies.solvers.packing import pack
+from feelstream.policies.ranking import pack
 
 
 class FedCS(Policy):

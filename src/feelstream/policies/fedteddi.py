@@ -25,7 +25,7 @@ from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
-from feelstream.policies.solvers.greedy import greedy_set
+from feelstream.policies.ranking import greedy_set
 
 NEVER = 2.0  # the largest distance that two mixes can have
 

@@ -30,7 +30,9 @@ from feelstream.plugins import Magnitude, Positive
 from feelstream.policies.base import Decision, Observation, Policy, State
 from feelstream.policies.ranking import Ranking, Term
 from feelstream.policies.solvers import joint
-from feelstream.policies.solvers.joint.search import scores
+from feelstream.policies.solvers.allocation import Allocation
+from feelstream.policies.solvers.modes import Problem, allocate, alone_j
+from feelstream.policies.solvers.search import choose, scores
 
 
 class LyapunovJoint(Policy):
@@ -84,14 +86,14 @@ class LyapunovJoint(Policy):
         score, f_hz = np.full(len(importance), np.nan), np.zeros(0)
         allocation = None
         if len(schedule):
-            allocation = joint.allocate(devices.take(schedule))
+            allocation = allocate(devices.take(schedule))
             f_hz = joint.frequencies(observation, devices.take(schedule), schedule, allocation)
         ids = np.flatnonzero(candidates)
         score[ids] = self._scores(devices.take(ids), importance[ids], allocation)
         return Decision(schedule, plan, importance, score, f_hz)
 
     def _choose(
-        self, devices: joint.Problem, importance: Reals, n: int, candidates: NDArray[np.bool_], order: Ids
+        self, devices: Problem, importance: Reals, n: int, candidates: NDArray[np.bool_], order: Ids
     ) -> tuple[Ids, float]:
         """The set and its total. Every n candidates fit the band together, since each fits an n-th of it."""
         order = order[candidates[order]]
@@ -100,10 +102,10 @@ class LyapunovJoint(Policy):
                 order = order[importance[order] > 0]
             chosen = order[np.argsort(-importance[order], kind="stable")[:n]]
             return np.sort(chosen), float(-importance[chosen].sum())
-        found = joint.choose(devices, self.V * importance, n, self.cardinality != "cap", order)
+        found = choose(devices, self.V * importance, n, self.cardinality != "cap", order)
         return found.members, found.total
 
-    def _scores(self, devices: joint.Problem, importance: Reals, allocation: joint.Allocation | None) -> Reals:
+    def _scores(self, devices: Problem, importance: Reals, allocation: Allocation | None) -> Reals:
         """Every candidate's score at the price of the schedule's band.
 
         score_k = min over (τ, ρ) of w_k e_k + μ ρ − V I_k; with nobody scheduled w_k e_k − V I_k, alone on the band;
@@ -113,7 +115,7 @@ class LyapunovJoint(Policy):
             return -importance
         if allocation is not None:
             return scores(devices, self.V * importance, float(allocation.log_price))[0]
-        return devices.weight * joint.alone_j(devices) - self.V * importance
+        return devices.weight * alone_j(devices) - self.V * importance
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking | None:
         """w·e + μ·ρ − V·amount − V·dissimilarity at the price of the schedule's band; for infinite V as `lyapunov`."""
@@ -128,7 +130,7 @@ class LyapunovJoint(Policy):
         )
         return Ranking(energy + worth, optional=self.cardinality != "exact")
 
-    def planned_devices(self, observation: Observation, n: int) -> joint.Problem:
+    def planned_devices(self, observation: Observation, n: int) -> Problem:
         """The problem of all devices as it is known when scheduling n of them."""
         limit_w = self.power_limit_w(observation.system, observation.beta)
         return joint.planned_devices(observation, n, joint.weights(observation), limit_w, self.fade_reserve)

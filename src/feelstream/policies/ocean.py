@@ -38,7 +38,9 @@ from feelstream.model.transmission import Transmission
 from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Policy, RoundPlan, State
 from feelstream.policies.solvers import joint
+from feelstream.policies.solvers.allocation import allocate
 from feelstream.policies.solvers.bandwidth import least_share, sending_time_s, split
+from feelstream.policies.solvers.devices import Devices, energy_j
 
 
 class Ocean(Policy):
@@ -95,13 +97,13 @@ class Ocean(Policy):
         sending_s = system.time_s - observation.compute_time_s
         limit_w = self.most_power_w(system, observation.beta)
         weight, airtime_s = joint.weights(observation), system.airtime_s
-        devices = joint.Devices.of(weight, kappa_w, sending_s, limit_w, float(system.time_s), 0.0, airtime_s)
+        devices = Devices.of(weight, kappa_w, sending_s, limit_w, float(system.time_s), 0.0, airtime_s)
         ids = ids[devices.share_min[ids] <= (1 + 1e-9) / n]
-        equal = joint.energy_j(devices.take(ids), sending_s[ids], np.full(len(ids), 1.0 / n))
+        equal = energy_j(devices.take(ids), sending_s[ids], np.full(len(ids), 1.0 / n))
         computing_j = observation.compute_energy_j
 
         def total(chosen: Ids) -> float:
-            sent = joint.allocate(devices.take(chosen))
+            sent = allocate(devices.take(chosen))
             return float((observation.queue_j[chosen] * (computing_j[chosen] + sent.energy_j)).sum())
 
         return ids, weight[ids] * (computing_j[ids] + equal), computing_j[ids] + kappa_w[ids] * airtime_s, total

@@ -30,8 +30,7 @@ from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import Fraction, NonNegative
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
-from feelstream.policies.ranking import lowest
-from feelstream.policies.solvers.samples import mean_over_samples
+from feelstream.policies.ranking import lowest, mean_over_samples
 
 CLIP, CUT_OFF = 0.95, 0.95
 

@@ -23,8 +23,7 @@ from pydantic import Field
 from feelstream.model.system import System
 from feelstream.plugins import Count
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State
-from feelstream.policies.ranking import lowest
-from feelstream.policies.solvers.samples import mean_over_samples
+from feelstream.policies.ranking import lowest, mean_over_samples
 
 
 class PowerOfChoice(Policy):

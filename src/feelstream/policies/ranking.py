@@ -1,13 +1,18 @@
-"""What devices are ranked by, and who is chosen by it."""
+"""What devices are ranked by, and who is chosen: one by one, as a set, or as many as fit a round."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Ids, Reals
+from feelstream.arrays import Flags, Ids, Reals
+
+if TYPE_CHECKING:
+    from feelstream.policies.base import Observation
 
 
 @dataclass(frozen=True)
@@ -70,3 +75,71 @@ def _low_ones(score: Reals, candidates: NDArray[np.bool_], n: int) -> Ids:
         if guess < np.inf and len(low) >= n:
             return low
     return np.flatnonzero(candidates)
+
+
+Cost = Callable[[Reals, list[int]], Reals]
+
+
+def greedy_set(labels: Reals, most: int, cost: Cost, *, only_better: bool = False) -> Ids:
+    """Rows of labels (devices, m), at most so many: again and again the one that makes the set cheapest.
+
+    cost(pooled, chosen): of each set of the rows chosen so far and one row more, by its pooled counts (devices, m).
+    The first of equals is taken, so callers shuffle. only_better: stop where one more makes the set no cheaper.
+    """
+    chosen: list[int] = []
+    pooled, now = np.zeros(labels.shape[1]), np.inf
+    for _ in range(min(most, len(labels))):
+        costs = cost(pooled + labels, chosen)
+        costs[chosen] = np.inf
+        best = int(np.argmin(costs))
+        if only_better and costs[best] >= now:
+            break
+        chosen.append(best)
+        pooled, now = pooled + labels[best], costs[best]
+    return np.array(chosen, np.int64)
+
+
+def rest_of(schedule: Ids, device: int, total: Callable[[Ids], Reals], *, room: bool = False) -> Ids:
+    """The rest of a set, with which a device competes for a place.
+
+    Of a member: the others. Of another: all but the member whose place it would take at the least total, or the whole
+    set where there is `room`. total(rest): (K,) what the rest and each device come to.
+    """
+    if device in schedule:
+        return schedule[schedule != device]
+    rests = [*([schedule] if room else []), *(np.delete(schedule, at) for at in range(len(schedule)))]
+    return min(rests, key=lambda rest: total(rest)[device], default=schedule)
+
+
+def pack(observation: Observation, candidates: Flags, most: int) -> Ids:
+    """The largest set of at most `most` candidates that meets the deadline when all of it shares the band.
+
+        n* = max {n ≤ most : n candidates have c/f_k + T~(n) ≤ T_k},      the n* with the least c/f_k − T_k
+
+    As T~(n) grows with n, what holds for n holds for every smaller n, so n* is found by halving. Devices that
+    are not available never count. Returns device numbers in ascending order; none where not even one fits.
+    """
+    system = observation.system
+    ids = np.flatnonzero(candidates & observation.available)
+    computing_s, time_s = observation.compute_time_s[ids], np.broadcast_to(system.time_of(ids), len(ids))
+    order = np.argsort(computing_s if np.ndim(system.time_s) == 0 else computing_s - time_s, kind="stable")
+    fastest, computing_s, time_s = ids[order], computing_s[order], time_s[order]
+    fits, fails = 0, min(most, len(fastest)) + 1
+    while fails - fits > 1:
+        n = (fits + fails) // 2
+        if (computing_s[:n] + system.surrogate_time_s(n) <= time_s[:n]).all():
+            fits = n
+        else:
+            fails = n
+    return np.sort(fastest[:fits])
+
+
+def mean_over_samples(values: Reals) -> Reals:
+    """(n,) the mean of what (n, steps, batch) says of the samples that are there; NaN where none is.
+
+    >>> mean_over_samples(np.array([[[1.0, 3.0], [2.0, np.nan]]]))
+    array([2.])
+    """
+    absent = np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(absent, 0.0, values).sum(axis=(1, 2)) / (~absent).sum(axis=(1, 2))

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from feelstream.policies.base import Decision, Observation, Policy, State
-from feelstream.policies.solvers.packing import pack
+from feelstream.policies.ranking import pack
 
 
 class SelectAll(Policy):

@@ -9,8 +9,8 @@ import pytest
 from problems import KINDS, problem
 from scipy.optimize import minimize, minimize_scalar, root_scalar
 
-from feelstream.policies.solvers.joint import Devices, allocate, energy_j, least_power_w, respond
-from feelstream.policies.solvers.joint.roots import falling_root
+from feelstream.policies.solvers.allocation import allocate, respond
+from feelstream.policies.solvers.devices import Devices, energy_j, falling_root, least_power_w
 
 
 def plain_energies_j(d: Devices, tau: np.ndarray, rho: np.ndarray) -> np.ndarray:

@@ -17,8 +17,8 @@ import pytest
 from law_problems import LAWS, LawProblem, by_golden_sections, law_problem, least_share, power_w
 from scipy.optimize import root_scalar
 
-from feelstream.policies.solvers import joint
-from feelstream.policies.solvers.joint.search import choose
+from feelstream.policies.solvers import modes
+from feelstream.policies.solvers.search import choose
 
 INSTANCES = int(os.environ.get("FEELSTREAM_INSTANCES", "6"))
 
@@ -27,7 +27,7 @@ def compare(problems: Iterable[LawProblem], search: Callable[[LawProblem], float
     """The solver finds what the search finds, to 1e-6 of it."""
     apart = []
     for number, problem in enumerate(problems):
-        found, least = joint.allocate(problem.problem), search(problem)
+        found, least = modes.allocate(problem.problem), search(problem)
         assert bool(found.feasible) == np.isfinite(least), number
         if found.feasible:
             apart.append((problem.weight * found.energy_j).sum() / least - 1)
@@ -110,7 +110,7 @@ def test_no_pair_is_better_than_the_one_chosen(law: str) -> None:
         problem = law_problem(law, 4, rng)
         devices = problem.problem
         able = np.flatnonzero(devices.share_min <= 0.5)
-        worth = rng.uniform(0, 2, 4) * problem.weight * np.nan_to_num(joint.alone_j(devices))
+        worth = rng.uniform(0, 2, 4) * problem.weight * np.nan_to_num(modes.alone_j(devices))
         if len(able) < 2:
             continue
         found = choose(devices, worth, 2, True, able)

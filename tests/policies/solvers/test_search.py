@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from problems import KINDS, problem
 
-from feelstream.policies.solvers.joint import Devices, allocate, choose, search
+from feelstream.policies.solvers import search
+from feelstream.policies.solvers.devices import Devices
+from feelstream.policies.solvers.modes import allocate
+from feelstream.policies.solvers.search import choose
 
 
 def best_of_all(devices: Devices, worth: np.ndarray, n: int, fill: bool) -> float:

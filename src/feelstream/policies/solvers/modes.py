@@ -1,4 +1,6 @@
-"""Devices that can compute in several modes, of which each chooses one: the pieces of a law that is not one curve.
+"""A joint problem, whatever the energy law: devices with one convex curve each, or with modes of which they choose one.
+
+Modes are the pieces of a law that is not one falling curve.
 
 Within a mode the problem of a device is convex (`Devices`), over all its modes it need not be: E may jump from one
 operating point to the next, or bend the wrong way between two of them. A price on the band still separates the devices,
@@ -19,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids, Reals
-from feelstream.policies.solvers.joint import allocation as convex
-from feelstream.policies.solvers.joint.allocation import Allocation
-from feelstream.policies.solvers.joint.devices import Devices, energy_j
-from feelstream.policies.solvers.joint.response import respond
+from feelstream.policies.solvers import allocation as convex
+from feelstream.policies.solvers.allocation import Allocation, respond
+from feelstream.policies.solvers.devices import Devices, energy_j
 
 MOST_COMBINATIONS = 20_000  # of modes, solved for one set; beyond, those that the bound favours least are left out
 BATCH = 500
@@ -62,6 +63,9 @@ class Modes:
         return picked(self.high_hz, mode)
 
 
+Problem = Devices | Modes
+
+
 def picked(column: Reals, mode: Ids) -> Reals:
     """(…, n, M), (…, n) → (…, n)."""
     return np.take_along_axis(column, mode[..., None], axis=-1)[..., 0]
@@ -74,56 +78,6 @@ def costs(modes: Modes, log_price: Reals) -> tuple[Reals, Reals]:
     cost = modes.each.weight * energy_j(modes.each, answer.sending_s, answer.share) + np.exp(price) * answer.share
     able = np.isfinite(modes.each.share_min)
     return np.where(able, cost, np.inf), np.where(able, answer.share, np.inf)
-
-
-def least_costs(modes: Modes, log_price: Reals) -> tuple[Reals, Reals]:
-    """(w e + μ ρ, ρ) of every device in its best mode."""
-    cost, share = costs(modes, log_price)
-    best = np.argmin(cost, axis=-1)
-    return picked(cost, best), picked(share, best)
-
-
-def alone_j(modes: Modes) -> Reals:
-    """The least e of every device with the whole band to itself, J; NaN where not even that would do."""
-    return np.fmin.reduce(convex.alone_j(modes.each), axis=-1)
-
-
-def allocate(modes: Modes, beat: Reals | None = None) -> Allocation:
-    """The least Σ w e over modes, times and shares; feasible if and only if the least shares add up to at most 1.
-
-    beat: totals of Σ w e, one for each set; one that cannot be below that is not solved to the end.
-    """
-    single = modes.each.weight.ndim == 2
-    if single:
-        modes = modes.take(np.arange(modes.each.weight.shape[0])[None, :])
-    shape = modes.weight.shape
-    feasible = modes.share_min.sum(axis=-1) <= 1
-    sending_s, share, energy, power_w = (np.full(shape, np.nan) for _ in range(4))
-    log_price, mode = np.full(shape[0], np.nan), np.zeros(shape, np.int64)
-    rows = np.flatnonzero(feasible)
-    if rows.size:
-        own = _Sets(modes.take(rows))
-        own.search()
-        own.combine(np.full(rows.size, np.inf) if beat is None else np.broadcast_to(beat, shape[0])[rows])
-        mode[rows] = own.mode
-        solved = convex.allocate(modes.take(rows).in_mode(own.mode))
-        sending_s[rows], share[rows], energy[rows] = solved.sending_s, solved.share, solved.energy_j
-        power_w[rows], log_price[rows] = solved.power_w, solved.log_price
-    found = Allocation(sending_s, share, energy, power_w, log_price, feasible, mode)
-    return _first(found) if single else found
-
-
-def _first(many: Allocation) -> Allocation:
-    assert many.mode is not None
-    return Allocation(
-        many.sending_s[0],
-        many.share[0],
-        many.energy_j[0],
-        many.power_w[0],
-        many.log_price[0],
-        many.feasible[0],
-        many.mode[0],
-    )
 
 
 class _Sets:
@@ -202,3 +156,89 @@ def _combinations(excess: Reals, room: float) -> Ids:
         found = np.hstack([found[which[order]], modes[mode[order]][:, None]])
         spent = total[which[order], mode[order]]
     return found
+
+
+def allocate(problem: Problem, beat: Reals | None = None) -> Allocation:
+    """The least Σ w e over modes, times and shares; the last axis of the weights is the set.
+
+    It is feasible if and only if the least shares add up to at most 1.
+
+    beat: totals of Σ w e, one for each set; one that cannot be below that need not be solved to the end.
+    """
+    if isinstance(problem, Devices):
+        return convex.allocate(problem)
+    if problem.each.weight.ndim == 2:
+        many = allocate(problem.take(np.arange(problem.each.weight.shape[0])[None, :]), beat)
+        return Allocation(**{name: values[0] for name, values in vars(many).items()})
+    shape = problem.weight.shape
+    feasible = problem.share_min.sum(axis=-1) <= 1
+    sending_s, share, energy, power_w = (np.full(shape, np.nan) for _ in range(4))
+    log_price, mode = np.full(shape[0], np.nan), np.zeros(shape, np.int64)
+    rows = np.flatnonzero(feasible)
+    if rows.size:
+        own = _Sets(problem.take(rows))
+        own.search()
+        own.combine(np.full(rows.size, np.inf) if beat is None else np.broadcast_to(beat, shape[0])[rows])
+        mode[rows] = own.mode
+        solved = convex.allocate(problem.take(rows).in_mode(own.mode))
+        sending_s[rows], share[rows], energy[rows] = solved.sending_s, solved.share, solved.energy_j
+        power_w[rows], log_price[rows] = solved.power_w, solved.log_price
+    return Allocation(sending_s, share, energy, power_w, log_price, feasible, mode)
+
+
+def alone_j(problem: Problem) -> Reals:
+    """The least e of every device with the whole band to itself, J; NaN where not even that would do."""
+    if isinstance(problem, Modes):
+        return np.fmin.reduce(convex.alone_j(problem.each), axis=-1)
+    return convex.alone_j(problem)
+
+
+def least_costs(problem: Problem, log_price: float) -> tuple[Reals, Reals]:
+    """(w e + μ ρ, ρ) of every device by itself, in its best mode, at log μ."""
+    if isinstance(problem, Modes):
+        cost, share = costs(problem, np.array(log_price))
+        best = np.argmin(cost, axis=-1)
+        return picked(cost, best), picked(share, best)
+    answer = respond(problem, np.full(problem.weight.shape, log_price))
+    energy = energy_j(problem, answer.sending_s, answer.share)
+    return problem.weight * energy + np.exp(log_price) * answer.share, answer.share
+
+
+def least_j(problem: Problem) -> Reals:
+    """A bound below e: no device computes for longer than at its lowest frequency, nor sends for less than κ a."""
+    if isinstance(problem, Modes):
+        return np.where(np.isfinite(problem.each.share_min), least_j(problem.each), np.inf).min(axis=-1)
+    slowest_s = problem.round_s - problem.shortest_s
+    computing = problem.work_j_s2 / slowest_s**2
+    if not problem.cubic:
+        more = problem.inverse_j_s / slowest_s + problem.leakage_w * slowest_s
+        computing = computing + np.where(problem.falls, more, 0.0)
+    if np.any(problem.fixed_j):
+        computing = computing + problem.fixed_j
+    return computing + problem.kappa_w * problem.airtime_s
+
+
+def price_bracket(problem: Problem, n: int) -> tuple[float, float, float]:
+    """(low, high, a guess) of log μ: below `low` any n devices ask for more than the band, above `high` for less."""
+    if isinstance(problem, Modes):
+        return _bracket_of_modes(problem, n)
+    spread = problem.take(np.arange(len(problem.weight))[:, None])
+    least, most = convex.band_worth(spread, np.full((len(problem.weight), 1), 1.0 / n))
+    return float(least.min()), float(most.max()), float(np.median(least))
+
+
+def _bracket_of_modes(problem: Modes, n: int) -> tuple[float, float, float]:
+    """As above, from a guess outwards: at a high price every device is in the mode that needs least band."""
+    able = np.isfinite(problem.each.share_min)
+    least, _ = convex.band_worth(problem.each, np.full(able.shape, 1.0 / n))
+    guess = float(np.median(least[able]))
+    low = high = guess
+    for _ in range(100):
+        if (least_costs(problem, high)[1] <= 1 / n).all():
+            break
+        high += 4.0
+    for _ in range(100):
+        if (least_costs(problem, low)[1] >= 1 / n).all():
+            break
+        low -= 4.0
+    return low, high, guess

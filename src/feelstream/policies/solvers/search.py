@@ -18,7 +18,7 @@ from math import comb
 import numpy as np
 
 from feelstream.arrays import Ids, Reals
-from feelstream.policies.solvers.joint.problem import Problem, allocate, alone_j, least_costs, least_j, price_bracket
+from feelstream.policies.solvers.modes import Problem, allocate, alone_j, least_costs, least_j, price_bracket
 
 MOST_SUBSETS = 2000  # subsets tried in one search
 BATCH = 500  # of them at once
