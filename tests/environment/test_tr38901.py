@@ -10,8 +10,7 @@ from builders import small
 
 import feelstream as fs
 from feelstream.environment.base import ProcessContext
-from feelstream.environment.pathloss import SCENES, Place
-from feelstream.environment.tr38901 import TR38901
+from feelstream.environment.tr38901 import SCENES, TR38901, Place
 from feelstream.errors import ScenarioError
 
 GHZ = 3.5

@@ -8,11 +8,9 @@ import numpy as np
 
 from feelstream.arrays import Nested
 from feelstream.environment.availability import Always
-from feelstream.environment.channel import IndependentChannel
 from feelstream.environment.faults import NoFaults
-from feelstream.environment.frequency import UniformFrequency
 from feelstream.environment.harvest import NoHarvest, PacketHarvest
-from feelstream.environment.mobility import Static
+from feelstream.environment.paper import IndependentChannel, Static, UniformFrequency
 
 
 class Overclocked(UniformFrequency):

@@ -21,7 +21,7 @@ from feelstream.environment.channel import Channel
 from feelstream.environment.faults import Faults
 from feelstream.environment.frequency import Frequency
 from feelstream.environment.harvest import Harvest
-from feelstream.environment.mobility import Mobility, Static
+from feelstream.environment.paper import Mobility, Static
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort, LocalTraining
 from feelstream.learning.server import ServerUpdate, UpdateContext

@@ -1,12 +1,12 @@
 """What changes around the devices: CPU frequencies, channels, places, who is there, what fails, energy harvested."""
 
 from feelstream.environment.availability import Always, Availability, ComesAndGoes, Diurnal, RecordedAvailability
-from feelstream.environment.channel import AutoregressiveChannel, Channel, IndependentChannel, JakesChannel
-from feelstream.environment.clusters import ClusterChannel
+from feelstream.environment.channel import AutoregressiveChannel, ClusterChannel, JakesChannel
 from feelstream.environment.faults import Breakdowns, Faults, NoFaults, RandomFaults
-from feelstream.environment.frequency import Frequency, FrequencyLevels, RecordedFrequency, UniformFrequency
+from feelstream.environment.frequency import FrequencyLevels, RecordedFrequency
 from feelstream.environment.harvest import Harvest, NoHarvest, PacketHarvest, SolarHarvest
-from feelstream.environment.mobility import Mobility, RandomDirection, Static
+from feelstream.environment.mobility import RandomDirection
+from feelstream.environment.paper import Channel, Frequency, IndependentChannel, Mobility, Static, UniformFrequency
 from feelstream.environment.tr38901 import TR38901
 from feelstream.plugins import Kind
 

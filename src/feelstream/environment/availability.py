@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from feelstream.environment.base import Probability, Process, ProcessContext, State, Step, gives
-from feelstream.environment.recorded import Recorded
+from feelstream.environment.base import Probability, Process, ProcessContext, Recorded, State, Step, gives
 from feelstream.guard import Array, Out
 from feelstream.tables import Column
 

@@ -13,22 +13,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.arrays import Flags, Frozen, Reals
-from feelstream.environment.pathloss import Place
-from feelstream.environment.recorded import Recorded, values_by_round
+from feelstream.arrays import Flags, Frozen, Ids, Reals
 from feelstream.guard import STATE, Array, Law, One, Out, Pair
 from feelstream.plugins import Plugin
-from feelstream.tables import Column
+from feelstream.tables import MOST_ROUNDS, Column, TableFile
 
 State = dict[str, NDArray]
 Step = tuple[NDArray, State]  # the values of a round, (K,), and the next state
 Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
+Place = Literal["umi", "uma", "rma"]  # the scenes of 3GPP TR 38.901
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,32 @@ class Links(Frozen):
     position_m: Reals
     velocity_m_s: Reals
     seen: Flags
+
+
+@dataclass(frozen=True)
+class Recorded(Frozen):
+    """A table of (round, device, value), read once a run: by round, within one in the order of the file."""
+
+    rounds: Ids
+    devices: Ids
+    values: Reals
+
+    def of(self, round: int) -> tuple[Ids, Reals]:
+        """The devices that have a row in this round, and their values."""
+        rows = slice(*np.searchsorted(self.rounds, (round, round + 1)))
+        return self.devices[rows], self.values[rows]
+
+
+def values_by_round(field: str, path: str, value: Column, devices: int) -> Recorded:
+    """The table of a .csv or .parquet file with the columns round, device and that of the value."""
+    wanted = (
+        Column("round", 1, MOST_ROUNDS, whole=True),
+        Column("device", 0, devices - 1, whole=True),
+        value,
+    )
+    round, device, values = TableFile(field, path).columns(wanted)
+    order = np.argsort(round, kind="stable")
+    return Recorded(round[order], device[order], values[order].astype(np.float64))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Ids, Reals
 from feelstream.environment.base import Links
-from feelstream.environment.pathloss import DEVICE_M, NEAREST_M, SCENES
+from feelstream.environment.tr38901 import DEVICE_M, NEAREST_M, SCENES
 from feelstream.errors import ScenarioError
 
 SIONNA = ("sionna-no-rt", "sionna")  # the same modules; the second also traces rays
