@@ -89,7 +89,7 @@ MISTAKES = {  # command line: what the sentence must say
     "bound .": "is not a run directory: it has no run.json",
     "run tiny --out run --seed 4": "run holds a run with another seed (0 there, 4 here); choose another directory",
     # explain
-    "explain buget": "there is no topic 'buget'; did you mean 'budget'?",
+    "explain quue_j": "no field, column or policy is called 'quue_j'; did you mean 'queue_j'?",
     "explain run": "give a run directory, a round and a device, as in feelstream explain run --round 1 --device 0",
     "explain run --round 3": "as in feelstream explain run --round 3 --device 0",
     "explain run --round 100 --device 1": "the round must be from 1 to 2, not 100",
