@@ -32,7 +32,7 @@ from feelstream.plugins import Inert, Kind
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation
 from feelstream.policies.random import Random
-from feelstream.run import checkpoint, simulate_in
+from feelstream.run import simulate_in
 from feelstream.verification.ours import (
     CONTROLLED_OCEAN,
     KNOWS_PROBABILITY,
@@ -237,12 +237,3 @@ def test_a_buffer_that_cannot_go_on_is_named(tmp_path: Path) -> None:
         RunError, match=r"data\.buffer: '.*Fragile' failed: KeyError: 'lists' \(test_promises.*start the run afresh"
     ):
         simulate_in(tmp_path, scenario)
-
-
-def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as earlier:
-        earlier.setattr(checkpoint, "STATE_FORMAT", 1)
-        stop_in(tmp_path, small(), at=4)
-    told = r"was written in format 1 and this version goes on from format 2; remove .*progress to start the run again"
-    with pytest.raises(RunError, match=told):
-        simulate_in(tmp_path, small())

@@ -1,7 +1,7 @@
-"""One table of the columns of a run: type, unit, meaning, when it exists, for whom it is filled, how it is shown.
+"""One table of all columns: type, unit, meaning, when it exists, for whom it is filled, how it is shown.
 
 The trace writes what stands here, in this order; docs/trace.md, the names on pages, what `verify` reads and what
-devices spent follow from it. run/trace.py says where each value comes from.
+devices spent follow from it. run/trace.py says where each value comes from; quantities.py, how one is put in words.
 """
 
 from __future__ import annotations
@@ -245,6 +245,68 @@ DEVICE_COLUMNS: dict[str, Column] = {
     ),
     "trained_hz": Column(REAL, "Hz", "frequency of training", when="plans_measured", filled="scheduled"),
 }  # fmt: skip
+# One number a run, or of all runs of an arm, as in summary.csv; of evaluators' numbers see `quantities`.
+REACHED = (80, 90)  # accuracies that are timed, %
+_UNTIL = (
+    "until the first test with that accuracy, median over seeds; energy is the sum over the rounds until then, mean of "
+    "all devices; (7/10): 7 of 10 seeds reached it, the others count as later than all; > 40: half of the seeds or "
+    "more had not reached it when the run ended"
+)
+RUN_COLUMNS: dict[str, Column] = {
+    "late_accuracy": Column(
+        REAL, "", "on the test set, mean over the tests of the last fifth of the run",
+        shown=shown("accuracy, last fifth", **SHARE),
+    ),
+    "accuracy_area": Column(
+        REAL, "", "area under the accuracy curve over its length", shown=shown("mean accuracy", **SHARE)
+    ),
+    **{
+        f"{what}_to_{percent}": Column(
+            REAL, unit, _UNTIL, shown=shown(f"{heading} to {percent} %", group="learning", better="lower", **more)
+        )
+        for percent in REACHED
+        for what, unit, heading, more in (
+            ("rounds", "", "rounds", {"digits": 1}), ("joules", "J", "energy", {"unit": "mJ", "logarithmic": True})
+        )
+    },
+    "energy_j": Column(
+        REAL, "J", "per device and round, mean over the run",
+        shown=shown("energy", digits=3, title="Energy per device", per="round", **ENERGY),
+    ),
+    "energy_over_budget": Column(
+        REAL, "", "each device's mean energy over its budget, mean of all devices",
+        shown=shown("energy / budget", group="resources", better="lower"),
+    ),
+    "devices_over_budget": Column(
+        REAL, "", "share of devices that spent more than their budget over the run",
+        shown=shown("devices over budget", "%", 1, group="resources", better="lower", most=100.0),
+    ),
+    "worst_device": Column(
+        REAL, "", "mean energy over budget of the device for which it is greatest, found in each run by itself; a "
+        "single device may be above the mean over seeds",
+        shown=shown("worst device / budget, mean over seeds", group="resources", better="lower"),
+    ),
+    "data_used": Column(
+        REAL, "",
+        "share of all samples that arrived which a device held at least once when its update was aggregated",
+        shown=shown("data used", "%", 1, group="resources", better="higher", most=100.0),
+    ),
+    "fairness": Column(
+        REAL, "", "Jain's index of how often each device was scheduled: 1 if all equally often, 1/K if always the same",
+        shown=shown("fairness", digits=3, group="resources", better="higher", most=1.0),
+    ),
+    "drops": Column(
+        REAL, "", "share of scheduled devices that trained and were then not admitted to the channel",
+        shown=shown("drops", "%", group="resources", better="lower", most=100.0),
+    ),
+    **{
+        f"reached_{percent}": Column(
+            REAL, "", "share of seeds with such a test", shown=shown(f"seeds that reached {percent} %", "%", 0)
+        )
+        for percent in REACHED
+    },
+}  # fmt: skip
+
 SPENT = tuple(name for name, column in DEVICE_COLUMNS.items() if column.adds_to == "energy_j")
 
 

@@ -1,7 +1,7 @@
-"""What the columns of our tables are to a reader: name, unit, scale, digits, and which direction is better.
+"""How numbers are put in words: a column's name, unit, scale and digits, and which direction is better.
 
-Everything that shows numbers takes them from this one table: figures, the report, notebooks, the terminal and the
-studio. How a column is shown stands in columns.py with all else that is known of it; what runs come to, here.
+Everything that shows numbers takes them from here: figures, the report, notebooks, the terminal and the studio. How
+each of our columns is shown stands in columns.py, with all else that is known of it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS
+from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS, RUN_COLUMNS
 
 Table = Literal["rounds", "devices", "runs"]
 MINUS = "−"
 STATED = "quantities"  # of run.json: how users' own evaluators say that their numbers are shown
-REACHED = (80, 90)  # accuracies that are timed, %
 
 
 def number(value: float, digits: int, signed: bool = False) -> str:
@@ -213,64 +212,8 @@ def meanings(shown: Iterable[Quantity]) -> dict[str, str]:
 
 ROUND_AXIS = "Round"
 
-_UNTIL = (
-    "until the first test with that accuracy, median over seeds; energy is the sum over the rounds until then, mean of "
-    "all devices; (7/10): 7 of 10 seeds reached it, the others count as later than all; > 40: half of the seeds or "
-    "more had not reached it when the run ended"
-)
-register(
-    Quantity(
-        "late_accuracy", "accuracy, last fifth", "%", 100.0, 2, "runs", "learning", "higher", most=100.0,
-        meaning="on the test set, mean over the tests of the last fifth of the run",
-    ),
-    Quantity(
-        "accuracy_area", "mean accuracy", "%", 100.0, 2, "runs", "learning", "higher", most=100.0,
-        meaning="area under the accuracy curve over its length",
-    ),
-)  # fmt: skip
-for _percent in REACHED:
-    register(
-        Quantity(
-            f"rounds_to_{_percent}", f"rounds to {_percent} %", "", 1.0, 1, "runs", "learning", "lower", meaning=_UNTIL
-        ),
-        Quantity(
-            f"joules_to_{_percent}", f"energy to {_percent} %", "mJ", 1e3, 2, "runs", "learning", "lower",
-            logarithmic=True, meaning=_UNTIL,
-        ),
-    )  # fmt: skip
-register(
-    Quantity(
-        "energy_j", "energy", "mJ", 1e3, 3, "runs", "resources", "lower", title="Energy per device", per="round",
-        logarithmic=True, meaning="per device and round, mean over the run",
-    ),
-    Quantity(
-        "energy_over_budget", "energy / budget", "", 1.0, 2, "runs", "resources", "lower",
-        meaning="each device's mean energy over its budget, mean of all devices",
-    ),
-    Quantity(
-        "devices_over_budget", "devices over budget", "%", 100.0, 1, "runs", "resources", "lower", most=100.0,
-        meaning="share of devices that spent more than their budget over the run",
-    ),
-    Quantity(
-        "worst_device", "worst device / budget, mean over seeds", "", 1.0, 2, "runs", "resources", "lower",
-        meaning="mean energy over budget of the device for which it is greatest, found in each run by itself; a single "
-        "device may be above the mean over seeds",
-    ),
-    Quantity(
-        "data_used", "data used", "%", 100.0, 1, "runs", "resources", "higher", most=100.0,
-        meaning="share of all samples that arrived which a device held at least once when its update was aggregated",
-    ),
-    Quantity(
-        "fairness", "fairness", "", 1.0, 3, "runs", "resources", "higher", most=1.0,
-        meaning="Jain's index of how often each device was scheduled: 1 if all equally often, 1/K if always the same",
-    ),
-    Quantity(
-        "drops", "drops", "%", 100.0, 2, "runs", "resources", "lower", most=100.0,
-        meaning="share of scheduled devices that trained and were then not admitted to the channel",
-    ),
-    *(Quantity(f"reached_{percent}", f"seeds that reached {percent} %", "%", 100.0, 0, "runs") for percent in REACHED),
-)  # fmt: skip
-
+for _name, _column in RUN_COLUMNS.items():
+    register(Quantity(_name, table="runs", meaning=_column.meaning, **_column.shown))
 register(*(Quantity(name, table="devices", **each.shown) for name, each in DEVICE_COLUMNS.items() if each.shown))
 for _name, _column in ROUND_COLUMNS.items():
     if _column.shown:

@@ -9,16 +9,21 @@ import typer
 from pydantic import BaseModel
 
 from feelstream.cli.catalogue import print_policy
-from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS
+from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS, RUN_COLUMNS
 from feelstream.errors import RunError, ScenarioError
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES
-from feelstream.quantities import QUANTITIES
 from feelstream.scenario import Scenario
 from feelstream.scenario.fields import kinds
 from feelstream.terminal.common import out, plain_table
 
 app = typer.Typer()
+TABLES = {
+    "rounds.parquet": ROUND_COLUMNS,
+    "devices.parquet": DEVICE_COLUMNS,
+    "evaluations.parquet": EVALUATION_COLUMNS,
+    "summary.csv": RUN_COLUMNS,
+}
 
 
 @app.command()
@@ -71,13 +76,10 @@ def _name(name: str | None) -> None:
 def _columns() -> dict[str, list[str]]:
     """Every column and what stands in it; of one that several tables have, a line each."""
     found: dict[str, list[str]] = {}
-    for table, columns in (("rounds", ROUND_COLUMNS), ("devices", DEVICE_COLUMNS), ("evaluations", EVALUATION_COLUMNS)):
+    for table, columns in TABLES.items():
         for name, column in columns.items():
             unit = f", {column.unit}" if column.unit else ""
-            found.setdefault(name, []).append(f"{name} ({table}.parquet{unit}): {column.described}")
-    for name, quantity in QUANTITIES.items():
-        if quantity.table == "runs" and quantity.meaning:
-            found.setdefault(name, []).append(f"{quantity.column_title}: {quantity.meaning}")
+            found.setdefault(name, []).append(f"{name} ({table}{unit}): {column.described}")
     return found
 
 

@@ -17,7 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from feelstream.quantities import REACHED, measures
+from feelstream.columns import REACHED
+from feelstream.quantities import measures
 
 TEST = "two-sided paired t-test at 5 %"
 LEVEL = 0.95

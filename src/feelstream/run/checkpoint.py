@@ -24,7 +24,6 @@ from feelstream.run.files import SEAL, as_sentence, check_digest, read_json, rea
 from feelstream.run.trace import Tables, joined
 from feelstream.scenario import Scenario
 
-STATE_FORMAT = 2  # of a state; 2: nested dictionaries, flattened by arrays.flatten
 DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
@@ -150,22 +149,18 @@ def write_state(path: Path, state: Nested) -> str:
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, format=np.array(STATE_FORMAT), **flatten(state))
+            np.savez(file, allow_pickle=False, **flatten(state))
 
     return write_atomically(path, write)
 
 
 def read_state(path: Path) -> Nested:
-    """What `write_state` wrote; RunError where it is damaged, or of another version."""
+    """What `write_state` wrote."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            flat = dict(stored)
-        written = int(flat.pop("format", 1))
+            return unflatten(dict(stored))
     except DAMAGE as problem:
         raise RunError(f"{path} is damaged") from problem
-    if written != STATE_FORMAT:
-        raise RunError(f"{path} was written in format {written} and this version goes on from format {STATE_FORMAT}")
-    return unflatten(flat)
 
 
 def rounds_so_far(directory: Path) -> int:

@@ -100,7 +100,7 @@ def write_model(directory: Path, theta: NDArray[np.float32]) -> None:
 def read_model(directory: Path) -> NDArray[np.float32]:
     path = directory / MODEL
     if not path.is_file():
-        raise RunError(f"{directory} holds no {MODEL}: nothing was learned, or an older version ran it")
+        raise RunError(f"{directory} holds no {MODEL}: nothing was learned")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             names, theta = stored.files, stored["theta"] if "theta" in stored.files else None
