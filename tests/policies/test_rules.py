@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import small
 from observed import SYSTEM, observe
 
+from feelstream import simulate
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Observation, Outcome, Policy, State
 
@@ -274,3 +276,17 @@ def test_representative_covers_all_kinds_and_lets_turns_even_out() -> None:
         state = rule.update(state, outcome(t, chosen))
         turns[chosen] += 1
     assert np.abs(turns - 20).max() <= 2
+
+
+@pytest.mark.parametrize("name", [name for name in POLICIES.names() if policy(name).by_score])
+def test_who_says_by_score_schedules_the_lowest_of_its_scores(name: str) -> None:
+    run = simulate(small(f"policy.name={name}"), 1)
+    for _, devices in run.devices.group_by("round"):
+        score, feasible, scheduled = (devices[column].to_numpy() for column in ("score", "feasible", "scheduled"))
+        assert scheduled.sum() == min(run.scenario.policy.size, feasible.sum())
+        assert np.max(score[scheduled], initial=-np.inf) <= np.min(score[feasible & ~scheduled], initial=np.inf)
+
+
+def test_who_sends_in_a_way_of_its_own_has_no_equal_shares() -> None:
+    own = {name for name in POLICIES.names() if not policy(name).equal_shares}
+    assert own == {"lyapunov_joint", "balanced_joint", "ocean"}

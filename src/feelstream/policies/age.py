@@ -27,6 +27,7 @@ class Age(Policy):
     """The `size` feasible devices that were unscheduled for the longest time."""
 
     tag: ClassVar[str] = "age"
+    by_score: ClassVar[bool] = True
 
     def init(self, system: System) -> State:
         return {"last": np.zeros(system.devices, np.int64)}

@@ -33,6 +33,7 @@ from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
 from feelstream.policies.ranking import Ranking, Term, greedy_set, rest_of
+from feelstream.policies.solvers.balance import imbalance
 
 MEAN_TURN = 0.1  # what it costs under price = "auto"
 
@@ -97,9 +98,7 @@ class Balanced(Policy):
 
     def imbalance(self, seen: Reals, labels: Reals) -> Reals:
         """D for sets whose pooled label counts are given, (sets, m); between 0 and m − 1."""
-        mix = labels / labels.sum(axis=1, keepdims=True)
-        m = labels.shape[1]
-        return m * np.square((1 - self.memory) * seen + self.memory * mix - 1.0 / m).sum(axis=1)
+        return imbalance(labels, seen, self.memory)
 
     def update(self, state: State, outcome: Outcome) -> State:
         held = outcome.observation.stored_labels

@@ -64,7 +64,6 @@ class BalancedJoint(Policy):
 
     tag: ClassVar[str] = "balanced_joint"
     fills_round: ClassVar[bool] = True
-    one_deadline: ClassVar[bool] = True
 
     size: Count = Field(default=20, description="most devices in a round; the budgets decide how many of them; ≥ 1")
     least: Count = Field(default=2, description="devices that a round may have even ahead of the rations; ≥ 1")

@@ -260,19 +260,28 @@ class Policy(Plugin):
         "ranking": Out(One(Ranking, none=True), laws.has_terms),
         "refusal": Out(One(str, none=True)),
     }
-    plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "asks_reports", "trains_first")
+    plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "by_score", "asks_reports", "trains_first")
     tag_field: ClassVar[str] = "name"
+    # Traits: what a class states of itself, so that nobody asks for its name.
     # What it must know beside the usual: reports of devices by name, STORED_LABELS, or ORACLE_GAIN in simulations only.
     needs: ClassVar[frozenset[str]] = frozenset()
+    # The scenario's admission decides who sends, each with an equal share of the band and the power P0/β. True of every
+    # class without a `transmit` of its own.
+    equal_shares: ClassVar[bool] = True
+    by_score: ClassVar[bool] = False  # it schedules the feasible devices with the lowest Decision.score, `size` of them
     knows_probability: ClassVar[bool] = False  # its decisions have a Decision.probability of each device
     # Devices send for all that computing left of the round, so `transmit` must know how long that took: in a deployment
-    # the frequencies that it receives are then c over the time that each device measured.
+    # the frequencies that it receives are then c over the time that each device measured. It plans with one deadline
+    # for all, fixed cycles, and without the energy of receiving the model.
     fills_round: ClassVar[bool] = False
-    # It plans with one deadline for all, fixed cycles, and without the energy of receiving the model.
-    one_deadline: ClassVar[bool] = False
     equal_updates: ClassVar[bool] = False  # it plans as if the updates of all devices had as many bits
 
     size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so); ≥ 1")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        super().__pydantic_init_subclass__(**more)
+        cls.equal_shares = cls.transmit is Policy.transmit
 
     @property
     def smallest_plan(self) -> int:
@@ -293,14 +302,6 @@ class Policy(Plugin):
     def trains_first(self) -> bool:
         """Whether a device must train to give its report."""
         return TRAINING in self.needs
-
-    @property
-    def equal_shares(self) -> bool:
-        """Whether the scenario's admission decides who sends, each with an equal share of the band and the power P0/β.
-
-        So it is unless `transmit` is its own.
-        """
-        return type(self).transmit is Policy.transmit
 
     @property
     def in_deployments(self) -> Mapping[str, Any]:

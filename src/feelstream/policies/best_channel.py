@@ -30,6 +30,7 @@ class BestChannel(Policy):
     """The `size` feasible devices with the largest known channel gain."""
 
     tag: ClassVar[str] = "best_channel"
+    by_score: ClassVar[bool] = True
 
     gain: Literal["mean", "last", "oracle"] = Field(
         default="mean",

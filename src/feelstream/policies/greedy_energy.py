@@ -22,6 +22,7 @@ class GreedyEnergy(Policy):
     """The `size` feasible devices with the least planned energy."""
 
     tag: ClassVar[str] = "greedy_energy"
+    by_score: ClassVar[bool] = True
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)

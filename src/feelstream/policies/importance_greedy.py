@@ -23,6 +23,7 @@ class ImportanceGreedy(Policy):
     """The `size` feasible devices with the largest importance."""
 
     tag: ClassVar[str] = "importance_greedy"
+    by_score: ClassVar[bool] = True
 
     metric: MetricName = "combined"
 

@@ -30,16 +30,10 @@ TOLERANCE = 1e-6  # relative; far above rounding, far below anything that matter
 def schedules_devices(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
     """The schedule is of different devices."""
     chosen, devices = np.asarray(found.schedule), known.system.devices
-    if are_devices(chosen, devices):
+    right = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not chosen.size)
+    if right and ((chosen >= 0) & (chosen < devices)).all() and len(np.unique(chosen)) == len(chosen):
         return None
     return f"must schedule a list of different device numbers from 0 to {devices - 1}, not {chosen.tolist()!r:.100}"
-
-
-def are_devices(chosen: NDArray, devices: int) -> bool:
-    """Whether these are different numbers from 0 to devices − 1."""
-    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-        return False
-    return bool(((chosen >= 0) & (chosen < devices)).all()) and len(np.unique(chosen)) == len(chosen)
 
 
 def has_the_plan(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:

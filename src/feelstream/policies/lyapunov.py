@@ -97,6 +97,10 @@ class Lyapunov(Policy):
         return 1 if self.cardinality == "free" else self.size
 
     @property
+    def by_score(self) -> bool:  # type: ignore[override]
+        return self.cardinality == "exact"
+
+    @property
     def in_deployments(self) -> Mapping[str, Any]:
         return {"V": "auto"}  # a fixed V is in J², and turns take millijoules here and kilojoules there
 

@@ -40,7 +40,6 @@ class LyapunovJoint(Policy):
 
     tag: ClassVar[str] = "lyapunov_joint"
     fills_round: ClassVar[bool] = True
-    one_deadline: ClassVar[bool] = True
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         default=0.05,

@@ -134,10 +134,6 @@ class Ocean(Policy):
     def fills_round(self) -> bool:  # type: ignore[override]
         return self.power == "control"
 
-    @property
-    def one_deadline(self) -> bool:  # type: ignore[override]
-        return self.power == "control"
-
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         ids, system = decision.schedule, observation.system
         if self.power == "control":

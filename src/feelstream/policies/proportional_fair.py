@@ -34,6 +34,7 @@ class ProportionalFair(Policy):
     """The `size` feasible devices with the largest last seen gain over mean service."""
 
     tag: ClassVar[str] = "proportional_fair"
+    by_score: ClassVar[bool] = True
 
     window: Count = Field(default=20, description="w, rounds over which service is averaged; ≥ 1")
     gain: Literal["last", "oracle"] = Field(

@@ -125,17 +125,17 @@ def check_costs(system: System, policy: Policy, cycles: Reals) -> None:
             f"radio.block_bits: an update may have at most {MOST_BLOCKS:,} blocks, so at least "
             f"{system.update_bits / MOST_BLOCKS:.3g}, or 0"
         )
-    if policy.one_deadline and isinstance(system.time_s, np.ndarray):
+    if policy.fills_round and isinstance(system.time_s, np.ndarray):
         raise ScenarioError(
             "devices.deadline_s: must be the same for all devices, as must be costs.download_bit_per_s, for the "
             f"policy {policy.plugin_name()}, which plans with one deadline"
         )
-    if policy.one_deadline and np.any(system.download_j):
+    if policy.fills_round and np.any(system.download_j):
         raise ScenarioError(
             f"costs.receive_power_w: must be 0 for the policy {policy.plugin_name()}, which plans with the energy of "
             "computing and sending alone"
         )
-    if policy.one_deadline and system.cycles_per_sample:
+    if policy.fills_round and system.cycles_per_sample:
         raise ScenarioError(
             f"costs.cycles_per_sample: must be 0 for the policy {policy.plugin_name()}, which plans with fixed cycles"
         )
@@ -147,7 +147,7 @@ def check_rule(rule: CostRule, policy: Policy, block_bits: float) -> None:
         return
     if block_bits:
         raise ScenarioError("radio.block_bits: must be 0 with a costs.rule of your own, for updates may differ in size")
-    if policy.one_deadline:
+    if policy.fills_round:
         raise ScenarioError(
             f"costs.rule.kind: must be settings for the policy {policy.plugin_name()}, which plans with one deadline "
             "and fixed cycles"
