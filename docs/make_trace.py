@@ -11,12 +11,14 @@ from pathlib import Path
 import polars as pl
 
 from feelstream.columns import DEVICE_COLUMNS, EVALUATION_COLUMNS, ROUND_COLUMNS, Column
+from feelstream.constants import CONSTANT_COLUMNS
 
 PAGE = Path(__file__).with_name("trace.md")
 TABLES = {
     "rounds.parquet": ROUND_COLUMNS,
     "devices.parquet": DEVICE_COLUMNS,
     "evaluations.parquet": EVALUATION_COLUMNS,
+    "constants.parquet": CONSTANT_COLUMNS,
 }
 BAR = "\\|"  # within a cell
 

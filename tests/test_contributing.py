@@ -256,7 +256,7 @@ def a_column(copy: Copy) -> Tried:
         assert told in forgotten
     assert "raise FORMAT" in copy.python("tests/run/test_schema.py").stderr  # and the list is not renewed
 
-    copy.change("src/feelstream/columns.py", ("FORMAT = 3", "FORMAT = 4"))
+    copy.change("src/feelstream/columns.py", ("FORMAT = 4", "FORMAT = 5"))
     copy.python("docs/make_trace.py")
     copy.python("tests/run/test_schema.py")
     queue = 'row |= {"queue_j": queue[k], '
@@ -264,9 +264,9 @@ def a_column(copy: Copy) -> Tried:
         "tests/support/slow_simulator.py",
         ('"transmitted"), pl.Boolean)', '"transmitted", "idle"), pl.Boolean)'),
         (queue, f'{queue}"idle": k not in chosen, '),
-        ('"format": 3', '"format": 4'),
+        ('"format": 4', '"format": 5'),
     )
-    copy.change("CHANGELOG.md", ("Format 3:", "Format 4: `idle` in devices.parquet.\nFormat 3:"))
+    copy.change("CHANGELOG.md", ("Format 4:", "Format 5: `idle` in devices.parquet.\nFormat 4:"))
     tests = {"run/test_schema.py", "run/test_trace.py", "run/test_run.py"}
     tests |= {"verification/test_damaged_files.py", "verification/test_agreement.py"}
     return "add a column", tests, "test_schema or test_trace or damaged or blocks or describe or reads_well"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-FORMAT = 3  # of a run directory; 3: run.json states the facts of the run
+FORMAT = 4  # of a run directory; 4: run.json states what the settings came to
 WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
 TEXT = pl.String()
 

@@ -177,7 +177,7 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
     tree = copy.deepcopy(tree)
     if tree["policy"].get("V") == math.inf:
         tree["policy"]["V"] = "inf"
-    run = {"format": 3, "feelstream": "0.1.0", "status": "complete", "seed": seed, "scenario": tree}
+    run = {"format": 4, "feelstream": "0.1.0", "status": "complete", "seed": seed, "scenario": tree}
     run |= {"engine": {}, "data": {"name": "synthetic", "digest": "", "classes": CLASSES}}
     run |= {"versions": {}, "timings": {}, "facts": []}
     return Stored(run, pl.DataFrame(round_rows, ROUND_TYPES), pl.DataFrame(device_rows, DEVICE_TYPES))

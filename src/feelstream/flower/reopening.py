@@ -28,7 +28,8 @@ def reopen(out: Path, about: Manifest) -> None:
         if before == now:
             return
         same = {**stored.scenario, "system": {**stored.scenario["system"], "rounds": now}}
-        longer = stored.model_copy(update={"scenario": same, "status": "running", "digests": {}})
+        fields = {"scenario": same, "resolved": about.resolved, "status": "running", "digests": {}}
+        longer = stored.model_copy(update=fields)
         check_same_run(out, longer, about.as_dict())
         if now < before:
             raise RunError(f"{out} holds a run of {before} rounds; num_rounds = {now} would cut it short")

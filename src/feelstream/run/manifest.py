@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
@@ -11,13 +11,17 @@ from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from feelstream.code import named_files
 from feelstream.columns import FORMAT
+from feelstream.constants import Resolved
 from feelstream.errors import RunError
+from feelstream.loop.changes import Change, as_list
 from feelstream.plugins import Promise
 from feelstream.run.files import SEAL, read_json, write_sealed
+from feelstream.run.resolved import resolved
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 
@@ -30,7 +34,7 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 class Manifest(BaseModel):
     """What run.json says. A deployment adds fields of its own, which are kept as they are."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=(), arbitrary_types_allowed=True)
 
     format: int = FORMAT  # `parse` refuses any other
     feelstream: str = __version__
@@ -39,6 +43,8 @@ class Manifest(BaseModel):
     scenario: dict[str, Any]
     promises: dict[str, dict[str, Promise]] = Field(default_factory=dict)  # of its plug-ins, by group and flag
     cores: dict[str, Any] = Field(default_factory=dict)  # operating points of the profiles that the scenario names
+    resolved: Resolved  # what its settings came to
+    constants: pl.DataFrame | None = Field(default=None, exclude=True, repr=False)  # constants.parquet, of a new run
     facts: tuple[str, ...]  # what is true of it, of columns.FACTS: it decides which columns the tables have
     files: dict[str, Digest]  # every file that the scenario names, and what those import from beside them
     engine: dict[str, Any]
@@ -55,6 +61,7 @@ class Manifest(BaseModel):
         *,
         engine: dict[str, Any],
         data: dict[str, Any],
+        changes: Sequence[Change] = (),
         packages: Iterable[str] = ("numpy", "scipy", "polars"),
         **more: Any,
     ) -> Self:
@@ -63,11 +70,16 @@ class Manifest(BaseModel):
         versions = {"python": platform.python_version(), **{name: _version(name) for name in packages}}
         for part in scenario.plugins():
             versions |= part.plugin_versions()
+        came_to, constants = resolved(scenario, data.get("classes"), changes, more.get("deployment"))
+        if changes:
+            more["changes"] = as_list(scenario, changes)
         return cls(
             seed=seed,
             scenario=settings,
             promises=scenario.promises(),
             cores=scenario.profiles.stated(),
+            resolved=came_to,
+            constants=constants,
             files=named_files(scenario),
             engine=engine,
             data=data,

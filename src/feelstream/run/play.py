@@ -28,7 +28,7 @@ from feelstream.run.files import (
 from feelstream.run.manifest import Manifest, check_same_run
 from feelstream.run.model import write_model
 from feelstream.run.preparing import noted, prepare, resolved
-from feelstream.run.run import Run, digests, read_complete, write_tables
+from feelstream.run.run import Run, digests, read_complete, write_constants, write_tables
 from feelstream.scenario import Scenario
 
 CHECKPOINT_SECONDS = 1.0
@@ -64,7 +64,7 @@ def simulate(
     introduce(tables.rounds.columns, manifest.model_extra or {})
     return Run(
         simulation.scenario, manifest.seed, tables.rounds, tables.devices, manifest,
-        theta=_model_of(simulation), evaluations=tables.evaluations,
+        theta=_model_of(simulation), evaluations=tables.evaluations, constants=manifest.constants,
     )  # fmt: skip
 
 
@@ -138,6 +138,7 @@ def play_in(
         else:
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died before it wrote run.json
             manifest.write(path)
+        write_constants(path, manifest.constants)
         make_directory(progress_dir)
         remove_temporaries(progress_dir)
         checkpoint = Checkpoint(progress_dir, manifest.identity, full)
@@ -164,7 +165,10 @@ def play_in(
         with as_sentence(progress_dir):
             shutil.rmtree(progress_dir)
     introduce(tables.rounds.columns, manifest.model_extra or {})
-    return Run(scenario, manifest.seed, tables.rounds, tables.devices, manifest, path, evaluations=tables.evaluations)
+    return Run(
+        scenario, manifest.seed, tables.rounds, tables.devices, manifest, path,
+        evaluations=tables.evaluations, constants=manifest.constants,
+    )  # fmt: skip
 
 
 def _play(

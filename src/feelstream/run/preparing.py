@@ -111,12 +111,12 @@ def _prepare(
         "classes": dataset.classes,
         "samples": len(dataset.train_labels),
     }
-    changed = noted(scenario, changes)
+    shown: dict[str, Any] = {}
     if stated := [asdict(quantity) for quantity in simulation.evaluators.quantities]:
-        changed[STATED] = stated
+        shown[STATED] = stated
     player = ChangingSimulation(simulation, changes)
     facts = trace.facts_of(scenario, simulation.system)
-    manifest = Manifest.begin(scenario, seed, engine=engine, data=data, facts=facts, **changed)
+    manifest = Manifest.begin(scenario, seed, engine=engine, data=data, facts=facts, changes=changes, **shown)
     if file and stamp(file) != version:
         raise DataError(f"data.dataset: {dataset.name} changed while it was read; give the same command again")
     return player, manifest

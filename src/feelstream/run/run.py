@@ -1,6 +1,7 @@
 """A run: its settings and its tables, as they were played, or as they are read from its directory.
 
-A run directory holds run.json, rounds.parquet, model.npz where something was learned and, at trace level `full`,
+A run directory holds run.json, rounds.parquet, model.npz where something was learned, constants.parquet where
+devices differ in their constants and, at trace level `full`,
 devices.parquet and, where evaluators give arrays, evaluations.parquet; while the run is under way also `progress/`
 (checkpoint.py).
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from feelstream.constants import TABLE as CONSTANTS
 from feelstream.errors import RunError
 from feelstream.loop.world import Theta
 from feelstream.quantities import introduce
@@ -60,6 +62,7 @@ class Run:
         directory: Where the run is kept, if it is.
         theta: The model after the last round, of a run that is not kept in a directory.
         evaluations: Arrays of evaluators, where they give any; None: they give none.
+        constants: Constants in which devices differ, as in `constants.parquet`; None: they differ in none.
 
     >>> from feelstream import simulate
     >>> print(simulate("tiny", engine="none"))
@@ -77,6 +80,7 @@ class Run:
     directory: Path | None = field(default=None, repr=False)  # where it is kept, if it is
     theta: Theta | None = field(default=None, repr=False)  # θ(T+1) of a run that is not kept in a directory
     evaluations: pl.DataFrame | None = field(default=None, repr=False)  # arrays of evaluators, where they give any
+    constants: pl.DataFrame | None = field(default=None, repr=False)  # where devices differ in any
 
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""
@@ -155,6 +159,7 @@ class Run:
         with sole_writer(path):
             if any(entry.name != ".lock" for entry in path.iterdir()):
                 raise RunError(f"{path} is not empty; choose another directory")
+            write_constants(path, self.constants)
             write_tables(path, trace.Tables(self.rounds, self.devices, self.evaluations))
             if self.theta is not None:
                 write_model(path, self.theta)
@@ -165,7 +170,7 @@ class Run:
         """What `save` writes, by name; not of a run with a model, which would be held twice."""
         if self.theta is not None:
             raise RunError("the files of a run with a model are written by save")
-        tables = trace.Tables(self.rounds, self.devices, self.evaluations)._asdict()
+        tables = trace.Tables(self.rounds, self.devices, self.evaluations)._asdict() | {"constants": self.constants}
         files = {f"{name}.parquet": as_parquet(table) for name, table in tables.items() if table is not None}
         digests = {name: sha256(files[name]).hexdigest() for name in sorted(files)}
         return files | {"run.json": sealed(self.manifest.completed(self.manifest.timings, digests).as_dict())}
@@ -202,8 +207,9 @@ def read_complete(path: Path, scenario: Scenario, manifest: Manifest) -> Run:
     devices = read_stored(path, "devices.parquet", manifest) if scenario.trace.level == "full" else None
     rounds = read_stored(path, "rounds.parquet", manifest)
     arrays = read_stored(path, EVALUATIONS, manifest) if EVALUATIONS in manifest.digests else None
+    constants = read_stored(path, CONSTANTS, manifest) if CONSTANTS in manifest.digests else None
     introduce(rounds.columns, manifest.model_extra or {})
-    return Run(scenario, manifest.seed, rounds, devices, manifest, path, evaluations=arrays)
+    return Run(scenario, manifest.seed, rounds, devices, manifest, path, evaluations=arrays, constants=constants)
 
 
 def is_unfinished(directory: Path) -> bool:
@@ -238,10 +244,16 @@ def saved_so_far(directory: str | Path) -> Path:
     run, out = read_so_far(directory), Path(directory) / SO_FAR
     scenario = dict(run.manifest.scenario)
     scenario["system"] = {**scenario["system"], "rounds": run.rounds.height}
-    manifest = run.manifest.model_copy(update={"scenario": scenario})
+    resolved = run.manifest.resolved.model_copy(update={"rounds": run.rounds.height})
+    manifest = run.manifest.model_copy(update={"scenario": scenario, "resolved": resolved})
     shutil.rmtree(out, ignore_errors=True)
     shorter = Run(run.scenario, run.seed, run.rounds, run.devices, manifest, evaluations=run.evaluations)
     return shorter.save(out / Path(directory).resolve().name)
+
+
+def write_constants(path: Path, constants: pl.DataFrame | None) -> None:
+    if constants is not None:
+        write_atomically(path / CONSTANTS, constants.write_parquet)
 
 
 def write_tables(path: Path, tables: trace.Tables) -> None:

@@ -1,0 +1,164 @@
+"""What the settings of a run came to, in numbers: `resolved` in run.json, and constants.parquet where devices differ.
+
+A run states it when it is prepared (run/resolved.py), simulated and deployed alike. Who reads a run goes by these
+numbers and need not know how classes of devices, profiles, tables and "auto" become them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from feelstream.columns import REAL, WHOLE, Column
+
+TABLE = "constants.parquet"
+BUDGET = "energy_budget_j"
+
+CONSTANT_COLUMNS: dict[str, Column] = {
+    "device": Column(WHOLE, "", "k = 0, …, K−1"),
+    "cycles": Column(REAL, "", "c_k, CPU cycles of local training; with `costs.cycles_per_sample` those of one sample"),
+    BUDGET: Column(REAL, "J", "E_k^avg, per round; where it changes in round t, `energy_budget_j_from_t` from then on"),
+    "frequency_low_hz": Column(REAL, "Hz", "lowest CPU frequency"),
+    "frequency_high_hz": Column(REAL, "Hz", "highest CPU frequency"),
+    "beta_low": Column(REAL, "", "the least mean gain that is possible"),
+    "beta_high": Column(REAL, "", "the greatest mean gain that is possible"),
+    "deadline_s": Column(REAL, "s", "until when an update must have arrived, from the end of the slot for reports"),
+    "download_s": Column(REAL, "s", "time of receiving the model"),
+    "download_j": Column(REAL, "J", "energy of receiving the model"),
+    "power_max_w": Column(REAL, "W", "what it can send with; infinite where nothing limits it"),
+    "priority": Column(REAL, "", "factor on the importance of its data"),
+    "core": Column(WHOLE, "", "which of the cores of `resolved.law` it has"),
+}
+
+
+def budget_column(first: int) -> str:
+    """The column of the budgets that hold from this round on.
+
+    >>> budget_column(1), budget_column(12)
+    ('energy_budget_j', 'energy_budget_j_from_12')
+    """
+    return BUDGET if first == 1 else f"{BUDGET}_from_{first}"
+
+
+Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+AtLeast0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Whole = Annotated[int, Field(ge=1)]
+
+
+class Part(BaseModel):
+    """Fields as stored: none but these, each of its type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class Radio(Part):
+    bandwidth_hz: Above0
+    noise_w_per_hz: Above0
+    received_power_w: Above0  # P0
+    fading: Literal["rayleigh", "none"]
+    rate_discount: Above0
+    link_margin: Above0
+    admission: Literal["paper", "largest"]
+    update_bits: Above0  # S, of one update
+    block_bits: AtLeast0  # information in a block; 0: no update is lost by packet errors
+    code_overhead: AtLeast0
+
+
+class Slot(Part):
+    """For reports, at the start of a round."""
+
+    slot_s: Above0
+    cycles: AtLeast0  # of a report, beside those of training
+    bits: Above0
+    trains: bool  # a report takes a whole local training
+
+
+class Core(Part):
+    """Operating points of a kind of CPU core, the lowest first."""
+
+    frequency_hz: Annotated[tuple[Above0, ...], Field(min_length=1)]
+    voltage_v: Annotated[tuple[Above0, ...], Field(min_length=1)]
+    capacitance_f: Above0  # C_eff, J/V² per cycle
+    leakage_w: AtLeast0
+
+
+class Law(Part):
+    """What computing costs. own: a user's, of which nothing is stored."""
+
+    kind: Literal["cubic", "voltage", "own"]
+    power_coefficient: AtLeast0  # λ
+    discrete: bool  # no voltages but those of the operating points
+    cores: tuple[Core, ...]
+
+
+class Data(Part):
+    """Who may be scheduled by its data, and what a buffer promises."""
+
+    classes: Whole | None
+    eligible: Literal["any", "with_data"]
+    empty_used: Literal["zero", "vector"]
+    empty_fresh: Literal["zero", "vector"]
+    fresh: Literal["since_use", "per_round"]
+    keeps: bool  # what came in never leaves, except all at once where it `empties_on_use`
+    empties_on_use: bool
+    most_held: AtLeast0 | None  # samples; None: no limit
+    passes: bool  # a deployment on static data, which may count all of it as fresh again
+
+
+class World(Part):
+    comes_and_goes: bool  # not every device can be reached in every round
+    moves: bool  # mean gains change
+    fails: bool  # updates may not arrive, whatever the channel
+    battery_j: AtLeast0 | None  # what a battery holds; None: there are none
+    charge_j: AtLeast0  # before the first round
+
+
+class Policy(Part):
+    """Traits of the policy, and the fields that decide how its rounds are checked; None where it has no such field."""
+
+    name: str
+    equal_shares: bool  # the scenario's admission decides who sends, each with an equal share of the band at P0/β
+    metric: str
+    cardinality: str | None
+    gain: str | None  # which gains it goes by
+    power: str | None  # whether it controls the power
+    power_max_w: Above0 | None
+    least_share: Above0 | None
+
+
+class Learning(Part):
+    learns: bool
+    eval_every: Whole
+    evaluators: tuple[str, ...]
+
+
+class Phase(Part):
+    """What holds from a round on until the next phase: a run without changes has one."""
+
+    first: Whole
+    V: Annotated[float, Field(ge=0)] | None  # a number where it is auto; infinite: blind to energy
+    auto: bool  # it follows from the budgets, and the fleet has a queue
+    size: Annotated[int, Field(ge=0)]
+    energy_budget_j: AtLeast0 | None  # None: devices differ, and the column `budget_column(first)` has it
+
+
+class Resolved(Part):
+    """Everything that a run came to, but for the constants in which devices differ."""
+
+    devices: Whole
+    rounds: Whole
+    round_s: Above0  # T_rd, less the slot for reports
+    period_s: Above0  # from the beginning of one round to that of the next
+    alike: dict[str, float]  # the constants that all devices share, by column
+    cycles_per_sample: AtLeast0  # above 0: c follows what a device holds
+    radio: Radio
+    slot: Slot | None
+    law: Law
+    data: Data
+    world: World
+    policy: Policy
+    learning: Learning
+    trace: Literal["full", "rounds"]
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
+    own: tuple[str, ...]  # fields of the scenario that name code of the user's own

@@ -1,0 +1,182 @@
+"""What a run came to: the numbers behind its settings, stated once when it is prepared (constants.py has the types)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from feelstream import constants
+from feelstream.arrays import Reals
+from feelstream.constants import BUDGET, CONSTANT_COLUMNS, Resolved, budget_column
+from feelstream.loop.changes import Change, scenario_in
+from feelstream.model import physics
+from feelstream.model.energy import Cubic, EnergyLaw, Voltage
+from feelstream.model.system import System
+from feelstream.plugins import Plugin
+from feelstream.policies.lyapunov import weight_j2
+from feelstream.scenario import Scenario
+from feelstream.scenario.fields import leaves
+
+ROUNDING_DB = 1e-6  # by so much gains that move may miss the range that their process states
+
+
+def resolved(
+    scenario: Scenario,
+    classes: int | None,
+    changes: Sequence[Change] = (),
+    deployment: Mapping[str, Any] | None = None,
+) -> tuple[Resolved, pl.DataFrame | None]:
+    """All of it, and the table of the constants in which devices differ; None where they are alike.
+
+    classes: of labels, where they are known. deployment: what run.json says of it, where the run is one.
+    """
+    system, around, data = scenario.known_system(classes=1), scenario.world, scenario.data
+    columns = _constants(scenario, system)
+    alike = {name: float(values[0]) for name, values in columns.items() if _alike(values)}
+    differing = {name: values for name, values in columns.items() if name not in alike}
+    phases = []
+    for first in sorted({1, *(change.round for change in changes)}):
+        present = scenario_in(scenario, changes, first)
+        budget_j = present.population.energy_budget_j
+        one = float(budget_j[0]) if _alike(budget_j) else None
+        if one is None:
+            differing[budget_column(first)] = budget_j
+        phases.append(_phase(present, first, one))
+    found = Resolved(
+        devices=system.devices,
+        rounds=system.rounds,
+        round_s=system.round_s,
+        period_s=system.period_s,
+        alike=alike,
+        cycles_per_sample=system.cycles_per_sample,
+        radio=constants.Radio(
+            **{name: getattr(system, name) for name in constants.Radio.model_fields if name != "fading"},
+            fading=scenario.radio.fading,
+        ),
+        slot=None if system.reports is None else constants.Slot(**vars(system.reports)),
+        law=_law(scenario.cpu.energy, system),
+        data=constants.Data(
+            classes=classes,
+            eligible=data.eligible,
+            empty_used=data.empty_used,
+            empty_fresh=data.empty_fresh,
+            fresh=data.fresh,
+            keeps=data.buffer.keeps,
+            empties_on_use=data.buffer.empties_on_use,
+            most_held=data.buffer.most_held,
+            passes=bool(deployment and deployment["passes"]),
+        ),
+        world=constants.World(
+            comes_and_goes=not around.availability.always_there,
+            moves=not around.mobility.fixed,
+            fails=not around.faults.never_fails,
+            battery_j=around.harvest.battery_j,
+            charge_j=around.harvest.charge_j,
+        ),
+        policy=_policy(scenario),
+        learning=constants.Learning(
+            learns=scenario.learning.engine != "none",
+            eval_every=scenario.learning.eval_every,
+            evaluators=scenario.learning.evaluators,
+        ),
+        trace=scenario.trace.level,
+        phases=tuple(phases),
+        own=own_code(scenario),
+    )
+    return found, _table(differing, system.devices)
+
+
+def own_code(scenario: Scenario) -> tuple[str, ...]:
+    """The fields that pick something that is not ours, such as policy or learning.evaluators."""
+    found = []
+    for leaf in leaves(type(scenario), scenario):
+        if leaf.kind is None or leaf.value is None:
+            continue
+        picked = [leaf.value] if isinstance(leaf.value, str | Plugin) else leaf.value
+        names = [each.plugin_name() if isinstance(each, Plugin) else each for each in picked]
+        if not leaf.kind.ours.keys() >= set(names):
+            found.append(".".join(leaf.path))
+    return tuple(found)
+
+
+def _constants(scenario: Scenario, system: System) -> dict[str, Reals]:
+    """(K,) each by column, without the budgets."""
+    population, mobility = scenario.population, scenario.world.mobility
+    low_db, high_db = population.gain_low_db, population.gain_high_db
+    if not mobility.within_gain_db:
+        low_db, high_db = mobility.gain_range_db(float(low_db.min()), float(high_db.max()))
+        low_db, high_db = low_db - ROUNDING_DB, high_db + ROUNDING_DB
+    columns: dict[str, Any] = {
+        "cycles": system.cycles,
+        "frequency_low_hz": population.frequency_low_hz,
+        "frequency_high_hz": population.frequency_high_hz,
+        "beta_low": physics.ratio(np.asarray(low_db)),
+        "beta_high": physics.ratio(np.asarray(high_db)),
+        "deadline_s": system.deadline_s,
+        "download_s": system.download_s,
+        "download_j": system.download_j,
+        "power_max_w": system.power_max_w,
+        "priority": system.priority,
+        "core": 0 if system.core is None else system.core,
+    }
+    return {name: np.broadcast_to(np.asarray(values), system.devices) for name, values in columns.items()}
+
+
+def _alike(values: Reals) -> bool:
+    return values.strides == (0,) or bool((values == values[0]).all())
+
+
+def _table(differing: Mapping[str, Reals], devices: int) -> pl.DataFrame | None:
+    if not differing:
+        return None
+    columns = {"device": np.arange(devices), **differing}
+    kinds = {name: CONSTANT_COLUMNS.get(name, CONSTANT_COLUMNS[BUDGET]).kind for name in columns}
+    return pl.DataFrame({name: pl.Series(name, values, dtype=kinds[name]) for name, values in columns.items()})
+
+
+def _law(law: EnergyLaw, system: System) -> constants.Law:
+    coefficient = system.power_coefficient
+    if type(law) is not Voltage:
+        kind = "cubic" if type(law) is Cubic else "own"
+        return constants.Law(kind=kind, power_coefficient=coefficient, discrete=False, cores=())
+    cores = tuple(
+        constants.Core(
+            frequency_hz=core.frequency_hz,
+            voltage_v=core.voltage_v,
+            capacitance_f=core.capacitance_f,
+            leakage_w=core.leakage_w if law.leakage_w is None else law.leakage_w,
+        )
+        for core in system.cores
+    )
+    discrete = law.points == "discrete"
+    return constants.Law(kind="voltage", power_coefficient=coefficient, discrete=discrete, cores=cores)
+
+
+def _policy(scenario: Scenario) -> constants.Policy:
+    policy = scenario.policy
+    texts = {name: _field(policy, name, str) for name in ("cardinality", "gain", "power")}
+    numbers = {name: _field(policy, name, float) for name in ("power_max_w", "least_share")}
+    return constants.Policy(
+        name=policy.plugin_name(),
+        equal_shares=policy.equal_shares,
+        metric=_field(policy, "metric", str) or "combined",
+        **texts,
+        **{name: value if value is not None and 0 < value < np.inf else None for name, value in numbers.items()},
+    )
+
+
+def _phase(scenario: Scenario, first: int, budget_j: float | None) -> constants.Phase:
+    policy = scenario.policy
+    auto = getattr(policy, "V", None) == "auto"
+    V = weight_j2(scenario.known_system(classes=1), policy.size) if auto else _field(policy, "V", float)
+    V = V if V is not None and V >= 0 else None
+    return constants.Phase(first=first, V=V, auto=auto, size=policy.size, energy_budget_j=budget_j)
+
+
+def _field(policy: Plugin, name: str, kind: type) -> Any:
+    """A field of ours by its name; None where the policy has none, or one of its own that means something else."""
+    value = getattr(policy, name, None)
+    return value if isinstance(value, kind) else None
