@@ -19,12 +19,6 @@ addEventListener('click', (event) => {
 addEventListener('pointerup', () => setTimeout(() => {
   if (document.activeElement.closest('.q-slider')) document.activeElement.blur();
 }));
-// The step of the tour frames what it speaks of.
-const frame = (where) => {
-  document.querySelectorAll('.framed').forEach((each) => each.classList.remove('framed'));
-  const found = where ? [...document.querySelectorAll(where)].find((each) => each.offsetParent) : null;
-  if (found) { found.classList.add('framed'); found.scrollIntoView({block: 'center', behavior: 'smooth'}); }
-};
 // A talk: full screen, large type, keys only. The server draws the charts with larger letters.
 const talk = (on) => {
   document.body.classList.toggle('talk', on);

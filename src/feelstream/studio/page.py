@@ -13,7 +13,6 @@ from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog
 from feelstream.studio.panels import icon_button, send_drawings
 from feelstream.studio.session import SESSIONS, Session
 from feelstream.studio.setup import setup_dialog
-from feelstream.studio.tour import Tour
 
 REDRAW_S = 0.05  # how often the page looks for what changed; a race calls it sooner, but at most so often:
 SOONEST_S = 0.03
@@ -35,7 +34,6 @@ def build(session: Session) -> None:
         ui.html("feelstream <span>studio</span>", sanitize=False).classes("brand")
         where = ui.label().classes("where")
         transport = Transport(session)
-        icon_button("school", "Tour in five steps", lambda: tour.begin())
         icon_button("add_circle_outline", "New race", lambda: setup_dialog(session))
         icon_button("folder_open", "Open stored runs", lambda: open_dialog(session))
         icon_button("save_alt", "Save", lambda: save_dialog(session))
@@ -46,7 +44,6 @@ def build(session: Session) -> None:
     knobs = Knobs(session, lambda: fork_dialog(session))
     knobs.panel.move(target_index=2)
     knobs.panel.classes("aside")
-    tour = Tour(session)
     ui.keyboard(on_key=transport.key)
     shown = 0
 
@@ -58,7 +55,6 @@ def build(session: Session) -> None:
         knobs.refresh()
         board.refresh()
         send_drawings(session)
-        tour.refresh()
         notice.set_text(race.problem or session.note)
         notice.classes(add="bad" if race.problem else "", remove="" if race.problem else "bad")
         notice.set_visibility(bool(race.problem or session.note))

@@ -21,17 +21,17 @@ def why(view: RoundView, scenario: Scenario) -> str:
     """The sentence under a policy; `scenario` is the one in force in the round."""
     row, devices = view.row, view.devices
     if not row["scheduled"]:
-        few = "no device met the deadline" if not row["feasible"] else "no feasible device was worth its energy"
-        if scenario.policy.plugin_name() == "myopic_energy":
-            few = "no feasible device could pay for the round"
-        return f"Nobody was scheduled: {few}."
+        few = f"the rule took none of {row['feasible']} feasible devices"
+        return f"Nobody was scheduled: {few if row['feasible'] else 'no device met the deadline'}."
     if devices is None:
         return f"{row['scheduled']} of {row['feasible']} feasible devices were scheduled; this run stores no devices."
     chosen = view.chosen
-    who = _who(devices["device"][chosen])
-    reason = _RULES.get(scenario.policy.plugin_name(), _by_score_or_rule)
-    decided = _decided(view, chosen)
-    sentence = f"{who} {reason(view, scenario, chosen)}{decided or _rule(scenario)}"
+    were, scores = "was" if len(chosen) == 1 else "were", devices["score"][chosen]
+    sentence = f"{_who(devices['device'][chosen])} {were} chosen from {row['feasible']} feasible devices"
+    if np.isfinite(scores).any():
+        sentence += f" by the lowest scores ({listed([number(float(score)) for score in scores], 4)})"
+    said = rule(type(scenario.policy), getattr(scenario.policy, "size", None))
+    sentence += f".{_decided(view, chosen) or (said and f' The rule: {said}.')}"
     lost = row["scheduled"] - row["transmitted"]
     if lost:
         dropped = devices["device"][chosen[~devices["transmitted"][chosen]]]
@@ -42,27 +42,6 @@ def why(view: RoundView, scenario: Scenario) -> str:
 
 def _who(ids: NDArray) -> str:
     return f"Device{'s' if len(ids) > 1 else ''} {listed(ids.tolist())}"
-
-
-def _have(chosen: NDArray) -> str:
-    return "has" if len(chosen) == 1 else "have"
-
-
-def weight_of(scenario: Scenario) -> float | None:
-    """V as a number; None where there is none, as for V = auto, or where a stored policy of a user's has another V."""
-    weight = getattr(scenario.policy, "V", None)
-    return float(weight) if isinstance(weight, int | float) else None
-
-
-def _by_drift_and_penalty(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
-    devices = view.devices
-    assert devices is not None
-    V = weight_of(scenario)
-    if V is not None and np.isinf(V):
-        return f"{_have(chosen)} the most important data of {view.row['feasible']} feasible devices (V = inf)."
-    lowest, score = "score" if len(chosen) == 1 else "scores", float(np.nansum(devices["score"][chosen]))
-    of_all = f"of {view.row['feasible']} feasible devices ({number(score)} in all)"
-    return f"{_have(chosen)} the lowest {lowest} Q·E − V·I {of_all}."
 
 
 def explained(view: RoundView, at: int, *, with_thresholds: bool = False) -> Explanation | None:
@@ -119,26 +98,3 @@ def _decided(view: RoundView, chosen: np.ndarray) -> str:
         drawn = [f"device {device} ties with device {rival}" for device, rival in ties]
         decided += f" A draw decided where {listed(drawn)}."
     return decided
-
-
-def _at_random(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
-    return f"{'was' if len(chosen) == 1 else 'were'} drawn at random from {view.row['feasible']} feasible devices."
-
-
-def _by_score_or_rule(view: RoundView, scenario: Scenario, chosen: np.ndarray) -> str:
-    devices = view.devices
-    assert devices is not None
-    text = f"{'was' if len(chosen) == 1 else 'were'} chosen from {view.row['feasible']} feasible devices"
-    scores = devices["score"][chosen]
-    if np.isfinite(scores).any():
-        text += f" by the lowest scores ({listed([number(float(score)) for score in scores], 4)})"
-    return f"{text}."
-
-
-def _rule(scenario: Scenario) -> str:
-    """What the policy says of itself, with its size as a number; nothing where the sentence says it already."""
-    said = rule(type(scenario.policy), getattr(scenario.policy, "size", None))
-    return f" The rule: {said}." if said and scenario.policy.plugin_name() not in _RULES else ""
-
-
-_RULES = {"lyapunov": _by_drift_and_penalty, "lyapunov_joint": _by_drift_and_penalty, "random": _at_random}
