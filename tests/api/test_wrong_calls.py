@@ -166,7 +166,7 @@ def test_a_table_names_what_is_missing(found: fs.Comparison) -> None:
 
 def test_a_printed_table_fits_eighty_columns(three_arms: Any) -> None:
     """Titles and verdicts may be wrapped, numbers not."""
-    from feelstream.api.tables import plain
+    from feelstream.terminal.tables import plain
 
     _, _, summary = three_arms
     lines = plain(summary, ("late_accuracy", "energy_j", "energy_over_budget"), 5).splitlines()

@@ -73,7 +73,7 @@ def test_an_interrupted_run_says_how_to_go_on(feelstream: Command, monkeypatch: 
     def interrupt(record: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("feelstream.cli.running.note", interrupt)
+    monkeypatch.setattr("feelstream.api.simulating.note", interrupt)
     code, _, err = feelstream("run", "tiny", *QUICK, "--out", "a")
     assert code == 130
     assert "goes on where this one stopped" in err

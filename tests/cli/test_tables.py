@@ -24,7 +24,7 @@ def test_the_terminal_cuts_neither_names_nor_numbers(columns, monkeypatch, capsy
     assert max(map(len, lines)) <= columns
     for measure in measured(summary):
         cell = cells(summary, "lyapunov_joint", [measure], 2)[0]
-        assert any(cell in line for line in lines if line.startswith(" lyapunov_joint "))
+        assert any(cell in line for line in lines if line.startswith("lyapunov_joint "))
 
 
 @pytest.mark.parametrize("name", ["random", "lyapunov_joint(V=0.1,metric=amount)"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.progress import Progress as Bar
 
 import feelstream as fs
 from feelstream.experiment import Arm, Plan, Progress, execute
@@ -91,12 +92,13 @@ def test_a_plan_tells_the_rounds_of_a_run_under_way(plan: Plan, tokens: Tokens, 
 def test_the_bar_of_the_command_line_moves(
     plan: Plan, tokens: Tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Watched(playing.Bar):
-        def update(self, *args: Any, **changes: Any) -> None:
-            super().update(*args, **changes)
-            tokens.told(int(self.tasks[0].completed))  # as it is drawn
+    update = Bar.update
 
-    monkeypatch.setattr(playing, "Bar", Watched)
+    def watched(bar: Bar, *args: Any, **changes: Any) -> None:
+        update(bar, *args, **changes)
+        tokens.told(int(bar.tasks[0].completed))  # as it is drawn
+
+    monkeypatch.setattr(Bar, "update", watched)
     assert playing.play(plan, tmp_path / "out", workers=1).failures == []
     assert tokens.moved
     assert tokens.seen[-1] == ROUNDS

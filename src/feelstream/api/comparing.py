@@ -16,14 +16,14 @@ from numpy import ndarray
 
 from feelstream.api.arguments import Entry, check_places, policies_of, scenario_of, seeds_of, workers_of
 from feelstream.api.comparison import Comparison
-from feelstream.api.progress import bar
 from feelstream.code import MAIN, texts
 from feelstream.errors import ScenarioError
-from feelstream.experiment import Arm, Plan, Progress, comparison, execute
+from feelstream.experiment import Arm, Plan, comparison, execute
 from feelstream.experiment.plan import flat
 from feelstream.learning import cores
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
+from feelstream.terminal.progress import plan_bar
 
 
 def compare(
@@ -152,15 +152,11 @@ def played(
     swept: tuple[str, ...] = (),
 ) -> Comparison:
     """Run what is missing of a plan. out, workers, executor, progress: as in `compare`. swept: fields of a sweep."""
-    name, workers = plan.name, workers_of(plan.name, workers)
+    workers = workers_of(plan.name, workers)
     where = Path(mkdtemp(prefix="feelstream-") if out is None else out)
     own = _threads(plan, workers) if executor is None else None
     try:
-        with own or nullcontext(), bar(name, progress) as show:
-
-            def tell(state: Progress) -> None:
-                show(state.rounds_done, max(state.rounds, 1), f"{state.runs_done}/{state.runs} runs")
-
+        with own or nullcontext(), plan_bar(plan.name, progress) as tell:
             results = execute(plan, where, workers=workers, executor=executor or own, progress=tell)
     except BaseException:  # an interrupt too: nobody knows of a directory that was made here
         if out is None:

@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from feelstream.api.arguments import names_of
-from feelstream.api.tables import chosen, latex, plain, wide
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
-from feelstream.experiment.measures import by_arm, cell, judgement
+from feelstream.experiment.measures import HEADLINE, by_arm, cell, judgement
 from feelstream.experiment.ranking import pareto_points
 from feelstream.quantities import QUANTITIES, counted, of_table
 from feelstream.run import Run, views
 from feelstream.run.views import as_pandas
+from feelstream.terminal.tables import chosen, latex, plain, wide
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from feelstream.run.picture import Style
-
-
-COMPARED = ("late_accuracy", "energy_j", "energy_over_budget")  # what tables show unless asked for something else
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,8 @@ class Comparison:
         return f"Comparison({arms}, {seeds}{failed}, in {self.directory})"
 
     def __str__(self) -> str:
-        """The table of `COMPARED`, in words."""
-        return plain(self.summary(), COMPARED, len(self.results.plan.seeds))
+        """Accuracy, energy and its ratio to the budget, with verdicts: the table that `feelstream compare` prints."""
+        return plain(self.summary(), HEADLINE, len(self.results.plan.seeds))
 
     @property
     def arms(self) -> list[str]:
@@ -157,7 +154,7 @@ class Comparison:
         own = self.directory if self.is_kept else Path("results") / self.results.plan.name
         return write(self.results, directory or own, summary=self.summary()).report
 
-    def table(self, quantities: str | Sequence[str] = COMPARED) -> pl.DataFrame:
+    def table(self, quantities: str | Sequence[str] = HEADLINE) -> pl.DataFrame:
         """One row per configuration: of each quantity its mean, its 95 % interval and the verdict against the first.
 
         The columns of `energy_j` are energy_j, energy_j_low, energy_j_high and energy_j_verdict. Quantities that no run
@@ -168,7 +165,7 @@ class Comparison:
         """
         return wide(self.summary(), quantities)
 
-    def to_csv(self, file: str | Path | None = None, quantities: str | Sequence[str] = COMPARED) -> str:
+    def to_csv(self, file: str | Path | None = None, quantities: str | Sequence[str] = HEADLINE) -> str:
         """`table` as CSV.
 
         Args:
@@ -177,7 +174,7 @@ class Comparison:
         """
         return written(self.table(quantities).write_csv(), file)
 
-    def to_latex(self, file: str | Path | None = None, quantities: str | Sequence[str] = COMPARED) -> str:
+    def to_latex(self, file: str | Path | None = None, quantities: str | Sequence[str] = HEADLINE) -> str:
         """The table as LaTeX (package booktabs), with marks where better or worse than the first.
 
         Args:
@@ -192,7 +189,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         summary, seeds = self.summary(), len(self.results.plan.seeds)
-        shown = chosen(summary, COMPARED)
+        shown = chosen(summary, HEADLINE)
         rows = [
             {"policy": arm} | {quantity.column_title: _worded(own[quantity.name], seeds) for quantity in shown}
             for arm, own in by_arm(summary).items()

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 from feelstream import run as runs
 from feelstream.api.arguments import check_places, scenario_of, whole_number
-from feelstream.api.progress import bar
 from feelstream.errors import ScenarioError
 from feelstream.loop.round import RoundRecord
+from feelstream.quantities import QUANTITIES
 from feelstream.run import Change, Run
 from feelstream.run.callbacks import Callback, Telling
 from feelstream.scenario import Scenario
+from feelstream.terminal.progress import bar
 
 Each = TypeVar("Each")
 
@@ -84,7 +85,12 @@ def _shown(
         return None
 
     def tell(record: RoundRecord) -> None:
-        note = f"accuracy {record.evaluation.accuracy:.1%}" if record.evaluation else ""
-        show(record.observation.round, settings.system.rounds, note)
+        show(record.observation.round, settings.system.rounds, note(record))
 
     return tell
+
+
+def note(record: RoundRecord) -> str:
+    """What a bar tells of a round."""
+    accuracy = f"accuracy {QUANTITIES['accuracy'].text(record.evaluation.accuracy)}, " if record.evaluation else ""
+    return f"{accuracy}queue {QUANTITIES['queue_mean_j'].text(record.queue_next_j.mean())}"

@@ -16,11 +16,12 @@ from feelstream.terminal.common import (
     ScenarioArgument,
     SeedOption,
     SetOption,
+    err,
+    number_option,
     print_json,
-    progress_bar,
     with_rounds,
 )
-from feelstream.terminal.numbers import number_option
+from feelstream.terminal.progress import bar
 
 PATIENCE_S = 60.0  # a message takes a second, and many more on a busy machine
 app = typer.Typer()
@@ -56,23 +57,15 @@ def run(
         raise RunError(
             f"{settings.system.devices} SuperNodes are too many for one machine; give --nodes N with N up to 50"
         )
-    with progress_bar() as bar:
-        task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="starting")
-
-        def show(rounds: int) -> None:
-            if rounds:
-                bar.update(task, completed=rounds, note="")
-
+    total = settings.system.rounds
+    with bar(f"{scenario}, seed {seed}") as show:
+        show(0, total, "starting")
         finished = run_in_federation(
-            settings,
-            seed,
-            out,
-            deadline_s=deadline_s,
-            query_timeout_s=query_timeout_s,
-            progress=show,
-            lost=lambda sentence: bar.console.print(sentence, markup=False),
-        )
-        bar.update(task, completed=settings.system.rounds, note="")
+            settings, seed, out, deadline_s=deadline_s, query_timeout_s=query_timeout_s,
+            progress=lambda rounds: show(rounds, total, "") if rounds else None,
+            lost=lambda sentence: err.print(sentence, markup=False),
+        )  # fmt: skip
+        show(total, total, "")
     if as_json:
         print_json(finished.summary().row(0, named=True) | {"directory": str(out)})
     else:

@@ -8,12 +8,12 @@ from pathlib import Path
 from feelstream.api import simulate
 from feelstream.callbacks import logger
 from feelstream.experiment.affordable import affordable
-from feelstream.loop.round import RoundRecord
-from feelstream.quantities import QUANTITIES, significant
+from feelstream.quantities import significant
 from feelstream.run import Change, Run
+from feelstream.run.run import is_unfinished
 from feelstream.run.views import budget_j, in_words
 from feelstream.scenario import files as scenario_files
-from feelstream.terminal.common import err, hint, next_command, out, plain_table, print_json, progress_bar
+from feelstream.terminal.common import err, hint, next_command, out, plain_table, print_json
 
 TOLERANCE = 0.05  # of the budget: a run that is so little above it needs no hint
 
@@ -34,24 +34,11 @@ def play(
     settings = scenario_files.load(scenario, overrides)
     changed = [Change.parse(text) for text in changes]
     callbacks = [logger(log, log_dir)] if log else []
-    bar = progress_bar()
-    task = bar.add_task(f"{scenario}, seed {seed}", total=settings.system.rounds, note="")
-    played = 0
-
-    def show(record: RoundRecord) -> None:
-        nonlocal played
-        played += 1
-        bar.start()  # only now: what goes wrong before the first round is a sentence without a bar
-        bar.update(task, completed=record.observation.round, note=note(record))
-
-    try:
-        finished = simulate(
-            settings, seed, out=directory, changes=changed, threads=threads, progress=show, callbacks=callbacks
-        )
-    finally:
-        if bar.live.is_started:
-            bar.stop()
-    if directory is not None and not played:
+    complete = directory is not None and (directory / "run.json").is_file() and not is_unfinished(directory)
+    finished = simulate(
+        settings, seed, out=directory, changes=changed, threads=threads, progress=True, callbacks=callbacks
+    )
+    if complete:
         err.print(f"{directory} holds this run already, complete; nothing was run", markup=False, highlight=False)
     if as_json:
         print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
@@ -66,11 +53,6 @@ def play(
         words += [word for change in changes for word in ("--change", change)]
         seeded = ["--seed", str(seed)] if seed else []
         next_command("feelstream", "run", scenario, *seeded, *words, "--out", f"runs/{Path(scenario).stem}")
-
-
-def note(record: RoundRecord) -> str:
-    accuracy = f"accuracy {QUANTITIES['accuracy'].text(record.evaluation.accuracy)}, " if record.evaluation else ""
-    return f"{accuracy}queue {QUANTITIES['queue_mean_j'].text(record.queue_next_j.mean())}"
 
 
 def summary(finished: Run, directory: Path | None) -> None:

@@ -13,8 +13,7 @@ import typer
 
 from feelstream import signals
 from feelstream.errors import RunError
-from feelstream.terminal.common import out
-from feelstream.terminal.numbers import number_option
+from feelstream.terminal.common import number_option, out
 
 app = typer.Typer()
 

@@ -22,11 +22,11 @@ from feelstream.terminal.common import (
     SetOption,
     hint,
     next_command,
+    number_option,
     out,
     print_json,
     with_policy,
 )
-from feelstream.terminal.numbers import number_option
 from feelstream.terminal.playing import (
     DaskOption,
     SeedsOption,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from feelstream.cli.running import note
+from feelstream.api.simulating import note
 from feelstream.errors import RunError, sentence
 from feelstream.run.replaying import Replay
 from feelstream.run.replaying import replay as replay_run
 from feelstream.run.run import SO_FAR
-from feelstream.terminal.common import JsonOption, out, print_json, progress_bar
+from feelstream.terminal.common import JsonOption, out, print_json
+from feelstream.terminal.progress import bar
 
 if TYPE_CHECKING:
     from feelstream.verification import Report
@@ -107,11 +108,10 @@ def _checked(run: Path, replay: bool) -> tuple[bool, str, dict[str, object]]:
 
 
 def _replay(directory: Path) -> Replay:
-    bar = progress_bar()
-    with bar:
-        task = bar.add_task(f"{directory.name} again", total=None, note="")
+    total = list[int]()
+    with bar(f"{directory.name} again") as show:
         return replay_run(
             directory,
-            begin=lambda scenario: bar.update(task, total=scenario.system.rounds),
-            progress=lambda record: bar.update(task, advance=1, note=note(record)),
+            begin=lambda scenario: total.append(scenario.system.rounds),
+            progress=lambda record: show(record.observation.round, total[0], note(record)),
         )

@@ -1,22 +1,45 @@
-"""What the commands share: the two consoles, common options, the progress bar."""
+"""What the commands share: the two consoles, common options, JSON and hints."""
 
 from __future__ import annotations
 
 import json
 import math
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-
-from feelstream.terminal.numbers import number_option
 
 out = Console()
 err = Console(stderr=True)
+
+
+def number_option(
+    *names: str, help: str, low: float = 1, high: float = math.inf, whole: bool = True, metavar: str = "N"
+) -> Any:
+    """An option that takes a number from low to high, both included; what is allowed is said in plain words."""
+    allowed = "a whole number" if whole else "a number"
+    if low > -math.inf:
+        allowed += f" of at least {low}" if high == math.inf else f" from {low} to {high}"
+
+    def parsed(text: str) -> float:
+        value = _read(str(text), int if whole else float)
+        if value is None or not low <= value <= high:
+            raise typer.BadParameter(f"must be {allowed}, not {text}")
+        return value
+
+    return typer.Option(*names, parser=parsed, metavar=metavar, help=help)
+
+
+def _read(text: str, kind: Callable[[str], float]) -> float | None:
+    try:
+        value = kind(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def complete_scenario(incomplete: str) -> list[str]:
@@ -64,18 +87,6 @@ def with_rounds(overrides: list[str] | None, rounds: int | None) -> list[str]:
 def with_policy(overrides: list[str] | None, policy: str | None) -> list[str]:
     """What --policy and --set say together: first the policy, then its fields."""
     return [*([f"policy.name={policy}"] if policy is not None else []), *(overrides or ())]
-
-
-def progress_bar() -> Progress:
-    """A bar on standard error, so that standard output stays clean for results."""
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=err,
-    )
 
 
 def plain_table() -> Table:

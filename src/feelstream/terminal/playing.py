@@ -1,22 +1,18 @@
-"""What the commands that make many runs share: their options, the progress bar, the end."""
+"""What the commands that make many runs share: their options, and how they end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from time import monotonic
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from feelstream.errors import RunError
-from feelstream.experiment import Plan, Progress, Results, dask_executor, execute, load
+from feelstream.experiment import Plan, Results, dask_executor, execute, load
 from feelstream.experiment.store import NOT_YET
-from feelstream.terminal.common import err
-from feelstream.terminal.numbers import number_option
+from feelstream.terminal.common import err, number_option
+from feelstream.terminal.progress import plan_bar
 
 WorkersOption = Annotated[int | None, number_option("--workers", help="Processes; default: one per core.")]
 DaskOption = Annotated[
@@ -33,7 +29,7 @@ def play(
     plan: Plan, where: Path, workers: int | None = None, dask: str | None = None, runs: Path | None = None
 ) -> Results:
     """Execute a plan with a progress bar, on this machine or on a Dask cluster."""
-    with dask_executor(dask, workers) if dask else nullcontext() as executor, run_bar(plan.name) as progress:
+    with dask_executor(dask, workers) if dask else nullcontext() as executor, plan_bar(plan.name) as progress:
         return execute(plan, where, workers=workers, executor=executor, progress=progress, runs=runs)
 
 
@@ -70,20 +66,3 @@ def tell_failures(results: Results, played: bool = True) -> None:
         err.print("the same command tries them again", highlight=False)
     if reasons:
         raise typer.Exit(1)
-
-
-@contextmanager
-def run_bar(title: str) -> Iterator[Callable[[Progress], None]]:
-    """A bar on standard error that counts rounds and tells runs, rounds per second and the time left."""
-    title_column = TextColumn("{task.description}", markup=False)
-    columns = (title_column, BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
-    with Bar(*columns, console=err) as bar:
-        task, start = bar.add_task(title, total=None, note=""), monotonic()
-
-        def show(state: Progress) -> None:
-            speed = state.rounds_done / max(monotonic() - start, 1e-9)
-            failed = f", {state.runs_failed} failed" if state.runs_failed else ""
-            note = f"{state.runs_done}/{state.runs} runs{failed}, {speed:.0f} rounds/s"
-            bar.update(task, total=max(state.rounds, 1), completed=state.rounds_done if state.rounds else 1, note=note)
-
-        yield show

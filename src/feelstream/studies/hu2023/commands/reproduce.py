@@ -10,8 +10,7 @@ import typer
 
 from feelstream.studies import printing
 from feelstream.studies.hu2023 import paper
-from feelstream.terminal.common import JsonOption, SetOption
-from feelstream.terminal.numbers import number_option
+from feelstream.terminal.common import JsonOption, SetOption, number_option
 from feelstream.terminal.playing import DaskOption, SeedStartOption, WorkersOption, play, tell_failures
 
 app = typer.Typer()

@@ -1,4 +1,4 @@
-"""A comparison as tables for papers: one row per configuration, in a data frame, as CSV and as LaTeX."""
+"""A comparison as a table, one row per configuration: a data frame, plain text and LaTeX."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ MARKS = {"better": "+", "worse": "-", "unclear": "", "": ""}
 WIDTH = 80  # columns of a terminal, and about those of a page
 TITLE_WIDTH = 13  # "last fifth, %"
 VERDICT_WIDTH = 17  # "accuracy unclear,"
+LABEL_WIDTH = 24  # to which names that are longer are folded
+LEAST_WIDTH = 12  # to which they are folded where that keeps a table in one piece
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
@@ -51,28 +53,49 @@ def wide(summary: pl.DataFrame, quantities: str | Sequence[str]) -> pl.DataFrame
     return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
 
 
-def plain(summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int) -> str:
-    """A row per configuration: mean ± half of the 95 % interval, and what is better or worse than in the first.
-
-    A row is one line where that fits `WIDTH` columns; otherwise titles and verdicts are wrapped, never a number.
-    """
+def plain(summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int, width: int = WIDTH) -> str:
+    """A row per configuration: mean ± half of the 95 % interval, and what is better or worse than in the first."""
     shown, rows = chosen(summary, quantities), by_arm(summary)
     first = next(iter(rows))
     judged_at_all = len(rows) > 1 and seeds >= LEAST_SEEDS
-    lines = [["policy", *(quantity.column_title for quantity in shown), f"against {first}" if judged_at_all else ""]]
+    titles = ["policy", *(quantity.column_title for quantity in shown), f"against {first}" if judged_at_all else ""]
+    lines = []
     for arm, own in rows.items():
         judged = [(own[name], judgement(own[name])) for name in JUDGED if name in own and arm != first]
         words = [f"{QUANTITIES[row['quantity']].heading.partition(',')[0]} {word}" for row, word in judged if word]
         why = "" if words or not judged or not shown or not judged_at_all else str(judged[0][0]["verdict"])
         lines.append([arm, *(cell(own[quantity.name], seeds) for quantity in shown), ", ".join(words) or why])
-    below = [f"fewer than {LEAST_SEEDS} seeds: no verdict"] if len(rows) > 1 and not judged_at_all else []
-    if max(len(line) for line in _aligned(lines)) <= WIDTH:
-        return "\n".join([*_aligned(lines), *below])
-    titles, *rows_of_text = lines
-    narrow = [max(TITLE_WIDTH, *map(len, column)) for column in zip(*(line[:-1] for line in rows_of_text), strict=True)]
-    heads = [_wrapped(title, width) for title, width in zip(titles, [*narrow, VERDICT_WIDTH], strict=True)]
-    wrapped = [[*line[:-1], _by_comma(line[-1])] for line in rows_of_text]
-    return "\n".join([*_aligned([heads, *wrapped]), *below])
+    below = f"\nfewer than {LEAST_SEEDS} seeds: no verdict" if len(rows) > 1 and not judged_at_all else ""
+    return text_table(titles, lines, width, in_words=True) + below
+
+
+def text_table(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int, in_words: bool = False) -> str:
+    """A line per row where that fits; otherwise titles are wrapped, names folded, and the rest goes to a table below.
+
+    No number is ever cut or wrapped. in_words: the last column has words, which may be wrapped, not numbers.
+    """
+    if max(map(len, _aligned([titles, *rows]))) <= width:
+        return "\n".join(_aligned([titles, *rows]))
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    if in_words:
+        columns[-1] = [_by_comma(text) for text in columns[-1]]
+    widths = [max(len(line) for text in column for line in text.split("\n")) for column in columns]
+    least = [TITLE_WIDTH] * (len(columns) - in_words) + [VERDICT_WIDTH] * in_words
+    heads = [_wrapped(title, max(pair)) for title, *pair in zip(titles, widths, least, strict=True)]
+    widths = [max(wide, *map(len, head.split("\n"))) for wide, head in zip(widths, heads, strict=True)]
+    room = width - sum(wide + 2 for wide in widths[1:])  # for the names, with all columns in one table
+    names = min(max(map(len, columns[0])), room if room >= LEAST_WIDTH else LABEL_WIDTH)
+    columns[0] = ["\n".join(wrap(name, names, break_on_hyphens=False)) for name in columns[0]]
+    pieces: list[list[int]] = []
+    used = width
+    for place, wide in enumerate(widths[1:], 1):
+        if used + 2 + wide > width:
+            pieces.append([0])
+            used = max(names, *map(len, titles[0].split()))
+        pieces[-1].append(place)
+        used += 2 + wide
+    tables = [_aligned([*zip(*([heads[at], *columns[at]] for at in piece), strict=True)]) for piece in pieces]
+    return "\n\n".join("\n".join(lines) for lines in tables)
 
 
 def _wrapped(text: str, width: int) -> str:
