@@ -34,7 +34,7 @@ COMMANDS = {
         (
             "explain",
             "explain",
-            "Explain a topic (budget, comparison), a field of a scenario, a quantity of the tables or a policy.",
+            "Say what a field, a column or a policy is; or why a run scheduled a device.",
         ),
         ("presets", "catalogue", "List the presets, or print one with every field and its meaning."),
         ("policies", "catalogue", "List the scheduling policies and their fields, or those of one."),
