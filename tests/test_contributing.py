@@ -272,6 +272,57 @@ def a_column(copy: Copy) -> Tried:
     return "add a column", tests, "test_schema or test_trace or damaged or blocks or describe or reads_well"
 
 
+def an_evaluator(copy: Copy) -> Tried:
+    copy.change(
+        "src/feelstream/evaluation/evaluators.py",
+        (
+            "def _is_one(",
+            '''class Best(Evaluator):
+    """Accuracy on what the device holds on which the model is best."""
+
+    def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
+        accuracy = context.held.mean(context.predict("train", context.held.samples).correct)
+        return {"best_device": float(np.nanmax(accuracy)) if context.held.counts.any() else np.nan}, state
+
+
+def _is_one(''',
+        ),
+        ('"classes": Classes}', '"classes": Classes, "best": Best}'),
+    )
+    column = """    "best_device": Column(
+        REAL, "", "accuracy of the best device", NOBODY_HOLDS, "evaluates_best", shown=shown("best device", **SHARE)
+    ),
+"""
+    copy.change(
+        "src/feelstream/columns.py",
+        ('"devices", "classes")', '"devices", "classes", "best")'),
+        ('    "forgetting": Column', f'{column}    "forgetting": Column'),
+    )
+    copy.change("docs/evaluators.md", ("| `classes` | `forg", "| `best` | `best_device` | |\n| `classes` | `forg"))
+    for page in ("docs/make_trace.py", "docs/make_scenario.py", "tests/run/test_schema.py"):
+        copy.python(page)
+    copy.append(
+        "tests/evaluation/test_ours.py",
+        """
+def test_the_best_device_verifies(tmp_path) -> None:
+    import feelstream as fs
+
+    run = fs.simulate(fs.preset("tiny"), evaluators=["best"])
+    path = run.save(tmp_path / "run")
+    assert fs.verify(path).ok
+    run.rounds.with_columns(best_device=1.5).write_parquet(path / "rounds.parquet")
+    found = fs.verify(seal(path)).disagreement
+    assert found is not None and found.rule == "best_device is within its range, and finite"
+""",
+    )
+    copy.change(
+        "tests/evaluation/test_ours.py",
+        ("from builders import small\n", "from builders import small\nfrom sealing import seal\n"),
+    )
+    tests = {"docs/test_pages.py", "evaluation/test_ours.py", "run/test_schema.py"}
+    return "add an evaluator", tests, f"best_device or test_schema or {FIELDS_PAGE}"
+
+
 def a_report_section(copy: Copy) -> Tried:
     place, section = '<section id="repeat">', '<section id="thanks"><h2>Thanks</h2><p>{{ thanks }}</p></section>\n'
     copy.change("src/feelstream/report/html/page.html", (place, section + place))
@@ -301,7 +352,7 @@ def test_check_may_be_loud(feelstream: Command) -> None:
 def test_what_a_row_names_is_all_that_must_be_touched(copy: Copy) -> None:
     """Every change is made in the same copy, one after the other, so that it is compiled and tested once."""
     everything, words = set[str](), list[str]()
-    for adding in (a_column, a_policy, a_metric, a_buffer, a_report_section, an_option):
+    for adding in (a_column, a_policy, a_metric, a_buffer, an_evaluator, a_report_section, an_option):
         row, tests, chosen = adding(copy)
         copy.touched_only(row)
         everything |= tests

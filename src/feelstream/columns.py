@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Literal
 
 import polars as pl
@@ -15,6 +16,8 @@ import polars as pl
 FORMAT = 4  # of a run directory; 4: run.json states what the settings came to
 WHOLE, COUNT, REAL, TRUTH, COUNTS = pl.Int32(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.List(pl.Int32())
 TEXT = pl.String()
+
+OUR_EVALUATORS = ("stream", "devices", "classes")  # of ours that give more than the test's columns, which every run has
 
 # What may be true of a run, as run.json states it; and what a page says of a column that only such runs have.
 FACTS = {
@@ -28,7 +31,7 @@ FACTS = {
     "deployed": "in a deployment",
     "cuts": "in a deployment with `first`",
     "plans_measured": "in a deployment whose `plans` are measured",
-    **{f"evaluates_{name}": f"with the evaluator `{name}`" for name in ("stream", "devices", "classes")},
+    **{f"evaluates_{name}": f"with the evaluator `{name}`" for name in OUR_EVALUATORS},
 }
 FILLED = {
     "scheduled": "0 for those not scheduled",
@@ -57,6 +60,11 @@ class Column:
     @property
     def may_be_null(self) -> bool:
         return bool(self.null) or self.filled == "feasible"
+
+    @property
+    def most(self) -> float:
+        """The greatest value that is possible; infinite where there is no bound."""
+        return self.shown.get("most", inf) / self.shown.get("scale", 1.0)
 
     @property
     def described(self) -> str:

@@ -92,5 +92,6 @@ def _shown(
 
 def note(record: RoundRecord) -> str:
     """What a bar tells of a round."""
-    accuracy = f"accuracy {QUANTITIES['accuracy'].text(record.evaluation.accuracy)}, " if record.evaluation else ""
+    tested = record.measured.numbers.get("accuracy")
+    accuracy = "" if tested is None else f"accuracy {QUANTITIES['accuracy'].text(tested)}, "
     return f"{accuracy}queue {QUANTITIES['queue_mean_j'].text(record.queue_next_j.mean())}"

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from feelstream.arrays import Nested
-from feelstream.errors import PluginError, RunError, ScenarioError
+from feelstream.columns import ROUND_COLUMNS
+from feelstream.errors import ScenarioError
 from feelstream.evaluation.contract import EvaluationContext, Evaluator, FunctionEvaluator, State, Values
 from feelstream.guard import ask, broken, freeze
 from feelstream.plugins import Kind, in_a_sentence
-from feelstream.quantities import QUANTITIES, Quantity
+from feelstream.quantities import Quantity
 
 
 class Test(Evaluator):
@@ -32,8 +33,6 @@ class Stream(Evaluator):
 
     F(θ, t) = Σ_k |S_k(t)| F_k(θ, t) / Σ_j |S_j(t)|, F_k the mean loss over S_k(t). Arrays: F_k and accuracy by device.
     """
-
-    quantities: ClassVar[tuple[Quantity, ...]] = (QUANTITIES["stream_loss"], QUANTITIES["stream_accuracy"])
 
     def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
         held = context.held
@@ -58,10 +57,6 @@ class Devices(Evaluator):
     Over the n devices that hold a sample; the worst tenth are the ⌈n/10⌉ with the lowest accuracy. Array: by device.
     """
 
-    quantities: ClassVar[tuple[Quantity, ...]] = tuple(
-        QUANTITIES[name] for name in ("device_accuracy_mean", "device_accuracy_std", "worst_tenth")
-    )
-
     def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
         held = context.held
         accuracy = held.mean(context.predict("train", held.samples).correct)
@@ -82,8 +77,6 @@ class Classes(Evaluator):
     recall by class, and after the last round how many samples of each class were tested, and the confusion matrix,
     entry true class · m + predicted class.
     """
-
-    quantities: ClassVar[tuple[Quantity, ...]] = (QUANTITIES["forgetting"],)
 
     def init(self, devices: int, classes: int) -> State:
         return {"best": np.zeros(classes)}
@@ -108,24 +101,12 @@ def _is_one(found: Any) -> bool:
 
 def _made(found: Any, name: str) -> Evaluator:
     """The evaluator of that name; ScenarioError where a class cannot be made."""
-    one = (
-        found
-        if isinstance(found, Evaluator)
-        else _of_class(found, name)
-        if isinstance(found, type)
-        else FunctionEvaluator(found)
-    )
-    one.name = name
-    return one
-
-
-def _of_class(found: type[Evaluator], name: str) -> Evaluator:
-    if missing := ", ".join(sorted(found.__abstractmethods__)):
-        raise ScenarioError(f"'{name}' lacks {missing}, which every class of feelstream.evaluators must have")
     try:
-        return found()
+        one = found() if isinstance(found, type) else FunctionEvaluator(found)
     except Exception as problem:  # a user's class may raise anything
         raise ScenarioError(f"'{name}' cannot be made without arguments: {in_a_sentence(problem)}") from problem
+    one.name = name
+    return one
 
 
 EVALUATORS: Kind[Any] = Kind(
@@ -158,7 +139,7 @@ EvaluatorName = Annotated[str, BeforeValidator(_name_of), EVALUATORS]
 EvaluatorNames = Annotated[
     tuple[EvaluatorName, ...],
     AfterValidator(_each_once),
-    Field(description="measured after a round: test, stream, devices, classes, or your own as file.py:function"),
+    Field(description=f"measured after a round: {', '.join(EVALUATORS.ours)}, or your own as file.py:function"),
 ]
 
 
@@ -171,36 +152,29 @@ class Measured:
 
 
 class Evaluators:
-    """The evaluators that a scenario names, in their order, with their states."""
+    """The evaluators that a scenario names, in their order, with their states.
+
+    nothing: what they make of a round after which nothing is measured.
+    """
 
     def __init__(self, names: Sequence[str], devices: int, classes: int) -> None:
         self._all: dict[str, Evaluator] = {name: EVALUATORS.instance(name) for name in names}
         self._states: dict[str, State] = {}
         for name, each in self._all.items():
             self._states[name] = ask(each, "init", devices, classes, at=0)
-        self._owner = {"accuracy": "test", "loss": "test"}  # column → evaluator; "" where it is of no evaluator
-        self._every = {name: EVALUATORS.instance(name) for name in EVALUATORS.ours} | self._all
-        for name, each in self._every.items():
+        # Column → evaluator; "" where it is of none.
+        self._owner = {name: column.when.removeprefix("evaluates_") for name, column in ROUND_COLUMNS.items()}
+        self._owner |= {"accuracy": "test", "loss": "test"}
+        for name, each in self._all.items():
             for quantity in each.quantities:
                 self._claim(name, quantity.name)
-
-    def reserve(self, columns: Iterable[str]) -> None:
-        """These columns of rounds.parquet are not to be used by any evaluator."""
-        for column in columns:
-            owner = self._owner.setdefault(column, "")
-            if owner not in ("", *EVALUATORS.ours):
-                raise self._taken(owner, column, "")
+        stated = self._owner.items()
+        self.nothing = Measured({column: None for name in self._all for column, owner in stated if owner == name})
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """How the numbers of users' own evaluators are shown, as far as they say it."""
-        own = (each for name, each in self._all.items() if name not in EVALUATORS.ours)
-        return tuple(quantity for each in own for quantity in each.quantities)
-
-    @property
-    def nothing(self) -> Measured:
-        """Of a round after which nothing is measured."""
-        return Measured({quantity.name: None for each in self._all.values() for quantity in each.quantities})
+        """How the numbers of users' own evaluators are shown, as far as they say it; columns.py says it of ours."""
+        return tuple(quantity for each in self._all.values() for quantity in each.quantities)
 
     def measure(self, context: EvaluationContext) -> Measured:
         numbers: dict[str, float | None] = dict(self.nothing.numbers)
@@ -220,16 +194,12 @@ class Evaluators:
         """A column belongs to one evaluator."""
         owner = self._owner.setdefault(column, name)
         if owner != name:
-            raise self._taken(name, column, owner)
-
-    def _taken(self, name: str, column: str, owner: str) -> PluginError:
-        whose = f"'{owner}'" if owner else "every run"
-        return broken(self._every[name], f"gives '{column}', which is a column of {whose}; choose another name")
+            whose = f"'{owner}'" if owner else "every run"
+            what = f"gives '{column}', which is a column of {whose}; choose another name"
+            raise broken(self._all[name], what)
 
     def snapshot(self) -> Nested:
         return {name: dict(state) for name, state in self._states.items()}
 
     def restore(self, saved: Nested) -> None:
-        if saved.keys() != self._states.keys():
-            raise RunError("The stored state of the evaluators does not fit this scenario; start the run afresh.")
         self._states = {name: freeze(saved[name]) for name in self._states}

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Nested
 from feelstream.errors import BusyError, RunError
+from feelstream.evaluation import Measured
 from feelstream.flower.deployment import Deployment
 from feelstream.flower.exchange import Waited, exchange
 from feelstream.flower.inner import Inner
 from feelstream.flower.reopening import STATE, reopen
 from feelstream.flower.round_lines import lines, round_line
-from feelstream.learning.contract import Evaluation
 from feelstream.loop.round import RoundRecord
 from feelstream.run import play_in
 from feelstream.run.callbacks import Callback, Telling
@@ -102,7 +102,7 @@ class Rounds:
             result.train_metrics_clientapp[t] = metrics
         clock = self._lap("settle", clock)
         self._evaluate_on_clients(t)
-        record = replace(record, evaluation=self._evaluate(t))
+        record = replace(record, measured=self._evaluate(t))
         self._lap("evaluate", clock)
         self.round = t
         line = round_line(record, deployment, perf_counter() - begin, timeout_s, [each.device for each in late])
@@ -152,21 +152,21 @@ class Rounds:
             log.info("\t└──> Aggregated MetricRecord: %s", metrics)
             self.result.evaluate_metrics_clientapp[t] = metrics
 
-    def _evaluate(self, t: int) -> Evaluation | None:
+    def _evaluate(self, t: int) -> Measured:
         """What the server's own evaluation found, as far as the trace has columns for it."""
         if self.evaluate_fn is None:
-            return None
+            return Measured()
         log.info("Global evaluation")
         metrics = self.evaluate_fn(t, self.result.arrays)
         log.info("\t└──> MetricRecord: %s", metrics)
         if metrics is None:
-            return None
+            return Measured()
         self.result.evaluate_metrics_serverapp[t] = metrics
         loss, accuracy = metrics.get("loss"), metrics.get("accuracy")
         if not isinstance(loss, int | float) or not isinstance(accuracy, int | float):
-            return None
+            return Measured()
         possible = isfinite(loss) and loss >= 0 and 0 <= accuracy <= 1
-        return Evaluation(loss=float(loss), accuracy=float(accuracy)) if possible else None
+        return Measured({"accuracy": float(accuracy), "loss": float(loss)} if possible else {})
 
     def about(self) -> Manifest:
         """What run.json says of this run."""

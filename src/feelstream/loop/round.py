@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Nested, Reals, read_only
 from feelstream.evaluation import Measured
 from feelstream.guard import ask, broken, freeze
-from feelstream.learning.contract import Evaluation
 from feelstream.model.reliability import Reliability
 from feelstream.model.reporting import Reporting
 from feelstream.model.system import System
@@ -77,8 +76,7 @@ class RoundRecord:
     gain: Reals
     transmission: Transmission  # one entry per scheduled device
     queue_next_j: Reals
-    evaluation: Evaluation | None = None
-    measured: Measured = field(default_factory=Measured)  # by the other evaluators
+    measured: Measured = field(default_factory=Measured)  # by the evaluators
     theta: NDArray[np.float32] | None = None  # the model after the round, read-only, where there is one here
     more: Mapping[str, NDArray] = field(default_factory=dict)  # further columns of devices, as `columns` fills each
     e_report_j: Reals | None = None  # (K,) of reports, where the policy asked for them

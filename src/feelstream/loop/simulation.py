@@ -17,7 +17,7 @@ from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestRounds
 from feelstream.guard import ask, broken, freeze
-from feelstream.learning.contract import Evaluation, Learner
+from feelstream.learning.contract import Learner
 from feelstream.learning.server import UpdateContext
 from feelstream.loop.round import RoundRecord, ServerState, decide, respond, settle, transmit
 from feelstream.loop.world import Theta, World
@@ -104,11 +104,9 @@ class Simulation:
         clock = self._lap("transmit", clock)
 
         self.round = t
-        evaluation, measured = self._evaluate(t)
         record = replace(
             record,
-            evaluation=evaluation,
-            measured=measured,
+            measured=self._evaluate(t),
             theta=read_only(self.model) if self.learner else None,
             more={**record.more, **self._spend(record.energy_j)},
         )
@@ -209,11 +207,11 @@ class Simulation:
         self._check_learning(np.isfinite(theta).all())
         self.theta, self.remembered = theta, remembered
 
-    def _evaluate(self, t: int) -> tuple[Evaluation | None, Measured]:
-        """What `test` says of the model after the round, and what the other evaluators do."""
+    def _evaluate(self, t: int) -> Measured:
+        """What the evaluators say of the model after the round."""
         learner = self.learner
         if learner is None or (t % self.scenario.learning.eval_every and t < self.system.rounds):
-            return None, self.evaluators.nothing
+            return self.evaluators.nothing
         theta = self.model
 
         def whole_test() -> tuple[float, float]:
@@ -231,11 +229,7 @@ class Simulation:
             rounds=self.system.rounds,
             classes=self.system.classes,
         )
-        measured = self.evaluators.measure(context)
-        numbers = dict(measured.numbers)
-        loss, accuracy = numbers.pop("loss", None), numbers.pop("accuracy", None)
-        evaluation = None if loss is None or accuracy is None else Evaluation(loss, accuracy)
-        return evaluation, replace(measured, numbers=numbers)
+        return self.evaluators.measure(context)
 
     def _check_learning(self, finite: bool | np.bool_) -> None:
         if not finite:

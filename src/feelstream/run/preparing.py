@@ -103,7 +103,6 @@ def _prepare(
         model_cost.tell_contradiction(scenario, learner.parameters)
     test = TestRounds(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
     simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording, test)
-    simulation.evaluators.reserve(trace.ROUNDS)
     engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
     data = {
         "name": dataset.name,

@@ -138,7 +138,7 @@ def _evaluation_frames(record: RoundRecord) -> list[pl.DataFrame]:
 
 def round_row(record: RoundRecord) -> RoundValues:
     """The row of a round by column, without the running mean energy_mean_cum_j."""
-    observation, decision, evaluation = record.observation, record.decision, record.evaluation
+    observation, decision = record.observation, record.decision
     return {
         "round": observation.round,
         "sim_time_s": observation.round * observation.system.period_s,
@@ -150,8 +150,8 @@ def round_row(record: RoundRecord) -> RoundValues:
         "energy_mean_j": float(record.energy_j.mean()),
         "queue_mean_j": float(record.queue_next_j.mean()),
         "queue_max_j": float(record.queue_next_j.max()),
-        "accuracy": evaluation.accuracy if evaluation else None,
-        "loss": evaluation.loss if evaluation else None,
+        "accuracy": None,  # unless it was measured
+        "loss": None,
         **record.measured.numbers,
     }
 

@@ -11,12 +11,12 @@ import polars as pl
 from feelstream.columns import EVALUATION_COLUMNS, ROUND_COLUMNS, columns_of
 from feelstream.errors import RunError
 from feelstream.verification.findings import RELATIVE, Array, Checker, Findings, Stage
-from feelstream.verification.reading import OUR_EVALUATORS, Block, Table
+from feelstream.verification.reading import Block, Table
 from feelstream.verification.stored import StoredSettings
 
 FILE = "evaluations.parquet"
 COLUMNS = {name: column.kind for name, column in EVALUATION_COLUMNS.items()}
-MOST = {"stream_loss": np.inf}  # of all other numbers of ours it is 1
+HAVE_ARRAYS = ("stream", "devices", "classes")  # from which their numbers are recomputed
 
 
 def evaluated(s: StoredSettings, rounds: Array) -> Array:
@@ -26,7 +26,7 @@ def evaluated(s: StoredSettings, rounds: Array) -> Array:
 
 def has_arrays(s: StoredSettings) -> bool:
     """Whether the run must have an evaluations.parquet; with a user's own evaluator it may have one in any case."""
-    return s.trace_level == "full" and s.learns and any(name in s.evaluators for name in OUR_EVALUATORS)
+    return s.trace_level == "full" and s.learns and any(name in s.evaluators for name in HAVE_ARRAYS)
 
 
 def check_numbers(found: Findings, s: StoredSettings, rounds: Table) -> None:
@@ -38,7 +38,7 @@ def check_numbers(found: Findings, s: StoredSettings, rounds: Table) -> None:
         value, null = rounds[name], rounds.nulls[name]
         rule = f"{name} is stored after every {s.eval_every}. round and the last only"
         check.flag(name, ~null & ~due, np.where(due, "a value", "null"), rule)
-        low, high = (0.0, MOST.get(name, 1.0)) if name in ROUND_COLUMNS else (-np.inf, np.inf)
+        low, high = (0.0, ROUND_COLUMNS[name].most) if name in ROUND_COLUMNS else (-np.inf, np.inf)
         outside = ~null & ~((value >= low) & (value <= high) & np.isfinite(value))
         check.flag(name, outside, np.clip(value, low, high), f"{name} is within its range, and finite")
     if "classes" in s.evaluators:

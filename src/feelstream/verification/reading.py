@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from feelstream.columns import COUNTS, DEVICE_COLUMNS, REAL, ROUND_COLUMNS, TRUTH, Column, columns_of, spent_j
+from feelstream.columns import (
+    COUNTS,
+    DEVICE_COLUMNS,
+    OUR_EVALUATORS,
+    REAL,
+    ROUND_COLUMNS,
+    TRUTH,
+    Column,
+    columns_of,
+    spent_j,
+)
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
 from feelstream.verification.stored import StoredSettings
@@ -23,7 +33,6 @@ READ: dict[Any, tuple[str, Any, Any]] = {
     TRUTH: ("booleans", pl.Boolean, False),
     COUNTS: ("lists of whole numbers", None, None),
 }
-OUR_EVALUATORS = ("stream", "devices", "classes")  # that measure by round, beside the test
 OF_THE_USER = Column(REAL, "", "a number of an evaluator of the user's own", "where not evaluated")
 ESTIMATES = ("total", "weight", "waiting", "read")  # of each, replayed from block to block
 TURNS = ("turns_delivered", "turns_failed", "turns_in_a_row", "rests_until")  # replayed, from block to block

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from feelstream.columns import OUR_EVALUATORS
 from feelstream.verification.changes import phases, with_backlog
 from feelstream.verification.decisions import rules_for
 from feelstream.verification.energy import check_downloads, check_lost, check_queues
@@ -18,7 +19,7 @@ from feelstream.verification.importance import Case, check_importance
 from feelstream.verification.inputs import check_inputs, check_round_inputs
 from feelstream.verification.intact import check_files
 from feelstream.verification.ours import OUR_LOCAL_TRAININGS, OUR_POLICIES, OUR_SERVER_UPDATES
-from feelstream.verification.reading import OUR_EVALUATORS, Block, Table, read_blocks, read_rounds
+from feelstream.verification.reading import Block, Table, read_blocks, read_rounds
 from feelstream.verification.reliability import check_reliability
 from feelstream.verification.reports import check_reports
 from feelstream.verification.settings import read_settings
