@@ -261,20 +261,6 @@ def test_parts_that_are_not_those_written_are_refused(damage: str, tmp_path: Pat
         simulate_in(tmp_path / "run", small())
 
 
-def test_a_run_with_other_rows_is_not_called_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after two writers: the parts are intact, but they hold a round twice."""
-    take = trace.Rows.take
-
-    def twice(rows: trace.Rows) -> trace.Tables:
-        tables = take(rows)
-        return tables._replace(rounds=pl.concat([tables.rounds, tables.rounds]))
-
-    monkeypatch.setattr(trace.Rows, "take", twice)
-    with pytest.raises(RunError, match="not those of all rounds from 1 to 8"):
-        simulate_in(tmp_path, small())
-    assert json.loads((tmp_path / "run.json").read_text())["status"] == "running"
-
-
 def test_a_lost_lock_stops_the_run(tmp_path: Path) -> None:
     def remove(record: object) -> None:
         (tmp_path / ".lock").unlink(missing_ok=True)

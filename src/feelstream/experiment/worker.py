@@ -30,7 +30,7 @@ from feelstream.experiment.identity import identity
 from feelstream.learning import cost
 from feelstream.learning.cost import Cost
 from feelstream.run import dataset_of, simulate, simulate_in
-from feelstream.run.files import appear_until_power_fails, force_names
+from feelstream.run.files import appear_whole, force_names
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 
@@ -163,7 +163,7 @@ def store_briefly(played: Played, directory: str) -> Answer:
     if isinstance(played, Answer):
         return played
     try:
-        appear_until_power_fails(Path(directory), played)
+        appear_whole(Path(directory), played, forced=False)
         return Answer()
     except BaseException as problem:
         return Answer.of(problem)

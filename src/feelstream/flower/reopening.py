@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from feelstream.arrays import unflatten
 from feelstream.errors import RunError
-from feelstream.run.checkpoint import Checkpoint, read_state
-from feelstream.run.files import check_digest, sole_writer
+from feelstream.run.checkpoint import Checkpoint
+from feelstream.run.files import check_digest, read_arrays, sole_writer
 from feelstream.run.manifest import Manifest, check_same_run
 from feelstream.run.run import read_stored
 from feelstream.run.trace import Tables
@@ -48,4 +49,4 @@ def _lay_out(out: Path, stored: Manifest, longer: Manifest) -> None:
     rounds = read_stored(out, "rounds.parquet", stored).drop("energy_mean_cum_j")
     devices = read_stored(out, "devices.parquet", stored) if full else None
     check_digest(out / STATE, stored.digests.get(STATE))
-    Checkpoint(progress, longer.identity, full).add(Tables(rounds, devices), read_state(out / STATE), rounds.height)
+    Checkpoint(progress, longer.identity, full).add(Tables(rounds, devices), unflatten(read_arrays(out / STATE)))

@@ -19,7 +19,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 from numpy.typing import NDArray
 
-from feelstream.arrays import Nested
+from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import BusyError, RunError
 from feelstream.evaluation import Measured
 from feelstream.flower.deployment import Deployment
@@ -30,8 +30,7 @@ from feelstream.flower.round_lines import lines, round_line
 from feelstream.loop.round import RoundRecord
 from feelstream.run import play_in
 from feelstream.run.callbacks import Callback, Telling
-from feelstream.run.checkpoint import read_state, write_state
-from feelstream.run.files import sole_writer, usable_directory, write_atomically
+from feelstream.run.files import read_arrays, sole_writer, usable_directory, write_arrays, write_atomically
 from feelstream.run.manifest import Manifest
 from feelstream.run.trace import facts_of
 
@@ -203,14 +202,8 @@ class Rounds:
 
     def keep(self, directory: Path) -> None:
         """Write the model as it is now beside the tables of the run, and what more rounds would need."""
-        write_state(directory / STATE, self.snapshot())
-        arrays = {f"model.{name}": array for name, array in self._model().items()}
-
-        def write(path: Path) -> None:
-            with path.open("wb") as file:
-                np.savez(file, allow_pickle=False, **arrays)
-
-        write_atomically(directory / MODEL, write)
+        write_arrays(directory / STATE, flatten(self.snapshot()))
+        write_arrays(directory / MODEL, {f"model.{name}": array for name, array in self._model().items()})
 
     def _model(self) -> dict[str, NDArray]:
         return {name: array.numpy() for name, array in self.result.arrays.items()}
@@ -277,4 +270,4 @@ def _read_complete(rounds: Rounds, out: Path) -> None:
     for name in (MODEL, STATE):
         if not (out / name).is_file():
             raise RunError(f"{out} holds a run that is complete, but not its {name}; choose another directory")
-    rounds.restore(read_state(out / STATE))
+    rounds.restore(unflatten(read_arrays(out / STATE)))

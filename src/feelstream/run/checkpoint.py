@@ -8,23 +8,35 @@ not what was written is refused before it is parsed.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.errors import RunError
 from feelstream.loop.round import RoundRecord
-from feelstream.run.files import SEAL, as_sentence, check_digest, read_json, read_table, write_atomically, write_sealed
+from feelstream.run.files import (
+    DAMAGE,
+    SEAL,
+    as_sentence,
+    check_digest,
+    read_arrays,
+    read_json,
+    read_table,
+    write_arrays,
+    write_atomically,
+    write_sealed,
+)
 from feelstream.run.trace import Tables, joined
 from feelstream.scenario import Scenario
 
-DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+CHECKPOINT_SECONDS = 1.0
+CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write
 
 
 class Player(Protocol):
@@ -40,9 +52,11 @@ class Player(Protocol):
 
     def step(self) -> RoundRecord:
         """Play the next round."""
+        ...
 
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on exactly here: `round`, and more."""
+        ...
 
     def restore(self, state: Nested) -> None: ...
 
@@ -50,8 +64,10 @@ class Player(Protocol):
 class Checkpoint:
     """The progress of one run, which is known by the digest of all that decides its outcome."""
 
-    def __init__(self, directory: Path, run: str, full: bool) -> None:
-        self.directory, self.run = directory, run
+    def __init__(self, directory: Path, run: str, full: bool, every_s: float | None = None) -> None:
+        """every_s: time between checkpoints; by default a second, or more where writing one takes long."""
+        self.directory, self.run, self.every_s = directory, run, every_s
+        self._next_s = perf_counter() + (CHECKPOINT_SECONDS if every_s is None else every_s)
         self.parts: dict[str, list[str]] = {table: [] for table in (Tables._fields if full else ("rounds",))}
         self.file = directory / "checkpoint.json"
 
@@ -59,15 +75,15 @@ class Checkpoint:
         """Put the player where the checkpoint was taken; at the start, if there is none."""
         if not self.file.exists():
             return
-        try:
-            state = self._read()
+        with self._with_remedy():
+            about = self._described()
+            self.parts, state = about["parts"], self._state(len(about["parts"]["rounds"]))
+            check_digest(state, about["state"])
             for table, digests in self.parts.items():
                 for number, digest in enumerate(digests):
                     if digest:
                         check_digest(self._part(table, number), digest)
-            saved = read_state(state)
-        except RunError as problem:
-            raise RunError(f"{problem}; {self._remedy}") from problem
+            saved = unflatten(read_arrays(state))
         try:
             player.restore(saved)
         except DAMAGE as problem:
@@ -88,88 +104,64 @@ class Checkpoint:
             raise RunError(f"{self.file} is the checkpoint of another run")
         return stored
 
-    def _read(self) -> Path:
-        """Learn which parts count; the file of the player's state."""
-        stored = self._described()
-        self.parts = stored["parts"]
-        state = self._state()
-        check_digest(state, stored["state"])
-        return state
+    def is_due(self) -> bool:
+        return perf_counter() >= self._next_s
 
     def save(self, tables: Tables, player: Player) -> None:
         """Add the rows since the last checkpoint, and the player as it is now."""
-        self.add(tables, player.snapshot(), player.round)
+        begun = perf_counter()
+        self.add(tables, player.snapshot())
+        took_s = perf_counter() - begun
+        pause_s = max(CHECKPOINT_SECONDS, took_s / CHECKPOINT_SHARE) if self.every_s is None else self.every_s
+        self._next_s = begun + took_s + pause_s
 
-    def add(self, tables: Tables, state: Nested, round: int) -> None:
-        number = self._count
+    def add(self, tables: Tables, state: Nested) -> None:
+        """The same, of a player in this state."""
+        number = len(self.parts["rounds"])
         for table, digests in self.parts.items():
             rows = getattr(tables, table)
-            part = self._part(table, number)
-            digests.append("" if rows is None else write_atomically(part, rows.write_parquet))
-        before = self._state(number)
-        digest = write_state(self._state(), state)
-        about: dict[str, Any] = {"run": self.run, "round": round, "state": digest, "parts": self.parts}
+            digests.append("" if rows is None else write_atomically(self._part(table, number), rows.write_parquet))
+        digest = write_arrays(self._state(number + 1), flatten(state))
+        about = {"run": self.run, "round": int(state["round"]), "state": digest, "parts": self.parts}
         write_sealed(self.file, about)
-        with as_sentence(before):
-            before.unlink(missing_ok=True)
+        with as_sentence(self._state(number)):
+            self._state(number).unlink(missing_ok=True)
 
     def tables(self) -> Tables:
         """All rows of the parts that count."""
+        with self._with_remedy():
+            numbers = range(len(self.parts["rounds"]))
+            return joined([Tables(*(self._read(table, number) for table in self.parts)) for number in numbers])
 
-        def read_all(table: str) -> list[pl.DataFrame | None]:
-            parts: list[pl.DataFrame | None] = []
-            try:
-                for number, digest in enumerate(self.parts[table]):
-                    if digest:
-                        check_digest(self._part(table, number), digest)
-                    parts.append(read_table(self._part(table, number)) if digest else None)
-            except RunError as problem:
-                raise RunError(f"{problem}; {self._remedy}") from problem
-            return parts
-
-        return joined([Tables(*part) for part in zip(*(read_all(table) for table in self.parts), strict=True)])
-
-    @property
-    def _count(self) -> int:
-        return len(self.parts["rounds"])
+    def _read(self, table: str, number: int) -> Any:
+        part, digest = self._part(table, number), self.parts[table][number]
+        if not digest:
+            return None
+        check_digest(part, digest)
+        return read_table(part)
 
     def _part(self, table: str, number: int) -> Path:
         return self.directory / f"{table}-{number:06d}.parquet"
 
-    def _state(self, count: int | None = None) -> Path:
-        return self.directory / f"state-{self._count if count is None else count:06d}.npz"
+    def _state(self, parts: int) -> Path:
+        """The player's state after so many parts."""
+        return self.directory / f"state-{parts:06d}.npz"
+
+    @contextmanager
+    def _with_remedy(self) -> Iterator[None]:
+        try:
+            yield
+        except RunError as problem:
+            raise RunError(f"{problem}; {self._remedy}") from problem
 
     @property
     def _remedy(self) -> str:
         return f"remove {self.directory} to start the run again"
 
 
-def write_state(path: Path, state: Nested) -> str:
-    """Nested dictionaries of arrays as one .npz file; its SHA-256."""
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **flatten(state))
-
-    return write_atomically(path, write)
-
-
-def read_state(path: Path) -> Nested:
-    """What `write_state` wrote."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return unflatten(dict(stored))
-    except DAMAGE as problem:
-        raise RunError(f"{path} is damaged") from problem
-
-
 def rounds_so_far(directory: Path) -> int:
     """Rounds that the run under way in this directory has stored; 0 where that is not known."""
     try:
-        path = max((directory / "progress").glob("state-*.npz"), default=None)
-        if path is None:
-            return 0
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return int(stored["round"])
-    except DAMAGE:  # it may be on the point of being replaced
+        return read_json(directory / "progress" / "checkpoint.json")["round"]
+    except RunError:  # there is none yet, or no longer
         return 0

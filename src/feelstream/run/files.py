@@ -9,19 +9,23 @@ import math
 import os
 import re
 import shutil
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
-from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from feelstream.errors import BusyError, RunError
 from feelstream.signals import temporary_files
 
 LIKE_INFINITY = re.compile(r"\\*inf")  # infinity, or a text that must not be taken for it
+DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 SEAL = "sha256"  # the field of a sealed JSON file that holds the SHA-256 of all others
 
 
@@ -61,19 +65,12 @@ def move_into_place(source: Path, target: Path) -> None:
     _fsync_directory(target.parent)
 
 
-def appear_whole(directory: Path, files: Mapping[str, bytes]) -> None:
+def appear_whole(directory: Path, files: Mapping[str, bytes], *, forced: bool = True) -> None:
     """Make a directory that holds these files. It has its name only once all of them are on disk.
 
     What a killed call leaves is .NAME.tmp beside it. Whatever had the name before, such as an unfinished run, is gone.
-    """
-    appear_until_power_fails(directory, files)
-    force_names(directory.parent)
-
-
-def appear_until_power_fails(directory: Path, files: Mapping[str, bytes]) -> None:
-    """The same, but a power cut may take the name back until `force_names` was called for the directory above.
-
-    So that many can appear at the price of one forced name; what they hold is on disk.
+    Where the name is not forced, a power cut may take it back until `force_names` was called for the directory above:
+    so many can appear at the price of one forced name.
     """
     incoming = f"{directory.parent}/.{directory.name}.tmp"
     try:
@@ -93,6 +90,8 @@ def appear_until_power_fails(directory: Path, files: Mapping[str, bytes]) -> Non
         except OSError:  # something has the name already
             shutil.rmtree(directory, ignore_errors=True)
             os.replace(incoming, directory)
+    if forced:
+        force_names(directory.parent)
 
 
 def force_names(directory: Path) -> None:
@@ -156,19 +155,16 @@ def remove_temporaries(directory: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    _write_tree(path, _json_safe(value))
-
-
-def _write_tree(path: Path, tree: Any) -> None:
-    content = _tree_bytes(tree)
+    content = _as_text(_json_safe(value))
     write_atomically(path, lambda file: file.write_bytes(content))
 
 
-def _tree_bytes(tree: Any) -> bytes:
-    text = json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-    if not _is_unicode(text):  # the name of a file may hold any bytes, which Python shows as half a surrogate pair
-        text = json.dumps(tree, indent=2, allow_nan=False) + "\n"
-    return text.encode()
+def _as_text(tree: Any) -> bytes:
+    """As people read it; escaped where it holds the name of a file in other bytes than UTF-8."""
+    try:
+        return f"{json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False)}\n".encode()
+    except UnicodeEncodeError:
+        return f"{json.dumps(tree, indent=2, allow_nan=False)}\n".encode()
 
 
 def write_sealed(path: Path, value: dict[str, Any]) -> None:
@@ -180,7 +176,7 @@ def write_sealed(path: Path, value: dict[str, Any]) -> None:
 def sealed(value: dict[str, Any]) -> bytes:
     """What `write_sealed` writes."""
     tree = _json_safe({name: entry for name, entry in value.items() if name != SEAL})
-    return _tree_bytes(tree | {SEAL: seal_of(tree)})
+    return _as_text(tree | {SEAL: seal_of(tree)})
 
 
 def holds_sealed(path: Path, value: dict[str, Any]) -> bool:
@@ -216,28 +212,12 @@ def parse_json(content: bytes, path: Path) -> Any:
         tree = json.loads(content.decode())
         sealed = isinstance(tree, dict) and SEAL in tree
         intact = not sealed or tree[SEAL] == seal_of(tree)
-        value = _json_restored(tree) if _may_hold_infinity(content) else tree
+        value = _json_restored(tree)
     except (ValueError, RecursionError) as problem:
         raise RunError(f"{path} is damaged: it is not a JSON file") from problem
     if not intact:
         raise RunError(f"{path} is damaged: its contents do not have the SHA-256 that it states")
     return value
-
-
-def _may_hold_infinity(content: bytes) -> bool:
-    """Whether a text in a JSON file may end in `inf`, plainly or with a letter written as its number.
-
-    Most files have no such text, and need not be walked through.
-    """
-    return b'inf"' in content or b"\\u" in content
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _json_safe(value: Any) -> Any:
@@ -261,11 +241,23 @@ def _json_restored(value: Any) -> Any:
     return value
 
 
-def as_parquet(table: pl.DataFrame) -> bytes:
-    """The bytes of a small table, at half of what it costs Polars to write them to a file."""
-    buffer = BytesIO()
-    table.write_parquet(buffer)
-    return buffer.getvalue()
+def write_arrays(path: Path, arrays: Mapping[str, NDArray]) -> str:
+    """Write an .npz file, whose bytes follow from the arrays alone; its SHA-256."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+    return write_atomically(path, write)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray]:
+    """What `write_arrays` wrote; nothing is unpickled."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return dict(stored)
+    except DAMAGE as problem:
+        raise RunError(f"{path} is damaged") from problem
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -279,12 +271,13 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame
 
 def usable_directory(path: Path) -> Path:
     """Make the directory, or say why it cannot be used."""
-    if not _is_unicode(str(path)):
-        raise RunError(f"cannot use the directory {str(path)!r}: its name must be UTF-8")
     try:
+        str(path).encode()
         path.mkdir(parents=True, exist_ok=True)
         next(path.iterdir(), None)
         os.close(_open_lock(path))
+    except UnicodeEncodeError as problem:
+        raise RunError(f"cannot use the directory {str(path)!r}: its name must be UTF-8") from problem
     except FileExistsError as problem:
         raise RunError(f"cannot use the directory {path}: it is a file") from problem
     except OSError as problem:
@@ -300,13 +293,11 @@ def _open_lock(directory: Path) -> int:
 class Lock:
     """The lock of a directory, while it is held."""
 
-    def __init__(self, path: Path, file: Any = None) -> None:
+    def __init__(self, path: Path, file: IO[str]) -> None:
         self.path, self.file = path, file
 
     def check(self) -> None:
         """Stop if the lock is no longer ours: its file was removed, and another process may have made a new one."""
-        if self.file is None:
-            return
         try:
             there = os.path.samestat(os.fstat(self.file.fileno()), self.path.stat())
         except OSError:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -88,6 +88,14 @@ class Manifest(BaseModel):
         )
 
     @classmethod
+    def of_finished(cls, directory: Path) -> Self:
+        """run.json of a run that has come to its end."""
+        manifest = cls.read(directory)
+        if not manifest.complete:
+            raise RunError(f"{directory} holds an unfinished run; give the same command again to finish it")
+        return manifest
+
+    @classmethod
     def read(cls, directory: Path) -> Self:
         """run.json of a run directory, whole and unchanged or not at all."""
         path = directory / "run.json"
@@ -131,9 +139,7 @@ class Manifest(BaseModel):
     @property
     def identity(self) -> str:
         """SHA-256 of all that decides the outcome."""
-        fields = self.as_dict()
-        decides = {name: _deciding(name, fields.get(name)) for name in DECIDES}
-        return sha256(dumps(decides, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        return sha256(dumps(_deciding(self.as_dict()), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 @cache  # parsing a package's metadata takes as long as ten rounds, and a study has thousands of short runs
@@ -141,35 +147,28 @@ def _version(package: str) -> str:
     return metadata.version(package)
 
 
-def check_same_run(directory: Path, stored: Manifest, wanted: dict[str, Any]) -> None:
+def check_same_run(directory: Path, stored: Manifest, wanted: Mapping[str, Any]) -> None:
     """Going on is only right if everything that decides the outcome, and is in `wanted`, is as it was."""
-    there = stored.as_dict()
+    there, here = _deciding(stored.as_dict()), _deciding(wanted)
     for what in DECIDES:
-        if what not in wanted and not (what == "changes" and what in there):
-            continue
-        old, new = _deciding(what, there.get(what)), _deciding(what, wanted.get(what))
-        if old != new:
+        if (what in wanted or what == "changes") and there[what] != here[what]:
             another = "other" if what in ("changes", "files", "versions") else "another"
             raise RunError(
-                f"{directory} holds a run with {another} {what}{_difference(old, new)}; "
+                f"{directory} holds a run with {another} {what}{_difference(there[what], here[what])}; "
                 "choose another directory or remove it"
             )
 
 
-def _deciding(what: str, value: Any) -> Any:
-    """What of a field decides the outcome: of versions, those of libraries that compute, and of Python its minor."""
-    if what == "versions" and isinstance(value, dict):
-        value = {name: version for name, version in value.items() if name != "polars"}
-        if isinstance(python := value.get("python"), str):
-            value["python"] = ".".join(python.split(".")[:2])
-    return _plain(value)
+def _deciding(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What of run.json decides the outcome, as JSON gives it back; None where it is not said.
 
-
-def _plain(value: Any) -> Any:
-    """As JSON gives it back: lists, never tuples."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+    Of versions those of libraries that compute, and of Python its minor.
+    """
+    found = {name: about.get(name) for name in DECIDES}
+    if versions := found["versions"]:
+        found["versions"] = {name: version for name, version in versions.items() if name != "polars"}
+        found["versions"]["python"] = ".".join(versions["python"].split(".")[:2])
+    return loads(dumps(found))
 
 
 def _difference(old: Any, new: Any, where: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from feelstream.errors import RunError
 from feelstream.evaluation import TestRounds
 from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.models import Model
-from feelstream.run.checkpoint import DAMAGE
-from feelstream.run.files import write_atomically
+from feelstream.run.files import read_arrays
+from feelstream.run.preparing import dataset_of
 from feelstream.scenario import Scenario
 
 MODEL = "model.npz"  # holds one array, theta: float32 (d,)
@@ -29,19 +28,17 @@ class FinalModel:
     Attributes:
         scenario: Of the run.
         theta: (d,) float32, in the order of `feelstream.learning.models` (PyTorch's own).
-        load_dataset: What gives the data of a scenario, for tests of the model.
     """
 
     scenario: Scenario = field(repr=False)
     theta: NDArray[np.float32] = field(repr=False)
-    load_dataset: Callable[[Scenario], Dataset] = field(repr=False)
 
     def __repr__(self) -> str:
         return f"FinalModel({self.scenario.learning.model}, {len(self.theta)} parameters)"
 
     def weights(self) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
         """(weight, bias) of each layer that has them, in the shapes of PyTorch; stacks of feelstream layers only."""
-        model = learning.describe(self.scenario.learning.model, self.load_dataset(self.scenario))
+        model = learning.describe(self.scenario.learning.model, dataset_of(self.scenario))
         if not isinstance(model, Model):
             raise RunError(f"'{self.scenario.learning.model}' is not a stack of feelstream layers; use theta itself")
         found, at = [], 0
@@ -54,7 +51,7 @@ class FinalModel:
 
     def evaluate(self) -> Evaluation:
         """Loss and accuracy on the test set of the run's data; on that of the last round, if it changes."""
-        dataset = self.load_dataset(self.scenario)
+        dataset = dataset_of(self.scenario)
         rows = TestRounds(first=dataset.test_rounds).rows(self.scenario.system.rounds)
         learner = self._learner(dataset)
         if rows is None:
@@ -68,7 +65,7 @@ class FinalModel:
         That is uint8 from 0 to 255, float32 as the data set has it once it is normalised, or int64 tokens. Vectors and
         tokens may be (n, F).
         """
-        dataset, x = self.load_dataset(self.scenario), np.asarray(x)
+        dataset, x = dataset_of(self.scenario), np.asarray(x)
         wanted = dataset.test_images.dtype
         if x.ndim == 2 and dataset.shape[1:] == (1, 1):  # vectors and tokens, as an .npz file has them
             x = x[:, :, None, None]
@@ -87,28 +84,14 @@ class FinalModel:
         return learner
 
 
-def write_model(directory: Path, theta: NDArray[np.float32]) -> None:
-    """model.npz; the same θ gives the same bytes."""
-
-    def save(path: Path) -> None:
-        with path.open("wb") as file:
-            np.savez(file, allow_pickle=False, theta=theta)
-
-    write_atomically(directory / MODEL, save)
-
-
 def read_model(directory: Path) -> NDArray[np.float32]:
     path = directory / MODEL
     if not path.is_file():
         raise RunError(f"{directory} holds no {MODEL}: nothing was learned")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            names, theta = stored.files, stored["theta"] if "theta" in stored.files else None
-    except DAMAGE as problem:
-        raise RunError(f"{path} is damaged, or holds another kind of model") from problem
-    if theta is None:
+    stored = read_arrays(path)
+    if "theta" not in stored:
         raise RunError(
-            f"{path} holds the model of a deployed app, which only the app can use: {len(names)} arrays, which "
+            f"{path} holds the model of a deployed app, which only the app can use: {len(stored)} arrays, which "
             "numpy.load gives by name"
         )
-    return theta
+    return stored["theta"]

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from feelstream import code
+from feelstream.constants import TABLE as CONSTANTS
 from feelstream.errors import RunError
-from feelstream.loop.changes import Change, in_order
+from feelstream.loop.changes import Change, as_list, in_order
 from feelstream.loop.round import RoundRecord
-from feelstream.loop.world import Theta
-from feelstream.quantities import introduce
 from feelstream.run import trace
 from feelstream.run.checkpoint import Checkpoint, Player
 from feelstream.run.files import (
-    Lock,
     as_sentence,
     make_directory,
     remove_temporaries,
     sole_writer,
     usable_directory,
+    write_atomically,
 )
 from feelstream.run.manifest import Manifest, check_same_run
-from feelstream.run.model import write_model
-from feelstream.run.preparing import noted, prepare, resolved
-from feelstream.run.run import Run, digests, read_complete, write_constants, write_tables
+from feelstream.run.preparing import prepare, resolved
+from feelstream.run.run import Run, read_complete, write_run
 from feelstream.scenario import Scenario
 
-CHECKPOINT_SECONDS = 1.0
-CHECKPOINT_SHARE = 0.1  # of the time, at most: a million devices take a while to write
 Progress = Callable[[RoundRecord], None]
 
 
@@ -49,23 +45,10 @@ def simulate(
 
     changes: of V, size or budget, each from a given round on. promised: files and data that it must be made with.
     """
-    scenario = resolved(scenario)
     simulation, manifest = prepare(scenario, seed, threads, changes, promised)
     start = perf_counter()
-    rows = trace.Rows(scenario.trace.level == "full", manifest.facts)
-    taken: list[trace.Tables] = []
-    while simulation.round < scenario.system.rounds:
-        _step(simulation, rows, progress)
-        if rows.many:
-            taken.append(rows.take())
-    taken.append(rows.take())
-    tables = trace.joined(taken)
-    manifest = manifest.completed(_timings(simulation, start), {})
-    introduce(tables.rounds.columns, manifest.model_extra or {})
-    return Run(
-        simulation.scenario, manifest.seed, tables.rounds, tables.devices, manifest,
-        theta=_model_of(simulation), evaluations=tables.evaluations, constants=manifest.constants,
-    )  # fmt: skip
+    tables = trace.joined(list(_rounds(simulation, manifest, progress)))
+    return _run(simulation, manifest, tables, start)
 
 
 def simulate_in(
@@ -129,7 +112,7 @@ def play_in(
                 )
             settings = scenario.as_dict()
             wanted = {"seed": seed, "scenario": settings, "files": code.named_files(scenario)}
-            check_same_run(path, stored, wanted | noted(scenario, changes))
+            check_same_run(path, stored, wanted | {"changes": as_list(scenario, changes) or None})
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return read_complete(path, scenario, stored)
         player, manifest = prepare()
@@ -138,77 +121,54 @@ def play_in(
         else:
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died before it wrote run.json
             manifest.write(path)
-        write_constants(path, manifest.constants)
+        if manifest.constants is not None:
+            write_atomically(path / CONSTANTS, manifest.constants.write_parquet)
         make_directory(progress_dir)
         remove_temporaries(progress_dir)
-        checkpoint = Checkpoint(progress_dir, manifest.identity, full)
+        checkpoint = Checkpoint(progress_dir, manifest.identity, full, checkpoint_s)
         checkpoint.restore(player)
         if player.round and resumed:
             resumed(player.round)
 
         start = perf_counter()
-        _play(player, trace.Rows(full, manifest.facts), checkpoint, lock, progress, checkpoint_s)
-        tables = checkpoint.tables()
-        if not trace.is_whole(tables.rounds, tables.devices, scenario.system.rounds, scenario.system.devices):
-            raise RunError(
-                f"the rows in {progress_dir} are not those of all rounds from 1 to {scenario.system.rounds}, "
-                "as if two processes had written them; remove it to start the run again"
-            )
-        write_tables(path, tables)
-        if (theta := _model_of(player)) is not None:
-            write_model(path, theta)
-        if finish:
-            finish(path)
-        lock.check()
-        manifest = manifest.completed(_timings(player, start), digests(path))
-        manifest.write(path)
+        for rows in _rounds(player, manifest, progress, checkpoint.is_due):
+            lock.check()
+            checkpoint.save(rows, player)
+
+        def end() -> None:
+            if finish:
+                finish(path)
+            lock.check()
+
+        run = write_run(_run(player, manifest, checkpoint.tables(), start), path, end)
         with as_sentence(progress_dir):
             shutil.rmtree(progress_dir)
-    introduce(tables.rounds.columns, manifest.model_extra or {})
-    return Run(
-        scenario, manifest.seed, tables.rounds, tables.devices, manifest, path,
-        evaluations=tables.evaluations, constants=manifest.constants,
-    )  # fmt: skip
+    return run
 
 
-def _play(
-    player: Player,
-    rows: trace.Rows,
-    checkpoint: Checkpoint,
-    lock: Lock,
-    progress: Progress | None,
-    checkpoint_s: float | None,
-) -> None:
-    """All rounds that are left, with a checkpoint every now and then and one after the last."""
-    pause, last = CHECKPOINT_SECONDS if checkpoint_s is None else checkpoint_s, perf_counter()
-    while player.round < player.scenario.system.rounds:
-        _step(player, rows, progress)
-        over = player.round == player.scenario.system.rounds
-        if over or rows.many or perf_counter() - last >= pause:
-            begun = perf_counter()
-            lock.check()
-            checkpoint.save(rows.take(), player)
-            last = perf_counter()
-            if checkpoint_s is None:
-                pause = max(CHECKPOINT_SECONDS, (last - begun) / CHECKPOINT_SHARE)
+def _rounds(
+    player: Player, manifest: Manifest, progress: Progress | None, is_due: Callable[[], bool] = lambda: False
+) -> Iterator[trace.Tables]:
+    """Play all rounds that are left; their rows, when they are due, before they fill the memory and at the end."""
+    scenario = player.scenario
+    rows = trace.Rows(scenario.trace.level == "full", manifest.facts)
+    while player.round < scenario.system.rounds:
+        record = player.step()
+        rows.add(record)
+        if progress:
+            progress(record)
+        if player.round == scenario.system.rounds or rows.many or is_due():
+            yield rows.take()
 
 
-def _step(player: Player, rows: trace.Rows, progress: Progress | None) -> None:
-    record = player.step()
-    rows.add(record)
-    if progress:
-        progress(record)
-
-
-def _timings(player: Player, start: float) -> dict[str, Any]:
-    return {
+def _run(player: Player, manifest: Manifest, tables: trace.Tables, start: float) -> Run:
+    timings = {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "total_s": round(perf_counter() - start, 3),
         **{f"{phase}_s": round(seconds, 3) for phase, seconds in player.timings.items()},
     }
-
-
-def _model_of(player: Player) -> Theta | None:
-    """The player's model as it is now; None where it learns nothing, or keeps its model itself."""
-    model = player.model
-    return model if model is not None and model.size else None
+    theta = player.model if player.model is not None and player.model.size else None  # it may keep its model itself
+    return Run(
+        player.scenario, manifest.seed, tables.rounds, tables.devices, manifest.completed(timings, {}),
+        theta=theta, evaluations=tables.evaluations, constants=manifest.constants,
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
@@ -20,7 +20,7 @@ from feelstream.data.datasets.dataset import Normalise
 from feelstream.errors import DataError, RunError, ScenarioError
 from feelstream.evaluation import TestRounds
 from feelstream.learning import cost
-from feelstream.loop.changes import Change, ChangingSimulation, as_list, in_order
+from feelstream.loop.changes import Change, ChangingSimulation, in_order
 from feelstream.loop.simulation import Simulation
 from feelstream.quantities import STATED
 from feelstream.run import trace
@@ -119,11 +119,6 @@ def _prepare(
     if file and stamp(file) != version:
         raise DataError(f"data.dataset: {dataset.name} changed while it was read; give the same command again")
     return player, manifest
-
-
-def noted(scenario: Scenario, changes: Sequence[Change]) -> dict[str, Any]:
-    """What run.json says of changes: nothing where there are none."""
-    return {"changes": as_list(scenario, changes)} if changes else {}
 
 
 def _check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:

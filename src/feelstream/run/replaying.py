@@ -55,9 +55,7 @@ def replay(
     This runs the code that run.json names: a policy, metric, model or data set of the user's own.
     """
     path = Path(directory)
-    manifest = Manifest.read(path)
-    if not manifest.complete:
-        raise RunError(f"{path} holds an unfinished run; give the same command again to finish it")
+    manifest = Manifest.of_finished(path)
     if manifest.engine.get("name") == FLOWER:
         raise RunError(f"{path} holds a run of real devices, which cannot be repeated")
     stored = {name: read_stored(path, name, manifest) for name in manifest.digests if name.endswith(".parquet")}

@@ -9,8 +9,10 @@ devices.parquet and, where evaluators give arrays, evaluations.parquet; while th
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,21 +23,20 @@ from feelstream.constants import TABLE as CONSTANTS
 from feelstream.errors import RunError
 from feelstream.loop.world import Theta
 from feelstream.quantities import introduce
-from feelstream.run import trace, views
+from feelstream.run import views
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
-    as_parquet,
     check_digest,
     digest_of,
     read_table,
     sealed,
     sole_writer,
     usable_directory,
+    write_arrays,
     write_atomically,
 )
 from feelstream.run.manifest import Manifest
-from feelstream.run.model import MODEL, FinalModel, read_model, write_model
-from feelstream.run.preparing import dataset_of
+from feelstream.run.model import MODEL, FinalModel, read_model
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import stored_scenario
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from feelstream.run.explaining import Explanation
     from feelstream.run.picture import Style
 
-EVALUATIONS = "evaluations.parquet"
+TABLES = ("rounds", "devices", "evaluations", "constants")  # those of a run, as far as it has them
 SO_FAR = "so-far"  # where a report of an unfinished run is put, in its directory
 
 
@@ -81,6 +82,9 @@ class Run:
     theta: Theta | None = field(default=None, repr=False)  # θ(T+1) of a run that is not kept in a directory
     evaluations: pl.DataFrame | None = field(default=None, repr=False)  # arrays of evaluators, where they give any
     constants: pl.DataFrame | None = field(default=None, repr=False)  # where devices differ in any
+
+    def __post_init__(self) -> None:
+        introduce(self.rounds.columns, self.manifest.model_extra or {})
 
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""
@@ -127,11 +131,11 @@ class Run:
         if self.directory is None and self.theta is None:
             raise RunError("the run learned nothing (learning.engine = none), so it has no model")
         if self.theta is not None:
-            return FinalModel(self.scenario, self.theta, dataset_of)
+            return FinalModel(self.scenario, self.theta)
         directory = self.directory or Path()
         if MODEL in self.manifest.digests:
             check_digest(directory / MODEL, self.manifest.digests[MODEL])
-        return FinalModel(self.scenario, read_model(directory), dataset_of)
+        return FinalModel(self.scenario, read_model(directory))
 
     def explain(self, round: int, device: int) -> Explanation:
         """Why a device (from 0) was scheduled in a round (from 1), or not: what decided, and what would change it."""
@@ -159,19 +163,20 @@ class Run:
         with sole_writer(path):
             if any(entry.name != ".lock" for entry in path.iterdir()):
                 raise RunError(f"{path} is not empty; choose another directory")
-            write_constants(path, self.constants)
-            write_tables(path, trace.Tables(self.rounds, self.devices, self.evaluations))
-            if self.theta is not None:
-                write_model(path, self.theta)
-            self.manifest.completed(self.manifest.timings, digests(path)).write(path)
+            write_run(self, path)
         return path
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Those that the run has, by the names of their files."""
+        found = {f"{name}.parquet": getattr(self, name) for name in TABLES}
+        return {name: table for name, table in found.items() if table is not None}
 
     def files(self) -> dict[str, bytes]:
         """What `save` writes, by name; not of a run with a model, which would be held twice."""
         if self.theta is not None:
             raise RunError("the files of a run with a model are written by save")
-        tables = trace.Tables(self.rounds, self.devices, self.evaluations)._asdict() | {"constants": self.constants}
-        files = {f"{name}.parquet": as_parquet(table) for name, table in tables.items() if table is not None}
+        files = {name: _as_parquet(table) for name, table in self.tables.items()}
         digests = {name: sha256(files[name]).hexdigest() for name in sorted(files)}
         return files | {"run.json": sealed(self.manifest.completed(self.manifest.timings, digests).as_dict())}
 
@@ -191,9 +196,7 @@ def read(directory: str | Path) -> Run:
     if not isinstance(directory, str | Path):
         raise RunError(f"read: give the directory of a run, as in read('runs/first'), not {directory!r:.60}")
     path = Path(directory)
-    manifest = Manifest.read(path)
-    if not manifest.complete:
-        raise RunError(f"{path} holds an unfinished run; give the same command again to finish it")
+    manifest = Manifest.of_finished(path)
     return read_complete(path, stored_scenario(manifest.scenario, path / "run.json", manifest.promises), manifest)
 
 
@@ -204,12 +207,10 @@ def read_stored(path: Path, name: str, manifest: Manifest) -> pl.DataFrame:
 
 
 def read_complete(path: Path, scenario: Scenario, manifest: Manifest) -> Run:
-    devices = read_stored(path, "devices.parquet", manifest) if scenario.trace.level == "full" else None
-    rounds = read_stored(path, "rounds.parquet", manifest)
-    arrays = read_stored(path, EVALUATIONS, manifest) if EVALUATIONS in manifest.digests else None
-    constants = read_stored(path, CONSTANTS, manifest) if CONSTANTS in manifest.digests else None
-    introduce(rounds.columns, manifest.model_extra or {})
-    return Run(scenario, manifest.seed, rounds, devices, manifest, path, evaluations=arrays, constants=constants)
+    always = ("rounds", "devices") if scenario.trace.level == "full" else ("rounds",)
+    there = [name for name in TABLES if name in always or f"{name}.parquet" in manifest.digests]
+    tables = {name: read_stored(path, f"{name}.parquet", manifest) for name in there}
+    return Run(scenario, manifest.seed, manifest=manifest, directory=path, **{"devices": None, **tables})
 
 
 def is_unfinished(directory: Path) -> bool:
@@ -235,8 +236,8 @@ def read_so_far(directory: str | Path) -> Run:
         if Manifest.read(path).complete:  # it has ended while it was read
             return read(path)
         raise
-    introduce(tables.rounds.columns, manifest.model_extra or {})
-    return Run(scenario, manifest.seed, tables.rounds, tables.devices, manifest, None, evaluations=tables.evaluations)
+    constants = read_table(path / CONSTANTS) if (path / CONSTANTS).exists() else None
+    return Run(scenario, manifest.seed, *tables[:2], manifest, evaluations=tables.evaluations, constants=constants)
 
 
 def saved_so_far(directory: str | Path) -> Path:
@@ -247,22 +248,25 @@ def saved_so_far(directory: str | Path) -> Path:
     resolved = run.manifest.resolved.model_copy(update={"rounds": run.rounds.height})
     manifest = run.manifest.model_copy(update={"scenario": scenario, "resolved": resolved})
     shutil.rmtree(out, ignore_errors=True)
-    shorter = Run(run.scenario, run.seed, run.rounds, run.devices, manifest, evaluations=run.evaluations)
-    return shorter.save(out / Path(directory).resolve().name)
+    return replace(run, manifest=manifest).save(out / Path(directory).resolve().name)
 
 
-def write_constants(path: Path, constants: pl.DataFrame | None) -> None:
-    if constants is not None:
-        write_atomically(path / CONSTANTS, constants.write_parquet)
-
-
-def write_tables(path: Path, tables: trace.Tables) -> None:
-    for name, table in tables._asdict().items():
-        if table is not None:
-            write_atomically(path / f"{name}.parquet", table.write_parquet)
-
-
-def digests(path: Path) -> dict[str, str]:
-    """SHA-256 of every file of a run but run.json."""
+def write_run(run: Run, path: Path, before_the_end: Callable[[], object] = lambda: None) -> Run:
+    """Write the tables and the model of a run that was just played, then run.json, which says that it is complete."""
+    for name, table in run.tables.items():
+        write_atomically(path / name, table.write_parquet)
+    if run.theta is not None:
+        write_arrays(path / MODEL, {"theta": run.theta})
+    before_the_end()
     files = (entry for entry in sorted(path.iterdir()) if entry.is_file() and entry.name[0] != ".")
-    return {file.name: digest_of(file) for file in files if file.name != "run.json"}
+    digests = {file.name: digest_of(file) for file in files if file.name != "run.json"}
+    manifest = run.manifest.completed(run.manifest.timings, digests)
+    manifest.write(path)
+    return replace(run, manifest=manifest, directory=path, theta=None)
+
+
+def _as_parquet(table: pl.DataFrame) -> bytes:
+    """The bytes of a small table, at half of what it costs Polars to write them to a file."""
+    buffer = BytesIO()
+    table.write_parquet(buffer)
+    return buffer.getvalue()

@@ -165,17 +165,6 @@ def finish(rounds: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame({name: columns[name] for name in (*ROUNDS, *measured)}).rechunk()
 
 
-def is_whole(rounds: pl.DataFrame, devices: pl.DataFrame | None, T: int, K: int) -> bool:
-    """Whether the rows are exactly those of the rounds 1 … T and, in each of them, of the devices 0 … K − 1."""
-    whole = np.arange(1, T + 1)
-    if not np.array_equal(rounds["round"].to_numpy(), whole):
-        return False
-    return devices is None or (
-        np.array_equal(devices["round"].to_numpy(), np.repeat(whole, K))
-        and np.array_equal(devices["device"].to_numpy(), np.tile(np.arange(K), T))
-    )
-
-
 def _devices_frame(rounds: Sequence[dict[str, NDArray]], columns: Mapping[str, Column]) -> pl.DataFrame:
     """One row per device and round, sorted by round, then device."""
     series = []
