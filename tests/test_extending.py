@@ -173,7 +173,6 @@ def test_what_is_not_a_policy_is_refused() -> None:
         (["check", "uniform", "--kind", "frequency"], 0, "goes on the same from a stored state"),
         (["check", "uniform", "--kind", "colour"], 2, "'colour' is not known; allowed: energy law, cost"),
         (["check", "broken.py:Broken"], 1, "FAIL"),
-        (["check-policy", POLICY], 0, "pass"),  # the name of earlier versions
     ],
     ids=lambda value: " ".join(Path(word).name for word in value) if isinstance(value, list) else None,
 )

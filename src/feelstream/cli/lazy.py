@@ -26,22 +26,13 @@ COMMANDS = {
         ("bound", "bound", "Bound what the best schedule in hindsight could have gained in a stored run."),
         ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
         ("flower", "flower", "Run federations of real processes with Flower."),
-        (
-            "check",
-            "check",
-            "Try a plug-in on awkward cases; exit code 1 if it breaks its contract.",
-        ),
-        (
-            "explain",
-            "explain",
-            "Say what a field, a column or a policy is; or why a run scheduled a device.",
-        ),
+        ("check", "check", "Try a plug-in on awkward cases; exit code 1 if it breaks its contract."),
+        ("explain", "explain", "Say what a field, a column or a policy is; or why a run scheduled a device."),
         ("presets", "catalogue", "List the presets, or print one with every field and its meaning."),
         ("policies", "catalogue", "List the scheduling policies and their fields, or those of one."),
         ("data", "catalogue", "Data sets: fetch them, list them."),
     )
 }
-ALIASES = {"check-policy": "check"}  # names of earlier versions, which no list shows
 STUDIES = "Studies"  # the heading of their commands in the help
 
 
@@ -52,7 +43,6 @@ class LazyGroup(TyperGroup):
         return [*COMMANDS, *(name for name in registry.commands() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        cmd_name = ALIASES.get(cmd_name, cmd_name)
         command = COMMANDS.get(cmd_name) or registry.command(cmd_name)
         if command is None:
             return None
