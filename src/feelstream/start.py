@@ -20,7 +20,8 @@ def main() -> None:
     from feelstream import signals
     from feelstream.cli import main as command_line
 
-    signals.interrupt(watched=not OWN_WAYS & set(sys.argv[1:2]))
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    signals.interrupt(watched=command not in OWN_WAYS)
     try:
         command_line()
     except SystemExit as end:

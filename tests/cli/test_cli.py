@@ -326,6 +326,22 @@ def test_a_file_that_may_not_be_read(feelstream: Command, monkeypatch: pytest.Mo
     check_one_sentence(feelstream("run", "my.toml"), "cannot read the scenario my.toml: Permission denied")
 
 
+@pytest.mark.parametrize("words", [("--debug", "run"), ("run", "--debug")])
+def test_debug_shows_where_the_error_of_a_plug_in_came_up(words: tuple[str, ...], feelstream: Command) -> None:
+    Path("divides.py").write_text(
+        "from feelstream.model.energy import EnergyLaw\n"
+        "class Divides(EnergyLaw):\n"
+        "    def energy_j(self, cpus, cycles, f_hz):\n"
+        "        return 1 / 0\n"
+    )
+    code, _, err = feelstream(*words, "tiny", *QUICK, "--set", "cpu.energy=divides.py:Divides")
+    assert code == 2
+    assert 'divides.py", line 4, in energy_j' in err
+    said = err.splitlines()[-1]
+    assert said.startswith("feelstream: cpu.energy: 'divides.py:Divides' failed: ZeroDivisionError")
+    check_one_sentence(feelstream("run", "tiny", *QUICK, "--set", "cpu.energy=divides.py:Divides"), said[12:])
+
+
 def test_nothing_asked_shows_the_help(feelstream: Command) -> None:
     code, out, err = feelstream()
     assert code == 2

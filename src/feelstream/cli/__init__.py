@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 
 UsageError: Any = typer.BadParameter.__base__  # typer shows no other way to it
+DEBUG = "--debug"
 INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
 
 
@@ -40,9 +41,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal may know ASCII only, a file's name any bytes
             stream.reconfigure(errors="backslashreplace")
+    words = [word for word in sys.argv[1:] if word != DEBUG]  # every command has it, wherever it stands
     try:
-        code = get_command(app)(prog_name="feelstream", standalone_mode=False)
+        code = get_command(app)(words, prog_name="feelstream", standalone_mode=False)
     except FeelstreamError as problem:
+        if DEBUG in sys.argv:
+            traceback.print_exception(problem)
         _complain(sentence(problem))
         sys.exit(2)
     except UsageError as problem:
@@ -104,4 +108,5 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show the traceback of an error too; with any command.")] = False,
 ) -> None: ...
