@@ -5,7 +5,6 @@ Profiles of CPU cores: ours by name (cores.toml beside this file), a user's own 
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -17,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
-from feelstream.arrays import Ids, Ints, Reals
+from feelstream.arrays import Ids, Reals, read_only
 from feelstream.errors import ScenarioError
 from feelstream.model import physics
 from feelstream.model.energy import Core
 from feelstream.model.system import System
-from feelstream.plugins import did_you_mean
+from feelstream.plugins import LEAST, MOST, did_you_mean
 from feelstream.scenario.fields import explain
-from feelstream.scenario.sections import DeviceClass, DevicesSettings
+from feelstream.scenario.sections import DeviceClass
 from feelstream.tables import Column, TableFile
 
 if TYPE_CHECKING:
@@ -59,71 +58,47 @@ class Population:
     download_bit_per_s: Reals
 
 
+# What a column of a table may hold, where that is not any magnitude above 0.
+LIMITS = {
+    "energy_budget_j": (0.0, 1e100),
+    "gain_low_db": (-1000.0, 1000.0),
+    "gain_high_db": (-1000.0, 1000.0),
+    "arrivals": (1e-9, 1.0),
+    "priority": (1e-9, 1000.0),
+}
+
+
 def class_sizes(shares: list[float], devices: int) -> list[int]:
     """Devices of each class: cumulative shares, rounded, so that sizes add up and each is within 1 of its share."""
     ends = np.rint(np.cumsum(shares) * devices).astype(int)
     return np.diff(ends, prepend=0).tolist()
 
 
-def _by_class(classes: tuple[DeviceClass, ...], alike: Population) -> Population:
-    if not classes:
-        return alike
-    sizes = class_sizes([each.share for each in classes], len(alike.cycles))
-    number = np.repeat(np.arange(len(classes)), sizes)
-
-    def column(name: str) -> Reals:
-        """`frequency_low_hz` is the first of a class's frequency_hz, `frequency_high_hz` the second."""
-        field, end = re.sub("_(low|high)_", "_", name), int("_high_" in name)
-        given = [getattr(each, field) for each in classes]
-        chosen = np.array([np.nan if v is None else v[end] if isinstance(v, tuple) else v for v in given])[number]
-        return np.where(np.isnan(chosen), getattr(alike, name), chosen)
-
-    return Population(**{each.name: column(each.name) for each in fields(Population)})
-
-
-# What a column of a table may hold.
-LIMITS: dict[str, tuple[float, float]] = {
-    "cycles": (1e-100, 1e100),
-    "energy_budget_j": (0.0, 1e100),
-    "frequency_low_hz": (1e-100, 1e100),
-    "frequency_high_hz": (1e-100, 1e100),
-    "gain_low_db": (-1000, 1000),
-    "gain_high_db": (-1000, 1000),
-    "arrivals": (1e-9, 1.0),
-    "priority": (1e-9, 1000.0),
-    "deadline_s": (1e-100, 1e100),
-    "power_max_w": (1e-100, 1e100),
-    "download_bit_per_s": (1e-100, 1e100),
-}
+def _by_class(values: Sequence[Any], classes: Sequence[DeviceClass], devices: int) -> np.ndarray:
+    """(K,): for each device what its class has."""
+    return np.repeat(values, class_sizes([each.share for each in classes], devices))
 
 
 def _from_table(name: str, population: Population) -> Population:
     file = TableFile("devices.table", name)
-    unknown = [name for name in file.names if name not in LIMITS and name != "device"]
+    limits = {each.name: LIMITS.get(each.name, (LEAST, MOST)) for each in fields(Population)}
+    unknown = [name for name in file.names if name not in limits and name != "device"]
     if unknown:
-        allowed = ", ".join(["device", *LIMITS])
-        raise file.problem(f"has an unknown column '{unknown[0]}'; allowed: {allowed}")
-    devices, present = len(population.cycles), [name for name in LIMITS if name in file.names]
-    wanted = [Column("device", 0, devices - 1, whole=True), *(Column(name, *LIMITS[name]) for name in present)]
-    order, *columns = file.columns(wanted)
-    if not np.array_equal(np.sort(order), np.arange(devices)):
+        raise file.problem(f"has an unknown column '{unknown[0]}'; allowed: {', '.join(['device', *limits])}")
+    devices, present = len(population.cycles), [name for name in limits if name in file.names]
+    wanted = [Column("device", 0, devices - 1, whole=True), *(Column(name, *limits[name]) for name in present)]
+    ids, *columns = file.columns(wanted)
+    order = np.argsort(ids)
+    if not np.array_equal(ids[order], np.arange(devices)):
         raise file.problem(f"must have one row for each device from 0 to {devices - 1}")
     found = replace(
-        population, **{name: _in_order(order, values) for name, values in zip(present, columns, strict=True)}
+        population, **{name: read_only(values[order]) for name, values in zip(present, columns, strict=True)}
     )
     for low, high in (("frequency_low_hz", "frequency_high_hz"), ("gain_low_db", "gain_high_db")):
         wrong = np.flatnonzero(getattr(found, low) > getattr(found, high))
         if len(wrong):
             raise file.problem(f"puts {low} above {high} for device {wrong[0]}")
     return found
-
-
-def _in_order(devices: Ints, values: Reals) -> Reals:
-    """By device, read-only."""
-    sorted_values = np.empty_like(values)
-    sorted_values[devices] = values
-    sorted_values.flags.writeable = False
-    return sorted_values
 
 
 @cache
@@ -177,10 +152,8 @@ class Profiles:
         """Of devices in classes, where a class without a profile has the usual one."""
         given = [usual if each.profile is None else each.profile for each in classes] or [usual]
         names = tuple(dict.fromkeys(given))
-        if len(names) == 1:
-            return Profiles(names, None)
-        sizes = class_sizes([each.share for each in classes], devices)
-        return Profiles(names, np.repeat([names.index(name) for name in given], sizes))
+        which = None if len(names) == 1 else _by_class([names.index(name) for name in given], classes, devices)
+        return Profiles(names, which)
 
     @property
     def cores(self) -> tuple[Core, ...]:
@@ -192,7 +165,7 @@ class Profiles:
         return {name: core(name).model_dump(mode="python") for name in self.names if name}
 
 
-def range_hz(given: Range, profile: str) -> tuple[float, float]:
+def _range_hz(given: Range, profile: str) -> tuple[float, float]:
     """The range in numbers: where it is that of the profile, from its lowest point to its highest; NaN without one."""
     if given != "profile":
         return given
@@ -200,48 +173,43 @@ def range_hz(given: Range, profile: str) -> tuple[float, float]:
     return points[0], points[-1]
 
 
-def with_numbers(devices: DevicesSettings, usual: Range, usual_profile: str) -> DevicesSettings:
-    """The same with every range of frequencies that is a profile's in numbers."""
-    classes: list[DeviceClass] = []
-    for each in devices.classes:
-        own = usual if each.frequency_hz is None else each.frequency_hz
-        profile = usual_profile if each.profile is None else each.profile
-        change = {"frequency_hz": range_hz(own, profile)} if own == "profile" else {}
-        classes.append(each.model_copy(update=change))
-    return devices.model_copy(update={"classes": tuple(classes)})
+def population_of(scenario: Scenario) -> Population:
+    """The constants of every device: of all alike, of its class, of the table, the later before the earlier."""
+    cpu, radio, classes, devices = scenario.cpu, scenario.radio, scenario.devices.classes, scenario.system.devices
 
+    def constant(usual: Any, of_class: Sequence[float | None]) -> Reals:
+        alike = np.broadcast_to(np.asarray(usual, float), devices)
+        if not classes:
+            return alike
+        own = _by_class([np.nan if value is None else value for value in of_class], classes, devices)
+        return np.where(np.isnan(own), alike, own)
 
-def check_ranges(population: Population) -> None:
+    def named(name: str, usual: Any) -> Reals:
+        return constant(usual, [getattr(each, name) for each in classes])
+
+    usual_hz = _range_hz(cpu.frequency_hz, cpu.profile)
+    ranges_hz = [
+        _range_hz(each.frequency_hz or cpu.frequency_hz, cpu.profile if each.profile is None else each.profile)
+        for each in classes
+    ]
+    ranges_db = [each.gain_db or radio.gain_db for each in classes]
+    population = Population(
+        cycles=named("cycles", known_number("cpu.cycles", cpu.cycles)),
+        energy_budget_j=named("energy_budget_j", scenario.system.energy_budget_j),
+        frequency_low_hz=constant(usual_hz[0], [low for low, _ in ranges_hz]),
+        frequency_high_hz=constant(usual_hz[1], [high for _, high in ranges_hz]),
+        gain_low_db=constant(radio.gain_db[0], [low for low, _ in ranges_db]),
+        gain_high_db=constant(radio.gain_db[1], [high for _, high in ranges_db]),
+        arrivals=named("arrivals", 1.0),
+        priority=named("priority", 1.0),
+        deadline_s=named("deadline_s", scenario.system.round_s),
+        power_max_w=named("power_max_w", np.inf if radio.power_max_w is None else radio.power_max_w),
+        download_bit_per_s=named("download_bit_per_s", scenario.costs.download_bit_per_s),
+    )
+    if scenario.devices.table:
+        population = _from_table(scenario.devices.table, population)
     if np.isnan(population.frequency_low_hz).any():
         raise ScenarioError("cpu.frequency_hz: profile is a range only where there is one; set cpu.profile")
-
-
-def population_of(scenario: Scenario) -> Population:
-    """The constants of every device."""
-
-    def everyone(value: Any) -> np.ndarray:
-        return np.broadcast_to(np.asarray(value, float), scenario.system.devices)
-
-    cpu = scenario.cpu
-    low_hz, high_hz = range_hz(cpu.frequency_hz, cpu.profile)
-    alike = Population(
-        cycles=everyone(known_number("cpu.cycles", scenario.cpu.cycles)),
-        energy_budget_j=everyone(scenario.system.energy_budget_j),
-        frequency_low_hz=everyone(low_hz),
-        frequency_high_hz=everyone(high_hz),
-        gain_low_db=everyone(scenario.radio.gain_db[0]),
-        gain_high_db=everyone(scenario.radio.gain_db[1]),
-        arrivals=everyone(1.0),
-        priority=everyone(1.0),
-        deadline_s=everyone(scenario.system.round_s),
-        power_max_w=everyone(np.inf if scenario.radio.power_max_w is None else scenario.radio.power_max_w),
-        download_bit_per_s=everyone(scenario.costs.download_bit_per_s),
-    )
-    devices = with_numbers(scenario.devices, cpu.frequency_hz, cpu.profile)
-    population = _by_class(devices.classes, alike)
-    if devices.table:
-        population = _from_table(devices.table, population)
-    check_ranges(population)
     return population
 
 
