@@ -149,9 +149,8 @@ def test_a_run_stopped_and_started_again_is_the_same(
             with pytest.raises(StopError):
                 simulate_in(directory, scenario, seed, progress=interrupt, checkpoint_s=0)
         run = simulate_in(directory, scenario, seed, checkpoint_s=0)
-        assert sorted(path.name for path in Path(directory).iterdir()) == [
-            ".lock", "devices.parquet", "rounds.parquet", "run.json",
-        ]  # fmt: skip
+        files = {path.name for path in Path(directory).iterdir()} - {"constants.parquet"}  # where devices differ
+        assert files == {".lock", "devices.parquet", "rounds.parquet", "run.json"}
     assert run.rounds.equals(left_alone.rounds)
     assert run.devices is not None
     assert left_alone.devices is not None
