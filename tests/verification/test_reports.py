@@ -96,7 +96,7 @@ def test_another_than_the_largest_norm_is_seen(tmp_path: Path, monkeypatch: pyte
         (["learning.engine=none"], r"learning\.engine: must not be none for policy 'gradient_norm', which asks"),
         (["reports.slot_s=4.0"], r"reports\.slot_s: must be below system\.round_s = 4 for policy 'gradient_norm'"),
         (["reports.slot_s=0.001"], r"reports\.slot_s: no report can ever fit a slot of 0\.001 s"),
-        (["costs.download_bits=1e6"], r"costs\.download_bits: must be 0 for policy 'gradient_norm'"),
+        (["costs.download_bits=1e6"], r"costs\.download_bits: must be 0 for the policy gradient_norm"),
         (
             ["devices.classes=[{share=0.5}, {share=0.5, deadline_s=0.4}]"],
             r"devices\.deadline_s: must be above reports\.slot_s = 0\.5 s for a policy that asks",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,11 @@ from feelstream.environment import IndependentChannel, Mobility
 from feelstream.errors import ScenarioError
 from feelstream.learning.probes import PROBES
 from feelstream.model import physics
-from feelstream.model.costs import CostRule
-from feelstream.model.energy import AT_A_POINT, Cubic, EnergyLaw
+from feelstream.model.energy import AT_A_POINT, Cubic
 from feelstream.model.reporting import needed_s
 from feelstream.model.system import System
+from feelstream.plugins import LEAST, MOST
 from feelstream.policies import Policy
-from feelstream.scenario.population import Population, Profiles, Range
 
 if TYPE_CHECKING:
     from feelstream.scenario.settings import Scenario
@@ -28,24 +26,21 @@ MOST_BLOCKS = 1_000_000
 
 def check(scenario: Scenario) -> None:
     """ScenarioError where the fields cannot be together."""
-    system = scenario.system
-    if scenario.policy.size > system.devices:
-        raise ScenarioError(
-            f"policy.size: must be at most system.devices = {system.devices}, not {scenario.policy.size}"
-        )
+    devices, size = scenario.system.devices, scenario.policy.size
+    if size > devices:
+        raise ScenarioError(f"policy.size: must be at most system.devices = {devices}, not {size}")
     check_learning(scenario)
     check_needs(scenario)
     if scenario.autos:  # checked with the numbers, when they are known
         return
+    system = scenario.known_system(classes=1)
     check_world(scenario)
-    check_deadlines(scenario)
-    check_costs(scenario.known_system(classes=1), scenario.policy, scenario.population.cycles)
-    check_rule(scenario.costs.rule, scenario.policy, scenario.radio.block_bits)
-    ranges = [scenario.cpu.frequency_hz, *(each.frequency_hz for each in scenario.devices.classes)]
-    check_profiles(scenario.profiles, scenario.cpu.energy, scenario.population, ranges)
-    check_magnitudes(scenario)
-    check_round(scenario)
-    check_slot(scenario)
+    check_costs(scenario, system)
+    check_plans(scenario, system)
+    check_profiles(scenario)
+    check_magnitudes(scenario, system)
+    check_round(scenario, system)
+    check_slot(scenario, system)
 
 
 def check_learning(scenario: Scenario) -> None:
@@ -77,9 +72,9 @@ def check_world(scenario: Scenario) -> None:
         )
 
 
-def check_round(scenario: Scenario) -> None:
+def check_round(scenario: Scenario, system: System) -> None:
     """Some device must be able to compute and send in a round, at its highest frequency and the mean gain."""
-    system, population, n = scenario.known_system(classes=1), scenario.population, scenario.policy.smallest_plan
+    population, n = scenario.population, scenario.policy.smallest_plan
     needed_s = physics.compute_time_s(system.device_cycles, population.frequency_high_hz)
     needed_s = needed_s + system.surrogate_time_s(n)
     if (needed_s <= system.time_s).any():
@@ -95,67 +90,67 @@ def check_round(scenario: Scenario) -> None:
     )
 
 
-def check_costs(system: System, policy: Policy, cycles: Reals) -> None:
-    """Deadlines lie within the round and leave some of it after the download; the policy can plan with them.
-
-    cycles: (K,), as classes and tables of devices give them.
-    """
-    deadline_s = np.broadcast_to(system.round_s if system.deadline_s is None else system.deadline_s, system.devices)
-    late = np.flatnonzero(deadline_s > system.round_s)
-    if len(late):
+def check_costs(scenario: Scenario, system: System) -> None:
+    """Deadlines lie within the round and leave some of it after the slot for reports and the download."""
+    deadline_s, round_s = scenario.population.deadline_s, scenario.system.round_s
+    latest, earliest = int(np.argmax(deadline_s)), int(np.argmin(deadline_s))
+    if deadline_s[latest] > round_s:
         raise ScenarioError(
-            f"devices.deadline_s: must be at most system.round_s = {system.round_s:g} s, not {deadline_s[late[0]]:g} s "
-            f"of device {late[0]}"
+            f"devices.deadline_s: must be at most system.round_s = {round_s:g} s, not {deadline_s[latest]:g} s of "
+            f"device {latest}"
         )
-    never = np.flatnonzero(deadline_s <= system.download_s)
+    if system.reports and not deadline_s[earliest] > system.reports.slot_s:
+        raise ScenarioError(
+            f"devices.deadline_s: must be above reports.slot_s = {system.reports.slot_s:g} s for a policy that asks "
+            f"for reports, not {deadline_s[earliest]:g} s of device {earliest}"
+        )
+    never = np.flatnonzero(np.broadcast_to(system.time_s, system.devices) <= 0)
     if len(never):
-        k, takes_s = never[0], np.broadcast_to(system.download_s, system.devices)
+        takes_s = np.broadcast_to(system.download_s, system.devices)[never[0]]
         raise ScenarioError(
-            f"costs.download_bits: receiving the model must take less than the {deadline_s[k]:g} s that device {k} "
-            f"has, not {takes_s[k]:.3g} s"
+            f"costs.download_bits: receiving the model must take less than the {deadline_s[never[0]]:g} s that device "
+            f"{never[0]} has, not {takes_s:.3g} s"
         )
-    if system.cycles_per_sample and np.ptp(cycles):
+    if system.cycles_per_sample and np.ptp(scenario.population.cycles):
         raise ScenarioError(
             "costs.cycles_per_sample: takes the place of all cycles, so no class or table of devices may give others"
         )
-    if not np.all(np.asarray(system.download_j) <= 1e100):
-        raise ScenarioError("costs.receive_power_w: receiving the model must take at most 1e100 J")
     if system.block_bits and not system.update_bits / system.block_bits <= MOST_BLOCKS:
         raise ScenarioError(
             f"radio.block_bits: an update may have at most {MOST_BLOCKS:,} blocks, so at least "
             f"{system.update_bits / MOST_BLOCKS:.3g}, or 0"
         )
-    if policy.fills_round and isinstance(system.time_s, np.ndarray):
-        raise ScenarioError(
-            "devices.deadline_s: must be the same for all devices, as must be costs.download_bit_per_s, for the "
-            f"policy {policy.plugin_name()}, which plans with one deadline"
-        )
-    if policy.fills_round and np.any(system.download_j):
-        raise ScenarioError(
-            f"costs.receive_power_w: must be 0 for the policy {policy.plugin_name()}, which plans with the energy of "
-            "computing and sending alone"
-        )
-    if policy.fills_round and system.cycles_per_sample:
-        raise ScenarioError(
-            f"costs.cycles_per_sample: must be 0 for the policy {policy.plugin_name()}, which plans with fixed cycles"
-        )
-
-
-def check_rule(rule: CostRule, policy: Policy, block_bits: float) -> None:
-    """What a rule of the user's own does not go together with."""
-    if rule.of_settings:
-        return
-    if block_bits:
+    if system.block_bits and not scenario.costs.rule.of_settings:
         raise ScenarioError("radio.block_bits: must be 0 with a costs.rule of your own, for updates may differ in size")
-    if policy.fills_round:
-        raise ScenarioError(
-            f"costs.rule.kind: must be settings for the policy {policy.plugin_name()}, which plans with one deadline "
-            "and fixed cycles"
-        )
-    if policy.asks_reports:
-        raise ScenarioError(
-            f"costs.rule.kind: must be settings for the policy {policy.plugin_name()}, which asks for reports"
-        )
+
+
+def check_plans(scenario: Scenario, system: System) -> None:
+    """Costs that the policy does not plan with."""
+    policy, rule = scenario.policy, scenario.costs.rule
+    for field, wanted, fits in (
+        ("costs.rule.kind", "settings", rule.of_settings),
+        (
+            "devices.deadline_s",
+            "the same for all devices, as must be costs.download_bit_per_s,",
+            not np.ptp(system.time_s),
+        ),
+        ("costs.receive_power_w", "0", not np.any(system.download_j)),
+        ("costs.cycles_per_sample", "0", not system.cycles_per_sample),
+    ):
+        if policy.fills_round and not fits:
+            raise ScenarioError(
+                f"{field}: must be {wanted} for the policy {policy.plugin_name()}, which plans with one deadline, "
+                "fixed cycles, and the energy of computing and sending alone"
+            )
+    for field, wanted, fits in (
+        ("costs.rule.kind", "settings", rule.of_settings),
+        ("costs.download_bits", "0", not scenario.costs.download_bits),
+    ):
+        if policy.asks_reports and not fits:
+            raise ScenarioError(
+                f"{field}: must be {wanted} for the policy {policy.plugin_name()}, which asks for reports: what "
+                "devices receive for one is not charged"
+            )
     if policy.equal_updates and not rule.keeps_bits:
         raise ScenarioError(
             f"costs.rule.kind: the policy {policy.plugin_name()} plans with updates of equal size, so the rule must "
@@ -163,50 +158,56 @@ def check_rule(rule: CostRule, policy: Policy, block_bits: float) -> None:
         )
 
 
-def check_profiles(profiles: Profiles, law: EnergyLaw, population: Population, ranges: Sequence[Range | None]) -> None:
+def check_profiles(scenario: Scenario) -> None:
     """Every device has a profile where the law needs one, no frequency is above its highest point, none is in vain."""
-    kind = law.plugin_name()
+    profiles, population, law = scenario.profiles, scenario.population, scenario.cpu.energy
     if not law.needs_cores:
+        ranges = [scenario.cpu.frequency_hz, *(each.frequency_hz for each in scenario.devices.classes)]
         if any(profiles.names) and "profile" not in ranges:
             raise ScenarioError(
-                f"cpu.profile: changes nothing under cpu.energy.kind = {kind} with frequencies in numbers; set "
-                "cpu.energy.kind = voltage, or cpu.frequency_hz = profile"
+                f"cpu.profile: changes nothing under cpu.energy.kind = {law.plugin_name()} with frequencies in "
+                "numbers; set cpu.energy.kind = voltage, or cpu.frequency_hz = profile"
             )
         return
     if not profiles.cores:
-        raise ScenarioError(f"cpu.profile: every device must have one under cpu.energy.kind = {kind}")
+        raise ScenarioError(f"cpu.profile: every device must have one under cpu.energy.kind = {law.plugin_name()}")
     highest: Reals = np.array([each.frequency_hz[-1] for each in profiles.cores])
-    highest = np.broadcast_to(highest, len(population.cycles)) if profiles.which is None else highest[profiles.which]
+    highest = highest[0 if profiles.which is None else profiles.which]
     over = np.flatnonzero(population.frequency_high_hz > highest * (1 + AT_A_POINT))
     if len(over):
         k = over[0]
         raise ScenarioError(
-            f"cpu.frequency_hz: must be at most {highest[k]:g}, the highest operating point of its profile, for "
-            f"device {k}, not {population.frequency_high_hz[k]:g}; or write profile for the range of its points"
+            f"cpu.frequency_hz: must be at most {np.broadcast_to(highest, len(population.cycles))[k]:g}, the highest "
+            f"operating point of its profile, for device {k}, not {population.frequency_high_hz[k]:g}; or write "
+            "profile for the range of its points"
         )
 
 
-def check_magnitudes(scenario: Scenario) -> None:
+def check_magnitudes(scenario: Scenario, system: System) -> None:
     """Keep energies and SNR within what can be squared, summed and divided without overflow."""
-    radio, population, least, most = scenario.radio, scenario.population, 1e-100, 1e100
-    power_w = physics.watts(radio.received_power_dbm)
-    system = scenario.known_system(classes=1)
+    radio, population = scenario.radio, scenario.population
+    power_w, lowest_db = system.received_power_w, scenario.gain_range_db[0]
     ends = (population.frequency_low_hz, population.frequency_high_hz)
-    computing_j = max(float(system.compute_energy_j(f_hz).max()) for f_hz in ends)
-    if not computing_j <= most:
-        field = "power_coefficient" if isinstance(scenario.cpu.energy, Cubic) else "energy"
-        raise ScenarioError(f"cpu.{field}: computing for a round must take at most {most:g} J, not {computing_j:g} J")
-    lowest_db = scenario.gain_range_db[0]
-    sending_j = power_w / physics.ratio(lowest_db) * scenario.system.round_s
-    if sending_j > most:
-        raise ScenarioError(
-            f"radio.received_power_dbm: sending for a round must take at most {most:g} J, but takes "
-            f"{sending_j:g} J at a gain of {lowest_db:g} dB"
-        )
+    law = "power_coefficient" if isinstance(scenario.cpu.energy, Cubic) else "energy"
+    energies = [
+        (f"cpu.{law}", "computing for a round", max(np.max(system.compute_energy_j(f_hz)) for f_hz in ends)),
+        (
+            "radio.received_power_dbm",
+            f"sending for a round at a gain of {lowest_db:g} dB",
+            power_w / physics.ratio(lowest_db) * scenario.system.round_s,
+        ),
+        ("costs.receive_power_w", "receiving the model", np.max(system.download_j)),
+    ]
+    if slot := system.reports:
+        report_j = np.max(system.compute_energy_j(population.frequency_high_hz, None, slot.cycles))
+        energies.append(("reports.cycles", "computing for a report", report_j))
+    for field, what, energy_j in energies:
+        if not energy_j <= MOST:
+            raise ScenarioError(f"{field}: {what} must take at most {MOST:g} J, not {energy_j:g} J")
     snr = power_w / (radio.bandwidth_hz * radio.noise_w_per_hz)
-    if not least <= snr <= most:
+    if not LEAST <= snr <= MOST:
         raise ScenarioError(
-            f"radio.received_power_dbm: the mean SNR over the whole band must be between {least:g} and {most:g}, "
+            f"radio.received_power_dbm: the mean SNR over the whole band must be between {LEAST:g} and {MOST:g}, "
             f"not {snr:g}"
         )
 
@@ -234,11 +235,6 @@ def check_needs(scenario: Scenario) -> None:
                 f"learning.engine: must not be none for policy '{name}', which asks devices for {need}, and that "
                 "takes a model"
             )
-    if scenario.costs.download_bits:
-        raise ScenarioError(
-            f"costs.download_bits: must be 0 for policy '{name}', which asks for reports: what devices receive for one "
-            "is not charged"
-        )
     if not scenario.reports.slot_s < scenario.system.round_s:
         raise ScenarioError(
             f"reports.slot_s: must be below system.round_s = {scenario.system.round_s:g} for policy '{name}', which "
@@ -259,21 +255,9 @@ def _place(name: str) -> str:
     return str(Path(where).resolve()) if where.endswith(".py") else where
 
 
-def check_deadlines(scenario: Scenario) -> None:
-    """Deadlines of single devices must lie behind the slot."""
-    slot, deadline_s = scenario.reports.slot(scenario.policy), scenario.population.deadline_s
-    if slot and not (deadline_s > slot.slot_s).all():
-        k = int(np.argmin(deadline_s))
-        raise ScenarioError(
-            f"devices.deadline_s: must be above reports.slot_s = {slot.slot_s:g} s for a policy that asks for reports, "
-            f"not {deadline_s[k]:g} s of device {k}"
-        )
-
-
-def check_slot(scenario: Scenario) -> None:
+def check_slot(scenario: Scenario, system: System) -> None:
     """Some device must be able to report in time, at the highest frequency and the mean gain."""
-    system, fastest_hz = scenario.known_system(classes=1), scenario.population.frequency_high_hz
-    slot = system.reports
+    slot, fastest_hz = system.reports, scenario.population.frequency_high_hz
     if slot is None:
         return
     needed = float(np.min(needed_s(slot, system, fastest_hz, np.ones(system.devices))))
@@ -282,6 +266,3 @@ def check_slot(scenario: Scenario) -> None:
             f"reports.slot_s: no report can ever fit a slot of {slot.slot_s:g} s, since computing at the highest "
             f"frequency and sending with {system.devices} on the band takes {needed:.3g} s"
         )
-    most_j = float(np.max(system.compute_energy_j(fastest_hz, None, slot.cycles)))
-    if not most_j <= 1e100:
-        raise ScenarioError(f"reports.cycles: computing for a report must take at most 1e+100 J, not {most_j:g} J")
