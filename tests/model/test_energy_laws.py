@@ -70,7 +70,7 @@ def test_classes_may_have_different_cores() -> None:
     little, big = core("rk3399-a53"), core("rk3399-a72")
     half = scenario.system.devices // 2
     at_top = system.compute_energy_j(scenario.population.frequency_high_hz)
-    cycles = float(system.device_cycles[0])
+    cycles = float(system.cycles[0])
     assert at_top[:half] == pytest.approx(cycles * little.capacitance_f * little.voltage_v[-1] ** 2)
     assert at_top[half:] == pytest.approx(cycles * big.capacitance_f * big.voltage_v[-1] ** 2)
     assert set(scenario.population.frequency_high_hz) == {1416e6, 1800e6}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from observed import SYSTEM, observe
+from observed import alike, observe
 
 from feelstream import preset, simulate, verify
 from feelstream.policies.balanced import Balanced
 from feelstream.policies.base import Outcome
 
-SMALL = replace(SYSTEM, devices=4, energy_budget_j=np.full(4, 5e-3), rounds=10)
+SMALL = alike(4, rounds=10)
 LABELS = np.array([[10, 0, 0], [0, 10, 0], [0, 5, 5], [0, 0, 0]], np.int32)
 
 

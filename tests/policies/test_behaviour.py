@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil
 from typing import Any
 
 import numpy as np
 import pytest
 from builders import to_run
-from observed import SYSTEM, observe
+from observed import alike, observe
 from scipy.optimize import minimize
 from scipy.stats import chisquare
 
@@ -80,7 +79,7 @@ def test_the_exploration_of_oort_decays() -> None:
     assert rule.explores(0) == 0.9
     assert rule.explores(10) == pytest.approx(0.9 * 0.98**10)
     assert rule.explores(1000) == 0.3
-    system = replace(SYSTEM, devices=2000, energy_budget_j=np.zeros(2000), bandwidth_hz=1e9, received_power_w=1e-3)
+    system = alike(2000, energy_budget_j=0.0, bandwidth_hz=1e9, received_power_w=1e-3)
     state = rule.init(system)
     half = np.arange(2000) % 2 == 0
     state = state | {"last": half.astype(np.int64)}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from observed import SYSTEM, observe
+from observed import alike, observe
 
 from feelstream import preset, simulate, verify
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Observation, Outcome
 
-SMALL = replace(SYSTEM, devices=4, energy_budget_j=np.full(4, 5e-3), rounds=10)
+SMALL = alike(4, rounds=10)
 PLAIN = ["learning.engine=none", "data.dataset=synthetic", "system.rounds=12"]
 
 

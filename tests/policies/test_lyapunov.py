@@ -78,14 +78,14 @@ class ByHand:
         rate = s.rate_discount * s.bandwidth_hz / n
         rate *= math.log2(1 + n * s.received_power_w / (s.bandwidth_hz * s.noise_w_per_hz))
         time_s = s.update_bits / rate
-        self.feasible = [k for k in devices if seen.available[k] and s.cycles / seen.f_hz[k] + time_s <= s.round_s]
+        self.feasible = [k for k in devices if seen.available[k] and s.cycles[k] / seen.f_hz[k] + time_s <= s.round_s]
         total = sum(int(seen.fresh[k]) for k in self.feasible)
         self.score = {}
         for k in self.feasible:
             amount = len(self.feasible) * int(seen.fresh[k]) / total if total else 0.0
             other = self._unlike(seen.fresh_labels[k].tolist(), seen.used_labels.tolist())
             worth = {"combined": amount + other, "amount": amount, "dissimilarity": other}[metric]
-            energy = s.power_coefficient * s.cycles * seen.f_hz[k] ** 2 + s.received_power_w / seen.beta[k] * time_s
+            energy = s.power_coefficient * s.cycles[k] * seen.f_hz[k] ** 2 + s.received_power_w / seen.beta[k] * time_s
             self.score[k] = -worth if math.inf == V else float(seen.queue_j[k] * energy - V * worth)
 
     @staticmethod

@@ -34,13 +34,13 @@ def lawful(observation: Observation, decision: Decision, gain: np.ndarray, rng: 
     """Any allocation that physics allows: shares, powers and times drawn at random; who is too late does not send."""
     system, ids = observation.system, decision.schedule
     f_hz = observation.f_hz[ids] if decision.f_hz is None else decision.f_hz
-    computed_s = system.device_cycles[ids] / f_hz
+    computed_s = system.cycles[ids] / f_hz
     share = rng.dirichlet(np.ones(len(ids))) * rng.uniform(0.3, 1.0) if len(ids) else np.zeros(0)
     power_w = rng.uniform(0.5, 4.0, len(ids)) * system.received_power_w / observation.beta[ids]
     hz = share * system.bandwidth_hz
     rate = hz * np.log2(1 + power_w * gain / (hz * system.noise_w_per_hz))
-    needed_s = system.bits_of(ids) / np.maximum(rate, 1e-300)
-    left_s = system.time_of(ids) - computed_s
+    needed_s = system.device_bits[ids] / np.maximum(rate, 1e-300)
+    left_s = system.time_s[ids] - computed_s
     sent = needed_s <= left_s
     time_s = np.where(sent, needed_s + rng.random(len(ids)) * np.maximum(left_s - needed_s, 0), 0.0)
     share, power_w = np.where(sent, share, 0.0), np.where(sent, power_w, 0.0)
@@ -58,7 +58,7 @@ class Free(Random):
         in_time = observation.available & (observation.compute_time_s < system.time_s)
         plan = observation.plan(self.size, feasible=in_time)
         ids = np.sort(rng.permutation(np.flatnonzero(in_time))[: self.size])
-        slowest = system.device_cycles[ids] / system.time_of(ids) * 1.2
+        slowest = system.cycles[ids] / system.time_s[ids] * 1.2
         f_hz = np.minimum(
             np.maximum(observation.f_hz[ids] * rng.uniform(0.3, 1.0, len(ids)), slowest), observation.f_hz[ids]
         )
@@ -196,7 +196,7 @@ class Slower(Random):
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         decision = super().select(state, observation, rng)
         left_s = observation.system.round_s - decision.plan.transmit_time_s
-        f_hz, least = observation.f_hz[decision.schedule], observation.system.device_cycles[decision.schedule] / left_s
+        f_hz, least = observation.f_hz[decision.schedule], observation.system.cycles[decision.schedule] / left_s
         return replace(
             decision, f_hz=np.maximum(f_hz * self.factor, least * (1 + 1e-9)) if self.factor < 1 else f_hz * self.factor
         )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from observed import SYSTEM, observe
+from observed import alike, observe
 from scipy.optimize import LinearConstraint, minimize
 
 from feelstream.learning.server.base import InverseProbability, UpdateContext
 from feelstream.policies.gradient_norm import GradientNorm, drawn, probabilities
 from feelstream.policies.update_norm import UpdateNorm
 
-SMALL = replace(SYSTEM, devices=6, energy_budget_j=np.full(6, 5e-3), rounds=10)
+SMALL = alike(6, rounds=10)
 NAN = np.nan
 
 

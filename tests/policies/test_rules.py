@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import small
-from observed import SYSTEM, observe
+from observed import alike, observe
 
 from feelstream import simulate
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Observation, Outcome, Policy, State
 
-SMALL = replace(SYSTEM, devices=4, energy_budget_j=np.full(4, 5e-3), rounds=10)
+SMALL = alike(4, rounds=10)
 GHZ = np.array([0.4, 1.0, 0.8, 1.2]) * 1e9
 
 

@@ -15,9 +15,12 @@ from feelstream.scenario.files import from_dict
 
 
 def system(devices: int = 40, **changes: Any) -> System:
-    """The paper's constants, with changes."""
-    budget = np.full(devices, 5e-4)
-    return replace(Scenario().known_system(10), **({"devices": devices, "energy_budget_j": budget} | changes))
+    """The paper's constants, with changes; a number goes for all devices."""
+    of = from_dict({"system": {"devices": devices, "energy_budget_j": 5e-4}}).known_system(10)
+    if "update_bits" in changes:
+        changes["device_bits"] = changes["update_bits"]
+    of_devices = {name for name in changes if isinstance(getattr(of, name), np.ndarray)}
+    return replace(of, **changes | {name: np.broadcast_to(changes[name], devices) for name in of_devices})
 
 
 def observation(of: System, **changes: Any) -> Observation:

@@ -48,7 +48,7 @@ class LawProblem:
     def of(self, ids: Sequence[Any] | np.ndarray) -> LawProblem:
         """The problem of some of the devices."""
         some, core = np.array(ids), self.system.core
-        cycles = self.system.device_cycles[some]
+        cycles = self.system.cycles[some]
         system = replace(self.system, devices=len(some), cycles=cycles, core=None if core is None else core[some])
         return LawProblem(system, self.f_hz[some], self.weight[some], self.kappa_w[some], self.power_w[some])
 
@@ -61,7 +61,7 @@ class LawProblem:
 
     def computing_j(self, k: int, f_hz: np.ndarray) -> np.ndarray:
         """What device k's computing costs at these frequencies, from the tables."""
-        law, cycles = self.system.energy, float(self.system.device_cycles[k])
+        law, cycles = self.system.energy, float(self.system.cycles[k])
         if isinstance(law, Cubic):
             return self.system.power_coefficient * cycles * f_hz**2
         assert isinstance(law, Voltage)
@@ -130,7 +130,7 @@ def power_w(of: LawProblem, k: int, sending_s: np.ndarray, share: np.ndarray) ->
 
 def least_at_share(of: LawProblem, k: int, share: np.ndarray, ends_hz: tuple[float, float]) -> np.ndarray:
     """The least w e of device k at these shares with a frequency between two kinks; infinite beyond its power."""
-    cycles = float(of.system.device_cycles[k])
+    cycles = float(of.system.cycles[k])
 
     def cost(f_hz: np.ndarray) -> np.ndarray:
         sending_s = of.system.round_s - cycles / f_hz
@@ -154,7 +154,7 @@ def least_at_share(of: LawProblem, k: int, share: np.ndarray, ends_hz: tuple[flo
 
 def least_share(of: LawProblem, k: int, f_hz: float) -> float:
     """The least share with which device k can send at full power in what f_hz leaves of the round; above 1: none."""
-    sending_s = of.system.round_s - float(of.system.device_cycles[k]) / f_hz
+    sending_s = of.system.round_s - float(of.system.cycles[k]) / f_hz
     if sending_s <= 0 or power_w(of, k, np.array(sending_s), np.array(1.0)) > of.power_w[k]:
         return np.inf
     low, high = 1e-12, 1.0
@@ -168,7 +168,7 @@ def least_share(of: LawProblem, k: int, f_hz: float) -> float:
 def no_less(of: LawProblem, k: int, ends_hz: tuple[float, float]) -> float:
     """A bound below w e between two kinks: the voltage of the lower end, the leakage of the higher, κ a for sending."""
     leakage_w = getattr(of.system.energy, "leakage_w", None) or 0.0
-    cycles = float(of.system.device_cycles[k])
+    cycles = float(of.system.cycles[k])
     longer_j = leakage_w * cycles * (1 / ends_hz[0] - 1 / ends_hz[1])
     slowest_j = of.computing_j(k, np.array([ends_hz[0]])).item()
     return float(of.weight[k] * (slowest_j - longer_j + of.kappa_w[k] * of.airtime_s))

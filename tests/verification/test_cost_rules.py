@@ -28,7 +28,7 @@ class Doubled(CostRule):
     keeps_bits: ClassVar[bool] = True
 
     def costs(self, seen: CostContext, rng: np.random.Generator) -> RoundCosts:
-        return RoundCosts(cycles=2 * seen.system.device_cycles)
+        return RoundCosts(cycles=2 * seen.system.cycles)
 
 
 class Slow(CostRule):

@@ -45,7 +45,7 @@ def edge_s(seed: int, admission: str) -> float:
     power_w = 10 ** (radio.received_power_dbm / 10) / 1000
     rate = float(rate_bit_per_s(3, power_w * ratio, radio.bandwidth_hz, radio.noise_w_per_hz))
     system = scenario.known_system(10)
-    return float(system.cycles) / SLOW_HZ + system.update_bits / rate
+    return float(system.cycles[0]) / SLOW_HZ + system.update_bits / rate
 
 
 @pytest.mark.slow

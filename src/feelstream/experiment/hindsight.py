@@ -131,7 +131,7 @@ def _instance(run: Run) -> Instance:
         raise RunError("a bound needs a run whose settings did not change on the way")
     system, policy = scenario.known_system(1), scenario.policy
     f_hz, fresh, available = (devices[name].to_numpy().reshape(T, K) for name in ("f_hz", "fresh", "available"))
-    compute_s = system.device_cycles / f_hz
+    compute_s = system.cycles / f_hz
 
     def in_time(n: int) -> Flags:
         return available & (compute_s + system.surrogate_time_s(n) <= system.time_s)
@@ -147,7 +147,7 @@ def _instance(run: Run) -> Instance:
 def _least_energy_j(run: Run, f_hz: Reals) -> Reals:
     """(T, K) what computing and receiving cost; where a policy chooses frequencies, at the lowest that is in time."""
     system = run.scenario.known_system(1)
-    slowest = system.device_cycles / system.time_s
+    slowest = system.cycles / system.time_s
     chosen = f_hz if run.scenario.policy.equal_shares else np.minimum(f_hz, slowest)
     if chosen is not f_hz and not isinstance(system.energy, Cubic):  # under another law slower may cost more
         raise RunError("a bound for a policy that chooses frequencies needs the energy law cubic")

@@ -88,7 +88,7 @@ class Estimates:
         STALE rounds, if its last reading waits for another, or if otherwise nobody of the able could be scheduled: or
         else its estimate would stay for ever.
         """
-        modelled_s, sending_s = system.device_cycles / f_hz, system.surrogate_time_s(n)
+        modelled_s, sending_s = system.cycles / f_hz, system.surrogate_time_s(n)
         factor = np.maximum(np.exp(self.time.expected()[0]), np.minimum(SHORTEST * system.round_s / modelled_s, 1.0))
         late = factor * modelled_s + sending_s > system.time_s
         again = late & ((round - self.time.read_round > STALE) | ~np.isnan(self.time.waiting))

@@ -87,7 +87,7 @@ class Measurements:
         self._limit(t, schedule, self._by_the_scenario(modelled, observation, decision, replies), flags, replies)
         trained_hz = _trained_hz(observation, decision, replies)
         model = {
-            "t_cmp_s": self.system.device_cycles[schedule] / trained_hz,
+            "t_cmp_s": self.system.cycles[schedule] / trained_hz,
             "e_cmp_j": self.system.compute_energy_j(trained_hz, schedule),
         }
         read: dict[str, Pairs] = {
@@ -115,7 +115,7 @@ class Measurements:
     def _columns(self, observation: Observation) -> dict[str, NDArray]:
         """What was planned with, before anything of the round is learned."""
         return {
-            "t_cmp_prior_s": self.system.device_cycles / observation.f_hz,
+            "t_cmp_prior_s": self.system.cycles / observation.f_hz,
             "t_cmp_planned_s": np.array(observation.compute_time_s),
             "t_cmp_spread": self.estimates.time.expected()[1],
             "e_cmp_prior_j": self.system.compute_energy_j(observation.f_hz),

@@ -68,7 +68,7 @@ class Scheduler:
             raise ScenarioError(
                 "costs.rule.kind: must be settings in a deployment, where devices measure what they spend"
             )
-        if of.downloads or of.limits_power or np.any(of.away_s) or of.cycles_per_sample or of.block_bits:
+        if of.downloads or of.limits_power or of.away_s.any() or of.cycles_per_sample or of.block_bits:
             raise ScenarioError(
                 "costs: deadlines, power limits, downloads, cycles per sample and packet errors are for simulations; "
                 "in a deployment leave devices.deadline_s, radio.power_max_w, radio.block_bits and the costs unset"
@@ -181,7 +181,7 @@ class Scheduler:
         if not self.used_labels.any() or (self.stored_labels != self.first_labels).any():
             return False
         able = self._able(connected)
-        able &= self.system.device_cycles / self.f_hz < self.system.round_s  # the others never get a turn
+        able &= self.system.cycles / self.f_hz < self.system.round_s  # the others never get a turn
         ready = self._ready(able)
         return bool(ready.any()) and not self.fresh_labels[ready].any()
 
@@ -196,7 +196,7 @@ class Scheduler:
         """What the round is planned with: priorities as stated, computing as measured."""
         system = self.system
         if not (self.stated_priority == 1.0).all():
-            system = replace(system, priority=self.system.device_priority * self.stated_priority)
+            system = replace(system, priority=self.system.priority * self.stated_priority)
         return self.measurements.planned(self.round, system, self.f_hz, self._ready(able), self.policy.smallest_plan)
 
     @property
@@ -274,7 +274,7 @@ class Scheduler:
             return transmit(self.policy, observation, decision, gain)
         schedule, system = decision.schedule, observation.system
         planned_hz = observation.f_hz[schedule] if decision.f_hz is None else decision.f_hz
-        f_hz, charged_hz, cycles = planned_hz.copy(), planned_hz.copy(), system.device_cycles[schedule]
+        f_hz, charged_hz, cycles = planned_hz.copy(), planned_hz.copy(), system.cycles[schedule]
         for row, device in enumerate(map(int, schedule)):
             took_s = replies[device].t_cmp_s if device in replies else None
             if took_s is None:

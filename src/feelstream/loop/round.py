@@ -186,5 +186,5 @@ def _of_senders(values: NDArray[Real] | None, sent: Flags) -> NDArray[Real] | No
 
 def _spent_j(system: System, schedule: Ids, transmission: Transmission, e_report_j: Reals | None) -> Reals:
     energy_j = np.zeros(system.devices)
-    energy_j[schedule] = transmission.e_cmp_j + transmission.e_tr_j + system.download_of(schedule)[1]
+    energy_j[schedule] = transmission.e_cmp_j + transmission.e_tr_j + system.download_j[schedule]
     return energy_j if e_report_j is None else energy_j + e_report_j

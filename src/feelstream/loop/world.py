@@ -157,7 +157,7 @@ class World:
 
         Nor does one that computes more slowly: the time left rises with f, and E_cmp is the most of any frequency.
         """
-        cycles, f_hz = system.device_cycles, self._values["frequency"]
+        cycles, f_hz = system.cycles, self._values["frequency"]
         left_s = np.maximum(system.time_s - physics.compute_time_s(cycles, f_hz), 0.0)
         worst_j = system.most_compute_energy_j(f_hz) + most_power_w * left_s + system.download_j
         if system.reports is None:

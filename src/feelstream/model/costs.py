@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -60,7 +60,6 @@ class RoundCosts:
 
 
 WORK, SPENT = Array(least=LEAST, most=MOST, none=True), Array(least=0, most=MOST, none=True)
-FIGURES = tuple(field.name for field in fields(RoundCosts))
 
 
 def keeps_its_promises(rule: CostRule, found: RoundCosts, seen: CostContext, rng: np.random.Generator) -> str | None:
@@ -125,14 +124,16 @@ def with_costs(system: System, found: RoundCosts, own: bool, stored: Ints) -> Sy
     """The system with these costs. own: they are none that the fields of the scenario tell."""
     if not own:
         return system if found.cycles is None else replace(system, cycles=found.cycles)
-    everyone = system.devices
     by_data = cycles_by_data(system, stored)
-    usual = {
-        "cycles": system.device_cycles if by_data is None else by_data,
-        "update_bits": np.full(everyone, system.update_bits),
-        "download_s": np.broadcast_to(system.download_s, everyone),
-        "download_j": np.broadcast_to(system.download_j, everyone),
-    }
-    given = {name: getattr(found, name) for name in FIGURES}
-    figures = {name: np.array(usual[name] if given[name] is None else given[name], float) for name in FIGURES}
-    return replace(system, device_bits=figures.pop("update_bits"), **figures)
+    return replace(
+        system,
+        own_costs=True,
+        cycles=_given(found.cycles, system.cycles if by_data is None else by_data),
+        device_bits=_given(found.update_bits, system.device_bits),
+        download_s=_given(found.download_s, system.download_s),
+        download_j=_given(found.download_j, system.download_j),
+    )
+
+
+def _given(found: Reals | None, usual: Reals) -> Reals:
+    return usual if found is None else found.astype(float)

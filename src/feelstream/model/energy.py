@@ -91,7 +91,7 @@ class Cpus(Frozen):
     cores: tuple[Core, ...] = ()
     core: Ids | None = None
 
-    def take(self, ids: Ids) -> Cpus:
+    def take(self, ids: Ids | slice) -> Cpus:
         """Of the devices with these numbers."""
         return self if self.core is None else replace(self, core=self.core[ids])
 

@@ -51,7 +51,7 @@ class Reporting:
 
 def needed_s(slot: Slot, system: System, f_hz: Reals, ratio: Reals) -> Reals:
     """(K,) T_report. ratio: |g_k|²/β_k, by which the received power is above its mean."""
-    cycles = slot.cycles + system.device_cycles if slot.trains else slot.cycles
+    cycles = slot.cycles + system.cycles if slot.trains else slot.cycles
     with np.errstate(divide="ignore"):  # a dead channel: for ever
         return cycles / f_hz + slot.bits / _rate(system, ratio)
 
@@ -74,7 +74,7 @@ def worst_case_j(slot: Slot, system: System, f_hz: Reals, beta: Reals) -> Reals:
 
     Of a device that is scheduled, training is in its own worst case already; so this is more than enough.
     """
-    own_j = system.compute_energy_j(f_hz, None, slot.cycles) + system.received_power_w / beta * slot.slot_s
+    own_j = system.compute_energy_j(f_hz, cycles=slot.cycles) + system.received_power_w / beta * slot.slot_s
     return own_j + system.compute_energy_j(f_hz) if slot.trains else own_j
 
 

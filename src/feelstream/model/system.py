@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from feelstream.arrays import Frozen, Ids, Reals, frozen
+from feelstream.arrays import Frozen, Ids, Reals, read_only
 from feelstream.guard import ask
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
@@ -19,13 +19,15 @@ from feelstream.model.reporting import Slot
 class System(Frozen):
     """What does not change from round to round: the devices' number and budgets, CPU and radio constants.
 
+    What is one for all devices is a view of (K,).
+
     Attributes:
         devices: K.
         rounds: T.
         classes: m, of the labels.
         round_s: T_rd, for training and sending: what reports leave of the round, where the policy asks for them.
         energy_budget_j: (K,) E_k^avg, per round.
-        cycles: c, of one round of training; one for all or (K,).
+        cycles: (K,) c, of one round of training.
         power_coefficient: λ of the cubic law, E = λ c f².
         frequency_hz: The least and the greatest CPU frequency.
         bandwidth_hz: Of the whole band.
@@ -34,24 +36,25 @@ class System(Frozen):
         rate_discount: γ, on the planned rate, for fading.
         link_margin: Admission tests the deadline at this fraction of the SNR.
         admission: paper: late devices are dropped one by one; largest: the largest set that is on time stays.
-        update_bits: S, of one update.
+        update_bits: S, of one update, as the scenario says.
+        device_bits: (K,) S_k of this round: S, unless a cost rule of the user's own says otherwise.
+        deadline_s: (K,) until when an update must have arrived; the round's end, where nothing else is said.
+        download_s: (K,) of receiving the model, before computing.
+        download_j: (K,) of the same.
+        power_max_w: (K,) what a device can send with.
+        priority: (K,) factor on a device's importance.
         eligible: Who may be scheduled: a reading of the paper (docs/model.md, "Readings"), like the next two.
         empty_used: The dissimilarity of labels while nothing was used yet: 0, or to the zero vector.
         empty_fresh: That of a device with nothing fresh: 0, or of the zero vector.
-        priority: Factor on a device's importance; one for all or (K,).
         energy: What computing costs.
         cores: Profiles of CPU cores that occur.
         core: (K,) which of them each device has; None: all the first, where there is one.
-        deadline_s: Until when an update must have arrived; one for all or (K,); None: the round's end.
-        download_s: Of receiving the model, before computing; one for all or (K,).
-        download_j: Of the same.
-        power_max_w: What a device can send with; one for all or (K,).
         block_bits: Information in a block of an update; 0: no update is lost by packet errors.
         code_overhead: `update_bits` are this share more than the information in them.
         cycles_per_sample: Above 0: c is this times |S_k|, at least 1, and `cycles` is that of one sample.
-        device_bits: (K,) S_k of this round where a cost rule of the user's own gives the costs.
+        own_costs: Whether the costs of this round are those of a rule of the user's own.
         reports: The slot for reports, where the policy asks for them.
-        energy_factor: On what the law says, from what devices measured; one for all or (K,).
+        energy_factor: (K,) on what the law says, from what devices measured; None: 1.
     """
 
     devices: int
@@ -59,7 +62,7 @@ class System(Frozen):
     classes: int
     round_s: float
     energy_budget_j: Reals
-    cycles: float | Reals
+    cycles: Reals
     power_coefficient: float
     frequency_hz: tuple[float, float]
     bandwidth_hz: float
@@ -69,77 +72,67 @@ class System(Frozen):
     link_margin: float
     admission: Literal["paper", "largest"]
     update_bits: float
+    device_bits: Reals
+    deadline_s: Reals
+    download_s: Reals
+    download_j: Reals
+    power_max_w: Reals
+    priority: Reals
     eligible: Literal["any", "with_data"] = "any"
     empty_used: Literal["zero", "vector"] = "zero"
     empty_fresh: Literal["zero", "vector"] = "zero"
-    priority: float | Reals = 1.0
     energy: EnergyLaw = field(default_factory=Cubic)
     cores: tuple[Core, ...] = ()
     core: Ids | None = None
-    deadline_s: float | Reals | None = None
-    download_s: float | Reals = 0.0
-    download_j: float | Reals = 0.0
-    power_max_w: float | Reals = np.inf
     block_bits: float = 0.0
     code_overhead: float = 0.0
     cycles_per_sample: float = 0.0
-    device_bits: Reals | None = None
+    own_costs: bool = False
     reports: Slot | None = None
-    energy_factor: float | Reals = 1.0
+    energy_factor: Reals | None = None
 
     def learned(self, time_factor: Reals, energy_factor: Reals) -> System:
         """With computing that takes these factors, (K,), on the model's time and energy at any frequency.
 
         Time is c/f, so its factor is one on c, to which the energy of a frequency is proportional.
         """
-        factor = self.energy_factor * energy_factor / time_factor
-        return replace(self, cycles=self.device_cycles * time_factor, energy_factor=factor)
+        so_far = 1.0 if self.energy_factor is None else self.energy_factor
+        factor = so_far * energy_factor / time_factor
+        return replace(self, cycles=self.cycles * time_factor, energy_factor=factor)
 
     @cached_property
-    def device_cycles(self) -> Reals:
-        """(K,) c of each device."""
-        return np.broadcast_to(np.asarray(self.cycles, float), self.devices)
+    def time_s(self) -> Reals:
+        """(K,) T_k, of the round: what computing and sending may take together; T_rd by default."""
+        return read_only(self.deadline_s - self.download_s)
+
+    @property
+    def away_s(self) -> Reals:
+        """(K,) T_rd − T_k: the rest of the round; 0 by default."""
+        return self.round_s - self.time_s
 
     @cached_property
-    def device_priority(self) -> Reals:
-        """(K,) priority of each device."""
-        return np.broadcast_to(np.asarray(self.priority, float), self.devices)
-
-    @cached_property
-    def time_s(self) -> float | Reals:
-        """T_k, of the round: what computing and sending may take together; one for all, T_rd by default, or (K,)."""
-        return frozen((self.round_s if self.deadline_s is None else self.deadline_s) - self.download_s)
-
-    @cached_property
-    def away_s(self) -> float | Reals:
-        """T_rd − T_k: the rest of the round; 0 by default."""
-        return frozen(self.round_s - self.time_s)
-
-    def time_of(self, ids: Ids) -> float | Reals:
-        """T_k of these devices."""
-        return _of(self.time_s, ids)
-
-    def download_of(self, ids: Ids) -> tuple[float | Reals, float | Reals]:
-        """Seconds and joules of receiving the model, of these devices."""
-        return _of(self.download_s, ids), _of(self.download_j, ids)
+    def deadlines_differ(self) -> bool:
+        """Whether some devices have more of the round than others."""
+        return bool((self.time_s != self.time_s[0]).any())
 
     @cached_property
     def downloads(self) -> bool:
         """Whether receiving the model takes time, or may do so in some round."""
-        return self.own_costs or bool(np.any(self.download_s))
-
-    @property
-    def own_costs(self) -> bool:
-        """Whether the costs of this round are those of a rule of the user's own."""
-        return self.device_bits is not None
-
-    def bits_of(self, ids: Ids) -> float | Reals:
-        """S_k of these devices."""
-        return self.update_bits if self.device_bits is None else self.device_bits[ids]
+        return self.own_costs or bool(self.download_s.any())
 
     @cached_property
     def limits_power(self) -> bool:
-        return bool(np.any(np.isfinite(self.power_max_w)))
+        return bool(np.isfinite(self.power_max_w).any())
+
+    @cached_property
+    def prefers(self) -> bool:
+        """Whether the importance of any device has a factor other than 1."""
+        return bool((self.priority != 1.0).any())
+
+    @cached_property
+    def cpus(self) -> Cpus:
+        """What the energy law knows of all devices."""
+        return Cpus(self.power_coefficient, self.cores, self.core)
 
     @property
     def noise_w(self) -> float:
@@ -156,49 +149,37 @@ class System(Frozen):
         """From the beginning of one round to that of the next."""
         return self.round_s if self.reports is None else self.round_s + self.reports.slot_s
 
-    def compute_energy_j(self, f_hz: Reals, ids: Ids | None = None, cycles: float | None = None) -> Reals:
+    def compute_energy_j(self, f_hz: Reals, ids: Ids | slice = slice(None), cycles: float | None = None) -> Reals:
         """E_cmp by the energy law, at these frequencies: of all devices, or of `ids`.
 
         cycles: of what is computed, above 0 or nothing; None: of one round of local training.
         """
-        cpus, training = self._asked(ids)
+        training = self.cycles[ids]
         if cycles is not None:
             if cycles == 0:
                 return np.zeros(len(training))
             training = np.full(len(training), cycles)
-        energy_j = ask(self.energy, "energy_j", cpus, training, f_hz, n=len(training))
-        if isinstance(self.energy_factor, np.ndarray):
-            return energy_j * (self.energy_factor if ids is None else self.energy_factor[ids])
-        return energy_j if self.energy_factor == 1.0 else energy_j * self.energy_factor
+        energy_j = ask(self.energy, "energy_j", self.cpus.take(ids), training, f_hz, n=len(training))
+        return energy_j if self.energy_factor is None else energy_j * self.energy_factor[ids]
 
     def most_compute_energy_j(self, f_hz: Reals) -> Reals:
         """(K,) what computing exceeds at no frequency up to f_hz that leaves a device on time: c/T_k and above."""
         time_s = np.where(self.time_s > 0, self.time_s, self.round_s)  # who has none left is not available
-        slowest_hz = self.device_cycles / time_s
-        return self.energy_factor * ask(self.energy, "most_j", *self._asked(None), slowest_hz, f_hz, n=self.devices)
+        slowest_hz = self.cycles / time_s
+        most_j = ask(self.energy, "most_j", self.cpus, self.cycles, slowest_hz, f_hz, n=self.devices)
+        return most_j if self.energy_factor is None else self.energy_factor * most_j
 
     def compute_pieces(self) -> Pieces | None:
         """The energy law piece by piece, (K, M), where it can be given so."""
-        pieces = ask(self.energy, "pieces", *self._asked(None))
-        if pieces is None or (not isinstance(self.energy_factor, np.ndarray) and self.energy_factor == 1.0):
-            return pieces
-        return pieces.times(np.broadcast_to(np.asarray(self.energy_factor, float), self.devices))
-
-    def _asked(self, ids: Ids | None) -> tuple[Cpus, Reals]:
-        """What the law asks of these devices: their CPUs and cycles."""
-        cpus, cycles = Cpus(self.power_coefficient, self.cores, self.core), self.device_cycles
-        return (cpus, cycles) if ids is None else (cpus.take(ids), cycles[ids])
-
-    def surrogate_time_s(self, n: int) -> float:
-        """T~(n): the planned transmission time when n devices share the band."""
-        radio = self.received_power_w, self.bandwidth_hz, self.noise_w_per_hz
-        return physics.surrogate_time_s(n, *radio, self.rate_discount, self.update_bits)
+        pieces = ask(self.energy, "pieces", self.cpus, self.cycles)
+        return pieces if pieces is None or self.energy_factor is None else pieces.times(self.energy_factor)
 
     def planned_time_s(self, n: int) -> float | Reals:
-        """The same for each device, (K,), where updates differ in size."""
+        """T~(n): the planned transmission time when n devices share the band; (K,) where updates differ in size."""
         alike_s = self.surrogate_time_s(n)
-        return alike_s if self.device_bits is None else alike_s * (self.device_bits / self.update_bits)
+        return alike_s * (self.device_bits / self.update_bits) if self.own_costs else alike_s
 
-
-def _of(values: float | Reals, ids: Ids) -> float | Reals:
-    return values[ids] if isinstance(values, np.ndarray) else values
+    def surrogate_time_s(self, n: int) -> float:
+        """The same of an update of update_bits."""
+        radio = self.received_power_w, self.bandwidth_hz, self.noise_w_per_hz
+        return physics.surrogate_time_s(n, *radio, self.rate_discount, self.update_bits)

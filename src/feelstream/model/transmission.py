@@ -111,16 +111,15 @@ def transmit(system: System, ids: Ids, f_hz: Reals, beta: Reals, gain: Reals) ->
 
     E_cmp for all that trained, and E_tr = P_k S_bits / R_k(n, |g_k|²) at n = |Π̄| for those that sent.
     """
-    cycles = system.device_cycles[ids]
-    t_cmp_s = compute_time_s(cycles, f_hz)
+    t_cmp_s = compute_time_s(system.cycles[ids], f_hz)
     ratio = gain / beta
-    bits = system.bits_of(ids)
-    sent = RULES[system.admission](ratio, system.time_of(ids) - t_cmp_s, system, bits)
+    bits = system.device_bits[ids]
+    sent = RULES[system.admission](ratio, system.time_s[ids] - t_cmp_s, system, bits)
     n = max(int(sent.sum()), 1)
     power_w = np.where(sent, system.received_power_w / beta, 0.0)
     t_tr_s = np.zeros(len(sent))
     rate = rate_bit_per_s(n, system.received_power_w * ratio[sent], system.bandwidth_hz, system.noise_w_per_hz)
-    t_tr_s[sent] = np.broadcast_to(bits, len(sent))[sent] / rate
+    t_tr_s[sent] = bits[sent] / rate
     return Transmission(
         sent=sent,
         bandwidth_share=sent / n,
@@ -166,7 +165,7 @@ def sent_in_blocks(system: System, ids: Ids, gain: Reals, spent: Transmission, l
     block_s = spent.t_tr_s[sent] / m
     bits = system.update_bits / (1 + system.code_overhead) / m
     error = block_error(share_hz * block_s, bits, snr)
-    deadline_s = np.broadcast_to(system.time_s, system.devices)[ids[sent]]
+    deadline_s = system.time_s[ids[sent]]
     left_s = np.maximum(deadline_s - spent.t_cmp_s[sent] - spent.t_tr_s[sent], 0.0)
     spare = np.floor(np.minimum(left_s / block_s + SLACK, MOST_REPEATS)).astype(np.int64)
     repeats = failures(lot[sent], m, error, spare)

@@ -127,7 +127,7 @@ class Observation(Frozen):
     @property
     def priority(self) -> Reals:
         """(K,) factor on the importance of each device; 1 unless the scenario, or a deployment, says otherwise."""
-        return self.system.device_priority
+        return self.system.priority
 
     def importance_parts(self, metric: str, plan: RoundPlan) -> dict[str, Reals]:
         """(K,) each: what I_k adds up from, by name."""
@@ -139,13 +139,12 @@ class Observation(Frozen):
     def importance(self, metric: str, plan: RoundPlan) -> Reals:
         """(K,) I_k by a metric's name, times the priority of the device and its probability to deliver."""
         found = importance.importance_of(metric, self, plan)
-        everyone_alike = isinstance(self.system.priority, float) and self.system.priority == 1.0
-        found = found if everyone_alike else self.priority * found
+        found = self.priority * found if self.system.prefers else found
         return found if self.reliability is None else self.reliability * found
 
     @cached_property
     def compute_time_s(self) -> Reals:
-        return read_only(physics.compute_time_s(self.system.device_cycles, self.f_hz))
+        return read_only(physics.compute_time_s(self.system.cycles, self.f_hz))
 
     @cached_property
     def compute_energy_j(self) -> Reals:

@@ -59,9 +59,9 @@ def is_feasible(policy: Policy, found: Decision, state: State, known: Observatio
             return "must choose one frequency above 0 per scheduled device, at most its own f_hz, or None"
     if policy.equal_shares:
         sending_s = np.broadcast_to(found.plan.transmit_time_s, system.devices)[chosen]
-        in_time = needed_s + sending_s <= system.time_of(chosen)
+        in_time = needed_s + sending_s <= system.time_s[chosen]
     else:
-        in_time = needed_s < system.time_of(chosen)
+        in_time = needed_s < system.time_s[chosen]
     return None if (known.available[chosen] & in_time).all() else "scheduled a device that is not feasible"
 
 
@@ -71,7 +71,7 @@ def _at_chosen_frequencies(f_hz: Any, chosen: NDArray, known: Observation) -> Re
         return None
     if not ((f_hz > 0) & (f_hz <= known.f_hz[chosen] * (1 + 1e-9))).all():
         return None
-    return known.system.device_cycles[chosen] / f_hz
+    return known.system.cycles[chosen] / f_hz
 
 
 def says_why(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
@@ -119,13 +119,13 @@ def has_terms(policy: Policy, found: Ranking | None, state: State, known: Observ
 def broken_law(observation: Observation, decision: Decision, spent: Transmission, gain: Reals) -> str | None:
     """The first law that a transmission breaks, in words with the device that does; gain: (scheduled,)."""
     system, ids, sent = observation.system, decision.schedule, spent.sent
-    cycles, ceiling_hz = system.device_cycles[ids], observation.f_hz[ids]
+    cycles, ceiling_hz = system.cycles[ids], observation.f_hz[ids]
     with np.errstate(over="ignore"):  # in no time at all
         used_hz = cycles / np.maximum(spent.t_cmp_s, np.finfo(float).tiny)
     share_hz = np.where(sent, spent.bandwidth_share, 1.0) * system.bandwidth_hz
     snr = spent.power_w * gain / (share_hz * system.noise_w_per_hz)
     carried = share_hz * np.log1p(snr) / np.log(2) * spent.t_tr_s
-    power_max_w = np.broadcast_to(system.power_max_w, system.devices)[ids]
+    power_max_w = system.power_max_w[ids]
     energy_j = system.compute_energy_j(np.minimum(used_hz, ceiling_hz), ids)
     laws = (
         (used_hz > ceiling_hz * (1 + TOLERANCE), "computes faster than its CPU allows: t_cmp_s is below c/f"),
@@ -134,11 +134,11 @@ def broken_law(observation: Observation, decision: Decision, spent: Transmission
             ~sent & ((spent.power_w > 0) | (spent.t_tr_s > 0) | (spent.e_tr_j > 0)),
             "spends on sending and does not send",
         ),
-        (sent & (carried < system.bits_of(ids) * (1 - TOLERANCE)), "sends fewer bits than the update has"),
+        (sent & (carried < system.device_bits[ids] * (1 - TOLERANCE)), "sends fewer bits than the update has"),
         (~np.isclose(spent.e_tr_j, spent.power_w * spent.t_tr_s, TOLERANCE, 0), "has an e_tr_j that is not P·t_tr_s"),
         (
-            sent & (spent.t_cmp_s + spent.t_tr_s > system.time_of(ids) * (1 + TOLERANCE)) & (system.link_margin >= 1),
-            "ends after the round" if np.all(system.away_s == 0) else "ends after its deadline",
+            sent & (spent.t_cmp_s + spent.t_tr_s > system.time_s[ids] * (1 + TOLERANCE)) & (system.link_margin >= 1),
+            "ends after the round" if (system.away_s == 0).all() else "ends after its deadline",
         ),
         (sent & (spent.power_w > power_max_w * (1 + TOLERANCE)), "sends with more power than its power_max_w"),
     )

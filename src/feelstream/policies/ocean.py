@@ -97,7 +97,7 @@ class Ocean(Policy):
         sending_s = system.time_s - observation.compute_time_s
         limit_w = self.most_power_w(system, observation.beta)
         weight, airtime_s = joint.weights(observation), system.airtime_s
-        devices = Devices.of(weight, kappa_w, sending_s, limit_w, float(system.time_s), 0.0, airtime_s)
+        devices = Devices.of(weight, kappa_w, sending_s, limit_w, float(system.time_s[0]), 0.0, airtime_s)
         ids = ids[devices.share_min[ids] <= (1 + 1e-9) / n]
         equal = energy_j(devices.take(ids), sending_s[ids], np.full(len(ids), 1.0 / n))
         computing_j = observation.compute_energy_j
@@ -112,11 +112,11 @@ class Ocean(Policy):
         """Σ Q_k (E_cmp,k + P_k T~(b_k)) at the best split, planned at the mean gains and the discounted rate."""
         system = observation.system
         queue, beta, unit_s = observation.queue_j[ids], observation.beta[ids], system.airtime_s / system.rate_discount
-        left_s = system.time_of(ids) - observation.compute_time_s[ids]
+        left_s = system.time_s[ids] - observation.compute_time_s[ids]
         snr = _snr(system, np.ones(len(ids)))
         sending_s = sending_time_s(self._shares(queue / beta, snr, snr, left_s, unit_s), snr, unit_s)
         energy_j = observation.compute_energy_j[ids] + system.received_power_w / beta * sending_s
-        energy_j += system.download_of(ids)[1]
+        energy_j += system.download_j[ids]
         return float((queue * energy_j).sum())
 
     def _shares(self, weight: Reals, snr: Reals, tested_snr: Reals, left_s: Reals, unit_s: float) -> Reals:
@@ -144,7 +144,7 @@ class Ocean(Policy):
         if not sent.any():
             return equal
         ratio, weight = (gain / observation.beta[ids])[sent], (observation.queue_j[ids] / observation.beta[ids])[sent]
-        snr, left_s, unit_s = _snr(system, ratio), (system.time_of(ids) - equal.t_cmp_s)[sent], system.airtime_s
+        snr, left_s, unit_s = _snr(system, ratio), (system.time_s[ids] - equal.t_cmp_s)[sent], system.airtime_s
         shares, t_tr_s = np.zeros(len(ids)), np.zeros(len(ids))
         shares[sent] = self._shares(weight, snr, snr / system.link_margin, left_s, unit_s)
         t_tr_s[sent] = sending_time_s(shares[sent], snr, unit_s)

@@ -121,8 +121,8 @@ def pack(observation: Observation, candidates: Flags, most: int) -> Ids:
     """
     system = observation.system
     ids = np.flatnonzero(candidates & observation.available)
-    computing_s, time_s = observation.compute_time_s[ids], np.broadcast_to(system.time_of(ids), len(ids))
-    order = np.argsort(computing_s if np.ndim(system.time_s) == 0 else computing_s - time_s, kind="stable")
+    computing_s, time_s = observation.compute_time_s[ids], system.time_s[ids]
+    order = np.argsort(computing_s - time_s if system.deadlines_differ else computing_s, kind="stable")
     fastest, computing_s, time_s = ids[order], computing_s[order], time_s[order]
     fits, fails = 0, min(most, len(fastest)) + 1
     while fails - fits > 1:

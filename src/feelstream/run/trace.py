@@ -47,7 +47,7 @@ def facts_of(scenario: Scenario, system: System, deployment: Mapping[str, Any] |
     learns_reliability = scenario.learns_reliability if simulated else scenario.system.reliability == "learned"
     holds = {
         "packet_errors": system.block_bits > 0,
-        "downloads": own_costs or bool(np.any(system.download_s)),
+        "downloads": own_costs or system.downloads,
         "own_costs": own_costs,
         "labels": STORED_LABELS in scenario.policy.needs,
         "asks": scenario.policy.asks_reports,
@@ -181,7 +181,6 @@ def device_rows(record: RoundRecord, columns: Mapping[str, Column]) -> dict[str,
     """
     observation, decision, spent = record.observation, record.decision, record.transmission
     K, schedule, held = len(record.gain), decision.schedule, observation.stored_labels
-    download_s, download_j = observation.system.download_of(schedule)
     values = {
         "round": np.full(K, observation.round, np.int32),
         "device": np.arange(K, dtype=np.int32),
@@ -209,11 +208,14 @@ def device_rows(record: RoundRecord, columns: Mapping[str, Column]) -> dict[str,
         "e_tr_j": spent.e_tr_j,
         "queue_next_j": record.queue_next_j,
         "lost": spent.lost,
-        "t_down_s": download_s,
-        "e_down_j": download_j,
+        "t_down_s": observation.system.download_s[schedule],
+        "e_down_j": observation.system.download_j[schedule],
         "stored_labels": None if held is None else held.copy(),
         "e_report_j": record.e_report_j,
-        **(_costs(observation.system) if "cost_cycles" in columns else {}),
+        "cost_cycles": observation.system.cycles,
+        "cost_bits": observation.system.device_bits,
+        "cost_down_s": observation.system.download_s,
+        "cost_down_j": observation.system.download_j,
         **record.more,
     }
     found: dict[str, NDArray] = {}
@@ -228,15 +230,3 @@ def device_rows(record: RoundRecord, columns: Mapping[str, Column]) -> dict[str,
         else:
             found[name] = given
     return found
-
-
-def _costs(system: System) -> dict[str, NDArray]:
-    """What this round costs, or would cost, each device by a rule of the user's own."""
-    everyone, alike = np.arange(system.devices), np.zeros(system.devices)
-    download_s, download_j = system.download_of(everyone)
-    return {
-        "cost_cycles": system.device_cycles,
-        "cost_bits": alike + system.bits_of(everyone),
-        "cost_down_s": alike + download_s,
-        "cost_down_j": alike + download_j,
-    }

@@ -75,7 +75,7 @@ def check_world(scenario: Scenario) -> None:
 def check_round(scenario: Scenario, system: System) -> None:
     """Some device must be able to compute and send in a round, at its highest frequency and the mean gain."""
     population, n = scenario.population, scenario.policy.smallest_plan
-    needed_s = physics.compute_time_s(system.device_cycles, population.frequency_high_hz)
+    needed_s = physics.compute_time_s(system.cycles, population.frequency_high_hz)
     needed_s = needed_s + system.surrogate_time_s(n)
     if (needed_s <= system.time_s).any():
         return
@@ -86,7 +86,7 @@ def check_round(scenario: Scenario, system: System) -> None:
     raise ScenarioError(
         f"system.round_s: no update can ever fit a round of {scenario.system.round_s:g} s,{left} since computing "
         f"at cpu.frequency_hz = {fastest:g} and sending with {n} on the band takes {needed:.3g} s"
-        f"{', with the download and the time after the deadline' if np.any(system.away_s) else ''}"
+        f"{', with the download and the time after the deadline' if system.away_s.any() else ''}"
     )
 
 
@@ -104,9 +104,9 @@ def check_costs(scenario: Scenario, system: System) -> None:
             f"devices.deadline_s: must be above reports.slot_s = {system.reports.slot_s:g} s for a policy that asks "
             f"for reports, not {deadline_s[earliest]:g} s of device {earliest}"
         )
-    never = np.flatnonzero(np.broadcast_to(system.time_s, system.devices) <= 0)
+    never = np.flatnonzero(system.time_s <= 0)
     if len(never):
-        takes_s = np.broadcast_to(system.download_s, system.devices)[never[0]]
+        takes_s = system.download_s[never[0]]
         raise ScenarioError(
             f"costs.download_bits: receiving the model must take less than the {deadline_s[never[0]]:g} s that device "
             f"{never[0]} has, not {takes_s:.3g} s"
@@ -132,9 +132,9 @@ def check_plans(scenario: Scenario, system: System) -> None:
         (
             "devices.deadline_s",
             "the same for all devices, as must be costs.download_bit_per_s,",
-            not np.ptp(system.time_s),
+            not system.deadlines_differ,
         ),
-        ("costs.receive_power_w", "0", not np.any(system.download_j)),
+        ("costs.receive_power_w", "0", not system.download_j.any()),
         ("costs.cycles_per_sample", "0", not system.cycles_per_sample),
     ):
         if policy.fills_round and not fits:
@@ -196,10 +196,10 @@ def check_magnitudes(scenario: Scenario, system: System) -> None:
             f"sending for a round at a gain of {lowest_db:g} dB",
             power_w / physics.ratio(lowest_db) * scenario.system.round_s,
         ),
-        ("costs.receive_power_w", "receiving the model", np.max(system.download_j)),
+        ("costs.receive_power_w", "receiving the model", system.download_j.max()),
     ]
     if slot := system.reports:
-        report_j = np.max(system.compute_energy_j(population.frequency_high_hz, None, slot.cycles))
+        report_j = system.compute_energy_j(population.frequency_high_hz, cycles=slot.cycles).max()
         energies.append(("reports.cycles", "computing for a report", report_j))
     for field, what, energy_j in energies:
         if not energy_j <= MOST:

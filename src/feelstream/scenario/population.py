@@ -216,15 +216,16 @@ def population_of(scenario: Scenario) -> Population:
 def system_of(scenario: Scenario, classes: int) -> System:
     """The constants that a server knows, as plain numbers and arrays."""
     population, slot = scenario.population, scenario.reports.slot(scenario.policy)
-    before_s = slot.slot_s if slot else 0.0
-    download_s = scenario.costs.download_bits / _one_if_alike(population.download_bit_per_s)
+    before_s, per_sample = slot.slot_s if slot else 0.0, scenario.costs.cycles_per_sample
+    devices, update_bits = scenario.system.devices, known_number("radio.update_bits", scenario.radio.update_bits)
+    download_s = scenario.costs.download_bits / population.download_bit_per_s
     return System(
-        devices=scenario.system.devices,
+        devices=devices,
         rounds=scenario.system.rounds,
         classes=classes,
         round_s=scenario.system.round_s - before_s,
         energy_budget_j=population.energy_budget_j,
-        cycles=scenario.costs.cycles_per_sample or _one_if_alike(population.cycles),
+        cycles=np.broadcast_to(per_sample, devices) if per_sample else population.cycles,
         power_coefficient=scenario.cpu.power_coefficient,
         frequency_hz=(float(population.frequency_low_hz.min()), float(population.frequency_high_hz.max())),
         bandwidth_hz=scenario.radio.bandwidth_hz,
@@ -233,27 +234,21 @@ def system_of(scenario: Scenario, classes: int) -> System:
         rate_discount=scenario.radio.rate_discount,
         link_margin=scenario.radio.link_margin,
         admission=scenario.radio.admission,
-        update_bits=known_number("radio.update_bits", scenario.radio.update_bits),
+        update_bits=update_bits,
+        device_bits=np.broadcast_to(update_bits, devices),
         eligible=scenario.data.eligible,
         empty_used=scenario.data.empty_used,
         empty_fresh=scenario.data.empty_fresh,
-        priority=_one_if_alike(population.priority),
+        priority=population.priority,
         energy=scenario.cpu.energy,
         cores=scenario.profiles.cores,
         core=scenario.profiles.which if scenario.profiles.cores else None,
-        deadline_s=_one_if_alike(population.deadline_s) - before_s,
-        download_s=_one_if_alike(download_s),
-        download_j=_one_if_alike(scenario.costs.receive_power_w * download_s),
-        power_max_w=_one_if_alike(population.power_max_w),
-        cycles_per_sample=scenario.costs.cycles_per_sample,
+        deadline_s=population.deadline_s - before_s,
+        download_s=download_s,
+        download_j=scenario.costs.receive_power_w * download_s,
+        power_max_w=population.power_max_w,
+        cycles_per_sample=per_sample,
         reports=slot,
         block_bits=scenario.radio.block_bits,
         code_overhead=scenario.radio.code_overhead,
     )
-
-
-def _one_if_alike(values: float | Reals) -> float | Reals:
-    """The number that all devices share, or (K,); one that was spread over all of them is not compared again."""
-    if not isinstance(values, np.ndarray):
-        return values
-    return float(values[0]) if values.strides == (0,) or (values == values[0]).all() else values

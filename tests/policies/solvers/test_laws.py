@@ -49,7 +49,7 @@ def root_of(falling: Callable[[float], float], low: float, high: float) -> float
 def cheapest_shares(of: LawProblem, f_hz: tuple[float, ...]) -> float:
     """Σ w e at these frequencies with the band shared out best: one marginal worth for all, found by root finding."""
     ids = range(len(f_hz))
-    sending = [of.system.round_s - float(of.system.device_cycles[k]) / f_hz[k] for k in ids]
+    sending = [of.system.round_s - float(of.system.cycles[k]) / f_hz[k] for k in ids]
     least = [least_share(of, k, f_hz[k]) for k in ids]
     if sum(least) > 1:
         return np.inf

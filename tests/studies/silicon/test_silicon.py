@@ -75,7 +75,7 @@ def test_the_page_says_how_many_turns_the_budget_of_a_run_pays():
             scenario = scenario_of(Key(name, "scenario", law, "balanced_joint"), ("learning.engine=none",))
             system = scenario.known_system(classes=1)
             low_hz, high_hz = scenario.frequency_range_hz
-            fits_hz = np.linspace(max(low_hz, system.device_cycles[0] / system.round_s), high_hz, 2_000)
+            fits_hz = np.linspace(max(low_hz, system.cycles[0] / system.round_s), high_hz, 2_000)
             turn_j = min(system.compute_energy_j(np.full(system.devices, f_hz))[0] for f_hz in fits_hz)
             paid.append(float(system.energy_budget_j[0]) * system.rounds / turn_j)
         cubic, *cores = paid

@@ -26,7 +26,7 @@ def check_plannable(system: System, policy: str) -> None:
     if system.compute_pieces() is None:
         law = system.energy.plugin_name()
         raise ScenarioError(f"cpu.energy.kind: {policy} chooses frequencies, so {law} must state its pieces")
-    shortest_s = compute_time_s(float(system.device_cycles.min()), system.frequency_hz[1])
+    shortest_s = compute_time_s(float(system.cycles.min()), system.frequency_hz[1])
     if shortest_s < LEAST_SHARE_OF_ROUND * system.round_s:
         raise ScenarioError(
             f"system.round_s: with {policy}, computing at the highest frequency must take at least "
@@ -62,8 +62,8 @@ def planned(system: System, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w:
     assert pieces is not None  # check_plannable refused other laws
     if pieces.falls.shape[1] > 1 or not pieces.falls.all():
         return _modes(system, pieces, f_hz, weight, kappa_w, power_w)
-    cycles, lowest_hz = system.device_cycles, system.frequency_hz[0]
-    time_s = float(system.time_s)
+    cycles, lowest_hz = system.cycles, system.frequency_hz[0]
+    time_s = float(system.time_s[0])
     sending_s, shortest_s = time_s - cycles / f_hz, np.maximum(time_s - cycles / lowest_hz, 0.0)
     curve = (pieces.fixed_j[:, 0], pieces.inverse_j_s[:, 0], pieces.leakage_w[:, 0])
     work, airtime_s = pieces.square_j_s2[:, 0], system.airtime_s
@@ -71,13 +71,14 @@ def planned(system: System, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w:
 
 
 def _modes(system: System, pieces: Pieces, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w: Reals) -> Modes:
-    ceiling, cycles = f_hz[:, None], system.device_cycles[:, None]
+    ceiling, cycles = f_hz[:, None], system.cycles[:, None]
     floor = np.minimum(system.frequency_hz[0], ceiling)
     high, low = np.minimum(pieces.high_hz, ceiling), np.maximum(pieces.low_hz, floor)
     usable = (pieces.low_hz < ceiling) & (high >= floor)
     falls = pieces.falls & usable & (low < high)
-    sending_s = system.time_s - cycles / high
-    slowest_s = np.where(falls, system.time_s - cycles / low, sending_s)
+    time_s = float(system.time_s[0])
+    sending_s = time_s - cycles / high
+    slowest_s = np.where(falls, time_s - cycles / low, sending_s)
     at_point_j = np.stack([system.compute_energy_j(column) for column in high.T], axis=1)
 
     def where_falls(column: Reals) -> Reals:
@@ -88,7 +89,7 @@ def _modes(system: System, pieces: Pieces, f_hz: Reals, weight: Reals, kappa_w: 
         kappa_w[:, None],
         np.where(usable, sending_s, 0.0),
         power_w[:, None],
-        float(system.time_s),
+        time_s,
         where_falls(pieces.square_j_s2),
         system.airtime_s,
         np.maximum(slowest_s, 0.0),
@@ -105,7 +106,9 @@ def frequencies(observation: Observation, devices: Problem, schedule: Ids, alloc
     On a piece of a law that does not fall the best frequency is its highest, an operating point to the last bit.
     """
     system = observation.system
-    f_hz = np.maximum(system.device_cycles[schedule] / (system.time_s - allocation.sending_s), system.frequency_hz[0])
+    f_hz = np.maximum(
+        system.cycles[schedule] / (system.time_s[schedule] - allocation.sending_s), system.frequency_hz[0]
+    )
     if isinstance(devices, Modes) and allocation.mode is not None:
         f_hz = np.where(devices.in_mode(allocation.mode).falls, f_hz, np.inf)
         f_hz = np.minimum(f_hz, devices.highest_hz(allocation.mode))
@@ -146,15 +149,15 @@ def send(
     sends with more power than (allowance − E_cmp)/T_tr at the true gain, and a least share is then what that takes.
     """
     system = observation.system
-    cycles = system.device_cycles[ids]
-    t_cmp_s = compute_time_s(cycles, f_hz)
+    time_s = float(system.time_s[0])  # one for all: other deadlines are refused with the scenario
+    t_cmp_s = compute_time_s(system.cycles[ids], f_hz)
     e_cmp_j = system.compute_energy_j(f_hz, ids)
-    left_s = system.time_s - t_cmp_s
+    left_s = time_s - t_cmp_s
     weight = weights(observation)[ids] if weight is None else weight
 
     def problem(gain: Reals, power_w: Reals) -> Devices:
         kappa_w = system.noise_w / np.maximum(gain, np.finfo(float).tiny)
-        return Devices.of(weight, kappa_w, left_s, power_w, float(system.time_s), 0.0, system.airtime_s)
+        return Devices.of(weight, kappa_w, left_s, power_w, time_s, 0.0, system.airtime_s)
 
     full_w = np.broadcast_to(limit_w, system.devices)[ids]
     tested, true = problem(gain / system.link_margin, full_w), problem(gain, full_w)

@@ -176,9 +176,9 @@ def _ruled_out(scene: Scene | None, figures: Mapping[str, Any], device: int, ran
 def _needed_hz(scene: Scene, device: int) -> float | None:
     """The frequency at which the device would meet the deadline at the planned size; None where none would do."""
     system = scene.observation.system
-    time_s = float(np.broadcast_to(system.time_s, system.devices)[device])
+    time_s = float(system.time_s[device])
     left_s = time_s - float(np.broadcast_to(scene.decision.plan.transmit_time_s, system.devices)[device])
-    return float(system.device_cycles[device] / left_s) if left_s > 0 else None
+    return float(system.cycles[device] / left_s) if left_s > 0 else None
 
 
 def rank(ranking: Ranking, device: int) -> tuple[int, int] | None:

@@ -43,7 +43,7 @@ def most_in_a_round(scenario: Scenario) -> int:
     system, K = scenario.known_system(1), scenario.system.devices
     low_hz = float(np.min(scenario.population.frequency_low_hz))
     high_hz = float(np.max(scenario.population.frequency_high_hz))
-    least_cycles = float(np.min(system.device_cycles))
+    least_cycles = float(np.min(system.cycles))
 
     def fit(n: int, slowest_hz: float) -> bool:
         return least_cycles / slowest_hz + system.surrogate_time_s(n) <= system.round_s
