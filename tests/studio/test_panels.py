@@ -15,7 +15,7 @@ from feelstream.run import Change, simulate
 from feelstream.studio import bars, charts, details, maps
 from feelstream.studio.lanes import LiveLane, StoredLane, runs_by_seed
 from feelstream.studio.session import Session
-from feelstream.studio.words import ranked
+from feelstream.studio.words import ranking_of
 
 
 def played(*overrides: str, rounds: int = 6, changes=()) -> LiveLane:
@@ -29,7 +29,7 @@ def test_the_scheduled_stand_on_their_side_of_the_cut_off_and_bars_add_up_to_the
     lane = played("system.energy_budget_j=0.02", "policy.V=0.01")
     for round in range(1, 7):
         view = lane.view(round)
-        ranking = ranked(view)
+        ranking = ranking_of(view)
         assert ranking is not None
         assert view.devices is not None
         assert view.scene is not None
@@ -48,7 +48,7 @@ def test_the_scheduled_stand_on_their_side_of_the_cut_off_and_bars_add_up_to_the
 @pytest.mark.parametrize("name", POLICIES.names())
 def test_every_policy_has_a_panel_of_scores_or_none(name: str) -> None:
     view = played(*to_run(name), f"policy.name={name}", rounds=3).view(3)
-    ranking = ranked(view)
+    ranking = ranking_of(view)
     if ranking is not None:
         assert view.scene is not None
         json.dumps(bars.scores(ranking, view.scene.decision.schedule, True), allow_nan=False)
@@ -137,7 +137,7 @@ def test_tooltips_name_the_round() -> None:
 def test_for_a_talk_a_legend_of_two_lines_has_room() -> None:
     lane = played()
     view = lane.view(6)
-    ranking = ranked(view)
+    ranking = ranking_of(view)
     assert ranking is not None
     assert view.scene is not None
     options = bars.scores(ranking, view.scene.decision.schedule, False)

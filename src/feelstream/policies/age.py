@@ -28,6 +28,7 @@ class Age(Policy):
 
     tag: ClassVar[str] = "age"
     by_score: ClassVar[bool] = True
+    prefers: ClassVar[str | None] = "rounds since its last turn"
 
     def init(self, system: System) -> State:
         return {"last": np.zeros(system.devices, np.int64)}

@@ -268,6 +268,7 @@ class Policy(Plugin):
     # class without a `transmit` of its own.
     equal_shares: ClassVar[bool] = True
     by_score: ClassVar[bool] = False  # it schedules the feasible devices with the lowest Decision.score, `size` of them
+    prefers: ClassVar[str | None] = None  # what Decision.score is the negative of, as explanations call it
     knows_probability: ClassVar[bool] = False  # its decisions have a Decision.probability of each device
     # Devices send for all that computing left of the round, so `transmit` must know how long that took: in a deployment
     # the frequencies that it receives are then c over the time that each device measured. It plans with one deadline

@@ -31,6 +31,7 @@ class BestChannel(Policy):
 
     tag: ClassVar[str] = "best_channel"
     by_score: ClassVar[bool] = True
+    prefers: ClassVar[str | None] = "channel gain"
 
     gain: Literal["mean", "last", "oracle"] = Field(
         default="mean",

@@ -35,6 +35,7 @@ class ProportionalFair(Policy):
 
     tag: ClassVar[str] = "proportional_fair"
     by_score: ClassVar[bool] = True
+    prefers: ClassVar[str | None] = "gain over mean service"
 
     window: Count = Field(default=20, description="w, rounds over which service is averaged; ≥ 1")
     gain: Literal["last", "oracle"] = Field(

@@ -15,7 +15,7 @@ from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
 from feelstream.studio.views import RoundView
-from feelstream.studio.words import place, ranked, why
+from feelstream.studio.words import place, ranking_of, why
 
 ABOUT_MAP = (
     "Triangle: the server. Distance: channel loss. Discs: stored and fresh data. Ring: sent; dashed: dropped. "
@@ -158,7 +158,7 @@ class LanePanel:
         self.why.set_text(why(view, scenario_at(self.lane, view.round)))
         self.figures.set_content(_figures(view))
         self.times.show(maps.timeline(self.lane, self.index, shown, selected, dark))
-        ranking = ranked(view)
+        ranking = ranking_of(view)
         self.scores.element.set_visibility(ranking is not None)
         self.unranked.set_visibility(ranking is None)
         if ranking is not None and view.scene is not None:

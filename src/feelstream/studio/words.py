@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
-from feelstream.guard import ask
-from feelstream.policies.ranking import Ranking, Term
-from feelstream.run.explaining import Explanation, explain_scene
+from feelstream.policies.ranking import Ranking
+from feelstream.run.explaining import Explanation, explain_scene, ranked
 from feelstream.run.explaining.sentences import listed, number, rule
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView
@@ -30,7 +29,7 @@ def why(view: RoundView, scenario: Scenario) -> str:
     sentence = f"{_who(devices['device'][chosen])} {were} chosen from {row['feasible']} feasible devices"
     if np.isfinite(scores).any():
         sentence += f" by the lowest scores ({listed([number(float(score)) for score in scores], 4)})"
-    said = rule(type(scenario.policy), getattr(scenario.policy, "size", None))
+    said = rule(scenario.policy)
     sentence += f".{_decided(view, chosen) or (said and f' The rule: {said}.')}"
     lost = row["scheduled"] - row["transmitted"]
     if lost:
@@ -52,18 +51,13 @@ def explained(view: RoundView, at: int, *, with_thresholds: bool = False) -> Exp
     return explain_scene(view.scene, figures, int(view.devices["device"][at]), with_thresholds=with_thresholds)
 
 
-def ranked(view: RoundView) -> Ranking | None:
+def ranking_of(view: RoundView) -> Ranking | None:
     """What the candidates of the round were ranked by; where the rule judges sets, for the place of a member."""
     if view.scene is None:
         return None
-    scene = view.scene
-    schedule = scene.decision.schedule
-    device = int(schedule[0]) if len(schedule) else int(np.argmax(scene.decision.plan.feasible))
-    found = ask(scene.policy, "ranking", scene.state, scene.observation, scene.decision, device)
-    score, feasible = scene.decision.score, scene.decision.plan.feasible
-    if found is None and score is not None:
-        found = Ranking((Term("score", np.where(feasible, score, np.nan)),))
-    return found
+    schedule = view.scene.decision.schedule
+    device = int(schedule[0]) if len(schedule) else int(np.argmax(view.scene.decision.plan.feasible))
+    return ranked(view.scene, device)
 
 
 def place(ranking: Ranking, schedule: Ids) -> str:

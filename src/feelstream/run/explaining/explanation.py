@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from feelstream.arrays import Ids, Reals
-from feelstream.guard import ask
+from feelstream.arrays import Flags, Ids, Reals
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Observation, Policy
 from feelstream.policies.ranking import Ranking, Term
@@ -24,13 +23,6 @@ from feelstream.run.explaining.sentences import shown_as
 
 FAR = 1e6  # by which factor a setting is varied at most
 WEIGHTS = ("V", "price")  # settings of a policy that weigh its terms against each other
-# What the score of a rule with one quantity is, and whether the rule prefers more of it.
-QUANTITY = {
-    "age": ("rounds since its last turn", True),
-    "best_channel": ("channel gain", True),
-    "update_norm": ("norm of the update", True),
-    "proportional_fair": ("gain over mean service", True),
-}
 
 
 @dataclass(frozen=True)
@@ -92,46 +84,54 @@ class Explanation:
 
 def explain(scenes: Scenes, round: int, device: int) -> Explanation:
     """Of a run's trace."""
-    rows, scene = scenes.rows(round), scenes.scene(round)
+    rows = scenes.rows(round)
     figures = {name: rows[name][device] for name in rows.columns if "labels" not in name}
-    recorded = np.where(rows["feasible"], rows["score"].cast(float).fill_null(np.nan), np.nan)
-    schedule = np.flatnonzero(rows["scheduled"].to_numpy())
-    name = scenes.scenario.policy.plugin_name()
-    return _explained(name, scene, figures, recorded, schedule, round, device, with_thresholds=True)
+    if scene := scenes.scene(round):
+        return explain_scene(scene, figures, device)
+    policy, score = scenes.scenario_in(round).policy, rows["score"].cast(float).fill_null(np.nan).to_numpy()
+    ranking = _by_score(policy, rows["feasible"].to_numpy(), score)
+    return _explained(policy, ranking, np.flatnonzero(rows["scheduled"].to_numpy()), figures, round, device)
 
 
 def explain_scene(
     scene: Scene, figures: Mapping[str, Any], device: int, *, with_thresholds: bool = True
 ) -> Explanation:
-    """Of a round that was kept; figures: what the trace says of the device, by column."""
-    score, feasible = scene.decision.score, scene.decision.plan.feasible
-    recorded = np.full(len(feasible), np.nan) if score is None else np.where(feasible, score, np.nan)
-    name, schedule = scene.policy.plugin_name(), scene.decision.schedule
-    return _explained(
-        name, scene, figures, recorded, schedule, scene.observation.round, device, with_thresholds=with_thresholds
-    )
+    """Of a round that can be decided again; figures: what the trace says of the device, by column."""
+    ranking, round = ranked(scene, device), scene.observation.round
+    explained = _explained(scene.policy, ranking, scene.decision.schedule, figures, round, device, scene)
+    if not (with_thresholds and figures["available"] and scene.asked("ranking", device)):
+        return explained
+    found = thresholds(scene, device)
+    text = " ".join([explained.text, *([sentences.change(found, explained.scheduled)] if found else [])])
+    return replace(explained, thresholds=found, text=text)
+
+
+def ranked(scene: Scene, device: int) -> Ranking | None:
+    """What the candidates were ranked by; where the rule judges sets, for the place of this device."""
+    decision = scene.decision
+    return scene.asked("ranking", device) or _by_score(scene.policy, decision.plan.feasible, decision.score)
+
+
+def _by_score(policy: Policy, feasible: Flags, score: Reals | None) -> Ranking | None:
+    """(K,) each. None where no device has a score."""
+    values = np.where(feasible, np.nan if score is None else score, np.nan)
+    if not np.isfinite(values).any():
+        return None
+    return Ranking((Term(policy.prefers or "score", values, subtracted=policy.prefers is not None),))
 
 
 def _explained(
-    name: str,
-    scene: Scene | None,
-    figures: Mapping[str, Any],
-    recorded: Reals,
+    policy: Policy,
+    ranking: Ranking | None,
     schedule: Ids,
+    figures: Mapping[str, Any],
     round: int,
     device: int,
-    *,
-    with_thresholds: bool,
+    scene: Scene | None = None,
 ) -> Explanation:
-    """recorded: (K,) the stored scores; NaN where there are none."""
-    scheduled = bool(np.isin(device, schedule))
-    fate, out, found, terms = "scheduled" if scheduled else "not scheduled", None, (), {}
-    ranking = None if scene is None else _asked(scene, "ranking", device)
-    if scene is not None and ranking is not None and with_thresholds and figures["available"]:
-        found = thresholds(scene, device)
-    if ranking is None and np.isfinite(recorded).any():
-        what, more = QUANTITY.get(name, ("score", False))
-        ranking = Ranking((Term(what, recorded, subtracted=more),))
+    """All but the thresholds; scene: the round, where it can be decided again."""
+    scheduled, name = bool(np.isin(device, schedule)), policy.plugin_name()
+    fate, out, terms = "scheduled" if scheduled else "not scheduled", None, {}
     against = contest(ranking, schedule, device) if ranking else None
     placed = rank(ranking, device) if ranking else None
     if ranking is not None and placed is not None:
@@ -147,21 +147,14 @@ def _explained(
     elif ranking is not None:
         texts.append("Every candidate was scheduled, so it competed with nobody.")
     else:
-        says = sentences.rule(POLICIES.ours.get(name), getattr(scene.policy, "size", None) if scene else None)
-        own = "that of the policy's own code"
-        texts.append(f"{name} does not rank devices by a score. Its rule: {says or own}.")
+        says = sentences.rule(policy) if name in POLICIES.ours else ""
+        texts.append(f"{name} does not rank devices by a score. Its rule: {says or 'that of its own code'}.")
     if scheduled and not figures["transmitted"]:
         texts.append("It was then dropped: with this round's channel its update would have been too late.")
-    if found:
-        texts.append(sentences.change(found, scheduled))
-    return Explanation(round, device, scheduled, terms, against, found, " ".join(text for text in texts if text))
+    return Explanation(round, device, scheduled, terms, against, (), " ".join(text for text in texts if text))
 
 
-def _asked(scene: Scene, method: str, device: int) -> Any:
-    return ask(scene.policy, method, scene.state, scene.observation, scene.decision, device)
-
-
-def _ruled_out(scene: Scene | None, figures: Mapping[str, Any], device: int, ranked: bool) -> str | None:
+def _ruled_out(scene: Scene | None, figures: Mapping[str, Any], device: int, has_rank: bool) -> str | None:
     """Why it was no candidate at all; None if it was."""
     if not figures["available"]:
         return "It was not available: out of reach, or without the data or the charge that the scenario requires."
@@ -169,7 +162,7 @@ def _ruled_out(scene: Scene | None, figures: Mapping[str, Any], device: int, ran
         hz = None if scene is None else _needed_hz(scene, device)
         needs = f"; it would need {shown_as('f_hz', hz)}" if hz else ""
         return f"Its CPU at {shown_as('f_hz', figures['f_hz'])} is too slow for the deadline{needs}."
-    refusal = None if scene is None or ranked else _asked(scene, "refusal", device)
+    refusal = None if scene is None or has_rank else scene.asked("refusal", device)
     return f"It was not a candidate: {refusal}." if refusal else None
 
 

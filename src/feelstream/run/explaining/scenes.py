@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -42,6 +42,10 @@ class Scene:
         known = observation or self.observation
         return select(policy or self.policy, self.state, known, self.seed)
 
+    def asked(self, method: str, device: int) -> Any:
+        """What the policy says of a device by `ranking` or `refusal`."""
+        return ask(self.policy, method, self.state, self.observation, self.decision, device)
+
 
 class Scenes:
     """The rounds of a run, rebuilt from its table of devices one after the other."""
@@ -51,7 +55,7 @@ class Scenes:
         self.scenario, self.seed, self.facts = run.scenario, run.seed, run.manifest.facts
         self.changes = in_order(run.scenario, from_list(run.about.get("changes") or []))
         self._rounds = run.devices.partition_by("round", as_dict=True, include_key=False)
-        self._states: dict[int, State] = {}  # before each round
+        self._states: list[State] = []  # before the rounds 1, 2, … as far as they were asked for
 
     def rows(self, round: int) -> pl.DataFrame:
         return self._rounds[(round,)]
@@ -62,41 +66,37 @@ class Scenes:
         None for someone's own policy in a stored run, whose code is not read, and for one that goes by what the trace
         does not hold, such as losses.
         """
-        if any(isinstance(self._at(t).policy, Inert) for t in (1, round)):
+        if any(isinstance(self.scenario_in(t).policy, Inert) for t in (1, round)):
             return None
+        policy, nobody = self.scenario_in(round).policy, np.zeros(0, int)
         try:
-            policy, observation = self._at(round).policy, self._observation(round)
-            scene = Scene(
-                policy, self._state(round), observation, self.seed, Decision(np.zeros(0, int), observation.plan(1))
-            )
+            known = self._observation(round)
+            scene = Scene(policy, self._state(round), known, self.seed, Decision(nobody, known.plan(1)))
             decision = scene.decide()
         except FeelstreamError:
             return None
-        rows = self.rows(round)
-        scheduled = np.flatnonzero(rows["scheduled"].to_numpy())
+        scheduled = np.flatnonzero(self.rows(round)["scheduled"].to_numpy())
         return replace(scene, decision=decision) if np.array_equal(np.sort(decision.schedule), scheduled) else None
 
-    def _at(self, round: int) -> Scenario:
+    def scenario_in(self, round: int) -> Scenario:
+        """With the changes until then."""
         return scenario_in(self.scenario, self.changes, round)
 
     def _state(self, round: int) -> State:
-        policy = self._at(round).policy
-        if type(policy).update is Policy.update or round == 1:
-            first = self._observation(1).system
-            return ask(self._at(1).policy, "start", first, generator(self.seed, Purpose.POLICY, 0), at=0)
-        if round not in self._states:
-            before = self._nearest(round)
-            state = self._state(before) if before == 1 else self._states[before]
-            for t in range(before, round):
-                state = ask(self._at(t).policy, "update", state, self._outcome(t), at=t)
-            self._states = {**self._states, round: state}
-        return self._states[round]
-
-    def _nearest(self, round: int) -> int:
-        return max((t for t in self._states if t < round), default=1)
+        """Before this round."""
+        if type(self.scenario_in(round).policy).update is Policy.update:
+            round = 1  # it stays as it was
+        states = [*self._states]
+        if not states:
+            first, rng = self._observation(1).system, generator(self.seed, Purpose.POLICY, 0)
+            states.append(ask(self.scenario_in(1).policy, "start", first, rng, at=0))
+        for t in range(len(states), round):
+            states.append(ask(self.scenario_in(t).policy, "update", states[-1], self._outcome(t), at=t))
+        self._states = states
+        return states[round - 1]
 
     def _observation(self, round: int) -> Observation:
-        rows, scenario = self.rows(round), self._at(round)
+        rows, scenario = self.rows(round), self.scenario_in(round)
         labels = counts(rows["fresh_labels"])
         system = scenario.known_system(labels.shape[1])
         stored = rows["stored"].to_numpy()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feelstream.quantities import MINUS, QUANTITIES
+from feelstream.policies.base import Policy
+from feelstream.quantities import MINUS, QUANTITIES, significant
 
 if TYPE_CHECKING:
     from feelstream.run.explaining.explanation import Contest, Threshold
@@ -22,12 +23,9 @@ def number(value: float) -> str:
     if value == 0 or not np.isfinite(value):
         return f"{abs(value) if value == 0 else value:g}"
     if 1e-4 <= abs(value) < 1e6:
-        digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
-        text = f"{float(f'{value:.3g}'):.{digits}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-    else:
-        text = f"{value:.2e}"
-    return MINUS + text[1:] if text.startswith("-") else text
+        text = significant(value, 3)
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.2e}".replace("-", MINUS, int(value < 0))
 
 
 def shown_as(name: str, value: float) -> str:
@@ -54,10 +52,10 @@ def listed(names: Sequence[object], most: int = 6, last: str = "and") -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {last} {texts[-1]}"
 
 
-def rule(policy: type | None, size: int | None) -> str:
+def rule(policy: Policy) -> str:
     """What a policy's own description says, without the full stop and with its size as a number."""
-    said = (policy.__doc__ or "" if policy else "").strip().partition("\n")[0].rstrip(".")
-    said = said.replace("`size`", "size" if size is None else str(size)).replace("`", "")
+    said = (type(policy).__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    said = said.replace("`size`", str(policy.size)).replace("`", "")
     begins_a_word = said[1:2] == " " or said[1:2].islower()
     return f"{said[:1].lower() if begins_a_word else said[:1]}{said[1:]}"
 
