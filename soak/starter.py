@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 CHECKPOINT_S = 0.05
-NEEDED = ("cli.run", "cli.compare", "run.play", "experiment", "policies", "simulation", "learning", "report", "studies")
+NEEDED = (
+    "cli.run", "cli.compare", "run.play", "experiment", "policies", "loop.simulation", "learning", "report", "studies",
+)  # fmt: skip
 
 
 class Starter:
