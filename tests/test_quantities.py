@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS
-from feelstream.quantities import MEASURES, QUANTITIES, Quantity, by_round, register
+from feelstream.quantities import MEASURES, QUANTITIES, Quantity, by_round
 from feelstream.report.drawing.curves import curve_figure
 from feelstream.report.html.charts import Group, group_charts
 
@@ -26,12 +26,6 @@ def test_a_dimension_has_one_unit(quantity: Quantity) -> None:
         if quantity.name.endswith(ending):
             assert quantity.unit == unit
     assert quantity.scale == {"mJ": 1e3, "%": 100.0, "GHz": 1e-9}.get(quantity.unit, 1.0)
-
-
-def test_a_name_means_one_thing() -> None:
-    register(QUANTITIES["loss"])  # once more the same is no contradiction
-    with pytest.raises(ValueError, match="'loss' is registered already"):
-        register(Quantity("loss", "loss of packets", "%", 100.0))
 
 
 def test_a_new_column_is_drawn_everywhere_once_it_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,14 +86,6 @@ def test_a_parser_that_dies_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Mo
         _scenario("devices.table", path)
 
 
-def test_few_bytes_that_stand_for_very_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "many.parquet"
-    pl.select(device=pl.repeat(0, 50_000)).write_parquet(path)
-    monkeypatch.setattr(tables, "PARSER", tables.PARSER.replace(str(tables.MOST_ROWS), "40000"))
-    with pytest.raises(ScenarioError, match="more than 100,000,000 rows"):
-        TableFile("devices.table", path)
-
-
 @pytest.mark.parametrize("field", ["world.frequency.path", "world.availability.path"])
 @pytest.mark.parametrize("round", [0, -1, 2**31, 2**63 - 1, 2**64, -(2**100)])
 def test_a_round_that_no_run_has_is_refused(field: str, round: int, tmp_path: Path) -> None:

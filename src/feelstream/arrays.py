@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from json import dumps, loads
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,45 +54,36 @@ class Frozen:
                 fields[name] = read_only(value)
 
 
-def flatten(tree: Mapping[str, Any]) -> dict[str, NDArray]:
-    """Nested dictionaries of arrays as one, for a file: names joined by `/`, any name allowed; `unflatten` undoes it.
+def flatten(tree: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, NDArray]:
+    """Nested dictionaries of arrays as one, for a file; `unflatten` undoes it.
 
-    In a name `~` becomes `~0` and `/` becomes `~1`, as in a JSON pointer (RFC 6901); the empty name is `~`, so that an
-    empty dictionary can be recognised by the `/` at its end.
+    Its names are the paths to the arrays, as JSON, so that names within may be any text; a path that ends in null is of
+    an empty dictionary.
 
-    >>> sorted(flatten({"round": np.array(3), "policy": {"a/b": np.zeros(2)}, "channel": {}}))
-    ['channel/', 'policy/a~1b', 'round']
+    >>> sorted(flatten({"round": np.array(3), "policy": {"a": np.zeros(2)}, "channel": {}}))
+    ['["channel", null]', '["policy", "a"]', '["round"]']
     """
-    return dict(_leaves(tree, ""))
-
-
-def _leaves(tree: Mapping[str, Any], above: str) -> Iterator[tuple[str, NDArray]]:
+    flat: dict[str, NDArray] = {}
     for name, value in tree.items():
-        path = above + (name.replace("~", "~0").replace("/", "~1") or "~")
         if not isinstance(value, Mapping):
-            yield path, value
-        elif value:
-            yield from _leaves(value, f"{path}/")
+            flat[dumps((*above, name))] = value
         else:
-            yield f"{path}/", np.empty(0)
+            flat |= flatten(value, (*above, name)) or {dumps((*above, name, None)): np.empty(0)}
+    return flat
 
 
 def unflatten(flat: Mapping[str, NDArray]) -> Nested:
     """The nested dictionaries that `flatten` made flat.
 
-    >>> unflatten({"channel/": np.empty(0), "policy/a~1b": np.zeros(2)})
-    {'channel': {}, 'policy': {'a/b': array([0., 0.])}}
+    >>> unflatten({'["channel", null]': np.empty(0), '["policy", "a"]': np.zeros(2)})
+    {'channel': {}, 'policy': {'a': array([0., 0.])}}
     """
     tree: Nested = {}
     for path, array in flat.items():
-        *above, last = path.split("/")
+        *above, last = loads(path)
         place = tree
-        for name in map(_name, above):
+        for name in above:
             place = place.setdefault(name, {})
-        if last:
-            place[_name(last)] = array
+        if last is not None:
+            place[last] = array
     return tree
-
-
-def _name(part: str) -> str:
-    return "" if part == "~" else part.replace("~1", "/").replace("~0", "~")

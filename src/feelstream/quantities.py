@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS, RUN_COLUMNS
+from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS, RUN_COLUMNS, Column
 
 Table = Literal["rounds", "devices", "runs"]
 MINUS = "−"
@@ -130,15 +130,14 @@ class Quantity:
         return f"{number(shown, self.decimals(shown))} {self.unit}".rstrip()
 
 
-QUANTITIES: dict[str, Quantity] = {}
+OUR_TABLES: dict[Table, dict[str, Column]] = {"runs": RUN_COLUMNS, "devices": DEVICE_COLUMNS, "rounds": ROUND_COLUMNS}
+QUANTITIES: dict[str, Quantity] = {  # how columns are shown: ours, and those of users' evaluators
+    name: Quantity(name, table=table, **({"meaning": column.meaning} if table == "runs" else {}), **column.shown)
+    for table, columns in OUR_TABLES.items()
+    for name, column in columns.items()
+    if column.shown
+}
 MEASURES: dict[str, Quantity] = {}  # those of them that evaluators give by round
-
-
-def register(*new: Quantity) -> None:
-    """Say how columns are shown; ValueError where a name is taken by something else."""
-    for quantity in new:
-        if QUANTITIES.setdefault(quantity.name, quantity) != quantity:
-            raise ValueError(f"the quantity '{quantity.name}' is registered already, and otherwise")
 
 
 def register_measures(*new: Quantity) -> None:
@@ -163,15 +162,6 @@ def measures(columns: Collection[str]) -> list[Quantity]:
     return [MEASURES[name] for name in columns if name in MEASURES]
 
 
-def plain_measure(name: str) -> Quantity:
-    """How a number is shown of which nothing else is known.
-
-    >>> plain_measure("recall_of_cats").words
-    'Recall of cats'
-    """
-    return Quantity(name, name.replace("_", " "), digits=4, group="learning", least=None)
-
-
 def introduce(columns: Iterable[str], about: Mapping[str, Any]) -> None:
     """Register how every column of a run's rounds is shown that is not ours: as run.json says, else plainly.
 
@@ -187,7 +177,8 @@ def introduce(columns: Iterable[str], about: Mapping[str, Any]) -> None:
     known = {quantity.name: quantity for quantity in stated}
     for column in own:
         if column in known or column not in QUANTITIES:
-            register_measures(known.get(column) or plain_measure(column))
+            plain = Quantity(column, column.replace("_", " "), digits=4, group="learning", least=None)
+            register_measures(known.get(column, plain))
 
 
 def of_table(table: Table, columns: Collection[str]) -> list[Quantity]:
@@ -212,9 +203,4 @@ def meanings(shown: Iterable[Quantity]) -> dict[str, str]:
 
 ROUND_AXIS = "Round"
 
-for _name, _column in RUN_COLUMNS.items():
-    register(Quantity(_name, table="runs", meaning=_column.meaning, **_column.shown))
-register(*(Quantity(name, table="devices", **each.shown) for name, each in DEVICE_COLUMNS.items() if each.shown))
-for _name, _column in ROUND_COLUMNS.items():
-    if _column.shown:
-        (register_measures if _column.when else register)(Quantity(_name, **_column.shown))
+register_measures(*(QUANTITIES[name] for name, column in ROUND_COLUMNS.items() if column.shown and column.when))

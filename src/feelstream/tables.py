@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from math import inf
 from pathlib import Path
@@ -22,20 +23,10 @@ from numpy.typing import NDArray
 from feelstream import code
 from feelstream.errors import ScenarioError
 
-MOST_ROWS = 10**8  # few bytes of Parquet can stand for any number of rows
 MOST_ROUNDS = 2**31 - 1
-MOST_KEPT = 8  # tables, of those that were read last
-TOO_MANY = 3  # exit code
 # From one pipe to another: the bytes that are parsed are those that were hashed. -c would put the working directory,
 # where anything may lie, first among the places to import from; -P does not.
-PARSER = f"""
-import io, sys, polars
-file = io.BytesIO(sys.stdin.buffer.read())
-if polars.scan_parquet(file).select(polars.len()).collect().item() > {MOST_ROWS}:
-    sys.exit({TOO_MANY})
-file.seek(0)
-polars.read_parquet(file).write_ipc(sys.stdout.buffer)
-"""
+PARSER = "import io, sys, polars; polars.read_parquet(io.BytesIO(sys.stdin.buffer.read())).write_ipc(sys.stdout.buffer)"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -70,7 +61,7 @@ class TableFile:
             raise self.problem(f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
         kind = self.path.suffix.lower()[1:]
         try:
-            self.table = _parsed(kind, self.digest, content)
+            self.table = _parsed(kind, content)
         except UNREADABLE as problem:
             why = next(iter(str(problem).strip().splitlines()), type(problem).__name__)
             raise self.problem(f"cannot be read as {kind}: {why}") from problem
@@ -92,44 +83,30 @@ class TableFile:
 
     def _column(self, column: Column) -> NDArray:
         given, name = self.table[column.name], column.name
-        wanted = np.int64 if column.whole else np.float64
         if not len(given):  # without rows a column has no type; that is a legal, if quiet, table
-            return np.zeros(0, wanted)
+            return np.zeros(0, np.int64 if column.whole else np.float64)
         if given.null_count():
             raise self.problem(f"has empty cells in the column {name}; every row needs a number")
         if not (given.dtype.is_numeric() or given.dtype == pl.Boolean):
             raise self.problem(f"must hold numbers in the column {name}, not {given.dtype}")
-        # Of unsigned numbers too, which an int64 could not hold. Wider ones, which NumPy has not, need not be exact.
-        exact = (given.cast(pl.Float64) if str(given.dtype).endswith("128") else given).to_numpy()
-        values = exact.astype(np.float64)
+        values = given.cast(pl.Float64).to_numpy()
         wrong = ~(np.isfinite(values) & (values >= column.least) & (values <= column.most))
         if wrong.any():
             row = int(wrong.argmax())
             raise self.problem(f"says {name} {given[row]} in row {row + 1}; it must be {column.allowed}")
         if column.whole and not (values == np.floor(values)).all():
             raise self.problem(f"must hold whole numbers in the column {name}")
-        return exact.astype(wanted)
+        return given.cast(pl.Int64).to_numpy() if column.whole else values
 
 
-# By format and digest: a process that plays many runs parses the same bytes once.
-_PARSED: dict[tuple[str, str], pl.DataFrame] = {}
-
-
-def _parsed(kind: str, digest: str, content: bytes) -> pl.DataFrame:
-    key = kind, digest
-    if key not in _PARSED:
-        read = {"csv": pl.read_csv, "jsonl": pl.read_ndjson}.get(kind)
-        found = read(BytesIO(content), infer_schema_length=None) if read else _parsed_elsewhere(content)
-        while len(_PARSED) >= MOST_KEPT:
-            _PARSED.pop(next(iter(_PARSED)), None)
-        _PARSED[key] = found
-    return _PARSED[key]
+@lru_cache(maxsize=8)  # a process that plays many runs parses the same bytes once
+def _parsed(kind: str, content: bytes) -> pl.DataFrame:
+    read = {"csv": pl.read_csv, "jsonl": pl.read_ndjson}.get(kind)
+    return read(BytesIO(content), infer_schema_length=None) if read else _parsed_elsewhere(content)
 
 
 def _parsed_elsewhere(content: bytes) -> pl.DataFrame:
     parser = subprocess.run([sys.executable, "-P", "-c", PARSER], input=content, capture_output=True, check=False)
-    if parser.returncode == TOO_MANY:
-        raise OSError(f"it has more than {MOST_ROWS:,} rows")
     if parser.returncode:
         raise OSError("it is damaged")
     return pl.read_ipc(BytesIO(parser.stdout))

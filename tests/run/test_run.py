@@ -261,15 +261,6 @@ def test_parts_that_are_not_those_written_are_refused(damage: str, tmp_path: Pat
         simulate_in(tmp_path / "run", small())
 
 
-def test_a_lost_lock_stops_the_run(tmp_path: Path) -> None:
-    def remove(record: object) -> None:
-        (tmp_path / ".lock").unlink(missing_ok=True)
-
-    with pytest.raises(RunError, match=r"\.lock was removed while a run was under way"):
-        simulate_in(tmp_path, small(), progress=remove)
-    assert simulate_in(tmp_path, small()).rounds.height == 8
-
-
 def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
     def none(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

@@ -61,7 +61,7 @@ def execute(
         raise RunError(f"workers must be 1 or more, not {workers}")
     out = usable_directory(Path(out))
     store.refuse_other_formats(out)
-    where = usable_directory(Path(runs) if runs is not None else out / "runs")
+    where = Path(runs) if runs is not None else out / "runs"
     with sole_writer(where):
         return _execute(plan, out, where, workers or cores(), executor, progress or (lambda _: None))
 

@@ -23,11 +23,10 @@ from feelstream.run import Run, read
 from feelstream.run.files import (
     appear_whole,
     check_digest,
-    holds_sealed,
-    parse_json,
     read_bytes,
     read_json,
     read_table,
+    sealed,
     write_sealed,
 )
 from feelstream.run.manifest import Manifest
@@ -186,8 +185,9 @@ def write_plan(
         "runs": os.path.relpath(runs, out),
         "arms": arms,
     }
-    if not holds_sealed(out / "plan.json", about):  # to write it takes longer, the more runs there are
-        write_sealed(out / "plan.json", about)
+    file = out / "plan.json"
+    if not file.is_file() or read_bytes(file) != sealed(about):  # to write it takes longer, the more runs there are
+        write_sealed(file, about)
 
 
 def refuse_other_formats(out: Path) -> None:
@@ -220,7 +220,7 @@ def examined(directory: Path) -> Known | str:
         return NOT_YET
     try:
         content = read_bytes(file)
-        manifest = Manifest.parse(parse_json(content, file), directory)
+        manifest = Manifest.parse(read_json(file, content), directory)
         if not manifest.complete:
             return NOT_YET
         for name, digest in manifest.digests.items():
@@ -232,7 +232,7 @@ def examined(directory: Path) -> Known | str:
 
 def receive(directory: Path, files: dict[str, bytes], known: dict[str, Any]) -> str | None:
     """Store a run that was played elsewhere, whole or not at all; why not, if it is not the run that was asked for."""
-    about = Manifest.parse(parse_json(files["run.json"], directory / "run.json"), directory)
+    about = Manifest.parse(read_json(directory / "run.json", files["run.json"]), directory)
     tables = {name: sha256(content).hexdigest() for name, content in files.items() if name != "run.json"}
     if not about.complete or tables != about.digests or any(Path(name).name != name for name in files):
         return "a worker sent other files than those of a complete run"

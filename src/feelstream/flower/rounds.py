@@ -30,7 +30,7 @@ from feelstream.flower.round_lines import lines, round_line
 from feelstream.loop.round import RoundRecord
 from feelstream.run import play_in
 from feelstream.run.callbacks import Callback, Telling
-from feelstream.run.files import read_arrays, sole_writer, usable_directory, write_arrays, write_atomically
+from feelstream.run.files import read_arrays, sole_writer, write_arrays, write_atomically
 from feelstream.run.manifest import Manifest
 from feelstream.run.trace import facts_of
 
@@ -247,7 +247,7 @@ def _wait_for_the_last_writer(out: Path, wait_s: float) -> None:
     end, said = monotonic() + wait_s, False
     while True:
         try:
-            with sole_writer(usable_directory(out)):
+            with sole_writer(out):
                 return
         except BusyError:
             if monotonic() >= end:

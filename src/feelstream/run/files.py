@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -160,11 +160,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def _as_text(tree: Any) -> bytes:
-    """As people read it; escaped where it holds the name of a file in other bytes than UTF-8."""
-    try:
-        return f"{json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False)}\n".encode()
-    except UnicodeEncodeError:
-        return f"{json.dumps(tree, indent=2, allow_nan=False)}\n".encode()
+    """As people read it; the name of a file in other bytes than UTF-8 has them as JSON escapes."""
+    return f"{json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False)}\n".encode(errors="backslashreplace")
 
 
 def write_sealed(path: Path, value: dict[str, Any]) -> None:
@@ -179,24 +176,10 @@ def sealed(value: dict[str, Any]) -> bytes:
     return _as_text(tree | {SEAL: seal_of(tree)})
 
 
-def holds_sealed(path: Path, value: dict[str, Any]) -> bool:
-    """Whether `write_sealed` would write what is there already: the file is whole, and has the same seal."""
-    try:
-        stored = read_json(path) if path.is_file() else None
-    except RunError:
-        return False
-    return isinstance(stored, dict) and stored.get(SEAL) == seal_of(_json_safe(value))
-
-
 def seal_of(tree: dict[str, Any]) -> str:
     """SHA-256 of the fields, in one spelling of theirs, the seal itself left out."""
     fields = {name: entry for name, entry in tree.items() if name != SEAL}
     return sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def read_json(path: Path) -> Any:
-    """The contents of a JSON file; a seal, where there is one, must be right."""
-    return parse_json(read_bytes(path), path)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -206,12 +189,11 @@ def read_bytes(path: Path) -> bytes:
         raise RunError(f"cannot read {path}: {problem.strerror}") from problem
 
 
-def parse_json(content: bytes, path: Path) -> Any:
-    """The same, of what was read already."""
+def read_json(path: Path, content: bytes | None = None) -> Any:
+    """The contents of a JSON file; a seal, where there is one, must be right. content: its bytes, if they were read."""
     try:
-        tree = json.loads(content.decode())
-        sealed = isinstance(tree, dict) and SEAL in tree
-        intact = not sealed or tree[SEAL] == seal_of(tree)
+        tree = json.loads((read_bytes(path) if content is None else content).decode())
+        intact = not isinstance(tree, dict) or SEAL not in tree or tree[SEAL] == seal_of(tree)
         value = _json_restored(tree)
     except (ValueError, RecursionError) as problem:
         raise RunError(f"{path} is damaged: it is not a JSON file") from problem
@@ -275,7 +257,6 @@ def usable_directory(path: Path) -> Path:
         str(path).encode()
         path.mkdir(parents=True, exist_ok=True)
         next(path.iterdir(), None)
-        os.close(_open_lock(path))
     except UnicodeEncodeError as problem:
         raise RunError(f"cannot use the directory {str(path)!r}: its name must be UTF-8") from problem
     except FileExistsError as problem:
@@ -285,59 +266,24 @@ def usable_directory(path: Path) -> Path:
     return path
 
 
-def _open_lock(directory: Path) -> int:
-    """The lock file of a directory, made if need be. Nothing is written to it."""
-    return os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
-
-
-class Lock:
-    """The lock of a directory, while it is held."""
-
-    def __init__(self, path: Path, file: IO[str]) -> None:
-        self.path, self.file = path, file
-
-    def check(self) -> None:
-        """Stop if the lock is no longer ours: its file was removed, and another process may have made a new one."""
-        try:
-            there = os.path.samestat(os.fstat(self.file.fileno()), self.path.stat())
-        except OSError:
-            there = False
-        if not there:
-            raise RunError(
-                f"{self.path} was removed while a run was under way, so that another process may be writing there; "
-                "give the same command again when none is"
-            )
-
-
 @contextmanager
-def sole_writer(directory: Path) -> Iterator[Lock]:
-    """Hold the directory's lock; the operating system lets go of it if this process dies."""
-    path = directory / ".lock"
+def sole_writer(directory: Path) -> Iterator[None]:
+    """Make the directory and hold its lock; the operating system lets go of it if this process dies."""
     try:
-        import fcntl
-    except ImportError:
-        fcntl = None
-        _without_lock(directory)
-    try:
-        handle = _open_lock(directory)
+        lock = os.open(usable_directory(directory) / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as problem:
-        raise RunError(f"cannot use the directory {directory}: its .lock cannot be opened: {problem.strerror}") from (
-            problem
-        )
-    with os.fdopen(handle, "r+") as file:
-        if fcntl:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as problem:
-                raise BusyError(
-                    f"another process is writing to {directory}; wait for it or choose another"
-                ) from problem
-            except OSError:  # some network disks have no locks
-                _without_lock(directory)
-        yield Lock(path, file)
+        raise RunError(f"cannot use the directory {directory}: {problem.strerror}") from problem
+    try:
+        try:
+            import fcntl
 
-
-def _without_lock(directory: Path) -> None:
-    logging.getLogger("feelstream").warning(
-        "%s cannot be locked here; see to it that no other process writes to it", directory
-    )
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            raise BusyError(f"another process is writing to {directory}; wait for it or choose another") from problem
+        except (ImportError, OSError):  # not on Windows, and not on some network disks
+            logging.getLogger("feelstream").warning(
+                "%s cannot be locked here; see to it that no other process writes to it", directory
+            )
+        yield
+    finally:
+        os.close(lock)

@@ -21,7 +21,6 @@ from feelstream.run.files import (
     make_directory,
     remove_temporaries,
     sole_writer,
-    usable_directory,
     write_atomically,
 )
 from feelstream.run.manifest import Manifest, check_same_run
@@ -89,15 +88,15 @@ def play_in(
     progress: Progress | None = None,
     resumed: Callable[[int], None] | None = None,
     checkpoint_s: float | None = None,
-    finish: Callable[[Path], None] | None = None,
+    finish: Callable[[Path], object] = lambda _: None,
 ) -> Run:
     """As `simulate_in`, with any player of rounds: `prepare` makes it, and what run.json is to say of the run.
 
     `prepare` is not called for a run that is done already. finish: writes what else the directory is
     to hold; it comes before run.json says that the run is complete, and again if it was cut short.
     """
-    path = usable_directory(Path(directory))
-    with sole_writer(path) as lock:
+    path = Path(directory)
+    with sole_writer(path):
         remove_temporaries(path)
         progress_dir, full = path / "progress", scenario.trace.level == "full"
         stored = Manifest.read(path) if (path / "run.json").exists() else None
@@ -132,15 +131,9 @@ def play_in(
 
         start = perf_counter()
         for rows in _rounds(player, manifest, progress, checkpoint.is_due):
-            lock.check()
             checkpoint.save(rows, player)
 
-        def end() -> None:
-            if finish:
-                finish(path)
-            lock.check()
-
-        run = write_run(_run(player, manifest, checkpoint.tables(), start), path, end)
+        run = write_run(_run(player, manifest, checkpoint.tables(), start), path, finish)
         with as_sentence(progress_dir):
             shutil.rmtree(progress_dir)
     return run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from feelstream.policies.lyapunov import weight_j2
 from feelstream.scenario import Scenario
 from feelstream.scenario.fields import leaves
 
+P = TypeVar("P", bound=constants.Part)
 ROUNDING_DB = 1e-6  # by so much gains that move may miss the range that their process states
 
 
@@ -52,41 +53,36 @@ def resolved(
         period_s=system.period_s,
         alike=alike,
         cycles_per_sample=system.cycles_per_sample,
-        radio=constants.Radio(
-            **{name: getattr(system, name) for name in constants.Radio.model_fields if name != "fading"},
-            fading=scenario.radio.fading,
-        ),
-        slot=None if system.reports is None else constants.Slot(**vars(system.reports)),
+        radio=_part(constants.Radio, system, fading=scenario.radio.fading),
+        slot=None if system.reports is None else _part(constants.Slot, system.reports),
         law=_law(scenario.cpu.energy, system),
-        data=constants.Data(
-            classes=classes,
-            eligible=data.eligible,
-            empty_used=data.empty_used,
-            empty_fresh=data.empty_fresh,
-            fresh=data.fresh,
-            keeps=data.buffer.keeps,
-            empties_on_use=data.buffer.empties_on_use,
-            most_held=data.buffer.most_held,
-            passes=bool(deployment and deployment["passes"]),
+        data=_part(
+            constants.Data, data, data.buffer, classes=classes, passes=bool(deployment and deployment["passes"])
         ),
-        world=constants.World(
+        world=_part(
+            constants.World,
+            around.harvest,
             comes_and_goes=not around.availability.always_there,
             moves=not around.mobility.fixed,
             fails=not around.faults.never_fails,
-            battery_j=around.harvest.battery_j,
-            charge_j=around.harvest.charge_j,
         ),
         policy=_policy(scenario),
-        learning=constants.Learning(
-            learns=scenario.learning.engine != "none",
-            eval_every=scenario.learning.eval_every,
-            evaluators=scenario.learning.evaluators,
-        ),
+        learning=_part(constants.Learning, scenario.learning, learns=scenario.learning.engine != "none"),
         trace=scenario.trace.level,
         phases=tuple(phases),
         own=own_code(scenario),
     )
     return found, _table(differing, system.devices)
+
+
+def _part(kind: type[P], *sources: object, **said: Any) -> P:
+    """A part of it: what is said here, and all other fields by their names from the first source that has them."""
+    fields = {
+        name: next(getattr(source, name) for source in sources if hasattr(source, name))
+        for name in kind.model_fields
+        if name not in said
+    }
+    return kind(**fields, **said)
 
 
 def own_code(scenario: Scenario) -> tuple[str, ...]:
@@ -142,15 +138,8 @@ def _law(law: EnergyLaw, system: System) -> constants.Law:
     if type(law) is not Voltage:
         kind = "cubic" if type(law) is Cubic else "own"
         return constants.Law(kind=kind, power_coefficient=coefficient, discrete=False, cores=())
-    cores = tuple(
-        constants.Core(
-            frequency_hz=core.frequency_hz,
-            voltage_v=core.voltage_v,
-            capacitance_f=core.capacitance_f,
-            leakage_w=core.leakage_w if law.leakage_w is None else law.leakage_w,
-        )
-        for core in system.cores
-    )
+    leakage = {} if law.leakage_w is None else {"leakage_w": law.leakage_w}
+    cores = tuple(_part(constants.Core, core, **leakage) for core in system.cores)
     discrete = law.points == "discrete"
     return constants.Law(kind="voltage", power_coefficient=coefficient, discrete=discrete, cores=cores)
 

@@ -31,7 +31,6 @@ from feelstream.run.files import (
     read_table,
     sealed,
     sole_writer,
-    usable_directory,
     write_arrays,
     write_atomically,
 )
@@ -159,7 +158,7 @@ class Run:
 
     def save(self, directory: str | Path) -> Path:
         """Write the run to a new or empty directory."""
-        path = usable_directory(Path(directory))
+        path = Path(directory)
         with sole_writer(path):
             if any(entry.name != ".lock" for entry in path.iterdir()):
                 raise RunError(f"{path} is not empty; choose another directory")
@@ -251,13 +250,13 @@ def saved_so_far(directory: str | Path) -> Path:
     return replace(run, manifest=manifest).save(out / Path(directory).resolve().name)
 
 
-def write_run(run: Run, path: Path, before_the_end: Callable[[], object] = lambda: None) -> Run:
+def write_run(run: Run, path: Path, finish: Callable[[Path], object] = lambda _: None) -> Run:
     """Write the tables and the model of a run that was just played, then run.json, which says that it is complete."""
     for name, table in run.tables.items():
         write_atomically(path / name, table.write_parquet)
     if run.theta is not None:
         write_arrays(path / MODEL, {"theta": run.theta})
-    before_the_end()
+    finish(path)
     files = (entry for entry in sorted(path.iterdir()) if entry.is_file() and entry.name[0] != ".")
     digests = {file.name: digest_of(file) for file in files if file.name != "run.json"}
     manifest = run.manifest.completed(run.manifest.timings, digests)
