@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from feelstream.model.costs import CostContext, CostRule, RoundCosts
+from feelstream.model.system import CostContext, CostRule, RoundCosts
 
 
 class Sparse(CostRule):

@@ -33,9 +33,9 @@ from feelstream.learning.local import Sgd
 from feelstream.learning.probes import GradientNorm
 from feelstream.learning.server.fedopt import FedAdam
 from feelstream.learning.server.wrappers import Smoothed
-from feelstream.model.costs import AsSettings
 from feelstream.model.energy import Cubic
 from feelstream.model.importance import METRICS, Weighing
+from feelstream.model.system import AsSettings
 from feelstream.plugins import Plugin
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Policy

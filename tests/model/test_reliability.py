@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from feelstream.model.reliability import LONGEST_REST, Reliability
+from feelstream.model.reporting import LONGEST_REST, Reliability
 
 ONE, ALL = np.array([0]), np.ones(2, bool)
 

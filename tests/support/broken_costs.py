@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from feelstream.model.costs import AsSettings, CostContext, CostRule, RoundCosts
+from feelstream.model.system import AsSettings, CostContext, CostRule, RoundCosts
 
 
 class Free(CostRule):

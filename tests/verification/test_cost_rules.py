@@ -15,7 +15,7 @@ import feelstream as fs
 from feelstream.errors import PluginError, RunError, ScenarioError
 from feelstream.experiment.hindsight import bound_of
 from feelstream.flower.scheduler import Scheduler
-from feelstream.model.costs import CostContext, CostRule, RoundCosts
+from feelstream.model.system import CostContext, CostRule, RoundCosts
 from feelstream.scenario.population import system_of
 
 SPARSE = str(Path(__file__).parents[2] / "examples" / "my_cost.py:Sparse")

@@ -13,7 +13,7 @@ from sealing import seal
 
 import feelstream as fs
 from feelstream.errors import PluginError, ScenarioError
-from feelstream.model.costs import cycles_by_data
+from feelstream.model.system import cycles_by_data
 from feelstream.policies import POLICIES
 from feelstream.policies.ranking import pack
 

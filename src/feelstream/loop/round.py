@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Nested, Reals, read_only
 from feelstream.evaluation import Measured
 from feelstream.guard import ask, broken, freeze
-from feelstream.model.reliability import Reliability
-from feelstream.model.reporting import Reporting
+from feelstream.model.reporting import Reliability, Reporting
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission, next_queue_j
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, State

@@ -21,9 +21,8 @@ from feelstream.learning.contract import Learner
 from feelstream.learning.server import UpdateContext
 from feelstream.loop.round import RoundRecord, ServerState, decide, respond, settle, transmit
 from feelstream.loop.world import Theta, World
-from feelstream.model.costs import CostContext, system_of_round
 from feelstream.model.reporting import Reporting, reporting
-from feelstream.model.system import System
+from feelstream.model.system import CostContext, System, system_of_round
 from feelstream.model.transmission import sent_in_blocks
 from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Observation
 from feelstream.randomness import Purpose, generator

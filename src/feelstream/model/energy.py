@@ -21,7 +21,6 @@ from pydantic import Field, model_validator
 
 from feelstream.arrays import Flags, Frozen, Ids, Reals
 from feelstream.guard import Array, One, Out
-from feelstream.model import physics
 from feelstream.plugins import Kind, NonNegative, Plugin, Positive, Settings
 
 AT_A_POINT = 1e-9  # a frequency this much above an operating point, relatively, is that point: c/(c/f) is not quite f
@@ -162,7 +161,7 @@ class Cubic(EnergyLaw):
     tag: ClassVar[str] = "cubic"
 
     def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
-        return physics.compute_energy_j(cpus.power_coefficient, cycles, f_hz)
+        return cpus.power_coefficient * cycles * f_hz * f_hz
 
     def pieces(self, cpus: Cpus, cycles: Reals) -> Pieces:
         """One, E = λ c³/t²."""
@@ -198,7 +197,7 @@ class Voltage(EnergyLaw):
 
     def pieces(self, cpus: Cpus, cycles: Reals) -> Pieces:
         """On a line V = v + s f:  E = c C (v + s c/t)² + P_leak t,  where that falls in t."""
-        tables = [self._stretches(core) for core in cpus.cores]
+        tables = [self._lines(core) for core in cpus.cores]
         most = max(len(table.low_hz) for table in tables)
         which = np.zeros(len(cycles), np.int64) if cpus.core is None else cpus.core
 
@@ -221,9 +220,9 @@ class Voltage(EnergyLaw):
             ),
         )
 
-    def _stretches(self, core: Core) -> _Stretches:
+    def _lines(self, core: Core) -> _Lines:
         leakage_w = self._leakage_of(core)
-        return _stretches(core.frequency_hz, core.voltage_v, core.capacitance_f, self.points == "discrete", leakage_w)
+        return _lines(core.frequency_hz, core.voltage_v, core.capacitance_f, self.points == "discrete", leakage_w)
 
     def _dynamic_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
         """c C_eff V(f)²."""
@@ -247,8 +246,11 @@ class Voltage(EnergyLaw):
 
 
 @dataclass(frozen=True, eq=False)
-class _Stretches:
-    """The lines of a core, cut where leakage begins to cost more than a lower voltage saves; (M,) each."""
+class _Lines:
+    """V = offset_v + slope_v_s·f on each of M intervals low_hz < f ≤ high_hz, which cover (0, ∞); (M,) each.
+
+    A line is cut where leakage begins to cost more than a lower voltage saves: above, where it `falls`, E falls in c/f.
+    """
 
     low_hz: Reals
     high_hz: Reals
@@ -258,23 +260,26 @@ class _Stretches:
 
 
 @lru_cache(maxsize=1000)
-def _stretches(
+def _lines(
     points_hz: tuple[float, ...], points_v: tuple[float, ...], farad: float, discrete: bool, leakage_w: float
-) -> _Stretches:
-    """E falls in t = c/f where 2 C s f² (v + s f) > P_leak: on each sloping line above one frequency."""
-    of = lines(np.array(points_hz), np.array(points_v), discrete)
+) -> _Lines:
+    """V(f) is flat up to the lowest point and beyond the highest; between, it has steps or slopes.
+
+    E falls in t = c/f where 2 C s f² (v + s f) > P_leak: on each sloping line above one frequency.
+    """
+    hz, v = np.array(points_hz), np.array(points_v)
+    offsets, slopes = np.append(v, v[-1]), np.zeros(len(v) + 1)
+    if not discrete:
+        slopes[1:-1] = np.diff(v) / np.diff(hz)
+        offsets[1:-1] = v[:-1] - slopes[1:-1] * hz[:-1]
     rows: list[tuple[float, float, float, float, bool]] = []
-    for low, high, offset, slope in zip(of.low_hz, of.high_hz, of.offset_v, of.slope_v_s, strict=True):
-        if slope == 0:
-            rows.append((low, high, offset, slope, False))
-            continue
-        least = _least_energy_hz(farad, offset, slope, leakage_w, low, high)
+    for low, high, offset, slope in zip(np.append(0.0, hz), np.append(hz, np.inf), offsets, slopes, strict=True):
+        least = high if slope == 0 else _least_energy_hz(farad, offset, slope, leakage_w, low, high)
         if least > low:
             rows.append((low, least, offset, slope, False))
         if least < high:
             rows.append((least, high, offset, slope, True))
-    low_hz, high_hz, offset_v, slope_v_s, falls = (np.array(column) for column in zip(*rows, strict=True))
-    return _Stretches(low_hz, high_hz, offset_v, slope_v_s, falls)
+    return _Lines(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
 def _least_energy_hz(farad: float, offset: float, slope: float, leakage_w: float, low: float, high: float) -> float:
@@ -290,26 +295,6 @@ def _least_energy_hz(farad: float, offset: float, slope: float, leakage_w: float
     while (middle := 0.5 * (low + high)) not in (low, high):
         low, high = (low, middle) if saves(middle) else (middle, high)
     return high
-
-
-@dataclass(frozen=True, eq=False)
-class Lines:
-    """V = offset_v + slope_v_s·f on each of M intervals low_hz < f ≤ high_hz, which cover (0, ∞); (M,) each."""
-
-    low_hz: Reals
-    high_hz: Reals
-    offset_v: Reals
-    slope_v_s: Reals
-
-
-def lines(points_hz: Reals, points_v: Reals, discrete: bool) -> Lines:
-    """The intervals of V(f): flat up to the lowest point and beyond the highest; between, steps or slopes."""
-    low, high = np.append(0.0, points_hz), np.append(points_hz, np.inf)
-    if discrete:
-        return Lines(low, high, np.append(points_v, points_v[-1]), np.zeros(len(low)))
-    slope = np.concatenate([[0.0], np.diff(points_v) / np.diff(points_hz), [0.0]])
-    offset = np.concatenate([points_v[:1], points_v[:-1] - slope[1:-1] * points_hz[:-1], points_v[-1:]])
-    return Lines(low, high, offset, slope)
 
 
 ENERGY_LAWS = Kind("energy law", "energy_laws", EnergyLaw, (Cubic, Voltage))

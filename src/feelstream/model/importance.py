@@ -131,16 +131,6 @@ def dissimilarity_only(amount: Reals, dissimilarity: Reals) -> Reals:
     return dissimilarity
 
 
-def of_observation(metric: Metric) -> bool:
-    """Whether a metric is a function of the observation and the plan: its first parameter is called `observation`.
-
-    >>> of_observation(lambda observation, plan: observation.stored), of_observation(combined)
-    (True, False)
-    """
-    return _of_observation(metric) if isinstance(metric, Hashable) else _of_observation.__wrapped__(metric)
-
-
-@lru_cache(maxsize=16)  # asked in every round, and a signature takes as long to find as a metric to compute
 def _of_observation(metric: Metric) -> bool:
     try:
         return next(iter(inspect.signature(metric).parameters), "") == "observation"
@@ -148,14 +138,18 @@ def _of_observation(metric: Metric) -> bool:
         return False
 
 
-def evaluate(metric: Metric, observation: Any, plan: Any) -> Reals:
-    """What a metric of either form gives, unchecked; of an Observation and a RoundPlan (policies/base.py)."""
-    known = (observation, plan) if of_observation(metric) else (plan.amount, observation.dissimilarity)
-    return np.asarray(metric(*known), float)
+_found = lru_cache(maxsize=16)(_of_observation)  # a signature takes as long to find as a metric to compute
 
 
 class Weighing:
-    """A metric, as it is asked."""
+    """A metric, as it is asked: a function of amount and dissimilarity, or of an Observation and a RoundPlan.
+
+    It is one of the latter if its first parameter is called `observation`.
+
+    >>> from types import SimpleNamespace as Some
+    >>> Weighing("stored", lambda observation, plan: observation.stored)(Some(stored=[3]), None)
+    array([3.])
+    """
 
     plugin_field: ClassVar[str] = "policy.metric"
     contract: ClassVar[Mapping[str, Out]] = {"__call__": Out(Array(least=-MOST, most=MOST))}
@@ -167,7 +161,9 @@ class Weighing:
         return self.name
 
     def __call__(self, observation: Any, plan: Any) -> Reals:
-        return evaluate(self.metric, observation, plan)
+        of_observation = (_found if isinstance(self.metric, Hashable) else _of_observation)(self.metric)
+        known = (observation, plan) if of_observation else (plan.amount, observation.dissimilarity)
+        return np.asarray(self.metric(*known), float)
 
 
 METRICS: Kind[Metric] = Kind(

@@ -32,11 +32,6 @@ def watts(dbm: float) -> float:
     return ratio(dbm) / 1000
 
 
-def compute_energy_j(power_coefficient: float, cycles: RealOrArray, f_hz: RealOrArray) -> RealOrArray:
-    """E_cmp = λ c f²."""
-    return power_coefficient * cycles * f_hz * f_hz
-
-
 def compute_time_s(cycles: RealOrArray, f_hz: RealOrArray) -> RealOrArray:
     """T_cmp = c / f."""
     return cycles / f_hz

@@ -30,9 +30,9 @@ from feelstream.environment import (
     Harvest,
     Mobility,
 )
-from feelstream.model.costs import COST_RULES, CostRule
 from feelstream.model.energy import ENERGY_LAWS, EnergyLaw
 from feelstream.model.reporting import Slot
+from feelstream.model.system import COST_RULES, CostRule
 from feelstream.plugins import (
     Count,
     Magnitude,

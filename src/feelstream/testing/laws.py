@@ -21,8 +21,8 @@ from feelstream.learning.contract import Learner
 from feelstream.learning.local import Cohort, LocalTraining
 from feelstream.learning.models import Dense, Model
 from feelstream.learning.server import ServerUpdate
-from feelstream.model.costs import CostContext, CostRule
 from feelstream.model.energy import Core, Cpus, EnergyLaw, Pieces
+from feelstream.model.system import CostContext, CostRule
 from feelstream.scenario import Scenario
 
 

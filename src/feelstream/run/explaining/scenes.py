@@ -14,7 +14,7 @@ from feelstream.errors import FeelstreamError
 from feelstream.guard import ask
 from feelstream.loop.changes import from_list, in_order, scenario_in
 from feelstream.loop.round import select
-from feelstream.model.costs import RoundCosts, cycles_by_data, with_costs
+from feelstream.model.system import RoundCosts, cycles_by_data, with_costs
 from feelstream.plugins import Inert
 from feelstream.policies.base import ORACLE_GAIN, Decision, Observation, Outcome, Policy, State
 from feelstream.randomness import Purpose, generator
