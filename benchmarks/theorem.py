@@ -132,7 +132,7 @@ def play(V: float, rounds: int, seed: int) -> Measured:
 def queue_bound_j(V: float, system: System, beta: Reals, n: int) -> float:
     """V·I_max/E~_min + E_max − E^avg with I_max = K for the metric `amount`; the largest over devices."""
     sending_s = system.surrogate_time_s(n)
-    slowest = max(system.frequency_hz[0], system.cycles / (system.round_s - sending_s))
+    slowest = np.maximum(system.frequency_hz[0], system.cycles / (system.round_s - sending_s))
     power = system.received_power_w / beta
     least = system.power_coefficient * system.cycles * slowest**2 + power * sending_s
     most = system.power_coefficient * system.cycles * system.frequency_hz[1] ** 2 + power * sending_s

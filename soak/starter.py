@@ -50,10 +50,10 @@ def main() -> None:
     """Read orders until there are no more; a fork leaves this loop to be the command."""
     for name in NEEDED:
         importlib.import_module(f"feelstream.{name}")
-    from feelstream.run import play
+    from feelstream.run import checkpoint
     from feelstream.start import main as command
 
-    play.CHECKPOINT_SECONDS = CHECKPOINT_S
+    checkpoint.CHECKPOINT_SECONDS = CHECKPOINT_S
     while line := sys.stdin.readline():
         order = json.loads(line)
         if "wait" in order:

@@ -270,11 +270,11 @@ RUN_COLUMNS: dict[str, Column] = {
     ),
     **{
         f"{what}_to_{percent}": Column(
-            REAL, unit, _UNTIL, shown=shown(f"{heading} to {percent} %", group="learning", better="lower", **more)
+            REAL, unit, _UNTIL, shown=shown(f"{heading} to {percent} %", in_unit, group="learning", better="lower", **more)
         )
         for percent in REACHED
-        for what, unit, heading, more in (
-            ("rounds", "", "rounds", {"digits": 1}), ("joules", "J", "energy", {"unit": "mJ", "logarithmic": True})
+        for what, unit, heading, in_unit, more in (
+            ("rounds", "", "rounds", "", {"digits": 1}), ("joules", "J", "energy", "mJ", {"logarithmic": True})
         )
     },
     "energy_j": Column(

@@ -131,7 +131,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 def test_an_interrupt_that_a_library_makes_an_error_of_is_still_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    def wrapped(**_: object) -> None:  # as pydantic does with what is raised while it serialises
+    def wrapped(*_: object, **__: object) -> None:  # as pydantic does with what is raised while it serialises
         raise RuntimeError("Error calling function: KeyboardInterrupt")
 
     monkeypatch.setattr(cli, "get_command", lambda app: wrapped)

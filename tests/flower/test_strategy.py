@@ -305,10 +305,10 @@ def test_a_restarted_server_goes_on_with_queues_and_model(tmp_path: Path) -> Non
 def test_a_server_killed_while_it_writes_its_last_files_loses_nothing(
     cut: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(path: Path, *args: Any) -> None:
+    def write(path: Path, *args: Any) -> str:
         if path.name == cut and (path.parent / "rounds.parquet").exists():
             raise PulledPlugError
-        write_atomically(path, *args)
+        return write_atomically(path, *args)
 
     answers, out = [client(growing), client(lambda t: [0, t, 3 * t], 3.0)], tmp_path / "run"
     once = strategy().start(grid_of(*answers), model(), num_rounds=3)

@@ -281,6 +281,7 @@ def test_representative_covers_all_kinds_and_lets_turns_even_out() -> None:
 @pytest.mark.parametrize("name", [name for name in POLICIES.names() if policy(name).by_score])
 def test_who_says_by_score_schedules_the_lowest_of_its_scores(name: str) -> None:
     run = simulate(small(f"policy.name={name}"), 1)
+    assert run.devices is not None
     for _, devices in run.devices.group_by("round"):
         score, feasible, scheduled = (devices[column].to_numpy() for column in ("score", "feasible", "scheduled"))
         assert scheduled.sum() == min(run.scenario.policy.size, feasible.sum())

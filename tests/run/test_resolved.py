@@ -48,6 +48,7 @@ def test_each_change_is_a_phase_with_all_that_holds_in_it() -> None:
     assert not phases[0].auto
     K, budget_j, size = scenario.system.devices, scenario.system.energy_budget_j, scenario.policy.size
     assert phases[1].auto
+    assert isinstance(budget_j, float)
     assert pytest.approx(20.0 * (K * budget_j / size) ** 2) == phases[1].V
     assert pytest.approx(20.0 * (K * 0.02) ** 2) == phases[2].V
     assert (phases[2].size, phases[2].energy_budget_j) == (1, 0.02)

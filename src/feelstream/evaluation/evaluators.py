@@ -102,7 +102,8 @@ def _is_one(found: Any) -> bool:
 def _made(found: Any, name: str) -> Evaluator:
     """The evaluator of that name; ScenarioError where a class cannot be made."""
     try:
-        one = found() if isinstance(found, type) else FunctionEvaluator(found)
+        made = found() if isinstance(found, type) else found
+        one = made if isinstance(made, Evaluator) else FunctionEvaluator(made)
     except Exception as problem:  # a user's class may raise anything
         raise ScenarioError(f"'{name}' cannot be made without arguments: {in_a_sentence(problem)}") from problem
     one.name = name
