@@ -270,7 +270,8 @@ RUN_COLUMNS: dict[str, Column] = {
     ),
     **{
         f"{what}_to_{percent}": Column(
-            REAL, unit, _UNTIL, shown=shown(f"{heading} to {percent} %", in_unit, group="learning", better="lower", **more)
+            REAL, unit, _UNTIL,
+            shown=shown(f"{heading} to {percent} %", in_unit, group="learning", better="lower", **more),
         )
         for percent in REACHED
         for what, unit, heading, in_unit, more in (
