@@ -20,8 +20,8 @@ from feelstream.policies import POLICIES
 from feelstream.policies.base import TRAINING
 from feelstream.policies.myopic_energy import MyopicEnergy
 from feelstream.run import Change, Run, simulate
-from feelstream.run.explaining import Explanation, Scenes
-from feelstream.run.explaining.explanation import with_frequency, with_setting
+from feelstream.run.explaining import Explanation, decided
+from feelstream.run.scenes import Scenes
 
 TERMS = ("lyapunov", "importance_greedy", "greedy_energy", "myopic_energy", "balanced", "balanced_joint")
 BUSY = ("system.devices=8", "data.samples=400", "system.energy_budget_j=0.02", "data.arrivals.kind=uniform")
@@ -102,11 +102,7 @@ def test_every_threshold_of_every_policy_with_terms_is_one(name: str) -> None:
         for threshold in run.explain(round, device).thresholds:
             found += 1
             for value, expected in ((threshold.value, not now), (threshold.same, now)):
-                changed = (
-                    scene.decide(observation=with_frequency(scene.observation, device, value))
-                    if threshold.setting == "f_hz"
-                    else scene.decide(with_setting(scene.policy, threshold.setting, value))
-                )
+                changed = decided(scene, device, threshold.setting, value)
                 assert bool(np.isin(device, changed.schedule)) == expected
     assert found
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from feelstream.policies import POLICIES, Lyapunov
 from feelstream.run import Change
-from feelstream.run.explaining.sentences import number
+from feelstream.run.explaining import number
 from feelstream.scenario.files import preset
 from feelstream.studio import bars, charts, maps
 from feelstream.studio.details import facts

@@ -138,7 +138,8 @@ class Run:
 
     def explain(self, round: int, device: int) -> Explanation:
         """Why a device (from 0) was scheduled in a round (from 1), or not: what decided, and what would change it."""
-        from feelstream.run.explaining import Scenes, explain
+        from feelstream.run.explaining import explain
+        from feelstream.run.scenes import Scenes
 
         if self.devices is None:
             raise RunError("the run stores no rows of devices (trace.level = rounds), so there is nothing to explain")

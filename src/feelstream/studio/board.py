@@ -8,7 +8,7 @@ import numpy as np
 from nicegui import ui
 
 from feelstream.quantities import QUANTITIES, measures
-from feelstream.run.explaining.sentences import shown_as
+from feelstream.run.explaining import shown_as
 from feelstream.studio import bars, charts, maps
 from feelstream.studio.details import DeviceDetails
 from feelstream.studio.lanes import Lane, scenario_at

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nicegui import run, ui
 
 from feelstream.columns import spent_j
-from feelstream.run.explaining.sentences import number, shown_as
+from feelstream.run.explaining import number, shown_as
 from feelstream.studio import bars
 from feelstream.studio.lanes import Lane
 from feelstream.studio.panels import Chart, heading, panel

@@ -19,9 +19,9 @@ from feelstream.experiment.store import load as load_results
 from feelstream.loop.changes import Change, from_list, in_order, scenario_in
 from feelstream.quantities import introduce
 from feelstream.run import Run, read
-from feelstream.run.explaining import Scenes
 from feelstream.run.preparing import prepare, resolved
 from feelstream.run.run import is_unfinished
+from feelstream.run.scenes import Scenes
 from feelstream.scenario import Scenario
 from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_tables
 

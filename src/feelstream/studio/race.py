@@ -15,7 +15,7 @@ from time import monotonic
 
 from feelstream.errors import FeelstreamError, RunError, sentence
 from feelstream.loop.changes import CHANGEABLE
-from feelstream.run.explaining.sentences import listed
+from feelstream.run.explaining import listed
 from feelstream.studio.charts import shown_setting
 from feelstream.studio.lanes import MOST_LANES, Lane, LiveLane
 

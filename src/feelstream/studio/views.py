@@ -14,7 +14,7 @@ from feelstream.columns import DEVICE_COLUMNS, columns_of
 from feelstream.loop.round import RoundRecord
 from feelstream.policies.base import Policy, State
 from feelstream.run import trace
-from feelstream.run.explaining.scenes import Scene, counts
+from feelstream.run.scenes import Scene, counts
 
 ARRAY_BYTES = 150  # of an array beside its numbers, with its place in a dictionary
 MOST_DEVICES = 400  # on a map; of more, an even sample is shown, with all that were scheduled

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
 from feelstream.policies.ranking import Ranking
-from feelstream.run.explaining import Explanation, explain_scene, ranked
-from feelstream.run.explaining.sentences import listed, number, rule
+from feelstream.run.explaining import Explanation, explain_scene, listed, number, ranked, rule
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView
 

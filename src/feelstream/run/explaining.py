@@ -7,7 +7,7 @@ passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,10 @@ import numpy as np
 
 from feelstream.arrays import Flags, Ids, Reals
 from feelstream.policies import POLICIES
-from feelstream.policies.base import Observation, Policy
+from feelstream.policies.base import Decision, Observation, Policy
 from feelstream.policies.ranking import Ranking, Term
-from feelstream.run.explaining import sentences
-from feelstream.run.explaining.scenes import Scene, Scenes
-from feelstream.run.explaining.sentences import shown_as
+from feelstream.quantities import MINUS, QUANTITIES, significant
+from feelstream.run.scenes import Scene, Scenes
 
 FAR = 1e6  # by which factor a setting is varied at most
 WEIGHTS = ("V", "price")  # settings of a policy that weigh its terms against each other
@@ -83,7 +82,7 @@ class Explanation:
 
 
 def explain(scenes: Scenes, round: int, device: int) -> Explanation:
-    """Of a run's trace."""
+    """Of a run's trace; by the stored scores where the round cannot be decided again."""
     rows = scenes.rows(round)
     figures = {name: rows[name][device] for name in rows.columns if "labels" not in name}
     if scene := scenes.scene(round):
@@ -97,13 +96,12 @@ def explain_scene(
     scene: Scene, figures: Mapping[str, Any], device: int, *, with_thresholds: bool = True
 ) -> Explanation:
     """Of a round that can be decided again; figures: what the trace says of the device, by column."""
-    ranking, round = ranked(scene, device), scene.observation.round
-    explained = _explained(scene.policy, ranking, scene.decision.schedule, figures, round, device, scene)
+    schedule, round = scene.decision.schedule, scene.observation.round
+    said = _explained(scene.policy, ranked(scene, device), schedule, figures, round, device, scene)
     if not (with_thresholds and figures["available"] and scene.asked("ranking", device)):
-        return explained
+        return said
     found = thresholds(scene, device)
-    text = " ".join([explained.text, *([sentences.change(found, explained.scheduled)] if found else [])])
-    return replace(explained, thresholds=found, text=text)
+    return replace(said, thresholds=found, text=" ".join([said.text, *_changes(found, said.scheduled)]))
 
 
 def ranked(scene: Scene, device: int) -> Ranking | None:
@@ -115,9 +113,8 @@ def ranked(scene: Scene, device: int) -> Ranking | None:
 def _by_score(policy: Policy, feasible: Flags, score: Reals | None) -> Ranking | None:
     """(K,) each. None where no device has a score."""
     values = np.where(feasible, np.nan if score is None else score, np.nan)
-    if not np.isfinite(values).any():
-        return None
-    return Ranking((Term(policy.prefers or "score", values, subtracted=policy.prefers is not None),))
+    term = Term(policy.prefers or "score", values, subtracted=policy.prefers is not None)
+    return Ranking((term,)) if np.isfinite(values).any() else None
 
 
 def _explained(
@@ -130,24 +127,20 @@ def _explained(
     scene: Scene | None = None,
 ) -> Explanation:
     """All but the thresholds; scene: the round, where it can be decided again."""
-    scheduled, name = bool(np.isin(device, schedule)), policy.plugin_name()
-    fate, out, terms = "scheduled" if scheduled else "not scheduled", None, {}
-    against = contest(ranking, schedule, device) if ranking else None
-    placed = rank(ranking, device) if ranking else None
-    if ranking is not None and placed is not None:
+    scheduled, terms, against, place = bool(np.isin(device, schedule)), {}, None, ""
+    if ranking is not None and (placed := rank(ranking, device)):
         terms = {term.name: float((-1 if term.subtracted else 1) * term.values[device]) for term in ranking.terms}
-        fate += f", rank {placed[0]} of {placed[1]}"
-    if not scheduled:
-        out = _ruled_out(scene, figures, device, placed is not None)
-    texts = [f"Round {round}, device {device}: {fate}."]
-    if out:
+        against, place = contest(ranking, schedule, device), f", rank {placed[0]} of {placed[1]}"
+    texts = [f"Round {round}, device {device}: {'scheduled' if scheduled else 'not scheduled'}{place}."]
+    if not scheduled and (out := _ruled_out(scene, figures, device, bool(place))):
         texts.append(out)
     elif against is not None:
-        texts += [sentences.margin(against, scheduled), sentences.terms(against)]
+        texts += [_margin(against, scheduled), _terms(against)]
     elif ranking is not None:
         texts.append("Every candidate was scheduled, so it competed with nobody.")
     else:
-        says = sentences.rule(policy) if name in POLICIES.ours else ""
+        name = policy.plugin_name()
+        says = rule(policy) if name in POLICIES.ours else ""
         texts.append(f"{name} does not rank devices by a score. Its rule: {says or 'that of its own code'}.")
     if scheduled and not figures["transmitted"]:
         texts.append("It was then dropped: with this round's channel its update would have been too late.")
@@ -190,13 +183,10 @@ def contest(ranking: Ranking, schedule: Ids, device: int) -> Contest | None:
         return None
     member, own = np.isin(np.arange(len(total)), schedule), float(total[device])
     others = np.flatnonzero(np.isfinite(total) & (member != member[device]))
-    if member[device]:
-        rival = int(others[np.argmin(total[others])]) if len(others) else None
-        nobody = ranking.optional and (rival is None or total[rival] >= 0)
-    else:
-        rival = int(others[np.argmax(total[others])]) if len(others) else None
-        nobody = ranking.optional and own >= 0
-    if nobody:
+    nearest_one = np.argmin if member[device] else np.argmax
+    rival = int(others[nearest_one(total[others])]) if len(others) else None
+    nobody = own >= 0 if not member[device] else rival is None or total[rival] >= 0
+    if ranking.optional and nobody:
         rival = None
     elif rival is None:
         return None
@@ -212,8 +202,32 @@ def contest(ranking: Ranking, schedule: Ids, device: int) -> Contest | None:
     return Contest(own, *placed, rival, sign * (level - own), terms, decisive)
 
 
-def with_setting(policy: Policy, setting: str, value: float) -> Policy:
-    return policy.model_copy(update={setting: value})
+def thresholds(scene: Scene, device: int) -> tuple[Threshold, ...]:
+    """Those of V or price, and of the frequency within the scenario's range: below and above, where there are any."""
+    policy, known = scene.policy, scene.observation
+    now = bool(np.isin(device, scene.decision.schedule))
+    # Solving for frequencies and band takes a thousand times as long: fewer, wider steps.
+    ratio, close = (4.0, 1e-3) if policy.fills_round else (2**0.25, 1e-9)
+    weights = {name: float(value) for name in WEIGHTS if isinstance(value := getattr(policy, name, None), int | float)}
+    ways = [(name, value, (value / FAR, value * FAR)) for name, value in weights.items() if 0 < value < np.inf]
+    found: list[Threshold] = []
+    for setting, present, limits in [*ways, ("f_hz", float(known.f_hz[device]), known.system.frequency_hz)]:
+
+        def fares_otherwise(value: float, setting: str = setting) -> bool:
+            return bool(np.isin(device, decided(scene, device, setting, value).schedule)) != now
+
+        for limit in limits:
+            if pair := nearest(fares_otherwise, present, limit, ratio, close):
+                late = now and setting == "f_hz" and _is_too_slow(scene, device, pair[0])
+                found.append(Threshold(setting, *pair, too_slow=late))
+    return tuple(found)
+
+
+def decided(scene: Scene, device: int, setting: str, value: float) -> Decision:
+    """What the policy decides with another value of a setting, or of the frequency of this device."""
+    if setting == "f_hz":
+        return scene.decide(observation=with_frequency(scene.observation, device, value))
+    return scene.decide(scene.policy.model_copy(update={setting: value}))
 
 
 def with_frequency(observation: Observation, device: int, f_hz: float) -> Observation:
@@ -223,37 +237,8 @@ def with_frequency(observation: Observation, device: int, f_hz: float) -> Observ
     return replace(observation, f_hz=changed)
 
 
-def thresholds(scene: Scene, device: int) -> tuple[Threshold, ...]:
-    """Those of V or price, and of the frequency within the scenario's range: below and above, where there are any."""
-    policy, known = scene.policy, scene.observation
-    now = bool(np.isin(device, scene.decision.schedule))
-    # Solving for frequencies and band takes a thousand times as long: fewer, wider steps.
-    ratio, close = (4.0, 1e-3) if policy.fills_round else (2**0.25, 1e-9)
-
-    def fares_otherwise(policy: Policy | None = None, observation: Observation | None = None) -> bool:
-        return bool(np.isin(device, scene.decide(policy, observation).schedule)) != now
-
-    found: list[Threshold] = []
-    for setting in WEIGHTS:
-        present = getattr(policy, setting, None)
-        if not isinstance(present, int | float) or not 0 < present < np.inf:
-            continue
-
-        def by_setting(value: float, setting: str = setting) -> bool:
-            return fares_otherwise(with_setting(policy, setting, value))
-
-        for limit in (present / FAR, present * FAR):
-            if pair := nearest(by_setting, float(present), limit, ratio, close):
-                found.append(Threshold(setting, *pair))
-
-    def by_frequency(f_hz: float) -> bool:
-        return fares_otherwise(observation=with_frequency(known, device, f_hz))
-
-    for limit in known.system.frequency_hz:
-        if pair := nearest(by_frequency, float(known.f_hz[device]), limit, ratio, close):
-            plan = with_frequency(known, device, pair[0]).plan(scene.decision.plan.n)
-            found.append(Threshold("f_hz", *pair, too_slow=now and not plan.feasible[device]))
-    return tuple(found)
+def _is_too_slow(scene: Scene, device: int, f_hz: float) -> bool:
+    return not with_frequency(scene.observation, device, f_hz).plan(scene.decision.plan.n).feasible[device]
 
 
 def nearest(
@@ -278,3 +263,93 @@ def nearest(
         else:
             same = middle
     return value, same
+
+
+def number(value: float) -> str:
+    """Three significant digits, without an exponent where none is needed.
+
+    >>> number(0.0512), number(1234.5), number(-2)
+    ('0.0512', '1230', '−2')
+    """
+    if value == 0 or not np.isfinite(value):
+        return f"{abs(value) if value == 0 else value:g}"
+    if 1e-4 <= abs(value) < 1e6:
+        text = significant(value, 3)
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.2e}".replace("-", MINUS, int(value < 0))
+
+
+def shown_as(name: str, value: float) -> str:
+    """A value of a column of the trace in the unit that readers expect.
+
+    >>> shown_as("queue_j", 0.0123), shown_as("score", 0.5), shown_as("gain", float("nan"))
+    ('12.3 mJ', '0.5', '–')
+    """
+    if not np.isfinite(value):
+        return "–"
+    quantity = QUANTITIES.get(name)
+    return number(value) if quantity is None else f"{number(value * quantity.scale)} {quantity.unit}".rstrip()
+
+
+def listed(names: Sequence[object], most: int = 6, last: str = "and") -> str:
+    """`1, 2 and 3`; of very many, the first few and how many more.
+
+    >>> listed([3]), listed([3, 7, 9]), listed(range(9), 3), listed([1, 2], last="or")
+    ('3', '3, 7 and 9', '0, 1, 2 and 6 more', '1 or 2')
+    """
+    texts = [str(name) for name in names]
+    if len(texts) > most:
+        texts = [*texts[:most], f"{len(names) - most} more"]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {last} {texts[-1]}"
+
+
+def rule(policy: Policy) -> str:
+    """What a policy's own description says, without the full stop and with its size as a number."""
+    said = (type(policy).__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    said = said.replace("`size`", str(policy.size)).replace("`", "")
+    begins_a_word = said[1:2] == " " or said[1:2].islower()
+    return f"{said[:1].lower() if begins_a_word else said[:1]}{said[1:]}"
+
+
+def _margin(against: Contest, scheduled: bool) -> str:
+    if against.rival is None:
+        verb = "lowers" if scheduled else "would raise"
+        return f"A place may stay empty, and this device {verb} the minimised sum by {number(abs(against.own))}."
+    other = "the best that was left out" if scheduled else "the last that was scheduled"
+    if against.margin == 0:
+        return f"It ties with device {against.rival}, {other}: random tie-breaking decided."
+    if against.margin < 0:
+        return (
+            f"By its terms alone it would be on the other side of device {against.rival}, by "
+            f"{number(-against.margin)}: the rule builds the set step by step and considers more than these terms."
+        )
+    where = "ahead of" if scheduled else "behind"
+    return f"It is {number(against.margin)} {where} device {against.rival}, {other}."
+
+
+def _terms(against: Contest) -> str:
+    """The decisive term first, then the others, of the device against the rival's."""
+
+    def compared(name: str) -> str:
+        own, its = against.terms[name]
+        return f"{name} {number(own)}" if against.rival is None else f"{name} {number(own)} against {number(its)}"
+
+    others = [compared(name) for name in against.terms if name != against.decisive]
+    if against.decisive is None:
+        return f"Its terms: {listed(others)}." if others else ""
+    rest = f"; {listed(others)}" if others else ""
+    decided = "What decided" if against.margin > 0 else "What speaks most for it"
+    return f"{decided}: {compared(against.decisive)}{rest}."
+
+
+def _changes(found: Sequence[Threshold], scheduled: bool) -> list[str]:
+    ways = [_way(threshold) for threshold in found]
+    return [f"It would {'drop out' if scheduled else 'be scheduled'} {listed(ways, last='or')}."] if ways else []
+
+
+def _way(threshold: Threshold) -> str:
+    side = "above" if threshold.above else "below"
+    if threshold.setting == "f_hz":
+        late = " (too slow for the deadline)" if threshold.too_slow else ""
+        return f"if its CPU ran {side} {shown_as('f_hz', threshold.value)}{late}"
+    return f"if {threshold.setting} were {side} {number(threshold.value)}"
