@@ -16,14 +16,17 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.style
 import numpy as np
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from feelstream.arrays import Reals
 from feelstream.errors import RunError
 from feelstream.line_styles import line_style
-from feelstream.quantities import ROUND_AXIS, Quantity
+from feelstream.plugins import did_you_mean
+from feelstream.quantities import ROUND_AXIS, Quantity, of_table
 
 # matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
 ONE_AT_A_TIME = RLock()
@@ -136,6 +139,52 @@ def line_colour(index: int) -> str:
     cycle, shipped = mpl.rcParams["axes.prop_cycle"], mpl.rcParamsDefault["axes.prop_cycle"]
     colours = cycle.by_key().get("color", []) if cycle != shipped else []
     return str(colours[index % len(colours)]) if colours else line_style(index).light
+
+
+def draw_line(axes: Axes, at: Any, values: Any, index: int, of: int, **how: Any) -> None:
+    """The index-th of so many curves, with a few markers; they are shifted, so that close curves do not cover them."""
+    every = max(1, len(at) // 8)
+    axes.plot(
+        at, values, color=line_colour(index), marker=line_style(index).marker, markerfacecolor="white",
+        markeredgewidth=0.9, markevery=((index * every) // max(1, of) % every, every), **how,
+    )  # fmt: skip
+
+
+NEAR = 4.0  # a line across within this factor of the curves is worth the room that it takes
+
+
+def is_near(limit: float, ends: Sequence[float] | Reals) -> bool:
+    """Whether an axis for curves that end here may reach to a limit without crushing them.
+
+    >>> is_near(80.0, [57.0, 72.0]), is_near(0.5, [57.0, 72.0]), is_near(0.5, [0.4, 70.0])
+    (True, False, True)
+    """
+    low, high = min(ends), max(ends)
+    return limit > 0 and low / NEAR <= limit <= max(high, low) * NEAR
+
+
+def draw_limit(axes: Axes, limit: float, unit: str, ends: Sequence[float] | Reals) -> list[float]:
+    """A line across, and its place if it is among the curves; far from them, its value in the legend alone."""
+    near = is_near(limit, ends)
+    name = "budget" if near else f"budget: {limit:g} {unit}, off the axis"
+    if near:
+        axes.axhline(limit, label=name, **BUDGET_LINE)
+        return [limit]
+    axes.plot([], [], label=name, **BUDGET_LINE)
+    return []
+
+
+def drawable(rounds: pl.DataFrame, columns: Sequence[str], none: str) -> list[str]:
+    """Those of the columns by round that hold anything; none: begins the refusal where none does."""
+    known = [quantity.name for quantity in of_table("rounds", rounds.columns)]
+    for column in columns:
+        if column not in known:
+            close = did_you_mean(column, known)
+            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(known)}")
+    measured = [column for column in columns if rounds[column].null_count() < len(rounds)]
+    if not measured:
+        raise RunError(f"{none} {' or '.join(columns)} to draw")
+    return measured
 
 
 def round_axis(axes: Axes) -> None:

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from feelstream.errors import FeelstreamError, RunError
-from feelstream.line_styles import line_style
-from feelstream.plugins import did_you_mean
-from feelstream.quantities import QUANTITIES, by_round, measures, of_table
+from feelstream.errors import FeelstreamError
+from feelstream.quantities import QUANTITIES, by_round, measures
 from feelstream.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from feelstream.run.picture import Look
 
 PANELS = ("accuracy", "energy_mean_cum_j", "queue_mean_j", "transmitted")
-FAR = 4.0  # a budget that is further from what was spent than by this factor is not drawn: it would crush the curve
 
 
 def budget_j(scenario: Scenario) -> float:
@@ -73,53 +70,25 @@ def picture(
     """A panel for each of the quantities that the run has, by round."""
     from matplotlib.ticker import MaxNLocator
 
-    from feelstream.run.picture import (
-        COLUMN_WIDTH_IN,
-        RC,
-        RUN_PANEL_HEIGHT_IN,
-        Look,
-        label_beside,
-        line_colour,
-        round_axis,
-    )
+    from feelstream.run import picture as draw
 
-    known = [quantity.name for quantity in of_table("rounds", rounds.columns)]
-    for column in columns:
-        if column not in known:
-            close = did_you_mean(column, known)
-            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(known)}")
-    panels = [QUANTITIES[column] for column in columns if rounds[column].null_count() < len(rounds)]
-    if not panels:
-        raise RunError(f"the run has no {' or '.join(columns)} to draw")
-    look, style = look or Look(), line_style(0)
-    with look.settings(RC):
-        figure, grid = look.panels(len(panels), 2, (COLUMN_WIDTH_IN, RUN_PANEL_HEIGHT_IN))
+    panels = [QUANTITIES[column] for column in draw.drawable(rounds, columns, "the run has no")]
+    look = look or draw.Look()
+    with look.settings(draw.RC):
+        figure, grid = look.panels(len(panels), 2, (draw.COLUMN_WIDTH_IN, draw.RUN_PANEL_HEIGHT_IN))
         for axes, panel in zip(grid, panels, strict=True):
             shown = rounds.drop_nulls(panel.name)
             values = shown[panel.name] * panel.scale
-            axes.plot(
-                shown["round"], values, color=line_colour(0), marker=style.marker, markerfacecolor="white",
-                markeredgewidth=0.9, markevery=max(1, len(shown) // 8),
-            )  # fmt: skip
+            draw.draw_line(axes, shown["round"], values, 0, 1)
             if panel.name == "energy_mean_cum_j":
-                _draw_budget(axes, budget_j(scenario) * panel.scale, panel.unit, float(values[-1]))
-            round_axis(axes)
-            label_beside(axes, panel)
+                draw.draw_limit(axes, budget_j(scenario) * panel.scale, panel.unit, [float(values[-1])])
+                axes.legend()
+            draw.round_axis(axes)
+            draw.label_beside(axes, panel)
             if panel.digits == 0:  # a count
                 axes.set_ylim(0, 1.1 * float(values.to_numpy().max()) or 1.0)
                 axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     return figure
-
-
-def _draw_budget(axes: Any, budget: float, unit: str, spent: float) -> None:
-    """A line across, or its value in the legend where the axis would have to reach far for it."""
-    from feelstream.run.picture import BUDGET_LINE
-
-    if spent / FAR <= budget <= spent * FAR:
-        axes.axhline(budget, label="budget", **BUDGET_LINE)
-    else:
-        axes.plot([], [], label=f"budget: {budget:g} {unit}, off the axis", **BUDGET_LINE)
-    axes.legend()
 
 
 def with_units(table: pl.DataFrame) -> pl.DataFrame:

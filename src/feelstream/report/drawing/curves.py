@@ -16,8 +16,7 @@ from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.plan import flat
 from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round, per_run
-from feelstream.plugins import did_you_mean
-from feelstream.quantities import QUANTITIES, of_table
+from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing.figures import draw_curves, save, styled
 from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.limits import spans_decades
@@ -32,7 +31,7 @@ from feelstream.report.drawing.style import (
 )
 from feelstream.report.html.charts import Group
 from feelstream.run.files import make_directory
-from feelstream.run.picture import Look, label_beside
+from feelstream.run.picture import Look, drawable, label_beside
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
 AGAINST = ("late_accuracy", "energy_j")
@@ -49,14 +48,7 @@ def curve_figure(
     look: Look | None = None,
 ) -> Figure:
     """A row of panels for each group of arms, a column for each quantity. look: the user's, or a paper's."""
-    known = [quantity.name for quantity in of_table("rounds", rounds.columns)]
-    for column in columns:
-        if column not in known:
-            close = did_you_mean(column, known)
-            raise RunError(f"'{column}' cannot be drawn by round; {close}known: {', '.join(known)}")
-    measured = [column for column in columns if rounds[column].null_count() < len(rounds)]
-    if not measured:
-        raise RunError(f"no run has {' or '.join(columns)} to draw")
+    measured = drawable(rounds, columns, "no run has")
     names = list(dict.fromkeys(name for group in groups for _, name in group.arms))
     with look.settings(RC) if look else styled():
         size = (COLUMN_WIDTH_IN * len(measured), PANEL_HEIGHT_IN * len(groups))

@@ -17,16 +17,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from feelstream.arrays import Reals
 from feelstream.errors import RunError
 from feelstream.experiment.panels import Panel, PanelFigure
 from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.quantities import QUANTITIES, Quantity
 from feelstream.report.drawing.energy_axis import log_ticks
 from feelstream.report.drawing.legend import legend_below
-from feelstream.report.drawing.limits import MOST_BANDS, axis_limits, final_values, is_near, log_limits, wants_logarithm
+from feelstream.report.drawing.limits import MOST_BANDS, axis_limits, final_values, log_limits, wants_logarithm
 from feelstream.report.drawing.style import (
-    BUDGET_LINE,
     COLUMN_WIDTH_IN,
     PANEL_HEIGHT_IN,
     PNG_DPI,
@@ -36,7 +34,7 @@ from feelstream.report.drawing.style import (
     line_style,
 )
 from feelstream.run.files import make_directory, write_atomically
-from feelstream.run.picture import ONE_AT_A_TIME, label_beside, round_axis
+from feelstream.run.picture import ONE_AT_A_TIME, draw_limit, draw_line, label_beside, round_axis
 
 # No creation date in the files: the same results give the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -135,19 +133,7 @@ def draw_curves(
                 axes.plot(one["round"], own, marker=dot, color=colour, alpha=0.4, linewidth=0.6, zorder=1.5)
         elif len(lines) <= MOST_BANDS:
             axes.fill_between(at, low, high, color=colour, alpha=0.16, linewidth=0)
-        every = max(1, len(at) // 8)
-        axes.plot(
-            at,
-            mean,
-            color=colour,
-            linestyle=style.mpl_dash,
-            marker=style.marker,
-            # Shifted starts keep the markers of close curves from covering each other.
-            markevery=((index * every) // max(1, len(order)) % every, every),
-            markerfacecolor="white",
-            markeredgewidth=0.9,
-            label=legible(name),
-        )
+        draw_line(axes, at, mean, index, len(order), linestyle=style.mpl_dash, label=legible(name))
     round_axis(axes)
     label_beside(axes, quantity)
     if curves.is_empty():
@@ -172,17 +158,6 @@ def draw_curves(
         axes.set_ylim(*axis_limits(quantity, mean, low, high))
         if quantity.digits == 0:
             axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-
-def draw_limit(axes: Axes, limit: float, unit: str, ends: Reals) -> list[float]:
-    """A line across, and its place if it is among the curves; far from them, its value in the legend alone."""
-    near = is_near(limit, ends)
-    name = "budget" if near else f"budget: {limit:g} {unit}, off the axis"
-    if near:
-        axes.axhline(limit, label=name, **BUDGET_LINE)
-        return [limit]
-    axes.plot([], [], label=name, **BUDGET_LINE)
-    return []
 
 
 def save(

@@ -49,19 +49,6 @@ def spans_decades(values: Iterable[float]) -> bool:
     return len(positive) > 1 and max(positive) / min(positive) >= 10**DECADES
 
 
-NEAR = 4.0  # a line across within this factor of the curves is worth the room that it takes
-
-
-def is_near(limit: float, ends: Sequence[float] | Reals) -> bool:
-    """Whether an axis for curves that end here may reach to a limit without crushing them.
-
-    >>> is_near(80.0, [57.0, 72.0]), is_near(0.5, [57.0, 72.0]), is_near(0.5, [0.4, 70.0])
-    (True, False, True)
-    """
-    low, high = min(ends), max(ends)
-    return limit > 0 and low / NEAR <= limit <= max(high, low) * NEAR
-
-
 def final_values(curves: pl.DataFrame) -> Reals:
     """The mean of each arm in its last round; curves: rows (arm, round, mean)."""
     return curves.sort("round").group_by("arm", maintain_order=True).last()["mean"].to_numpy()
