@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 SEEDS  ?= 5
 
-SOURCES = pyproject.toml CMakeLists.txt $(shell find src -type f -not -name '*.pyc')
+SOURCES = pyproject.toml CMakeLists.txt studies/pyproject.toml $(shell find src studies/src -type f -not -name '*.pyc')
 
 .PHONY: run test tests nightly compiled test-lowest bare quick quick-lint quick-types quick-tests times coverage constraints lint docs clean fuzz soak \
 	sanitize sanitized compilers arm wheels speed
@@ -76,7 +76,7 @@ test-lowest:
 	mkdir -p $(LOWEST) && $(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
 	[ -x $(LOWEST)/venv/bin/python ] || $(PYTHON) -m venv $(LOWEST)/venv
 	$(LOWEST)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt \
-		. pytest pytest-xdist hypothesis psutil
+		. ./studies pytest pytest-xdist hypothesis psutil
 	$(LOWEST)/venv/bin/python -m pytest -n 2 -W ignore::DeprecationWarning
 
 # The package alone, without any extra, and with the newest versions of everything it needs: Flower, which the tests need,
@@ -91,7 +91,7 @@ bare:
 # certifi and uv with every release, so that pinning these would keep the next Flower out.
 constraints: $(VENV)/.installed-nightly
 	{ echo "# The versions that feelstream was last tested with, on Linux; made by make constraints."; \
-		$(BIN)/python -m pip freeze --exclude feelstream | sed -E 's/\+[a-z0-9.]*$$//; s/^(flwr|certifi|uv)==/\1>=/' | grep -v '@'; } > constraints.txt
+		$(BIN)/python -m pip freeze --exclude feelstream --exclude feelstream-studies | sed -E 's/\+[a-z0-9.]*$$//; s/^(flwr|certifi|uv)==/\1>=/' | grep -v '@'; } > constraints.txt
 
 # The site, in site/index.html; its notebooks are run, and a broken link or formula stops the build.
 docs: $(VENV)/.installed-docs
@@ -114,17 +114,17 @@ $(VENV)/bin/python:
 
 # A real install, not an editable one: what users get is what is run and tested.
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check . ./studies
 	touch $@
 
 # pip would compile 22,000 files, which takes a minute and a half of CPU time; a fifth of them is ever imported, and then
 # compiled and kept by Python itself.
 $(VENV)/.installed-dev: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '.[dev]' ./studies
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-nightly: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '.[nightly]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '.[nightly]' ./studies
 	touch $@
 
 # In a new environment, before the tests: one process compiles what they import, which all of theirs would do at once.
@@ -202,7 +202,7 @@ wheels:
 	$(PYTHON) tests/native/try_wheel.py build/wheels/empty
 
 $(VENV)/.installed-docs: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[docs]' ./studies
 	touch $@ $(VENV)/.installed
 
 clean:

@@ -1,7 +1,7 @@
 """Print the Python files whose types a change can break, for `make quick`.
 
-Those that differ from a commit (the last one, unless another is given), and those of the package that import them.
-Where that cannot be known, everything: `src`.
+Those that differ from a commit (the last one, unless another is given), and those of the packages that import them.
+Where that cannot be known, everything: `src` and `studies`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parents[1]
-CHECKED = ("src", "tests", "benchmarks", "soak")
+CHECKED = ("src", "studies", "tests", "benchmarks", "soak")
+PACKAGES = {"feelstream": "src", "feelstream_studies": "studies/src"}
+ALL = tuple(PACKAGES.values())
 
 
 def affected(changed: Iterable[str], importers: Callable[[str], set[str]], hands_on: Callable[[str], bool]) -> set[str]:
@@ -28,12 +30,12 @@ def affected(changed: Iterable[str], importers: Callable[[str], set[str]], hands
 
 
 def module_of(file: str) -> str:
-    parts = Path(file).relative_to("src").with_suffix("").parts
+    parts = Path(file.removeprefix("studies/")).relative_to("src").with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def file_of(module: str) -> Path:
-    path = Path("src", *module.split("."))
+    path = Path(PACKAGES[module.partition(".")[0]], *module.split("."))
     return path / "__init__.py" if (ROOT / path).is_dir() else path.with_suffix(".py")
 
 
@@ -47,12 +49,12 @@ def differing(commit: str) -> list[str]:
 
 def files(commit: str) -> list[str]:
     changed = differing(commit)
-    package = {module_of(file) for file in changed if file.startswith("src/")}
-    graph = grimp.build_graph("feelstream", cache_dir=None) if package else None
+    package = {module_of(file) for file in changed if file.startswith(tuple(f"{top}/" for top in ALL))}
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None) if package else None
     if graph is None:
         return sorted(file for file in changed if (ROOT / file).is_file())
     if not package <= graph.modules:  # removed, or a stub
-        return ["src"]
+        return [*ALL]
     reached = affected(
         package, graph.find_modules_that_directly_import, lambda module: (ROOT / file_of(module)).name == "__init__.py"
     )
@@ -65,4 +67,4 @@ if __name__ == "__main__":
     try:
         print(*files(sys.argv[1] if len(sys.argv) > 1 else "HEAD"))
     except (OSError, subprocess.CalledProcessError):  # no git, or no such commit
-        print("src")
+        print(*ALL)

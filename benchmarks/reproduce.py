@@ -22,7 +22,7 @@ from feelstream.experiment import execute
 from feelstream.learning import cores
 from feelstream.run.files import read_json
 from feelstream.studies import reporting
-from feelstream.studies.hu2023 import paper as reproduce
+from feelstream_studies.hu2023 import paper as reproduce
 
 GOAL_STUDY, GOAL_MEMORY_MB = 1.1, 250.0
 SMOKE = ("system.rounds=5", "system.devices=8", "data.dataset=synthetic", "data.samples=400", "learning.engine=none")

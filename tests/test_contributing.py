@@ -18,7 +18,9 @@ from feelstream.data.datasets import NAMES
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", TEXT, re.MULTILINE))
-COPIED = ("src", "docs", "tests", "examples", "pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml")
+COPIED = (
+    "src", "studies", "docs", "tests", "examples", "pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml",
+)  # fmt: skip
 
 
 def named(row: str) -> set[str]:
@@ -58,9 +60,11 @@ class Copy:
             file.write(text)
 
     def python(self, *words: str) -> subprocess.CompletedProcess[str]:
+        own = [str(self.root / "src"), str(self.root / "studies/src")]
+        path = [*own, *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.run(
             [sys.executable, *words], cwd=self.root, capture_output=True, text=True, check=False,
-            env=os.environ | {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": ""},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": ""},
         )  # fmt: skip
 
     def touched_only(self, row: str) -> None:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from feelstream.experiment import Plan, Results, comparison
-from feelstream.experiment.panels import Curve, Panel, PanelFigure
-from feelstream.report import Section
 from feelstream.studies import Study
 from feelstream.studies.claims import Ahead, Claim, Published, lead, share_saved
-from feelstream.studies.page import Page
+from feelstream.studies.pages import Page, Section
+from feelstream.studies.plans import Plan, arms
+from feelstream.studies.results import Curve, Panel, PanelFigure, Results
 
 POLICIES = ("lyapunov", "random")
 
 
 def plan(seeds: Sequence[int], overrides: Sequence[str]) -> Plan:
     """Every run that the study needs."""
-    return Plan("own study", comparison.arms("tiny", POLICIES, overrides), tuple(seeds))
+    return Plan("own study", arms("tiny", POLICIES, overrides), tuple(seeds))
 
 
 CURVES = tuple(Curve(arm=policy, name=policy) for policy in POLICIES)

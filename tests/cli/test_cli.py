@@ -352,10 +352,10 @@ def test_nothing_asked_shows_the_help(feelstream: Command) -> None:
 def test_bound_says_how_far_a_run_is_from_the_best(feelstream: Command) -> None:
     fields = ("--set", "learning.engine=none", "--set", "data.fresh=per_round")
     assert feelstream("run", "tiny", "--out", "run", *fields)[0] == 0
-    code, shown, _ = feelstream("bound", "run")
+    code, shown, _ = feelstream("explain", "run", "--bound")
     assert code == 0
     assert "gap" in shown
-    found = json.loads(feelstream("bound", "run", "--json")[1])
+    found = json.loads(feelstream("explain", "run", "--bound", "--json")[1])
     assert 0 <= found["gained"] <= found["bound_with_its_energy"]
     assert found["gap"] == pytest.approx(1 - found["gained"] / found["bound_with_its_energy"])
-    assert "is not a run directory" in feelstream("bound", "nothing")[2]
+    assert "is not a run directory" in feelstream("explain", "nothing", "--bound")[2]

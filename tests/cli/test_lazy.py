@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import feelstream.cli
-from feelstream.cli.lazy import COMMANDS, load
-from feelstream.studies import Command
-from feelstream.studies.registry import OURS, commands, ours
+from feelstream.cli.lazy import COMMANDS, STUDIES, load
+from feelstream.errors import ScenarioError
+from feelstream.studies import Command, registry
+from feelstream.studies.registry import commands
 
 FOLDER = Path(feelstream.cli.__file__).parent
 
@@ -24,10 +27,21 @@ def test_each_command_is_what_the_list_says(command: Command) -> None:
     assert said.startswith(command.help[:20])  # the list may shorten what follows
 
 
-def test_our_studies_have_the_names_that_they_are_known_by() -> None:
-    assert [study.name for study in ours()] == list(OURS)
+def test_twelve_commands_and_those_of_studies_under_their_own_heading() -> None:
+    assert len(COMMANDS) == 13
     assert {"reproduce", "leaderboard"} <= commands().keys()
     assert not commands().keys() & COMMANDS.keys()
+    shown = CliRunner().invoke(feelstream.cli.app, ["--help"]).stdout
+    assert re.findall(r"^│ (\w+)", shown.partition(f"─ {STUDIES} ─")[2], re.MULTILINE) == ["study", *commands()]
+
+
+@pytest.mark.parametrize("name", ["reproduce", "leaderboard"])
+def test_a_command_of_studies_that_are_not_installed_says_what_to_install(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "installed", list)
+    with pytest.raises(ScenarioError, match=r"comes with the package feelstream-studies.*pip install \. \./studies"):
+        CliRunner().invoke(feelstream.cli.app, [name, "fig1"], catch_exceptions=False)
 
 
 def test_every_module_with_commands_is_in_the_list() -> None:

@@ -25,12 +25,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built in strict mode; the tutorials are not run here, test_tutorials.py does that."""
     out = tmp_path_factory.mktemp("site")
     source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
+    path = os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(source), "FEELSTREAM_DOCS_UNRUN": "1", "NO_MKDOCS_2_WARNING": "1"},
+        env={**os.environ, "PYTHONPATH": path, "FEELSTREAM_DOCS_UNRUN": "1", "NO_MKDOCS_2_WARNING": "1"},
     )
     assert done.returncode == 0, done.stderr
     return out

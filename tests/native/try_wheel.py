@@ -62,7 +62,7 @@ def try_help(commands: Path, directory: str) -> None:
         [commands / "feelstream", "--help"], cwd=directory, check=True, capture_output=True, text=True
     )
     names = re.findall(r"^│ ([a-z]+) ", listed.stdout, re.MULTILINE)
-    if not {"run", "compare", "studio", "flower", "reproduce"} <= set(names):
+    if not {"run", "compare", "studio", "flower", "study"} <= set(names):
         raise SystemExit(f"feelstream --help lists only {names}")
     for name in names:
         run([commands / "feelstream", name, "--help"], commands, directory, quiet=True)

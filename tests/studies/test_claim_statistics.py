@@ -10,8 +10,8 @@ import pytest
 from feelstream.experiment.significance import one_sided_p
 from feelstream.studies.claims.judging import p_values
 from feelstream.studies.claims.resampling import Resampled, resampled
-from feelstream.studies.hu2023.claims.metrics import MARGIN, shrinkage
-from feelstream.studies.hu2023.claims.statements import slope_by_width
+from feelstream_studies.hu2023.claims.metrics import MARGIN, shrinkage
+from feelstream_studies.hu2023.claims.statements import slope_by_width
 
 SEEDS, WORLDS, ROUNDS = 20, 400, 9
 CHANCE = 4 * np.sqrt(0.05 * 0.95 / WORLDS)  # four deviations of a share of 5 %

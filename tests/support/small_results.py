@@ -9,7 +9,7 @@ import pytest
 import feelstream as fs
 from feelstream.experiment import Arm, Plan, Results
 from feelstream.studies import reporting
-from feelstream.studies.hu2023 import paper as reproduce
+from feelstream_studies.hu2023 import paper as reproduce
 
 # The paper's plan, small enough to play in a second: no learning, few rounds.
 SMALL = (

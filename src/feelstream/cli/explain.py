@@ -1,4 +1,4 @@
-"""The command that says what a field, a column or a policy is, and why a device was scheduled."""
+"""The command that says what a field, a column or a policy is, why a device was scheduled, and what was possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
 from feelstream.scenario.fields import kinds
-from feelstream.terminal.common import out, plain_table
+from feelstream.terminal.common import JsonOption, out, plain_table, print_json
 
 app = typer.Typer()
 TABLES = {
@@ -37,12 +37,21 @@ def explain(
     ] = None,
     round: Annotated[int | None, typer.Option(help="With a run: the round to explain.")] = None,
     device: Annotated[int | None, typer.Option(help="With a run: the device to explain.")] = None,
+    bound: Annotated[
+        bool, typer.Option("--bound", help="With a run: what the best schedule in hindsight could have gained.")
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say what a field, a column or a policy is; or why a run scheduled a device.
 
     feelstream explain RUN --round 30 --device 4 says why a device was scheduled or not, and what would change that.
+    feelstream explain RUN --bound bounds what the best schedule in hindsight could have gained.
     """
-    if round is not None or device is not None or (name and (Path(name) / "run.json").is_file()):
+    if as_json and not bound:
+        raise RunError("--json: only the bound of a run is given as JSON, as in feelstream explain RUN --bound --json")
+    if bound:
+        _bound(name, as_json)
+    elif round is not None or device is not None or (name and (Path(name) / "run.json").is_file()):
         _decision(name, round, device)
     else:
         _name(name)
@@ -54,7 +63,7 @@ def _name(name: str | None) -> None:
         table.add_row("FIELD", "any field of a scenario, such as policy.V or rounds")
         table.add_row("COLUMN", "any column of the tables, such as queue_j or late_accuracy")
         table.add_row("POLICY", "any policy, such as lyapunov")
-        table.add_row("RUN", "why a device was scheduled, with --round and --device")
+        table.add_row("RUN", "why a device was scheduled, with --round and --device; what was possible, with --bound")
         out.print(table, highlight=False)
         return
     known = _columns()
@@ -92,6 +101,38 @@ def _decision(name: str | None, round: int | None, device: int | None) -> None:
             f"{name or 'runs/first'} --round {1 if round is None else round} --device {0 if device is None else device}"
         )
     out.print(str(read(name).explain(round, device)), markup=False, highlight=False)
+
+
+def _bound(directory: str | None, as_json: bool) -> None:
+    from feelstream.experiment.hindsight import bound_of
+    from feelstream.run import read
+
+    if directory is None:
+        raise RunError("to bound a run, give its directory, as in feelstream explain runs/first --bound")
+    run = read(directory)
+    found = bound_of(run)
+    if as_json:
+        print_json(
+            {
+                "gained": found.gained,
+                "bound_within_budget": found.within_budget,
+                "bound_with_its_energy": found.with_its_energy,
+                "gap": found.gap,
+                "devices_over_budget": found.devices_over_budget,
+            }
+        )
+        return
+    table = plain_table()
+    over = found.devices_over_budget
+    for row in (
+        (f"{run.scenario.policy.plugin_name()}, fresh data scheduled (sum of amounts)", f"{found.gained:.2f}"),
+        ("at most, with the energy that each device spent here", f"{found.with_its_energy:.2f}"),
+        ("gap", f"{100 * found.gap:.1f} %"),
+        ("at most, within the budgets of the scenario", f"{found.within_budget:.2f}"),
+        ("devices over their budget", f"{over} of {run.scenario.system.devices}"),
+    ):
+        table.add_row(*row)
+    out.print(table, highlight=False, markup=False)
 
 
 def fields() -> dict[str, str]:

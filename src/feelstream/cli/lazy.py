@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 from typer.models import ArgumentInfo
 
-from feelstream.cli.usage import MEANT, SWEEP
+from feelstream.cli.usage import APART, MEANT, SWEEP
 from feelstream.errors import ScenarioError
 from feelstream.studies import Command, registry
 
@@ -20,20 +20,23 @@ COMMANDS = {
         ("run", "run", "Run one scenario and show the result."),
         ("compare", "compare", "Compare policies in pairs over many seeds; stored runs are not repeated."),
         ("tune", "tune", "Find the weight (V or price) that favours importance most and keeps an energy budget."),
-        ("study", "study", "Run a study of your own, as file.py:NAME or by its name, and write its report."),
         ("report", "report", "Rebuild the report of stored results, with the figures and claims of their study."),
         ("verify", "verify", "Recompute stored runs from their files alone; exit code 1 if anything disagrees."),
-        ("bound", "bound", "Bound what the best schedule in hindsight could have gained in a stored run."),
         ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
         ("flower", "flower", "Run federations of real processes with Flower."),
         ("check", "check", "Try a plug-in on awkward cases; exit code 1 if it breaks its contract."),
-        ("explain", "explain", "Say what a field, a column or a policy is; or why a run scheduled a device."),
+        (
+            "explain",
+            "explain",
+            "Say what a field, a column or a policy is; or why a run scheduled a device.",
+        ),
         ("presets", "catalogue", "List the presets, or print one with every field and its meaning."),
         ("policies", "catalogue", "List the scheduling policies and their fields, or those of one."),
         ("data", "catalogue", "Data sets: fetch them, list them."),
+        ("study", "study", "Run a study of your own, as file.py:NAME or by its name, and write its report."),
     )
 }
-STUDIES = "Studies"  # the heading of their commands in the help
+STUDIES = "Studies"  # the heading in the help of the command `study`, and of those that installed studies have
 
 
 class LazyGroup(TyperGroup):
@@ -43,11 +46,11 @@ class LazyGroup(TyperGroup):
         return [*COMMANDS, *(name for name in registry.commands() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        command = COMMANDS.get(cmd_name) or registry.command(cmd_name)
+        command = COMMANDS.get(cmd_name) or registry.commands().get(cmd_name)
         if command is None:
             return None
         if getattr(ctx, "short_helps", False):
-            panel = None if cmd_name in COMMANDS else STUDIES
+            panel = STUDIES if cmd_name == "study" or cmd_name not in COMMANDS else None
             return TyperCommand(cmd_name, help=command.help, rich_help_panel=panel)
         return load(command)
 
@@ -59,6 +62,8 @@ class LazyGroup(TyperGroup):
                 ctx.exit()
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
+            if name in APART:
+                raise ScenarioError(APART[name])
             from feelstream.plugins import near_or_all  # with pydantic, which nothing else here needs
 
             known = self.list_commands(ctx)

@@ -32,17 +32,17 @@ def report(
     """
     from feelstream.report import results_in
     from feelstream.run.run import SO_FAR, is_unfinished, saved_so_far
-    from feelstream.studies import printing
+    from feelstream.studies import commands
     from feelstream.studies.registry import study_named
     from feelstream.terminal.playing import tell_failures
 
     study = study_named(name) if name else None
     if is_unfinished(directory):
         stored, directory = saved_so_far(directory), directory / SO_FAR
-        printing.report(results_in(stored), directory, docs, as_json, study)
+        commands.report(results_in(stored), directory, docs, as_json, study)
         return
     results = results_in(directory)
     if not results.finished:
         tell_failures(results, played=False)
-    printing.report(results, directory, docs, as_json, study)
+    commands.report(results, directory, docs, as_json, study)
     tell_failures(results, played=False)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from feelstream.studies import printing
+from feelstream.studies import commands
 from feelstream.studies.registry import study_named
 from feelstream.terminal.common import JsonOption, SetOption
 from feelstream.terminal.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
@@ -47,5 +47,5 @@ def study(
     results = play(plan, where, workers, dask)
     if not results.finished:
         tell_failures(results)
-    printing.report(results, where, docs, as_json, found)
+    commands.report(results, where, docs, as_json, found)
     tell_failures(results)

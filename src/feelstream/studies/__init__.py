@@ -1,7 +1,7 @@
-"""Studies: each has a folder with its arms, claims, figures, parts of the report and commands. Nothing below knows any.
+"""Studies: what one is, and what it is made of. Each is a package of its own that an entry point names.
 
-contract: what a study is. registry: ours, and those of installed packages. claims: statements as numbers per seed, and
-verdicts. page, reporting: what a study adds to the report of its results. hu2023, leaderboard: ours.
+plans: arms × seeds. results: stored runs, panels, statistics. claims: statements as numbers per seed, and verdicts.
+pages: the report and pages of the docs. commands: options, and playing a plan. registry: which studies are installed.
 """
 
 from feelstream.studies.contract import Command, Study

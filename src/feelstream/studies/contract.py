@@ -15,7 +15,7 @@ from feelstream.errors import ScenarioError
 
 if TYPE_CHECKING:
     from feelstream.experiment import Plan, Results
-    from feelstream.studies.page import Page
+    from feelstream.studies.pages import Page
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class Study:
             instead. As text, "package.module:function", it is imported when it is used; `page` likewise.
         page: Results → their page; None: that of any comparison.
         commands: Of its own on the command line.
-        earlier: How its plans' names begin in results that were stored before plans named a study.
     """
 
     name: str
@@ -52,12 +51,6 @@ class Study:
     plan: str | Callable[[Sequence[int], Sequence[str]], Plan] | None = None
     page: str | Callable[[Results], Page | None] | None = None
     commands: tuple[Command, ...] = ()
-    earlier: tuple[str, ...] = ()
-
-    def owns(self, plan: Plan) -> bool:
-        if plan.study:
-            return plan.study == self.name
-        return plan.name.startswith(self.earlier) if self.earlier else False
 
     def plan_of(self, seeds: Sequence[int], overrides: Sequence[str] = (), command: str = "") -> Plan:
         """Its plan, which says whose it is; command: that makes it again."""

@@ -1,51 +1,45 @@
-"""The known studies: ours, and those of installed packages (entry points of the group `feelstream.studies`)."""
+"""The installed studies: entry points of the group `feelstream.studies`, those of this repository among them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from feelstream.errors import FeelstreamError
+from feelstream.errors import explain
 from feelstream.studies.contract import Command, Study
 
 if TYPE_CHECKING:
     from feelstream.experiment import Plan
 
-# By reference, so that nothing here depends on any of them.
-OURS = {
-    "hu2023": "feelstream.studies.hu2023:STUDY",
-    "leaderboard": "feelstream.studies.leaderboard:STUDY",
-    "silicon": "feelstream.studies.silicon:STUDY",
-    "within-budget": "feelstream.studies.within_budget:STUDY",
-}
 log = logging.getLogger("feelstream")
 
 
-def ours() -> list[Study]:
-    return [resolve_name(reference) for reference in OURS.values()]
-
-
 def installed() -> list[Study]:
-    """Studies of other packages; one that cannot be imported is named in the log and left out."""
-    from importlib.metadata import entry_points  # 20 ms, which no command of ours need wait for
+    """By name; one that cannot be imported is named in the log and left out."""
+    from importlib.metadata import entry_points  # 20 ms, which few commands need wait for
 
-    found = []
-    for name in sorted({point.name for point in entry_points(group="feelstream.studies")} - OURS.keys()):
+    found = {}
+    for point in sorted(entry_points(group="feelstream.studies"), key=lambda point: point.name):
         try:
-            found.append(study_named(name))
-        except FeelstreamError as problem:
-            log.warning("the study %s is left out: %s", name, problem)
-    return found
+            study = point.load()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # whatever a module of theirs raises, SystemExit too
+            why = explain(problem, __file__, "importlib")
+            log.warning("the study %s is left out: '%s' cannot be imported: %s", point.name, point.value, why)
+            continue
+        if isinstance(study, Study):
+            found[point.name] = study
+        else:
+            log.warning("the study %s is left out: '%s' is not a Study", point.name, point.value)
+    return list(found.values())
 
 
 def study_named(name: str) -> Study:
     """A study by its name, or as `file.py:NAME` or `package.module:NAME`."""
-    from feelstream.plugins import Kind  # pydantic comes with it, and `feelstream --help` does not need it
+    from feelstream.plugins import Kind  # with pydantic, which `feelstream --help` does not need
 
-    known = {study.name: study for study in ours()}
-    return Kind("study", "studies", Study, known, lambda found: isinstance(found, Study)).lookup(name)
+    return Kind("study", "studies", Study, is_one=lambda found: isinstance(found, Study)).lookup(name)
 
 
 def study_of(plan: Plan) -> Study | None:
@@ -53,13 +47,10 @@ def study_of(plan: Plan) -> Study | None:
 
     Only what is installed is asked: a stored plan cannot name code that is to be run.
     """
-    for study in ours():
-        if study.owns(plan):
-            return study
     if not plan.study:
         return None
     for study in installed():
-        if study.owns(plan):
+        if study.name == plan.study:
             return study
     log.warning(
         "these results are of the study '%s', which is not installed; give it with --study file.py:NAME to see what it "
@@ -70,15 +61,5 @@ def study_of(plan: Plan) -> Study | None:
 
 
 def commands() -> dict[str, Command]:
-    """All commands of all studies by name, ours first; a name that ours have is ours."""
-    mine = _by_name(ours())
-    return mine | _by_name(installed()) | mine
-
-
-def command(name: str) -> Command | None:
-    """The command of that name; other packages are asked only where it is none of ours."""
-    return _by_name(ours()).get(name) or _by_name(installed()).get(name)
-
-
-def _by_name(studies: Iterable[Study]) -> dict[str, Command]:
-    return {command.name: command for study in studies for command in study.commands}
+    """All commands of all studies by name; of two with one name, that of the first study by name."""
+    return {command.name: command for study in reversed(installed()) for command in reversed(study.commands)}

@@ -15,7 +15,7 @@ from feelstream.run.files import write_json
 from feelstream.studies.claims import EXPLAINED, Finding, Wording, judged
 from feelstream.studies.claims.section import claims_section
 from feelstream.studies.contract import Study
-from feelstream.studies.page import Page
+from feelstream.studies.pages import Page
 from feelstream.studies.registry import study_of
 
 

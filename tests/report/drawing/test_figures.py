@@ -16,7 +16,7 @@ from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing import figures
 from feelstream.report.drawing.limits import axis_limits
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES
-from feelstream.studies.hu2023 import paper as reproduce
+from feelstream_studies.hu2023 import paper as reproduce
 
 ALL = tuple(reproduce.FIGURES.values())
 

@@ -13,8 +13,8 @@ from feelstream.experiment.significance import holm
 from feelstream.run.trace import ROUNDS
 from feelstream.studies.claims import Finding, Verdict, judged, p_values
 from feelstream.studies.claims.words import cited
-from feelstream.studies.hu2023 import paper as reproduce
-from feelstream.studies.hu2023.claims import LATE, all_claims, claims_of_late, remaining_claims
+from feelstream_studies.hu2023 import paper as reproduce
+from feelstream_studies.hu2023.claims import LATE, all_claims, claims_of_late, remaining_claims
 
 SEEDS, T = 5, 9
 

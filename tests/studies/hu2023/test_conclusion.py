@@ -11,9 +11,9 @@ import pytest
 from feelstream.experiment import Results
 from feelstream.run.trace import ROUNDS
 from feelstream.studies.claims import judged
-from feelstream.studies.hu2023 import paper as reproduce
-from feelstream.studies.hu2023.claims import all_claims
-from feelstream.studies.hu2023.page.conclusion import conclusion
+from feelstream_studies.hu2023 import paper as reproduce
+from feelstream_studies.hu2023.claims import all_claims
+from feelstream_studies.hu2023.page.conclusion import conclusion
 
 SEEDS, T = 6, 9
 NOISE = np.array([-0.002, -0.001, -0.0005, 0.0005, 0.001, 0.002])

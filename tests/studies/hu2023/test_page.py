@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from report_page import Page
 
 from feelstream.errors import RunError
-from feelstream.experiment import Arm, Plan
-from feelstream.scenario.files import preset
 from feelstream.studies import reporting
-from feelstream.studies.hu2023 import paper
-from feelstream.studies.registry import study_of
 
 
 def test_the_paper_report_has_claims_settings_and_the_command(paper_output):
@@ -44,12 +39,3 @@ def test_the_docs_page_is_dated_and_shows_what_it_wrote(paper_output):
 def test_only_a_study_writes_docs(learned_results, tmp_path):
     with pytest.raises(RunError, match="no study that writes a page"):
         reporting.write(learned_results, tmp_path, docs=tmp_path / "docs")
-
-
-def test_results_that_were_stored_before_plans_named_a_study_are_still_of_the_paper():
-    plan = paper.plan("fig1", range(3))
-    assert plan.study == "hu2023"
-    found = study_of(replace(plan, study=""))
-    assert found is not None
-    assert found.name == "hu2023"
-    assert study_of(Plan("compare", (Arm("lyapunov", preset("tiny")),), (0,))) is None

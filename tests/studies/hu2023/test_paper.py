@@ -7,7 +7,7 @@ import pytest
 from feelstream.errors import ScenarioError
 from feelstream.policies import Lyapunov
 from feelstream.scenario.files import preset
-from feelstream.studies.hu2023 import paper as reproduce
+from feelstream_studies.hu2023 import paper as reproduce
 
 
 def test_the_plan_is_the_papers_table():

@@ -18,8 +18,8 @@ from feelstream.experiment.ranking import pareto_points
 from feelstream.report import comparison as board
 from feelstream.report.drawing.pareto import TITLE
 from feelstream.scenario.files import preset
-from feelstream.studies.leaderboard import words as board_words
-from feelstream.studies.leaderboard.entries import BOARD, entries
+from feelstream_studies.leaderboard import words as board_words
+from feelstream_studies.leaderboard.entries import BOARD, entries
 
 FEW = ("--policy", "lyapunov", "--policy", "random", "--policy", "select_all")
 SHORT = ("--set", "system.rounds=4", "--set", "learning.steps=2")

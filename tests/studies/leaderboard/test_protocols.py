@@ -12,8 +12,8 @@ from small_plans import in_process
 from feelstream.experiment import Plan, comparison
 from feelstream.experiment.hindsight import bound_of
 from feelstream.scenario.files import preset
-from feelstream.studies.leaderboard import protocols
-from feelstream.studies.leaderboard.entries import most_in_a_round
+from feelstream_studies.leaderboard import protocols
+from feelstream_studies.leaderboard.entries import most_in_a_round
 
 SMALL = ("data.dataset=synthetic", "system.rounds=6", "system.devices=6")
 

@@ -13,10 +13,10 @@ import pytest
 import feelstream as fs
 from feelstream.experiment import execute
 from feelstream.studies.registry import study_named
-from feelstream.studies.silicon import findings
-from feelstream.studies.silicon.configurations import LAWS, OWN_RANGE, SCENARIOS, Key, keys, plan, scenario_of
-from feelstream.studies.silicon.page import page, write_docs
-from feelstream.studies.silicon.words import SETTING
+from feelstream_studies.silicon import findings
+from feelstream_studies.silicon.configurations import LAWS, OWN_RANGE, SCENARIOS, Key, keys, plan, scenario_of
+from feelstream_studies.silicon.page import page, write_docs
+from feelstream_studies.silicon.words import SETTING
 
 ROOT = Path(__file__).parents[3]
 SMALL = ("data.dataset=synthetic", "system.rounds=6", "system.devices=8", "learning.engine=none")

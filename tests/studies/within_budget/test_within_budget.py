@@ -17,9 +17,9 @@ from feelstream.experiment import execute
 from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.wrappers import Limited, Smoothed
 from feelstream.scenario.files import load
-from feelstream.studies.leaderboard.docs import SERVER
 from feelstream.studies.registry import study_named
-from feelstream.studies.within_budget.configurations import (
+from feelstream_studies.leaderboard.docs import SERVER
+from feelstream_studies.within_budget.configurations import (
     EVERYONE_LONGER,
     FEW,
     LONGER,
@@ -32,9 +32,9 @@ from feelstream.studies.within_budget.configurations import (
     Key,
     plan,
 )
-from feelstream.studies.within_budget.findings import MEASURES, held, table_of
-from feelstream.studies.within_budget.overview import SAME, overview_figure, overview_table
-from feelstream.studies.within_budget.page import longer_steps, page, summary
+from feelstream_studies.within_budget.findings import MEASURES, held, table_of
+from feelstream_studies.within_budget.overview import SAME, overview_figure, overview_table
+from feelstream_studies.within_budget.page import longer_steps, page, summary
 
 ROOT = Path(__file__).parents[3]
 SMALL = ("data.dataset=synthetic", "system.rounds=4", "system.devices=5", "learning.engine=none")

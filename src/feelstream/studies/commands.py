@@ -1,0 +1,83 @@
+"""What the commands of studies share: options, playing a plan, and the report with the verdicts on its claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from feelstream.experiment import Results
+from feelstream.experiment.statistics import LEAST_SEEDS
+from feelstream.quantities import counted
+from feelstream.studies.contract import Study
+from feelstream.terminal.common import JsonOption, SetOption, err, number_option, out, print_json
+from feelstream.terminal.comparing import policy_option, report_comparison
+from feelstream.terminal.playing import (
+    DaskOption,
+    SeedsOption,
+    SeedStartOption,
+    WorkersOption,
+    failures,
+    play,
+    tell_failures,
+)
+
+if TYPE_CHECKING:
+    from feelstream.studies.claims import Finding
+
+__all__ = [
+    "DaskOption", "JsonOption", "SeedStartOption", "SeedsOption", "SetOption", "WorkersOption", "claims_table", "err",
+    "number_option", "out", "play", "policy_option", "print_json", "report", "report_comparison", "tell_failures",
+]  # fmt: skip
+_COLOURS = {"reproduced": "green", "direction only": "cyan", "not reproduced": "red"}
+
+
+def report(
+    results: Results, directory: Path, docs: Path | None = None, as_json: bool = False, study: Study | None = None
+) -> None:
+    """Write the report of the results to a directory and show the claims; study: by default the plan's."""
+    from feelstream.studies import reporting  # matplotlib takes a while to come
+
+    with err.status("drawing figures and report"):
+        written = reporting.write(results, directory, docs, study)
+    if as_json:
+        claims = [finding.as_dict() for finding in written.findings]
+        print_json({"claims": claims, "failures": failures(results), "report": str(written.report)})
+        return
+    if written.findings:
+        fitted = f"; †: {written.wording.fitted}" if written.wording.fitted else ""
+        out.print(claims_table(written.findings))
+        seeds = len(results.plan.seeds)
+        judged = "verdicts after Holm's correction over all claims"
+        verdicts = judged if seeds >= LEAST_SEEDS else f"fewer than {LEAST_SEEDS} seeds: no verdict"
+        out.print(
+            f"ours: mean [95 % t interval] over {counted(seeds, 'seed')}, in pairs by seed; {verdicts}; early, late: "
+            f"first, last third of the rounds; end: last tenth; pp: percentage points{fitted}. The report says why a "
+            "claim does not reproduce.",
+            style="dim",
+            highlight=False,
+        )
+    for name, path in (("figures", directory / "figures" if written.figures else None), ("docs", docs)):
+        if path is not None:
+            out.print(f"{name:8} {path}", markup=False, highlight=False, soft_wrap=True)
+    out.print(f"report   {written.report}", markup=False, highlight=False, soft_wrap=True)
+
+
+def claims_table(findings: Sequence[Finding]) -> Table:
+    """The claims as the terminal shows them."""
+    from feelstream.studies.claims.words import ours
+
+    table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
+    for heading in ("fig", "claim", "paper", "ours [95 %]", "verdict"):
+        table.add_column(heading, ratio=1 if heading == "claim" else None, no_wrap=heading in ("fig", "verdict"))
+    for finding in findings:
+        claim, verdict = finding.claim, str(finding.verdict)
+        colour = _COLOURS.get(verdict, "yellow")
+        # Text objects, so that brackets are not read as markup.
+        cells = (claim.panel, claim.statement, claim.paper, ours(finding))
+        table.add_row(*(Text(cell) for cell in cells), Text(verdict + " †" * claim.fitted, style=colour))
+    return table

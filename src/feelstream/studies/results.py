@@ -1,0 +1,19 @@
+"""What a study reads: the stored results of its plan, what the panels of a figure show of them, and statistics."""
+
+from feelstream.errors import RunError
+from feelstream.experiment import Results
+from feelstream.experiment.comparison import per_run, summarise
+from feelstream.experiment.hindsight import bound_of
+from feelstream.experiment.measures import by_arm, cell
+from feelstream.experiment.panels import Curve, Panel, PanelFigure, curves
+from feelstream.experiment.ranking import verdicts
+from feelstream.experiment.series import SPANS, Span
+from feelstream.experiment.significance import holm, one_sided_p
+from feelstream.experiment.statistics import HIGHER, LEAST_SEEDS, LEVEL, LOWER, NO_SEED, interval
+from feelstream.quantities import MINUS, QUANTITIES, counted, meanings, number, significant
+
+__all__ = [
+    "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "NO_SEED", "QUANTITIES", "SPANS", "Curve", "Panel",
+    "PanelFigure", "Results", "RunError", "Span", "bound_of", "by_arm", "cell", "counted", "curves", "holm", "interval",
+    "meanings", "number", "one_sided_p", "per_run", "significant", "summarise", "verdicts",
+]  # fmt: skip
