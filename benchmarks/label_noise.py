@@ -80,8 +80,8 @@ def play(scenario: fs.Scenario, seed: int, labels: NDArray[np.uint8], epsilon: f
     scheduled = np.zeros((scenario.system.rounds, devices), bool)
     energy_j, worth, imbalances = np.zeros(devices), 0.0, []
     for row in range(scenario.system.rounds):
-        t, f_hz = server.begin(), world.frequency_hz(row + 1)
-        stream.advance(t)
+        t = server.begin()
+        world.advance(t)
         reports = []
         for k in range(devices):
             counts = stream.stored_labels[k]
@@ -89,14 +89,14 @@ def play(scenario: fs.Scenario, seed: int, labels: NDArray[np.uint8], epsilon: f
             if epsilon is not None and stream.stored[k]:
                 reported[k] = reported[k].tell(counts.astype(np.int64), epsilon, rng)
                 counts = reported[k].released.astype(np.int32)
-            reports.append(DeviceReport(counts, None, float(f_hz[k]), float(world.beta[k])))
+            reports.append(DeviceReport(counts, None, float(world.f_hz[k]), float(world.beta[k])))
             server.accept(k, reports[k])
         schedule = server.schedule(stream.stored > 0)
         scheduled[row, schedule] = True
         amount = importance.amount(stream.fresh, stream.stored > 0)
         unlike = importance.dissimilarity(stream.fresh_labels, stream.used_total)
         worth += float((amount + unlike)[schedule].sum())
-        gain = world.gain(t)
+        gain = world.gain
         record = server.settle({int(k): with_gain(reports[k], float(gain[k])) for k in schedule})
         energy_j += record.energy_j
         sent = schedule[record.transmission.sent]

@@ -171,7 +171,9 @@ def main() -> None:
 
     scenario = preset("theorem", [f"system.rounds={rounds}"])
     system = scenario.known_system(1)
-    beta = World(scenario, options.seed, np.zeros(system.devices, np.uint8), 1).beta
+    world = World(scenario, options.seed, np.zeros(system.devices, np.uint8), 1)
+    world.advance(1)
+    beta = world.beta
     budget = system.energy_budget_j
     sampled = sample_rounds(scenario, system, beta, samples, 1)
     best, price = best_importance(sampled, budget)

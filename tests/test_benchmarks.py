@@ -72,7 +72,9 @@ def test_the_theorem_in_numbers(theorem: ModuleType) -> None:
     V, rounds = 0.005, 4000
     scenario = preset("theorem")
     system = scenario.known_system(1)
-    beta = World(scenario, 0, np.zeros(system.devices, np.uint8), 1).beta
+    world = World(scenario, 0, np.zeros(system.devices, np.uint8), 1)
+    world.advance(1)
+    beta = world.beta
     best, price = theorem.best_importance(
         theorem.sample_rounds(scenario, system, beta, 10000, 1), system.energy_budget_j
     )

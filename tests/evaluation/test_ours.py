@@ -45,7 +45,7 @@ def test_every_number_follows_from_single_samples(engine: str) -> None:
     best = np.zeros(10)
     for _ in range(scenario.system.rounds):
         record = player.step()
-        theta, stream = record.theta, player.simulation.world.stream
+        theta, stream = record.theta, player.world.stream
         assert theta is not None
         numbers, arrays = record.measured.numbers, {entry[:2]: entry[2] for entry in record.measured.arrays}
         loss, right = np.full(6, np.nan), np.full(6, np.nan)

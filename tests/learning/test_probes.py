@@ -83,7 +83,7 @@ def test_reports_are_those_of_the_devices_that_answered() -> None:
         assert not values.flags.writeable
     assert reports["embedding"].ndim == 2
     assert (reports["entropy"][answered] <= np.log(10) * (1 + 1e-6)).all()
-    np.testing.assert_array_equal(reports["gain"][answered], simulation.world.gain(3)[answered])
+    np.testing.assert_array_equal(reports["gain"][answered], simulation.world.gain[answered])
 
 
 def test_an_update_norm_is_that_of_the_update_that_would_be_sent() -> None:

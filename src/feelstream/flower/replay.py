@@ -55,14 +55,14 @@ class ReplayedDevice:
             stream.stored_labels[k],
             # Where nothing is deleted the server knows what is fresh; a node that it does not know yet cannot.
             fresh=stream.fresh_labels[k] if asked["deletes"] else None,
-            f_hz=world.frequency_hz(t)[k],
+            f_hz=world.f_hz[k],
             beta=world.beta[k],
             meter=None,
         )
         if message.metadata.message_type != MessageType.TRAIN:
             return device.answer()
         theta = from_record(message.content.array_records["arrays"])
-        gain, losses = float(world.gain(t)[k]), None
+        gain, losses = float(world.gain[k]), None
         if self.learner is not None:
             training = world.train(t, np.array([k]), self.learner, theta)
             theta = theta + training.updates[0]

@@ -172,7 +172,7 @@ class Scheduler:
             stored_labels=self.stored_labels.copy() if STORED_LABELS in self.policy.needs else None,
         )
         observation = self.server.aware(observation)
-        decision = decide(self.policy, self.server, observation, self.seed)
+        decision = decide(self.policy, self.server.policy, observation, self.seed)
         self._open = observation, decision, self.report_age
         return decision.schedule
 

@@ -12,11 +12,8 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from feelstream.errors import RunError, ScenarioError
-from feelstream.loop.round import RoundRecord
-from feelstream.loop.simulation import Simulation
 from feelstream.scenario import Scenario
 from feelstream.scenario.overrides import Override, as_text
 
@@ -115,42 +112,3 @@ def from_list(listed: Any) -> tuple[Change, ...]:
         if change.field not in CHANGEABLE:
             raise RunError(f"run.json is damaged: {change.field} cannot change during a run")
     return found
-
-
-class ChangingSimulation:
-    """A simulation that takes up each change when its round comes; a player like any other."""
-
-    def __init__(self, simulation: Simulation, changes: Sequence[Change] = ()) -> None:
-        self.simulation = simulation
-        self.scenario, self.timings, self.round = simulation.scenario, simulation.timings, simulation.round
-        self.changes = tuple(changes)
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        return self._changes
-
-    @changes.setter
-    def changes(self, changes: tuple[Change, ...]) -> None:
-        """Make all scenarios at once: the table of devices, say, is not to be read again while the run is under way."""
-        self._changes = changes
-        self._phases = [(at, scenario_in(self.scenario, changes, at)) for at in sorted({c.round for c in changes})]
-
-    @property
-    def model(self) -> NDArray[np.float32]:
-        return self.simulation.model
-
-    def step(self) -> RoundRecord:
-        present = self.scenario
-        for first, scenario in self._phases:
-            present = scenario if first <= self.round + 1 else present
-        self.simulation.schedule_by(present)
-        record = self.simulation.step()
-        self.round = self.simulation.round
-        return record
-
-    def snapshot(self) -> dict[str, NDArray]:
-        return self.simulation.snapshot()
-
-    def restore(self, state: dict[str, NDArray]) -> None:
-        self.simulation.restore(state)
-        self.round = self.simulation.round

@@ -1,7 +1,7 @@
 """The server's core: a round decided and settled, the same for simulated and for real devices.
 
-asked         = respond(policy, state, observation, seed)  only where the policy needs reports
-decision      = decide(policy, state, observation, seed)
+observation   = state.aware(observation)
+decision      = decide(policy, state.policy, observation, seed)
 …             the scheduled devices train, and only then is the channel known
 transmission  = transmit(policy, observation, decision, gain)
 state, record = settle(policy, state, observation, decision, transmission, …)
@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Ints, LabelCounts, Nested, Reals, read_only
+from feelstream.arrays import Flags, Ints, LabelCounts, Nested, Reals, read_only
 from feelstream.evaluation import Measured
 from feelstream.guard import ask, broken, freeze
 from feelstream.model.reporting import Reliability, Reporting
@@ -74,16 +74,12 @@ class RoundRecord:
     importance: Reals
     gain: Reals
     transmission: Transmission  # one entry per scheduled device
+    energy_j: Reals  # E_k of this round
     queue_next_j: Reals
     measured: Measured = field(default_factory=Measured)  # by the evaluators
     theta: NDArray[np.float32] | None = None  # the model after the round, read-only, where there is one here
     more: Mapping[str, NDArray] = field(default_factory=dict)  # further columns of devices, as `columns` fills each
     e_report_j: Reals | None = None  # (K,) of reports, where the policy asked for them
-
-    @property
-    def energy_j(self) -> Reals:
-        """(K,) E_k of this round."""
-        return _spent_j(self.observation.system, self.decision.schedule, self.transmission, self.e_report_j)
 
 
 def available(system: System, stored: Ints) -> Flags:
@@ -91,19 +87,8 @@ def available(system: System, stored: Ints) -> Flags:
     return stored >= 1 if system.eligible == "with_data" else np.ones(system.devices, bool)
 
 
-def respond(policy: Policy, state: ServerState, observation: Observation, seed: int) -> Flags:
-    """(K,) whom the policy asks for reports, of those that are available, with random numbers of their own."""
-    t, rng = observation.round, generator(seed, Purpose.REPORTS, observation.round)
-    return ask(policy, "asks", state.policy, observation, rng, at=t, K=len(observation.f_hz)) & observation.available
-
-
-def decide(policy: Policy, state: ServerState, observation: Observation, seed: int) -> Decision:
-    """The policy's decision, with the round's own random numbers."""
-    return select(policy, state.policy, observation, seed)
-
-
-def select(policy: Policy, state: State, observation: Observation, seed: int) -> Decision:
-    """The same, of a policy whose state is at hand; the schedule as int64."""
+def decide(policy: Policy, state: State, observation: Observation, seed: int) -> Decision:
+    """The policy's decision, with the round's own random numbers; the schedule as int64."""
     t, rng = observation.round, generator(seed, Purpose.POLICY, observation.round)
     decision = ask(policy, "select", state, observation, rng, at=t, K=len(observation.f_hz))
     chosen = np.asarray(decision.schedule).astype(np.int64, copy=False)  # an empty array is one of floats by default
@@ -135,25 +120,30 @@ def settle(
     update_norm: of the scheduled, None without learning. The policy sees those of the devices that got through.
     reporting: who answered before, where the policy asked. cut: (scheduled,) who was not waited for.
     """
-    system, schedule = observation.system, decision.schedule
-    e_report_j = None if reporting is None else read_only(reporting.energy_j(schedule))
-    spent_j, arrived = _spent_j(system, schedule, transmission, e_report_j), gain[schedule] > 0
-    if state.reliability is not None and (transmission.sent & ~arrived).any():
+    t, system, schedule, arrived = observation.round, observation.system, decision.schedule, transmission.arrived
+    delivered = gain[schedule] > 0
+    if state.reliability is not None and (transmission.sent & ~delivered).any():
         raise broken(policy, "let a device transmit whose update did not arrive")
+    energy_j = np.zeros(system.devices)
+    energy_j[schedule] = transmission.e_cmp_j + transmission.e_tr_j + system.download_j[schedule]
+    e_report_j = None if reporting is None else read_only(reporting.energy_j(schedule))
+    if e_report_j is not None:
+        energy_j = energy_j + e_report_j
     outcome = Outcome(
-        round=observation.round,
+        round=t,
         schedule=schedule,
-        transmitted=transmission.arrived,
+        transmitted=arrived,
         gain=gain[schedule],
-        energy_j=spent_j[schedule],
-        losses=_of_senders(losses, transmission.arrived),
+        energy_j=energy_j[schedule],
+        losses=_of_senders(losses, arrived),
         observation=observation,
-        update_norm=_of_senders(update_norm, transmission.arrived),
+        update_norm=_of_senders(update_norm, arrived),
     )
+    waited = slice(None) if cut is None else ~cut
     after = ServerState(
-        queue_j=read_only(next_queue_j(state.queue_j, spent_j, system.energy_budget_j)),
-        policy=ask(policy, "update", state.policy, outcome, at=observation.round),
-        reliability=state.reliability and state.reliability.after(observation.round, *_judged(schedule, arrived, cut)),
+        queue_j=read_only(next_queue_j(state.queue_j, energy_j, system.energy_budget_j)),
+        policy=ask(policy, "update", state.policy, outcome, at=t),
+        reliability=state.reliability and state.reliability.after(t, schedule[waited], delivered[waited]),
     )
     importance = decision.importance
     if importance is None:  # the trace shows the paper's metric for policies that have none of their own
@@ -165,6 +155,7 @@ def settle(
         importance,
         read_only(gain),
         transmission,
+        read_only(energy_j),
         after.queue_j,
         more={} if observation.reliability is None else {"reliability": observation.reliability},
         e_report_j=e_report_j,
@@ -172,18 +163,8 @@ def settle(
     return after, record
 
 
-def _judged(schedule: Ids, arrived: Flags, cut: Flags | None) -> tuple[Ids, Flags]:
-    return (schedule, arrived) if cut is None else (schedule[~cut], arrived[~cut])
-
-
 def _of_senders(values: NDArray[Real] | None, sent: Flags) -> NDArray[Real] | None:
     """What arrived: NaN in the rows of devices that did not get through."""
     if values is None or sent.all():
         return values
     return np.where(sent.reshape(-1, *[1] * (values.ndim - 1)), values, np.array(np.nan, values.dtype))
-
-
-def _spent_j(system: System, schedule: Ids, transmission: Transmission, e_report_j: Reals | None) -> Reals:
-    energy_j = np.zeros(system.devices)
-    energy_j[schedule] = transmission.e_cmp_j + transmission.e_tr_j + system.download_j[schedule]
-    return energy_j if e_report_j is None else energy_j + e_report_j

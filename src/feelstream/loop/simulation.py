@@ -6,23 +6,25 @@ ICASSP 2023, arXiv:2305.01238.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
+from feelstream.arrays import Ids, Nested, Reals, read_only
 from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestRounds
 from feelstream.guard import ask, broken, freeze
 from feelstream.learning.contract import Learner
 from feelstream.learning.server import UpdateContext
-from feelstream.loop.round import RoundRecord, ServerState, decide, respond, settle, transmit
+from feelstream.loop.changes import Change, scenario_in
+from feelstream.loop.round import RoundRecord, ServerState, available, decide, settle, transmit
 from feelstream.loop.world import Theta, World
-from feelstream.model.reporting import Reporting, reporting
-from feelstream.model.system import CostContext, System, system_of_round
+from feelstream.model.reporting import Reporting, Slot, reporting
+from feelstream.model.system import CostContext, system_of_round
 from feelstream.model.transmission import sent_in_blocks
 from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Observation
 from feelstream.randomness import Purpose, generator
@@ -41,11 +43,16 @@ class Simulation:
         learner: Learner | None,
         recording: Recording | None = None,
         test: TestRounds | None = None,
+        changes: Sequence[Change] = (),
     ) -> None:
-        """test: what the model is tested on, by round; users' own evaluators see it, and it may change."""
+        """test: what the model is tested on, by round; users' own evaluators see it, and it may change.
+
+        changes: of settings in mid-run, possible ones in the order of their rounds.
+        """
         self.scenario, self.seed, self.learner = scenario, seed, learner
+        self.changes = tuple(changes)
+        self._present = scenario  # with the changes so far
         self.policy, self.system = scenario.policy, scenario.known_system(classes)
-        self._budgets = scenario.system
         self.world = World(scenario, seed, labels, classes, recording)
         self.server = ServerState.first(self.policy, self.system, seed, scenario.learns_reliability)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
@@ -57,6 +64,17 @@ class Simulation:
         self.timings = {"arrivals": 0.0, "schedule": 0.0, "train": 0.0, "transmit": 0.0, "evaluate": 0.0}
 
     @property
+    def changes(self) -> tuple[Change, ...]:
+        return self._changes
+
+    @changes.setter
+    def changes(self, changes: tuple[Change, ...]) -> None:
+        """Make all scenarios at once: the table of devices, say, is not to be read again while the run is under way."""
+        self._changes = changes
+        rounds = sorted({change.round for change in changes}, reverse=True)
+        self._phases = [(first, scenario_in(self.scenario, changes, first)) for first in rounds]
+
+    @property
     def model(self) -> Theta:
         """What is tested and kept; `theta` is what devices train from. Mostly they are the same."""
         if self.learner is None:
@@ -66,26 +84,27 @@ class Simulation:
 
     def step(self) -> RoundRecord:
         """The next round: arrivals, schedule, local training, admission, queues, aggregation."""
-        t, policy, stream, clock = self.round + 1, self.policy, self.world.stream, perf_counter()
+        t, world, stream, clock = self.round + 1, self.world, self.world.stream, [perf_counter()]
+        self._take_up_changes(t)
         stream.use(self.senders)
-        self.world.advance(t)
-        clock = self._lap("arrivals", clock)
+        world.advance(t)
+        clock.append(perf_counter())
 
-        observation, reported = self._reported(self.server.aware(self._observe(t)))
-        decision = decide(policy, self.server, observation, self.seed)
+        observation, reports = self._observe(t)
+        decision = decide(self.policy, self.server.policy, observation, self.seed)
         schedule = decision.schedule
-        clock = self._lap("schedule", clock)
+        clock.append(perf_counter())
 
-        training = self.world.train(t, schedule, self.learner, self.theta) if self.learner and len(schedule) else None
-        clock = self._lap("train", clock)
+        training = world.train(t, schedule, self.learner, self.theta) if self.learner and len(schedule) else None
+        clock.append(perf_counter())
 
-        gain = self.world.gain(t)  # known only now
-        transmission = transmit(policy, observation, decision, gain[schedule])
+        gain = world.gain  # known only now
+        transmission = transmit(self.policy, observation, decision, gain[schedule])
         if self.system.block_bits:
             lot = generator(self.seed, Purpose.PACKET_ERRORS, t).random(self.system.devices)
             transmission = sent_in_blocks(observation.system, schedule, gain[schedule], transmission, lot[schedule])
         self.server, record = settle(
-            policy,
+            self.policy,
             self.server,
             observation,
             decision,
@@ -94,74 +113,69 @@ class Simulation:
             used_labels=stream.used_labels,
             losses=training.losses if training else None,
             update_norm=_norms(training.updates) if training else None,
-            reporting=reported,
+            reporting=reports,
         )
-        self.senders = schedule[transmission.arrived]
+        self.senders = schedule[record.transmission.arrived]
         if training:
-            self.world.keep(transmission.arrived)
-            self._aggregate(_rows(training.updates, transmission.arrived), gain, decision.probability)
-        clock = self._lap("transmit", clock)
+            world.keep(record.transmission.arrived)
+            self._aggregate(t, record, training.updates)
+        clock.append(perf_counter())
 
         self.round = t
-        record = replace(
-            record,
-            measured=self._evaluate(t),
-            theta=read_only(self.model) if self.learner else None,
-            more={**record.more, **self._spend(record.energy_j)},
-        )
-        self._lap("evaluate", clock)
+        more = record.more if world.battery_j is None else {**record.more, **self._spend(record.energy_j)}
+        model = read_only(self.model) if self.learner else None
+        record = replace(record, measured=self._evaluate(t, model), theta=model, more=more)
+        clock.append(perf_counter())
+        for phase, since, until in zip(self.timings, clock, clock[1:], strict=False):
+            self.timings[phase] += until - since
         return record
 
-    def schedule_by(self, scenario: Scenario) -> None:
-        """From the next round on, take policy and budgets from this scenario; the world and the learning stay.
+    def _take_up_changes(self, t: int) -> None:
+        """From this round on, take policy and budgets from the scenario as it stands; world and learning stay.
 
         Before the first round there is nothing that a policy could go on from: it starts as if it had always been so.
         """
-        if scenario.policy != self.policy or scenario.system != self._budgets:
-            self.policy, self.system = scenario.policy, scenario.known_system(self.system.classes)
-            self._budgets = scenario.system
-            if self.round == 0:
-                self.server = ServerState.first(self.policy, self.system, self.seed, scenario.learns_reliability)
+        present = next((scenario for first, scenario in self._phases if first <= t), self.scenario)
+        if present is not self._present:
+            self._present, self.policy = present, present.policy
+            self.system = present.known_system(self.system.classes)
+            if t == 1:
+                self.server = ServerState.first(self.policy, self.system, self.seed, present.learns_reliability)
 
-    def _observe(self, t: int) -> Observation:
-        world, stream = self.world, self.world.stream
-        system = self._system_of_round(t)
-        power_w = None
+    def _observe(self, t: int) -> tuple[Observation, Reporting | None]:
+        """What the server knows of this round; with the reports of the devices that answered, if the policy asks."""
+        world, stream, system, needs = self.world, self.world.stream, self.system, self.policy.needs
+        rule, power_w = self.scenario.costs.rule, None
+        if system.cycles_per_sample or not rule.of_settings:
+            arrays = (world.f_hz, world.beta, stream.stored, stream.fresh, stream.fresh_labels)
+            system = system_of_round(rule, CostContext(system, t, *arrays), generator(self.seed, Purpose.COSTS, t))
         if world.battery_j is not None:
             power_w = ask(self.policy, "most_power_w", system, world.beta, at=t, K=world.devices)
-        return Observation(
+        observation = Observation(
             system=system,
             round=t,
-            f_hz=world.frequency_hz(t),
+            f_hz=world.f_hz,
             beta=world.beta,
             stored=stream.stored.copy(),
             fresh=stream.fresh.copy(),
             fresh_labels=stream.fresh_labels,
             used_labels=stream.used_total.copy(),
             queue_j=self.server.queue_j,
-            available=world.available(system, power_w),
-            stored_labels=stream.stored_labels if STORED_LABELS in self.policy.needs else None,
-            oracle_gain=world.gain(t) if ORACLE_GAIN in self.policy.needs else None,
+            available=world.available(system, power_w) & available(system, stream.stored),
+            stored_labels=stream.stored_labels if STORED_LABELS in needs else None,
+            oracle_gain=world.gain if ORACLE_GAIN in needs else None,
         )
+        observation = self.server.aware(observation)
+        return (observation, None) if system.reports is None else self._ask_devices(system.reports, observation)
 
-    def _system_of_round(self, t: int) -> System:
-        """The constants, with what this round costs each device; the same, where all costs are those of the fields."""
-        if self.scenario.costs.rule.of_settings and not self.system.cycles_per_sample:
-            return self.system
-        stream = self.world.stream
-        arrays = (self.world.frequency_hz(t), self.world.beta, stream.stored, stream.fresh, stream.fresh_labels)
-        seen = CostContext(self.system, t, *arrays)
-        return system_of_round(self.scenario.costs.rule, seen, generator(self.seed, Purpose.COSTS, t))
-
-    def _reported(self, observation: Observation) -> tuple[Observation, Reporting | None]:
-        """The same with the reports of the devices that answered, where the policy needs any."""
-        slot, t = self.system.reports, observation.round
-        if slot is None:
-            return observation, None
-        asked = respond(self.policy, self.server, observation, self.seed) & (observation.stored > 0)
-        gain = self.world.gain(t)
-        found = reporting(slot, observation.system, observation.f_hz, observation.beta, gain, asked)
-        reports = self.world.reports(t, sorted(self.policy.probes), found.answered, self.learner, self.theta)
+    def _ask_devices(self, slot: Slot, observation: Observation) -> tuple[Observation, Reporting]:
+        """The same with the reports of the devices that answered, and what these cost."""
+        t, system, world = observation.round, observation.system, self.world
+        known = self.server.policy, observation, generator(self.seed, Purpose.REPORTS, t)
+        asked = ask(self.policy, "asks", *known, at=t, K=world.devices)
+        asked = asked & observation.available & (observation.stored > 0)
+        found = reporting(slot, system, observation.f_hz, observation.beta, world.gain, asked)
+        reports = world.reports(t, sorted(self.policy.probes), found.answered, self.learner, self.theta)
         return replace(observation, reports=reports), found
 
     def _spend(self, energy_j: Reals) -> dict[str, NDArray]:
@@ -176,52 +190,52 @@ class Simulation:
             )
         return self.world.spend(energy_j)
 
-    def _aggregate(self, updates: NDArray[np.float32], gain: Reals, probability: Reals | None) -> None:
+    def _aggregate(self, t: int, record: RoundRecord, updates: NDArray[np.float32]) -> None:
         """θ(t+1), by the server's update from those of the senders that hold data; unchanged where none does."""
         server, stored = self.scenario.learning.server, self.world.stream.stored
-        holds = stored[self.senders] > 0
-        ids = self.senders[holds]
+        schedule, probability = record.decision.schedule, record.decision.probability
+        counts = record.transmission.arrived & (stored[schedule] > 0)
+        ids = schedule[counts]
         if not len(ids):
             return
         if server.needs_probability and probability is None:
-            raise broken(
-                self.policy, f"says knows_probability, and gave none (Decision.probability) in round {self.round + 1}"
-            )
+            raise broken(self.policy, f"says knows_probability, and gave none (Decision.probability) in round {t}")
         context = UpdateContext(
-            round=self.world.stream.round,
+            round=t,
             rounds=self.system.rounds,
             devices=self.system.devices,
             ids=ids,
             held=stored[ids],
-            gain=gain[ids],
+            gain=record.gain[ids],
             probability=None if probability is None else probability[ids],
             reachable=float(stored[ids].sum() if probability is None else stored[probability > 0].sum()),
             staleness=np.zeros(len(ids), np.int64),
         )
-        rng = generator(self.seed, Purpose.SERVER_UPDATE, context.round)
-        updates = _rows(updates, holds)
+        updates = updates if counts.all() else updates[counts]
         with np.errstate(over="ignore", invalid="ignore"):  # reported below, in a sentence
-            known = self.theta, updates, context, self.remembered, rng
-            theta, remembered = ask(server, "step", *known, at=context.round, d=len(self.theta))
-        self._check_learning(np.isfinite(theta).all())
+            known = self.theta, updates, context, self.remembered, generator(self.seed, Purpose.SERVER_UPDATE, t)
+            theta, remembered = ask(server, "step", *known, at=t, d=len(self.theta))
+        if not np.isfinite(theta).all():
+            raise self._diverged(t)
         self.theta, self.remembered = theta, remembered
 
-    def _evaluate(self, t: int) -> Measured:
+    def _evaluate(self, t: int, theta: Theta | None) -> Measured:
         """What the evaluators say of the model after the round."""
-        learner = self.learner
-        if learner is None or (t % self.scenario.learning.eval_every and t < self.system.rounds):
+        learner, stream, devices = self.learner, self.world.stream, range(self.system.devices)
+        due = t % self.scenario.learning.eval_every == 0 or t == self.system.rounds
+        if learner is None or theta is None or not due:
             return self.evaluators.nothing
-        theta = self.model
 
         def whole_test() -> tuple[float, float]:
             found = learner.evaluate(theta)
-            self._check_learning(np.isfinite(found.loss))
+            if not np.isfinite(found.loss):
+                raise self._diverged(t)
             return found.loss, found.accuracy
 
-        predict = Predict(theta, lambda of, samples: learner.predict(theta, of, samples), whole_test, self.test.rows(t))
-        stream, devices = self.world.stream, range(self.system.devices)
         context = EvaluationContext(
-            predict=predict,
+            predict=Predict(
+                theta, lambda of, samples: learner.predict(theta, of, samples), whole_test, self.test.rows(t)
+            ),
             test=self.test.of(t),
             hold=lambda: Held.of([stream.samples(device) for device in devices]),
             round=t,
@@ -230,10 +244,9 @@ class Simulation:
         )
         return self.evaluators.measure(context)
 
-    def _check_learning(self, finite: bool | np.bool_) -> None:
-        if not finite:
-            learning, t = self.scenario.learning, self.world.stream.round
-            raise EngineError(learning.server.diverged(t) or learning.local.diverged(t))
+    def _diverged(self, t: int) -> EngineError:
+        learning = self.scenario.learning
+        return EngineError(learning.server.diverged(t) or learning.local.diverged(t))
 
     def snapshot(self) -> Nested:
         """All that `restore` needs to go on exactly here."""
@@ -253,16 +266,6 @@ class Simulation:
         self.server = ServerState.restored(state["server"])
         self.world.restore(state["world"])
         self.evaluators.restore(state["evaluators"])
-
-    def _lap(self, phase: str, since: float) -> float:
-        now = perf_counter()
-        self.timings[phase] += now - since
-        return now
-
-
-def _rows(updates: NDArray[np.float32], chosen: Flags) -> NDArray[np.float32]:
-    """Those updates that are chosen; where all are, no copy of them."""
-    return updates if chosen.all() else updates[chosen]
 
 
 def _norms(updates: NDArray[np.float32]) -> Reals:

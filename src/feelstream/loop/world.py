@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
+from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.data.datasets.dataset import Recording
 from feelstream.data.streaming.stream import Stream
-from feelstream.environment.base import Process, ProcessContext, State
+from feelstream.environment.base import ProcessContext, State
 from feelstream.guard import ask, freeze
 from feelstream.learning.contract import Learner, Training
-from feelstream.learning.local import Cohort, mini_batches
+from feelstream.learning.local import Cohort
 from feelstream.learning.probes import Asked, reported
-from feelstream.loop.round import available
 from feelstream.model import physics, reporting
 from feelstream.model.system import System
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
 
 Theta = NDArray[np.float32]
-
-
 PROCESSES = {
     "frequency": Purpose.CPU_FREQUENCY,
     "mobility": Purpose.LARGE_SCALE_FADING,
@@ -39,7 +36,18 @@ class World:
     """Everything that happens to the devices with one seed, whatever is scheduled; `advance` moves it round by round.
 
     The stream, the batteries and processes with memory have a state, which `snapshot` keeps.
+
+    Attributes of the present round, read-only:
+        f_hz: (K,) f_k(t).
+        beta: (K,) β_k(t).
+        gain: (K,) |g_k(t)|²: β_k times the fading where the channel is Rayleigh, β_k where it does not fade; 0 in a
+            fault.
+        battery_j: (K,) charge before the round; None without batteries.
     """
+
+    f_hz: Reals
+    beta: Reals
+    gain: Reals
 
     def __init__(
         self,
@@ -49,9 +57,8 @@ class World:
         classes: int,
         recording: Recording | None = None,
     ) -> None:
-        self.scenario, self.seed = scenario, seed
-        self.devices, self.round = scenario.system.devices, 0
-        population = scenario.population
+        self.scenario, self.seed, self.devices = scenario, seed, scenario.system.devices
+        population, around = scenario.population, scenario.world
         self.stream = Stream(
             partition=scenario.data.partition,
             arrivals=scenario.data.arrivals,
@@ -75,79 +82,50 @@ class World:
             population.gain_low_db,
             population.gain_high_db,
         )
-        around = scenario.world
         self._states: dict[str, State] = {
-            name: ask(self._process(name), "init", self._context, generator(seed, purpose), at=0, K=self.devices)
+            name: ask(getattr(around, name), "init", self._context, generator(seed, purpose), at=0, K=self.devices)
             for name, purpose in PROCESSES.items()
         }
         # What cannot happen by its own promise is not asked every round.
-        self._values: dict[str, NDArray] = {"availability": read_only(np.ones(self.devices, bool))}
         never = {
             "availability": around.availability.always_there,
             "faults": around.faults.never_fails,
             "harvest": around.harvest.battery_j is None,
         }
         self._stepped = [name for name in PROCESSES if not never.get(name)]
+        self._values: dict[str, NDArray] = {"availability": np.ones(self.devices, bool)}
         harvest = around.harvest
-        self.battery_j: Reals | None = None  # (K,) charge before the round
-        if harvest.battery_j is not None:
-            self.battery_j = np.full(self.devices, harvest.charge_j)
+        self.battery_j = None if harvest.battery_j is None else np.full(self.devices, harvest.charge_j)
+        self._keeps = scenario.learning.local.remembers
         self._kept: Nested = {}  # by the devices, of their local training
         self._trained: tuple[Cohort, Nested, Flags] | None = None  # who trained in this round, until `keep`
 
-    def _process(self, name: str) -> Process:
-        return getattr(self.scenario.world, name)
-
-    def advance(self, round: int) -> None:
+    def advance(self, t: int) -> None:
         """Let this round begin: samples arrive, devices move, frequencies and channels change."""
-        self.stream.advance(round)
-        self.round = round
-        if self.scenario.world.channel.needs_links:
-            links = ask(self.scenario.world.mobility, "links", self._states["mobility"], at=round)
+        self.stream.advance(t)
+        around, values = self.scenario.world, self._values
+        if around.channel.needs_links:
+            links = ask(around.mobility, "links", self._states["mobility"], at=t)
             self._context = replace(self._context, links=links)
         for name in self._stepped:
-            self._values[name], self._states[name] = self._step(name, round)
-
-    def _step(self, name: str, round: int) -> tuple[NDArray, State]:
-        rng = generator(self.seed, PROCESSES[name], round)
-        known = round, self._states[name], self._context, rng
-        return ask(self._process(name), "step", *known, at=round, K=self.devices)
-
-    def _value(self, name: str, round: int) -> NDArray:
-        """This round's values, or any round's of a process without memory."""
-        if round == self.round:
-            return self._values[name]
-        if self._states[name]:
-            raise ValueError(f"world.{name} has a memory: advance to round {round} first")
-        return self._step(name, round)[0]
-
-    def frequency_hz(self, round: int) -> Reals:
-        """f_k(t)."""
-        return self._value("frequency", round)
-
-    @property
-    def beta(self) -> Reals:
-        """β_k of this round; before the first round that of round 1."""
-        return read_only(self._values["mobility"] if self.round else self._step("mobility", 1)[0])
-
-    def gain(self, round: int) -> Reals:
-        """|g_k(t)|²: β_k times the fading where the channel is Rayleigh, β_k where it does not fade; 0 in a fault."""
-        gain = self.beta if self.scenario.radio.fading == "none" else self.beta * self._value("channel", round)
-        if self.scenario.world.faults.never_fails:
-            return gain
-        return np.where(self._value("faults", round), 0.0, gain)
+            known = t, self._states[name], self._context, generator(self.seed, PROCESSES[name], t)
+            values[name], self._states[name] = ask(getattr(around, name), "step", *known, at=t, K=self.devices)
+        self.f_hz, self.beta = values["frequency"], values["mobility"]
+        self.gain = self.beta if self.scenario.radio.fading == "none" else self.beta * values["channel"]
+        if "faults" in values:
+            self.gain = np.where(values["faults"], 0.0, self.gain)
 
     def available(self, system: System, most_power_w: Reals | None) -> Flags:
-        """(K,) who may be scheduled: in reach, with data where data.eligible asks for it, and with enough charge.
+        """(K,) who is in reach and has enough charge.
 
         most_power_w: (K,) what no device sends with, where there are batteries.
         Nor may a device that would have to send with more than its power_max_w to arrive with P0.
         """
-        able = self._values["availability"] & available(system, self.stream.stored)
+        able = self._values["availability"]
         if system.own_costs:
-            able &= system.time_s > 0
+            able = able & (system.time_s > 0)
         if system.limits_power:
-            able &= system.received_power_w / self.beta <= system.power_max_w
+            able = able & (system.received_power_w / self.beta <= system.power_max_w)
         if self.battery_j is None or most_power_w is None:
             return able
         return able & (self.worst_case_j(system, most_power_w) <= self.battery_j)
@@ -157,7 +135,7 @@ class World:
 
         Nor does one that computes more slowly: the time left rises with f, and E_cmp is the most of any frequency.
         """
-        cycles, f_hz = system.cycles, self._values["frequency"]
+        cycles, f_hz = system.cycles, self.f_hz
         left_s = np.maximum(system.time_s - physics.compute_time_s(cycles, f_hz), 0.0)
         worst_j = system.most_compute_energy_j(f_hz) + most_power_w * left_s + system.download_j
         if system.reports is None:
@@ -166,10 +144,8 @@ class World:
 
     def spend(self, energy_j: Reals) -> dict[str, NDArray]:
         """Take what this round cost from the batteries and add what was harvested; columns for the trace."""
-        capacity_j = self.scenario.world.harvest.battery_j
-        if self.battery_j is None or capacity_j is None:
-            return {}
-        before, harvested = self.battery_j, self._values["harvest"]
+        before, harvested, capacity_j = self.battery_j, self._values["harvest"], self.scenario.world.harvest.battery_j
+        assert before is not None
         left_j = np.maximum(before - energy_j, 0.0)  # never below by more than a rounding
         self.battery_j = np.minimum(left_j + harvested, capacity_j)
         return {"battery_j": before, "harvest_j": harvested}
@@ -181,13 +157,12 @@ class World:
 
     def restore(self, saved: Nested) -> None:
         self.stream.restore(saved["stream"])
-        self.round = self.stream.round
         self._states = {name: freeze(saved["processes"][name]) for name in PROCESSES}
         self._kept, self._trained = freeze(saved["local"]), None
         if self.battery_j is not None:
             self.battery_j = saved["battery_j"]
 
-    def train(self, round: int, devices: Ids, learner: Learner, theta: Theta) -> Training:
+    def train(self, t: int, devices: Ids, learner: Learner, theta: Theta) -> Training:
         """Local training of these devices on what they hold. One without data has the update 0 and no loss (NaN).
 
         What they keep of it is settled by `keep`, once it is known whose update arrived.
@@ -195,10 +170,10 @@ class World:
         local, holds = self.scenario.learning.local, self.stream.stored[devices] > 0
         if not holds.any():
             return _untrained(len(devices), len(theta), local.shape or (1, 1))
-        cohort = self._cohort(round, devices[holds])
+        cohort = self.cohort(t, devices[holds])
         sizes = {"n": len(cohort.ids), "d": len(theta)}
-        trained, after = ask(local, "train", learner, theta, cohort, self._kept, at=round, **sizes)
-        if local.remembers:
+        trained, after = ask(local, "train", learner, theta, cohort, self._kept, at=t, **sizes)
+        if self._keeps:
             self._trained = cohort, after, holds
         if holds.all():  # as mostly: no copy, since a round needs memory for updates more than for anything else
             return Training(*(np.ascontiguousarray(part, np.float32) for part in (trained.updates, trained.losses)))
@@ -209,13 +184,12 @@ class World:
     def keep(self, sent: Flags) -> None:
         """Let the devices that trained keep what local training has them keep. sent: of those, whose update arrived."""
         if self._trained is not None:
-            cohort, after, holds = self._trained
+            (cohort, after, holds), self._trained = self._trained, None
             local = self.scenario.learning.local
             self._kept = ask(local, "update", self._kept, after, cohort, sent[holds], at=cohort.round)
-            self._trained = None
 
     def reports(
-        self, round: int, names: Sequence[str], answered: Flags, learner: Learner | None, theta: Theta
+        self, t: int, names: Iterable[str], answered: Flags, learner: Learner | None, theta: Theta
     ) -> dict[str, Reals]:
         """(K, …) by name, of the devices that answer, all of which hold data; NaN for the others."""
         ids = np.flatnonzero(answered)
@@ -223,20 +197,17 @@ class World:
             learner=learner,
             theta=theta,
             local=self.scenario.learning.local,
-            cohort=self._cohort(round, ids),
+            cohort=self.cohort(t, ids),
             kept=self._kept,
             most=self.scenario.reports.samples,
-            gain=self.gain(round)[ids],
+            gain=self.gain[ids],
         )
         return {name: reported(name, asked) for name in names}
 
-    def _cohort(self, round: int, devices: Ids) -> Cohort:
+    def cohort(self, t: int, devices: Ids) -> Cohort:
+        """These devices, as local training and probes know them."""
         rounds, stream = self.scenario.system.rounds, self.stream
-        return Cohort(self.seed, round, rounds, self.devices, devices, stream.samples, stream.draw)
-
-    def mini_batches(self, round: int, devices: Ids, steps: int, batch: int) -> Ids:
-        """(n, steps, batch) sample numbers, each device's drawn with replacement from what it holds."""
-        return mini_batches(self._cohort(round, devices), steps, None, batch, "replacement")
+        return Cohort(self.seed, t, rounds, self.devices, devices, stream.samples, stream.draw)
 
 
 def _untrained(devices: int, parameters: int, shape: tuple[int, ...]) -> Training:

@@ -20,7 +20,7 @@ from feelstream.data.datasets.dataset import Normalise
 from feelstream.errors import DataError, RunError, ScenarioError
 from feelstream.evaluation import TestRounds
 from feelstream.learning import cost
-from feelstream.loop.changes import Change, ChangingSimulation, in_order
+from feelstream.loop.changes import Change, in_order
 from feelstream.loop.simulation import Simulation
 from feelstream.quantities import STATED
 from feelstream.run import trace
@@ -70,7 +70,7 @@ def prepare(
     threads: int | None,
     changes: Iterable[Change] = (),
     promised: Mapping[str, Any] | None = None,
-) -> tuple[ChangingSimulation, Manifest]:
+) -> tuple[Simulation, Manifest]:
     """A simulation before its first round, and what run.json is to say of it.
 
     All data files that the scenario names are read here and not again, and their digests are of what was read.
@@ -88,7 +88,7 @@ def prepare(
 
 def _prepare(
     scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change]
-) -> tuple[ChangingSimulation, Manifest]:
+) -> tuple[Simulation, Manifest]:
     scenario = resolved(scenario)
     changes = in_order(scenario, changes)
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
@@ -102,7 +102,8 @@ def _prepare(
     if learner and parent_process() is None:  # of many runs, the process that started them has reported it
         model_cost.tell_contradiction(scenario, learner.parameters)
     test = TestRounds(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
-    simulation = Simulation(scenario, seed, dataset.train_labels, dataset.classes, learner, dataset.recording, test)
+    parts = dataset.train_labels, dataset.classes, learner, dataset.recording, test
+    simulation = Simulation(scenario, seed, *parts, changes)
     engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
     data = {
         "name": dataset.name,
@@ -113,12 +114,11 @@ def _prepare(
     shown: dict[str, Any] = {}
     if stated := [asdict(quantity) for quantity in simulation.evaluators.quantities]:
         shown[STATED] = stated
-    player = ChangingSimulation(simulation, changes)
     facts = trace.facts_of(scenario, simulation.system)
     manifest = Manifest.begin(scenario, seed, engine=engine, data=data, facts=facts, changes=changes, **shown)
     if file and stamp(file) != version:
         raise DataError(f"data.dataset: {dataset.name} changed while it was read; give the same command again")
-    return player, manifest
+    return simulation, manifest
 
 
 def _check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from feelstream.columns import spent_j
 from feelstream.errors import FeelstreamError
 from feelstream.guard import ask
 from feelstream.loop.changes import from_list, in_order, scenario_in
-from feelstream.loop.round import select
+from feelstream.loop.round import decide
 from feelstream.model.system import RoundCosts, cycles_by_data, with_costs
 from feelstream.plugins import Inert
 from feelstream.policies.base import ORACLE_GAIN, Decision, Observation, Outcome, Policy, State
@@ -40,7 +40,7 @@ class Scene:
     def decide(self, policy: Policy | None = None, observation: Observation | None = None) -> Decision:
         """The decision with another policy or observation, and the same random numbers."""
         known = observation or self.observation
-        return select(policy or self.policy, self.state, known, self.seed)
+        return decide(policy or self.policy, self.state, known, self.seed)
 
     def asked(self, method: str, device: int) -> Any:
         """What the policy says of a device by `ranking` or `refusal`."""

@@ -141,9 +141,9 @@ class LiveLane:
             self._player.restore(before)
 
     def _played(self) -> RoundView:
-        simulation = self._player.simulation
+        simulation = self._player
         state = simulation.server.policy  # as the round begins
-        return of_record(self._player.step(), simulation.policy, state, self.seed, self._manifest.facts)
+        return of_record(simulation.step(), simulation.policy, state, self.seed, self._manifest.facts)
 
     def step(self) -> None:
         """Play the next round, unless it was played ahead, and keep what a page may show of it."""
