@@ -24,6 +24,7 @@ from torch import nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn.functional import cross_entropy, relu
 
+from feelstream.data.datasets import assembled
 from feelstream.learning.contract import LocalSGD
 from feelstream.learning.models import build
 from feelstream.learning.torch_engine import TorchLearner
@@ -121,7 +122,8 @@ def together(made: Made, batches: np.ndarray) -> np.ndarray:
 def engine(made: Made, batches: np.ndarray) -> Callable[[], np.ndarray]:
     module, _, labels, images = made
     truth = labels.numpy().astype(np.uint8)
-    learner = TorchLearner(copy.deepcopy(module), images, truth, images[:2], truth[:2], 0.0, 1.0)
+    arrays = {"x_train": images, "y_train": truth, "x_test": images[:2], "y_test": truth[:2]}
+    learner = TorchLearner(lambda: copy.deepcopy(module), assembled("random", arrays, "none"))
     theta = learner.init(0)
     return lambda: learner.train(theta, batches, LocalSGD(LR)).losses.mean(axis=2)
 

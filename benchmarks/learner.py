@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 import model_table
 from feelstream import _native
+from feelstream.data.datasets import assembled
 from feelstream.learning import cores
 from feelstream.learning.models import STACKS, Conv, Dense, Model, build
 from feelstream.learning.native import ISA_VARIABLE, NativeLearner
@@ -101,8 +102,8 @@ class Bench:
         self.found: dict[str, dict[str, dict[str, float]]] = {"tasks": {}, "two cores": {}}
 
     def with_threads(self, threads: int) -> NativeLearner:
-        data = (self.images, self.labels)
-        return NativeLearner(self.model, *data, *data, MEAN, STD, threads=threads)
+        arrays = {"x_train": self.images, "y_train": self.labels, "x_test": self.images, "y_test": self.labels}
+        return NativeLearner(self.model, assembled("random", arrays, "auto", (MEAN, STD)), threads)
 
     def measure_peak(self) -> None:
         """Best rate of a loop of multiply-adds in registers; called between the others, like them."""
@@ -163,7 +164,7 @@ class Bench:
         batches = self.batches[:1]
         updates = np.empty((1, learner.parameters), np.float32)
         losses = np.empty(batches.shape, np.float32)
-        data = (learner._images, learner._labels, learner._scale, learner._shift)
+        data = learner._data("train")
         plain = _native.LocalSgd([LR] * self.steps)
         best = np.full((len(engine.stages), 3), np.inf)
         for _ in range(self.repeats):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import small
+from float64 import of_arrays
 from small_plans import in_process
 
 import feelstream as fs
@@ -70,7 +71,7 @@ def test_multiply_adds_are_those_that_pytorch_counts(name: str):
 
     model = models.build(name, SHAPES.get(name, (1, 28, 28)), 6)
     one, label = np.zeros((1, *model.input), np.uint8), np.zeros(1, np.uint8)
-    assert TorchLearner(model, one, label, one, label, 0.0, 1.0).multiply_adds == model.multiply_adds
+    assert TorchLearner(model, of_arrays(one, label, one, label)).multiply_adds == model.multiply_adds
 
 
 def test_a_module_of_the_users_costs_what_the_same_stack_costs(tmp_path: Path):

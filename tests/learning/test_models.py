@@ -6,7 +6,9 @@ import re
 
 import pytest
 
+from feelstream.data.datasets import load
 from feelstream.errors import ScenarioError
+from feelstream.learning import describe
 from feelstream.learning.models import STACKS, Conv, Dense, MaxPool, Model, ReLU, build
 
 
@@ -55,7 +57,7 @@ def test_all_named_models_are_built():
         (Model((1, 4, 4), ()), "at least one layer with weights"),
         (Model((1, 4, 4), (ReLU(),)), "at least one layer with weights"),
         (Model((1, 4, 4), (Conv(2, 3),)), "one logit per class"),
-        (Model((1, 4, 4), (Dense(3),)), "3 logits, and the data set has 2 classes"),
+        (Model((1, 4, 4), (Dense(1),)), "1 logits, and the data set has 2 classes"),
     ],
 )
 def test_models_that_do_not_fit(model: Model, sentence: str):
@@ -64,5 +66,7 @@ def test_models_that_do_not_fit(model: Model, sentence: str):
 
 
 def test_unknown_model_names_the_known_ones():
-    with pytest.raises(ScenarioError, match=r"'vgg'.*paper-cnn, lenet5, cifar-cnn, har-cnn, mlp, softmax"):
-        build("vgg", (1, 28, 28), 10)
+    with pytest.raises(
+        ScenarioError, match=r"learning\.model: 'vgg'.*paper-cnn, lenet5, cifar-cnn, har-cnn, mlp, softmax"
+    ):
+        describe("vgg", load("synthetic", samples=20))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import feelstream as fs
-from feelstream import learning
 from feelstream.data.datasets import load
 from feelstream.errors import DataError, EngineError
 from feelstream.run import dataset_of
@@ -39,7 +38,7 @@ class Dropping(Normed):
 
 
 def learner(make: Any = Normed, **settings: Any) -> TorchLearner:
-    return TorchLearner.from_class(make, *learning.arrays_of(DATA), **settings)
+    return TorchLearner(make, DATA, **settings)
 
 
 def batches(devices: int = 3, steps: int = 4, batch: int = 8) -> Any:

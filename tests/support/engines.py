@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from float64 import MEAN, STD, data, needs_torch
+from float64 import data_set, needs_torch
 
 from feelstream.learning.contract import Learner
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU, build
@@ -25,16 +25,16 @@ every_instruction_set = pytest.mark.parametrize("engine", NATIVE)
 
 def learner_of(engine: str, model: Model, threads: int = 1) -> Learner:
     """engine: "torch", or "native" and an instruction set."""
-    arrays = (*data(model, SAMPLES), *data(model, TESTS, 1), MEAN, STD)
+    data = data_set(model, SAMPLES, TESTS)
     name, _, isa = engine.partition(" ")
     if name == "native":
         with pytest.MonkeyPatch.context() as patch:  # read when the learner is made
             patch.setenv(ISA_VARIABLE, isa)
-            return NativeLearner(model, *arrays, threads)
+            return NativeLearner(model, data, threads)
     needs_torch()
     from feelstream.learning.torch_engine import TorchLearner
 
-    return TorchLearner(model, *arrays, threads=threads)
+    return TorchLearner(model, data, threads)
 
 
 def draw(*shape: int) -> np.ndarray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from feelstream.data.datasets import Dataset, assembled
 from feelstream.learning.contract import LocalSGD
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU
 
@@ -29,6 +31,19 @@ def data(model: Model, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndar
     rng = np.random.default_rng(seed)
     images = rng.integers(0, 256, (samples, *model.input), dtype=np.uint8)
     return images, rng.integers(0, model.classes, samples)
+
+
+def data_set(model: Model, samples: int = 80, tests: int = 50) -> Dataset:
+    return of_arrays(*data(model, samples), *data(model, tests, 1))
+
+
+def of_arrays(
+    images: np.ndarray, labels: np.ndarray, test_images: np.ndarray, test_labels: np.ndarray, *moments: float
+) -> Dataset:
+    """moments: mean and deviation, MEAN and STD unless they are given."""
+    arrays = {"x_train": images, "y_train": labels, "x_test": test_images, "y_test": test_labels}
+    made = assembled("random", arrays, "none")
+    return replace(made, normalisation=moments or (MEAN, STD))  # pyright: ignore[reportArgumentType]
 
 
 def needs_torch() -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from feelstream.arrays import Ids
+from feelstream.data.datasets import assembled
 from feelstream.learning.contract import Learner
 from feelstream.learning.local import Cohort
 from feelstream.learning.models import Dense, Model
@@ -47,11 +48,12 @@ def learner(torch: bool) -> Learner:
     rng = np.random.default_rng(5)
     labels = rng.integers(CLASSES, size=SAMPLES)
     points = (rng.normal(size=(SAMPLES, *SHAPE)) + labels[:, None, None, None]).astype(np.float32)
-    model, arrays = Model(SHAPE, (Dense(CLASSES),)), (points, labels, points, labels, 0.0, 1.0)
+    arrays = {"x_train": points, "y_train": labels, "x_test": points, "y_test": labels}
+    model, data = Model(SHAPE, (Dense(CLASSES),)), assembled("points", arrays, "none")
     if torch:
         from feelstream.learning.torch_engine import TorchLearner
 
-        return TorchLearner(model, *arrays, threads=1)
+        return TorchLearner(model, data)
     from feelstream.learning.native import NativeLearner
 
-    return NativeLearner(model, *arrays, threads=1)
+    return NativeLearner(model, data, 1)

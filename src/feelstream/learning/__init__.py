@@ -46,22 +46,13 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
             f"learning.engine: '{settings.local.plugin_name()}' of learning.local trains nn.Modules, and the native "
             'engine has none; use engine = "torch"'
         )
-    arrays = arrays_of(dataset)
-    on_cpu = settings.device == "cpu"
-    if native and on_cpu and settings.engine != "torch" and not settings.local.needs_torch:
+    if native and settings.device == "cpu" and settings.engine != "torch" and not settings.local.needs_torch:
         from feelstream.learning.native import NativeLearner
 
-        return NativeLearner(model, *arrays, threads=threads or cores())
+        return NativeLearner(model, dataset, threads)
     from feelstream.learning.torch_engine import TorchLearner
 
-    learner: Any = TorchLearner if isinstance(model, Model) else TorchLearner.from_class
-    return learner(model, *arrays, threads=threads or cores(), device=settings.device, batch_norm=settings.batch_norm)
-
-
-def arrays_of(dataset: Dataset) -> tuple[Any, ...]:
-    """What every learner is made with, in its order: images and labels, those of the test, mean and std."""
-    training, test = (dataset.train_images, dataset.train_labels), (dataset.test_images, dataset.test_labels)
-    return *training, *test, dataset.mean, dataset.std
+    return TorchLearner(model, dataset, threads or cores(), settings.device, settings.batch_norm)
 
 
 def probe(dataset: Dataset) -> Dataset:
@@ -117,14 +108,10 @@ def _fitting(model: Model, name: str, dataset: Dataset) -> Model:
             f"{dataset.shape}"
         )
     try:
-        model.check()
+        model.check(dataset.classes)
     except ScenarioError as problem:
         raise ScenarioError(f"learning.model: '{name}' does not fit samples of shape {dataset.shape}: {problem}") from (
             problem
-        )
-    if model.classes < dataset.classes:
-        raise ScenarioError(
-            f"learning.model: '{name}' gives {model.classes} logits, and the data set has {dataset.classes} classes"
         )
     return model
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Protocol
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from feelstream.evaluation.contract import Part as Part
-from feelstream.evaluation.contract import Predictions as Predictions
+from feelstream.data.datasets import Dataset
+from feelstream.data.datasets.dataset import Features
+from feelstream.errors import EngineError
+from feelstream.evaluation.contract import Part, Predictions
 
+Floats = NDArray[np.float32]
+Numbers = NDArray[np.int64]  # of samples
 ABSENT = -1  # in place of a sample number: no sample here, nor behind it
+BelowOne = Annotated[float, Field(strict=True, ge=0, lt=1)]
 
 
 @dataclass(frozen=True)
@@ -33,8 +40,8 @@ class LocalSGD:
     momentum: in [0, 1). nesterov: only with momentum.
     weight_decay, prox: at least 0. clip: positive, or None for no clipping.
 
-    >>> LocalSGD(0.1, momentum=0.9).plain, LocalSGD(0.1).rates(3).tolist() == [np.float32(0.1)] * 3
-    (False, True)
+    >>> LocalSGD(0.1).rates(3).tolist() == [np.float32(0.1)] * 3
+    True
     """
 
     lr: float | tuple[float, ...]
@@ -70,15 +77,9 @@ class LocalSGD:
 
     @property
     def largest_lr(self) -> float:
-        """The largest step size, for messages."""
         return max(self._lrs)
 
-    @property
-    def plain(self) -> bool:
-        """Nothing but w ← w − lr · g, unless there is a correction."""
-        return self.momentum == 0 and self.weight_decay == 0 and self.prox == 0 and self.clip is None
-
-    def rates(self, steps: int) -> NDArray[np.float32]:
+    def rates(self, steps: int) -> Floats:
         """The step size of each of so many steps."""
         if isinstance(self.lr, tuple) and len(self.lr) != steps:
             raise ValueError(f"as many learning rates as steps are needed: {steps}, not {len(self.lr)}")
@@ -86,11 +87,8 @@ class LocalSGD:
             return np.full(steps, self.lr, np.float32)
 
     def state(
-        self,
-        shape: tuple[int, int],
-        momentum: NDArray[np.float32] | None,
-        correction: NDArray[np.float32] | None,
-    ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
+        self, shape: tuple[int, ...], momentum: Floats | None, correction: Floats | None
+    ) -> tuple[Floats | None, Floats | None]:
         """(a copy of momentum's state that training may change, correction), found to have the shape (n, parameters).
 
         Without momentum the first is None; with it and without a state handed in it is 0.
@@ -116,9 +114,9 @@ class Training:
         momentum: float32 (n, parameters), the state v of each device after its last step; None without momentum.
     """
 
-    updates: NDArray[np.float32]
-    losses: NDArray[np.float32]
-    momentum: NDArray[np.float32] | None = None
+    updates: Floats
+    losses: Floats
+    momentum: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -137,8 +135,8 @@ class Gradients:
     losses: float32 (n, samples), at θ; NaN for an absent sample.
     """
 
-    values: NDArray[np.float32]
-    losses: NDArray[np.float32]
+    values: Floats
+    losses: Floats
 
     @property
     def norms(self) -> NDArray[np.float64]:
@@ -146,32 +144,50 @@ class Gradients:
         return np.sqrt(np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64))
 
 
-class Learner(Protocol):
-    """The contract of every engine. θ is one float32 vector in the order that models.py documents.
+class Learner(ABC):
+    """Base of the engines. θ is one float32 vector in the order that models.py documents.
 
     Arrays of sample numbers may be padded: −1 is an absent sample, and comes behind those that are there. So an epoch
     may end with a shorter batch, and devices may differ in how many batches they have: the mean is over the samples
     that are there, and a step without any is not taken (weights and momentum stay as they are).
+
+    What comes in and out is checked here; an engine fills the arrays that its `_train`, `_gradients`, `_evaluate` and
+    `_predict` are handed: updates and gradients of 0, losses of NaN.
     """
 
     name: str  # "native" or "torch": stored with the run
     details: dict[str, str]  # what else decides the last bit: instruction set, library version
 
+    def __init__(self, data: Dataset) -> None:
+        """An input is (x/255 − mean) / std where x is uint8, (x − mean) / std where it is float32, and x of tokens."""
+        self.images: dict[Part, Features] = {"train": data.train_images, "test": data.test_images}
+        labels: dict[Part, NDArray] = {"train": data.train_labels, "test": data.test_labels}
+        self.labels = {part: np.ascontiguousarray(own, np.int32) for part, own in labels.items()}
+
     @property
+    @abstractmethod
     def parameters(self) -> int: ...
 
-    def init(self, seed: int) -> NDArray[np.float32]:
+    @abstractmethod
+    def init(self, seed: int) -> Floats:
         """θ(1): the same vector whatever the engine."""
-        ...
+
+    @abstractmethod
+    def log_probabilities(self, theta: Floats, samples: Numbers) -> Floats:
+        """(m, classes) ln p_c of these samples (m,) of the training set."""
+
+    @abstractmethod
+    def embeddings(self, theta: Floats, samples: Numbers) -> Floats:
+        """(n, features) what the last layer is given, mean over each device's samples; `samples` as in `gradients`."""
 
     def train(
         self,
-        theta: NDArray[np.float32],
-        batches: NDArray[np.int64],
+        theta: Floats,
+        batches: Numbers,
         sgd: LocalSGD | float,
         *,
-        momentum: NDArray[np.float32] | None = None,
-        correction: NDArray[np.float32] | None = None,
+        momentum: Floats | None = None,
+        correction: Floats | None = None,
     ) -> Training:
         """Local SGD from θ for each device; a number for `sgd` is plain SGD with that step size.
 
@@ -179,30 +195,99 @@ class Learner(Protocol):
         momentum: float32 (n, parameters), each device's v to begin with, such as it came back from an earlier round.
         correction: float32 (n, parameters), added to each of a device's gradients: c − c_k in SCAFFOLD.
         """
-        ...
+        theta, sgd = self._finite(theta), LocalSGD.of(sgd)
+        batches = padded(batches, len(self.labels["train"]), ("devices", "steps", "batch"))
+        updates, losses = self._room(batches)
+        velocity, correction = sgd.state(updates.shape, momentum, correction)
+        if batches.size:
+            self._train(theta, batches, sgd, velocity, correction, updates, losses)
+        for device in range(len(batches)):
+            if not _all_finite(updates[device], losses[device], batches[device]):
+                raise EngineError(
+                    f"training diverged: device {device} of the cohort of {len(batches)} (counted from 0) has"
+                    f" weights or losses that are no finite numbers; try a learning.local.lr below {sgd.largest_lr:g}"
+                )
+        return Training(updates, losses, velocity)
 
-    def evaluate(self, theta: NDArray[np.float32]) -> Evaluation: ...
-
-    def predict(
-        self, theta: NDArray[np.float32], of: Part = "test", samples: NDArray[np.int64] | None = None
-    ) -> Predictions:
-        """Loss and class of each of these samples (m,) of the training or the test set; None: of all."""
-        ...
-
-    def log_probabilities(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
-        """(m, classes) ln p_c of these samples (m,) of the training set."""
-        ...
-
-    def embeddings(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
-        """(n, features) what the last layer is given, mean over each device's samples; `samples` as in `gradients`."""
-        ...
-
-    def gradients(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> Gradients:
+    def gradients(self, theta: Floats, samples: Numbers) -> Gradients:
         """At θ, for each device by itself; `samples` is (n, samples) numbers of the training set, padded or not."""
-        ...
+        theta, samples = self._finite(theta), padded(samples, len(self.labels["train"]), ("devices", "samples"))
+        values, losses = self._room(samples)
+        if samples.size:
+            self._gradients(theta, samples, values, losses)
+        if not _all_finite(values, losses, samples):
+            raise _too_large("a gradient")
+        return Gradients(values, losses)
+
+    def evaluate(self, theta: Floats) -> Evaluation:
+        loss, right = self._evaluate(self._finite(theta))
+        if not np.isfinite(loss):
+            raise _too_large("the test loss")
+        return Evaluation(loss / len(self.labels["test"]), right / len(self.labels["test"]))
+
+    def predict(self, theta: Floats, of: Part = "test", samples: Numbers | None = None) -> Predictions:
+        """Loss and class of each of these samples (m,) of the training or the test set; None: of all."""
+        theta, labels = self._finite(theta), self.labels[of]
+        samples = np.arange(len(labels)) if samples is None else padded(samples, len(labels), ("samples",))
+        if ABSENT in samples:
+            raise ValueError("samples to predict hold −1, and every number must name a sample")
+        losses, classes = np.empty(len(samples), np.float32), np.empty(len(samples), np.int32)
+        self._predict(theta, of, samples, losses, classes)
+        if not np.isfinite(losses).all():
+            raise _too_large("a loss")
+        return Predictions(losses, classes, labels[samples])
+
+    @abstractmethod
+    def _train(
+        self,
+        theta: Floats,
+        batches: Numbers,
+        sgd: LocalSGD,
+        velocity: Floats | None,
+        correction: Floats | None,
+        updates: Floats,
+        losses: Floats,
+    ) -> None:
+        """Fill updates and losses; velocity becomes that after the last step."""
+
+    @abstractmethod
+    def _gradients(self, theta: Floats, samples: Numbers, values: Floats, losses: Floats) -> None: ...
+
+    @abstractmethod
+    def _evaluate(self, theta: Floats) -> tuple[float, int]:
+        """The sum of the losses of the test set, and how many answers are correct."""
+
+    @abstractmethod
+    def _predict(
+        self, theta: Floats, of: Part, samples: Numbers, losses: Floats, classes: NDArray[np.int32]
+    ) -> None: ...
+
+    def _finite(self, theta: Floats) -> Floats:
+        if theta.dtype != np.float32 or theta.shape != (self.parameters,):
+            raise ValueError(
+                f"theta must be float32 of shape ({self.parameters},), not {theta.dtype} of shape {theta.shape}"
+            )
+        if not np.isfinite(theta).all():
+            raise EngineError("theta holds weights that are no finite numbers: an earlier round diverged")
+        return np.ascontiguousarray(theta)
+
+    def _room(self, numbers: Numbers) -> tuple[Floats, Floats]:
+        vectors = np.zeros((len(numbers), self.parameters), np.float32)
+        return vectors, np.full(numbers.shape, np.nan, np.float32)
 
 
-def padded(numbers: NDArray[np.int64], count: int, axes: Sequence[str]) -> NDArray[np.int64]:
+def _all_finite(vectors: Floats, losses: Floats, numbers: Numbers) -> bool:
+    """Whether all are finite numbers, and every loss of a sample that is there."""
+    return bool(np.isfinite(vectors).all() and (np.isfinite(losses) | (numbers == ABSENT)).all())
+
+
+def _too_large(what: str) -> EngineError:
+    return EngineError(
+        f"{what} is not a finite number: the weights have grown too large; choose a smaller learning.local.lr"
+    )
+
+
+def padded(numbers: Numbers, count: int, axes: Sequence[str]) -> Numbers:
     """The same, contiguous, once each has been found to be one of `count` samples, or absent with none behind it.
 
     axes: what the axes of the array are, for messages; the last one is that of the samples.
@@ -220,13 +305,3 @@ def padded(numbers: NDArray[np.int64], count: int, axes: Sequence[str]) -> NDArr
         if least == ABSENT and ((numbers[..., :-1] == ABSENT) & (numbers[..., 1:] != ABSENT)).any():
             raise ValueError("an absent sample (−1) must come behind the samples of its batch")
     return np.ascontiguousarray(numbers)
-
-
-def chosen(samples: NDArray[np.int64] | None, count: int) -> NDArray[np.int64]:
-    """The numbers (m,) of some of `count` samples, all there; None: of all."""
-    if samples is None:
-        return np.arange(count)
-    samples = padded(samples, count, ("samples",))
-    if ABSENT in samples:
-        raise ValueError("samples to predict hold −1, and every number must name a sample")
-    return samples

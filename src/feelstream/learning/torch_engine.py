@@ -13,24 +13,15 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.data.datasets.dataset import Features, Labels
+from feelstream.data.datasets import Dataset
 from feelstream.errors import EngineError
-from feelstream.learning.contract import (
-    ABSENT,
-    Evaluation,
-    Gradients,
-    LocalSGD,
-    Part,
-    Predictions,
-    Training,
-    chosen,
-    padded,
-)
+from feelstream.evaluation.contract import Part
+from feelstream.learning.contract import ABSENT, Floats, Learner, LocalSGD, Numbers
 from feelstream.learning.models import Model
 from feelstream.learning.settings import BatchNorm
 
@@ -48,7 +39,6 @@ try:
         draws_random_numbers,
         embeddings,
         hardest,
-        log_probabilities,
         parts,
         put,
         seeded,
@@ -65,86 +55,55 @@ except ImportError as error:
 
 EVALUATION_CHUNK = 250  # test images at a time: a chunk's activations fit the cache
 T = TypeVar("T")
-DIVERGED = "training diverged: the model is no longer finite; try a smaller learning.local.lr"
 
 
-class TorchLearner:
+class TorchLearner(Learner):
     """One model on one data set, trained by local SGD on the mean cross-entropy.
 
-    images, test_images: (N, C, H, W); labels, test_labels: (N,). An input is (x/255 − mean) / std where x is uint8,
-    (x − mean) / std where it is float32, and x as (N, L) where it is int64: tokens.
-    device: a name of torch's. batch_norm: "average" has the running statistics of BatchNorm layers in θ, behind the
-    parameters, "batch" keeps none.
+    model: one of ours; or a user's own nn.Module class, made without arguments, or what makes such a module. Then θ is
+        in the order of its parameters(), with the statistics of BatchNorm layers behind them, and init(seed) makes a
+        new module with torch seeded so.
+    device: a name of torch's. batch_norm: "average" has the running statistics of BatchNorm layers in θ, "batch" keeps
+        none.
     """
 
     name = "torch"
 
     def __init__(
         self,
-        model: Model | nn.Module,
-        images: Features,
-        labels: Labels,
-        test_images: Features,
-        test_labels: Labels,
-        mean: float,
-        std: float,
+        model: Model | Callable[[], object],
+        data: Dataset,
         threads: int = 1,
         device: str = "cpu",
         batch_norm: BatchNorm = "average",
     ) -> None:
+        super().__init__(data)
         self.details = {"torch": torch.__version__, "instructions": torch.backends.cpu.get_cpu_capability()}
         self._device = usable(device)
         if device != "cpu":
             self.details["device"] = device
-        self._init: Callable[[int], NDArray[np.float32]]
-        if isinstance(model, Model):
-            laid_out = stack(model).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-            self._module, self._init, self._foreign = laid_out, model.init, False
-        else:
-            model = without_statistics(model) if batch_norm == "batch" else model
-            weights = vector(model)
-            self._module, self._init, self._foreign = model, lambda seed: weights.copy(), True
-        self._module = self._module.to(self._device)
+        self._model, self._batch_norm, self._foreign = model, batch_norm, not isinstance(model, Model)
+        with _one_thread():
+            self._module = self._made(0).to(self._device)
         # One rounding per pixel value, the same in every engine and batch.
-        self._inputs = ((np.arange(256) / 255 - mean) / std).astype(np.float32)
-        self._mean, self._std = np.float32(mean), np.float32(std)
-        self._images, self._test_images = images, test_images
-        self._labels, self._test_labels = labels.astype(np.int64), test_labels.astype(np.int64)
+        self._inputs = ((np.arange(256) / 255 - data.mean) / data.std).astype(np.float32)
+        self._mean, self._std = np.float32(data.mean), np.float32(data.std)
         check_state(self._module, batch_norm)
         samples = 2 if batch_norm == "batch" and batch_norms(self._module) else 1  # one alone cannot be normalised
-        inputs = self._normalised(hardest(images, test_images, samples))
-        check_answers(self._module, inputs, images.shape[1:], int(max(labels.max(), test_labels.max())) + 1)
+        inputs = self._normalised(hardest(self.images["train"], self.images["test"], samples))
+        check_answers(self._module, inputs, data.shape, data.classes)
         # Threads share one device other than the CPU, and one generator of random numbers.
         serial = self._device.type != "cpu" or (
             self._foreign and threads > 1 and draws_random_numbers(self._module, self._first_inputs(2))
         )
         self._threads = 1 if serial else threads
 
-    @classmethod
-    def from_class(
-        cls,
-        make: Callable[[], object],
-        *data: Any,
-        threads: int = 1,
-        device: str = "cpu",
-        batch_norm: BatchNorm = "average",
-    ) -> Self:
-        """A learner for a user's own nn.Module class, made without arguments, or what makes such a module.
-
-        data: as for a module that is there. θ is in the order of its parameters(), with the statistics of BatchNorm
-        layers behind them; init(seed) makes a new module with torch seeded so.
-        """
-        if isinstance(make, type) and not issubclass(make, nn.Module):
-            raise EngineError(f"learning.model: {make.__qualname__} is not a class of torch.nn.Module")
-        with _one_thread():
-            learner = cls(seeded(make, 0), *data, threads=threads, device=device, batch_norm=batch_norm)
-
-        def init(seed: int) -> NDArray[np.float32]:
-            module = seeded(make, seed)
-            return vector(without_statistics(module) if batch_norm == "batch" else module)
-
-        learner._init = init
-        return learner
+    def _made(self, seed: int) -> nn.Module:
+        """A new module, with the weights of a user's own that follow from `seed`."""
+        if isinstance(self._model, Model):
+            return stack(self._model).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        module = seeded(self._model, seed)
+        return without_statistics(module) if self._batch_norm == "batch" else module
 
     @property
     def parameters(self) -> int:
@@ -161,16 +120,17 @@ class TorchLearner:
             torch.autograd.grad(logits.sum(), trained, allow_unused=True)
         return counted.get_total_flops() / 2 / samples  # a multiply-add is two of its operations
 
-    def init(self, seed: int) -> NDArray[np.float32]:
-        return self._init(seed)
+    def init(self, seed: int) -> Floats:
+        return self._model.init(seed) if isinstance(self._model, Model) else vector(self._made(seed))
 
-    def module(self, theta: NDArray[np.float32]) -> nn.Module:
-        """A copy of the module with the weights θ, for a user's own training."""
-        return self._with(theta)
+    def module(self, theta: Floats) -> nn.Module:
+        """A copy of the module, so that devices share nothing, with the weights θ."""
+        return put(copy.deepcopy(self._module), theta)
 
-    def inputs(self, samples: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
-        """These samples of the training set as the module is fed them, and their labels."""
-        return self._normalised(self._images[samples]), torch.from_numpy(self._labels[samples])
+    def inputs(self, samples: Numbers, of: Part = "train") -> tuple[torch.Tensor, torch.Tensor]:
+        """These samples of the data set as the module is fed them, and their labels."""
+        labels = torch.from_numpy(self.labels[of][samples]).long()
+        return self._normalised(self.images[of][samples]), labels.to(self._device)
 
     @contextmanager
     def alone(self, seed: int) -> Iterator[None]:
@@ -179,27 +139,34 @@ class TorchLearner:
             torch.manual_seed(seed)
             yield
 
-    def train(
+    def _train(
         self,
-        theta: NDArray[np.float32],
-        batches: NDArray[np.int64],
-        sgd: LocalSGD | float,
-        *,
-        momentum: NDArray[np.float32] | None = None,
-        correction: NDArray[np.float32] | None = None,
-    ) -> Training:
-        batches = padded(batches, len(self._labels), ("devices", "steps", "batch"))
-        sgd = LocalSGD.of(sgd)
-        updates = np.empty((len(batches), self.parameters), np.float32)
-        losses = np.empty(batches.shape, np.float32)
-        velocity, correction = sgd.state(updates.shape, momentum, correction)
-
+        theta: Floats,
+        batches: Numbers,
+        sgd: LocalSGD,
+        velocity: Floats | None,
+        correction: Floats | None,
+        updates: Floats,
+        losses: Floats,
+    ) -> None:
         def device(k: int) -> None:
-            own = None if velocity is None else velocity[k]
-            updates[k], losses[k] = self._train_device(
-                theta, batches[k], sgd, own, None if correction is None else correction[k]
-            )
+            module = self.module(theta).train()
+            trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+            kept, added = (None if each is None else parts(module, each[k]) for each in (velocity, correction))
+            state = (each and [part.to(self._device) for part in each] for each in (kept, added))
+            descent = Descent(sgd, trained, *state)
+            for step, (batch, lr) in enumerate(zip(batches[k], rates, strict=True)):
+                held = batch[batch != ABSENT]
+                if not len(held):
+                    continue
+                loss = self._losses(module, held)
+                losses[k, step, : len(held)] = loss.detach().cpu().numpy()
+                descent.step(torch.autograd.grad(loss.mean(), trained, allow_unused=True), lr)
+            for part, moved in zip(kept or (), descent.velocity or (), strict=True):
+                part.copy_(moved)  # itself, on a CPU
+            updates[k] = vector(module) - theta
 
+        rates = sgd.rates(batches.shape[1]).tolist()
         with _one_thread(), self._random_apart():
             if self._threads > 1:
                 self._side_by_side(device, range(len(batches)))
@@ -207,16 +174,10 @@ class TorchLearner:
                 for k in range(len(batches)):
                     torch.manual_seed(zlib.crc32(batches[k].tobytes()))  # for dropout: by the device's own draw
                     device(k)
-        if not np.isfinite(updates).all():
-            raise EngineError(DIVERGED)
-        return Training(updates, losses, velocity)
 
-    def gradients(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> Gradients:
-        """See Learner.gradients; a module's dropout is off, as in evaluation."""
-        samples = padded(samples, len(self._labels), ("devices", "samples"))
-        values = np.zeros((len(samples), self.parameters), np.float32)
-        losses = np.full(samples.shape, np.nan, np.float32)
-        whole = self._with(theta).eval()
+    def _gradients(self, theta: Floats, samples: Numbers, values: Floats, losses: Floats) -> None:
+        """A module's dropout is off, as in evaluation."""
+        whole = self.module(theta).eval()
 
         def device(k: int) -> None:
             module = self._own(whole)
@@ -234,67 +195,47 @@ class TorchLearner:
 
         with _one_thread():
             self._side_by_side(device, range(len(samples)))
-        if not (np.isfinite(values).all() and (np.isfinite(losses) | (samples == ABSENT)).all()):
-            raise EngineError(DIVERGED)
-        return Gradients(values, losses)
 
-    def log_probabilities(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
+    def log_probabilities(self, theta: Floats, samples: Numbers) -> Floats:
         """See Learner.log_probabilities."""
-        module, parts = self._with(theta).eval(), range(0, len(samples), EVALUATION_CHUNK)
-        with _one_thread():
-            found = [self._images[samples[first : first + EVALUATION_CHUNK]] for first in parts]
-            return np.concatenate([log_probabilities(module, self._normalised(each)) for each in found])
+        logits = self._chunks(theta, "train", samples, lambda logits, truth: logits.log_softmax(1).cpu().numpy())
+        return np.concatenate(logits)
 
-    def embeddings(self, theta: NDArray[np.float32], samples: NDArray[np.int64]) -> NDArray[np.float32]:
+    def embeddings(self, theta: Floats, samples: Numbers) -> Floats:
         """See Learner.embeddings."""
         with _one_thread():
-            module = self._with(theta).eval()
-            return embeddings(module, lambda own: self._normalised(self._images[own]), samples)
+            return embeddings(self.module(theta).eval(), lambda own: self.inputs(own)[0], samples)
 
-    def evaluate(self, theta: NDArray[np.float32]) -> Evaluation:
-        chunks = self._chunks(theta, self._test_images, self._test_labels)
-        loss = sum(float(losses.double().sum()) for losses, _, _ in chunks)
-        correct = sum(int((classes == labels).sum()) for _, classes, labels in chunks)
-        if not np.isfinite(loss):
-            raise EngineError(DIVERGED)
-        return Evaluation(loss / len(self._test_labels), correct / len(self._test_labels))
+    def _evaluate(self, theta: Floats) -> tuple[float, int]:
+        def sums(logits: torch.Tensor, truth: torch.Tensor) -> tuple[float, int]:
+            losses = cross_entropy(logits, truth, reduction="none")
+            return float(losses.double().sum()), int((logits.argmax(1) == truth).sum())
 
-    def predict(
-        self, theta: NDArray[np.float32], of: Part = "test", samples: NDArray[np.int64] | None = None
-    ) -> Predictions:
-        images, labels = (self._images, self._labels) if of == "train" else (self._test_images, self._test_labels)
-        samples = chosen(samples, len(labels))
-        losses, classes = np.empty(len(samples), np.float32), np.empty(len(samples), np.int32)
-        start = 0
-        for chunk_losses, chunk_classes, _ in self._chunks(theta, images, labels, samples):
-            end = start + len(chunk_losses)
-            losses[start:end], classes[start:end] = chunk_losses.cpu().numpy(), chunk_classes.cpu().numpy()
-            start = end
-        if not np.isfinite(losses).all():
-            raise EngineError(DIVERGED)
-        return Predictions(losses, classes, labels[samples].astype(np.int32))
+        chunks = self._chunks(theta, "test", np.arange(len(self.labels["test"])), sums)
+        return sum(loss for loss, _ in chunks), sum(right for _, right in chunks)
+
+    def _predict(self, theta: Floats, of: Part, samples: Numbers, losses: Floats, classes: NDArray[np.int32]) -> None:
+        def said(logits: torch.Tensor, truth: torch.Tensor) -> tuple[NDArray, NDArray]:
+            return cross_entropy(logits, truth, reduction="none").cpu().numpy(), logits.argmax(1).cpu().numpy()
+
+        for i, found in enumerate(self._chunks(theta, of, samples, said)):
+            part = slice(i * EVALUATION_CHUNK, (i + 1) * EVALUATION_CHUNK)
+            losses[part], classes[part] = found
 
     def _chunks(
-        self,
-        theta: NDArray[np.float32],
-        images: Features,
-        labels: NDArray[np.int64],
-        samples: NDArray[np.int64] | None = None,
-    ) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """(losses, classes, labels) of one chunk of the samples after the other; None: of all."""
-        whole = self._with(theta).eval()
+        self, theta: Floats, of: Part, samples: Numbers, told: Callable[[torch.Tensor, torch.Tensor], T]
+    ) -> list[T]:
+        """What is told of (logits, true classes) of one chunk of the samples after the other."""
+        whole = self.module(theta).eval()
 
-        def chunk(start: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-            part = slice(start, start + EVALUATION_CHUNK)
-            rows = part if samples is None else samples[part]
+        def chunk(start: int) -> T:
             module = self._own(whole)
             with torch.inference_mode():
-                truth = torch.from_numpy(labels[rows]).to(self._device)
-                logits = module(self._normalised(images[rows]))
-                return cross_entropy(logits, truth, reduction="none"), logits.argmax(1), truth
+                inputs, truth = self.inputs(samples[start : start + EVALUATION_CHUNK], of)
+                return told(module(inputs), truth)
 
         with _one_thread():
-            return self._side_by_side(chunk, range(0, len(labels if samples is None else samples), EVALUATION_CHUNK))
+            return self._side_by_side(chunk, range(0, len(samples), EVALUATION_CHUNK))
 
     def _side_by_side(self, work: Callable[[int], T], items: Sequence[int]) -> list[T]:
         """`work` on every item, `threads` at a time on one intra-op thread each; results in the order of the items."""
@@ -303,52 +244,18 @@ class TorchLearner:
         with ThreadPoolExecutor(self._threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             return list(pool.map(work, items))
 
-    def _train_device(
-        self,
-        theta: NDArray[np.float32],
-        batches: NDArray[np.int64],
-        sgd: LocalSGD,
-        velocity: NDArray[np.float32] | None,
-        correction: NDArray[np.float32] | None,
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """θ_k − θ and the losses (steps, batch) of one device; changes its velocity."""
-        module = self._with(theta).train()
-        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        kept = None if velocity is None else parts(module, velocity)
-        state = (
-            None if each is None else [part.to(self._device) for part in each]
-            for each in (kept, None if correction is None else parts(module, correction))
-        )
-        descent = Descent(sgd, trained, *state)
-        losses = np.full(batches.shape, np.nan, np.float32)
-        for step, (batch, lr) in enumerate(zip(batches, sgd.rates(len(batches)).tolist(), strict=True)):
-            held = batch[batch != ABSENT]
-            if not len(held):
-                continue
-            loss = self._losses(module, held)
-            losses[step, : len(held)] = loss.detach().cpu().numpy()
-            descent.step(torch.autograd.grad(loss.mean(), trained, allow_unused=True), lr)
-        for part, moved in zip(kept or (), descent.velocity or (), strict=True):
-            part.copy_(moved)  # itself, on a CPU
-        return vector(module) - theta, losses
-
-    def _losses(self, module: nn.Module, samples: NDArray[np.int64]) -> torch.Tensor:
+    def _losses(self, module: nn.Module, samples: Numbers) -> torch.Tensor:
         """Of each of these samples of the training set."""
+        inputs, labels = self.inputs(samples)
         try:
-            logits = module(self._normalised(self._images[samples]))
+            logits = module(inputs)
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise
             raise EngineError(
                 "BatchNorm cannot normalise a batch of one sample; choose mini-batches of two or more, or GroupNorm"
             ) from error
-        return cross_entropy(logits, torch.from_numpy(self._labels[samples]).to(self._device), reduction="none")
-
-    def _with(self, theta: NDArray[np.float32]) -> nn.Module:
-        """A copy of the module, so that devices share nothing, with the weights θ."""
-        if theta.shape != (self.parameters,):
-            raise EngineError(f"θ has shape {theta.shape}; this model has {self.parameters} parameters")
-        return put(copy.deepcopy(self._module), theta)
+        return cross_entropy(logits, labels, reduction="none")
 
     def _own(self, module: nn.Module) -> nn.Module:
         """A module for one thread: a foreign one may keep what it computes in attributes of its own."""
@@ -356,7 +263,7 @@ class TorchLearner:
 
     def _first_inputs(self, samples: int) -> torch.Tensor:
         """So many inputs, the first training sample again and again."""
-        return self._normalised(np.repeat(self._images[:1], samples, axis=0))
+        return self.inputs(np.zeros(samples, np.int64))[0]
 
     def _random_apart(self) -> AbstractContextManager[None]:
         """Leave torch's random numbers outside as they are."""

@@ -119,12 +119,6 @@ def draws_random_numbers(module: nn.Module, inputs: torch.Tensor) -> bool:
         return not torch.equal(before, torch.get_rng_state())
 
 
-def log_probabilities(module: nn.Module, inputs: torch.Tensor) -> NDArray[np.float32]:
-    """(m, classes) ln p_c."""
-    with torch.inference_mode():
-        return module(inputs).log_softmax(1).cpu().numpy()
-
-
 def embeddings(
     module: nn.Module, inputs: Callable[[NDArray[np.int64]], torch.Tensor], samples: NDArray[np.int64]
 ) -> NDArray[np.float32]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from feelstream.arrays import Reals
+from feelstream.data.datasets import assembled
 from feelstream.data.streaming.buffers import Buffer
 from feelstream.environment.base import Process, ProcessContext
 from feelstream.environment.harvest import Harvest
@@ -167,14 +168,15 @@ def _learner(torch: bool) -> Learner:
     """A linear model of two classes of noisy points, by the engine that is asked for."""
     labels = drawn(5).integers(2, size=60)
     points = (drawn(6).normal(size=(60, 1, 1, 6)) + labels[:, None, None, None]).astype(np.float32)
-    data = Model((1, 1, 6), (Dense(2),)), points, labels, points, labels, 0.0, 1.0
+    arrays = {"x_train": points, "y_train": labels, "x_test": points, "y_test": labels}
+    model, data = Model((1, 1, 6), (Dense(2),)), assembled("points", arrays, "none")
     if torch:
         from feelstream.learning.torch_engine import TorchLearner
 
-        return TorchLearner(*data, threads=1)
+        return TorchLearner(model, data)
     from feelstream.learning.native import NativeLearner
 
-    return NativeLearner(*data, threads=1)
+    return NativeLearner(model, data, 1)
 
 
 CORES = (
