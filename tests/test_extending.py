@@ -76,9 +76,9 @@ def test_a_killed_run_of_an_own_policy_goes_on(tmp_path: Path) -> None:
 
     with pytest.raises(Killed):
         simulate_in(tmp_path / "cut", scenario, progress=kill, checkpoint_s=0.0)
-    seen: list[int] = []
-    resumed = simulate_in(tmp_path / "cut", scenario, resumed=seen.append)
-    assert seen == [16]
+    seen: list[RoundRecord] = []
+    resumed = simulate_in(tmp_path / "cut", scenario, progress=seen.append)
+    assert seen[0].observation.round == 17
     assert resumed.rounds.equals(whole.rounds)
     assert (tmp_path / "cut" / "devices.parquet").read_bytes() == (tmp_path / "whole" / "devices.parquet").read_bytes()
 

@@ -12,7 +12,7 @@ from feelstream.errors import ScenarioError
 from feelstream.loop.round import RoundRecord
 from feelstream.quantities import QUANTITIES
 from feelstream.run import Change, Run
-from feelstream.run.callbacks import Callback, Telling
+from feelstream.run.callbacks import Callback
 from feelstream.scenario import Scenario
 from feelstream.terminal.progress import bar
 
@@ -54,16 +54,13 @@ def simulate(
     changes = _checked(changes, Change, "changes", "Change(12, 'V', 0.2)")
     callbacks = _checked(callbacks, Callback, "callbacks", "OpenMetrics()")
     with bar(f"{settings.policy.plugin_name()}, seed {seed}", progress is True) as show:
-        telling = Telling(callbacks, _shown(show, settings, progress))
-        telling.start(settings, seed)
-        if out is None:
-            run = runs.simulate(settings, seed, changes=changes, threads=threads, progress=telling.progress)
-        else:
-            run = runs.simulate_in(
-                out, settings, seed, changes=changes, threads=threads, progress=telling.progress,
-                resumed=lambda round: telling.resumed(Path(out), round),
-            )  # fmt: skip
-        telling.end(run)
+        for callback in callbacks:
+            callback.on_start(settings, seed)
+        how: dict[str, Any] = {"changes": changes, "threads": threads, "callbacks": callbacks}
+        how["progress"] = _shown(show, settings, progress)
+        run = runs.simulate(settings, seed, **how) if out is None else runs.simulate_in(out, settings, seed, **how)
+        for callback in callbacks:
+            callback.on_end(run)
     return run
 
 

@@ -46,7 +46,7 @@ def _lay_out(out: Path, stored: Manifest, longer: Manifest) -> None:
     progress, full = out / "progress", stored.scenario["trace"]["level"] == "full"
     shutil.rmtree(progress, ignore_errors=True)
     progress.mkdir()
-    rounds = read_stored(out, "rounds.parquet", stored).drop("energy_mean_cum_j")
+    rounds = read_stored(out, "rounds.parquet", stored)
     devices = read_stored(out, "devices.parquet", stored) if full else None
     check_digest(out / STATE, stored.digests.get(STATE))
     Checkpoint(progress, longer.identity, full).add(Tables(rounds, devices), unflatten(read_arrays(out / STATE)))

@@ -29,10 +29,10 @@ from feelstream.flower.reopening import STATE, reopen
 from feelstream.flower.round_lines import lines, round_line
 from feelstream.loop.round import RoundRecord
 from feelstream.run import play_in
-from feelstream.run.callbacks import Callback, Telling
+from feelstream.run.callbacks import Callback, tell
 from feelstream.run.files import read_arrays, sole_writer, write_arrays, write_atomically
 from feelstream.run.manifest import Manifest
-from feelstream.run.trace import facts_of
+from feelstream.run.trace import Rows, facts_of
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -211,20 +211,24 @@ class Rounds:
 
 def run_all(rounds: Rounds, out: Path | None, callbacks: Sequence[Callback] = ()) -> Result:
     """All rounds; with a directory every round is stored before the next begins, and the last model is kept there."""
-    begin, telling, seed = perf_counter(), Telling(callbacks, None), rounds.deployment.settings.seed
-    telling.start(rounds.scenario, seed)
+    begin, seed = perf_counter(), rounds.deployment.settings.seed
+    for callback in callbacks:
+        callback.on_start(rounds.scenario, seed)
     if out is None:
+        rows = Rows(full=False, facts=())
         while rounds.round < rounds.scenario.system.rounds:
-            telling.progress(rounds.step())
+            record = rounds.step()
+            tell(callbacks, record, rows.add(record))
     else:
         _wait_for_the_last_writer(out, rounds.deployment.settings.wait_s)
         reopen(out, rounds.about())
         rounds.logs = out / "logs"
         run = play_in(
             out, rounds.scenario, seed, lambda: (rounds, rounds.about()), checkpoint_s=0.0, finish=rounds.keep,
-            progress=telling.progress, resumed=lambda round: telling.resumed(out, round),
+            callbacks=callbacks,
         )  # fmt: skip
-        telling.end(run)
+        for callback in callbacks:
+            callback.on_end(run)
         if not rounds.round:  # the run was done before; nothing was run now
             _read_complete(rounds, out)
             _tell(out)

@@ -89,6 +89,11 @@ class Checkpoint:
         except DAMAGE as problem:
             raise RunError(f"{state} is damaged; {self._remedy}") from problem
 
+    def energy_sum_j(self) -> float:
+        """Σ of `energy_mean_j` over the rows so far."""
+        parts = [self._read("rounds", number)["energy_mean_j"] for number in range(len(self.parts["rounds"]))]
+        return float(np.cumsum(np.concatenate(parts))[-1]) if parts else 0.0  # added up in the order of the rounds
+
     def stored(self) -> Tables:
         """The rows so far of a run that another process may be playing."""
         if not self.file.exists():

@@ -15,6 +15,7 @@ from feelstream.errors import RunError
 from feelstream.loop.changes import Change, as_list, in_order
 from feelstream.loop.round import RoundRecord
 from feelstream.run import trace
+from feelstream.run.callbacks import Callback, tell
 from feelstream.run.checkpoint import Checkpoint, Player
 from feelstream.run.files import (
     as_sentence,
@@ -38,6 +39,7 @@ def simulate(
     changes: Iterable[Change] = (),
     threads: int | None = None,
     progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
     promised: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario to its end and keep the tables in memory.
@@ -45,8 +47,8 @@ def simulate(
     changes: of V, size or budget, each from a given round on. promised: files and data that it must be made with.
     """
     simulation, manifest = prepare(scenario, seed, threads, changes, promised)
-    start = perf_counter()
-    tables = trace.joined(list(_rounds(simulation, manifest, progress)))
+    start, rows = perf_counter(), trace.Rows(scenario.trace.level == "full", manifest.facts)
+    tables = trace.joined(list(_rounds(simulation, rows, progress, callbacks)))
     return _run(simulation, manifest, tables, start)
 
 
@@ -58,7 +60,7 @@ def simulate_in(
     changes: Iterable[Change] = (),
     threads: int | None = None,
     progress: Progress | None = None,
-    resumed: Callable[[int], None] | None = None,
+    callbacks: Sequence[Callback] = (),
     checkpoint_s: float | None = None,
     promised: Mapping[str, Any] | None = None,
 ) -> Run:
@@ -74,7 +76,7 @@ def simulate_in(
     changes = in_order(scenario, changes)
     return play_in(
         directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes, promised),
-        changes=changes, progress=progress, resumed=resumed, checkpoint_s=checkpoint_s,
+        changes=changes, progress=progress, callbacks=callbacks, checkpoint_s=checkpoint_s,
     )  # fmt: skip
 
 
@@ -86,7 +88,7 @@ def play_in(
     *,
     changes: Sequence[Change] = (),
     progress: Progress | None = None,
-    resumed: Callable[[int], None] | None = None,
+    callbacks: Sequence[Callback] = (),
     checkpoint_s: float | None = None,
     finish: Callable[[Path], object] = lambda _: None,
 ) -> Run:
@@ -126,13 +128,9 @@ def play_in(
         remove_temporaries(progress_dir)
         checkpoint = Checkpoint(progress_dir, manifest.identity, full, checkpoint_s)
         checkpoint.restore(player)
-        if player.round and resumed:
-            resumed(player.round)
-
-        start = perf_counter()
-        for rows in _rounds(player, manifest, progress, checkpoint.is_due):
-            checkpoint.save(rows, player)
-
+        start, rows = perf_counter(), trace.Rows(full, manifest.facts, checkpoint.energy_sum_j())
+        for tables in _rounds(player, rows, progress, callbacks, checkpoint.is_due):
+            checkpoint.save(tables, player)
         run = write_run(_run(player, manifest, checkpoint.tables(), start), path, finish)
         with as_sentence(progress_dir):
             shutil.rmtree(progress_dir)
@@ -140,17 +138,21 @@ def play_in(
 
 
 def _rounds(
-    player: Player, manifest: Manifest, progress: Progress | None, is_due: Callable[[], bool] = lambda: False
+    player: Player,
+    rows: trace.Rows,
+    progress: Progress | None,
+    callbacks: Sequence[Callback],
+    is_due: Callable[[], bool] = lambda: False,
 ) -> Iterator[trace.Tables]:
     """Play all rounds that are left; their rows, when they are due, before they fill the memory and at the end."""
-    scenario = player.scenario
-    rows = trace.Rows(scenario.trace.level == "full", manifest.facts)
-    while player.round < scenario.system.rounds:
+    last = player.scenario.system.rounds
+    while player.round < last:
         record = player.step()
-        rows.add(record)
+        row = rows.add(record)
         if progress:
             progress(record)
-        if player.round == scenario.system.rounds or rows.many or is_due():
+        tell(callbacks, record, row)
+        if player.round == last or rows.many or is_due():
             yield rows.take()
 
 

@@ -67,21 +67,27 @@ MANY = 2**17  # rows held as arrays, about 50 MB
 class Rows:
     """The rows of rounds that were run and not yet taken; of devices and of arrays only if the level is `full`.
 
-    facts: what is true of the run, which decides about the columns.
+    facts: what is true of the run, which decides about the columns. energy_sum_j: Σ of `energy_mean_j` before.
     """
 
-    def __init__(self, full: bool, facts: Collection[str]) -> None:
+    def __init__(self, full: bool, facts: Collection[str], energy_sum_j: float = 0.0) -> None:
         self._full, self._columns = full, columns_of(DEVICE_COLUMNS, facts)
+        self._energy_sum_j = energy_sum_j
         self._evaluations: list[pl.DataFrame] = []
         self._rounds: list[RoundValues] = []
         self._devices: list[dict[str, NDArray]] = []
 
-    def add(self, record: RoundRecord) -> None:
-        self._rounds.append(round_row(record))
+    def add(self, record: RoundRecord) -> RoundValues:
+        """Take in a round; its row of rounds.parquet."""
+        row = round_row(record)
+        self._energy_sum_j += row["energy_mean_j"] or 0.0
+        row["energy_mean_cum_j"] = self._energy_sum_j / record.observation.round  # (1/t) Σ_{s≤t}
+        self._rounds.append(row)
         if self._full:
             self._devices.append(device_rows(record, self._columns))
             if record.measured.arrays:
                 self._evaluations += _evaluation_frames(record)
+        return row
 
     @property
     def many(self) -> bool:
@@ -100,23 +106,20 @@ class Rows:
 
 def joined(parts: Sequence[Tables]) -> Tables:
     """The tables of a whole run from its parts; no evaluations where no array was ever given."""
-    rounds = finish(pl.concat([part.rounds for part in parts], how="diagonal") if len(parts) > 1 else parts[0].rounds)
     devices = [part.devices for part in parts if part.devices is not None]
     arrays = [part.evaluations for part in parts if part.evaluations is not None]
     return Tables(
-        rounds,
+        pl.concat([part.rounds for part in parts], how="diagonal", rechunk=True),
         pl.concat(devices, rechunk=True) if devices else None,
         pl.concat(arrays, rechunk=True) if arrays else None,
     )
 
 
 def _rounds_frame(rows: Sequence[RoundValues]) -> pl.DataFrame:
-    """One row per round; the running mean energy_mean_cum_j is left to `finish`, which sees all rounds."""
+    """One row per round; what evaluators gave comes last."""
     measured = dict.fromkeys(name for row in rows for name in row if name not in ROUNDS)  # a set that keeps its order
-    names = [*(name for name in ROUNDS if name != "energy_mean_cum_j"), *measured]
-    return pl.DataFrame(
-        {name: pl.Series(name, [row.get(name) for row in rows], ROUNDS.get(name, REAL)) for name in names}
-    )
+    kinds = {**ROUNDS, **dict.fromkeys(measured, REAL)}
+    return pl.DataFrame({name: pl.Series(name, [row.get(name) for row in rows], kinds[name]) for name in kinds})
 
 
 def _evaluation_frames(record: RoundRecord) -> list[pl.DataFrame]:
@@ -154,15 +157,6 @@ def round_row(record: RoundRecord) -> RoundValues:
         "loss": None,
         **record.measured.numbers,
     }
-
-
-def finish(rounds: pl.DataFrame) -> pl.DataFrame:
-    """The rounds of a whole run, with the time-averaged energy (1/t) Σ_{s≤t} of each round's mean."""
-    energy = rounds["energy_mean_j"].to_numpy()
-    average = np.cumsum(energy) / np.arange(1, len(energy) + 1)
-    columns = {each.name: each for each in rounds} | {"energy_mean_cum_j": pl.Series(average, dtype=pl.Float64)}
-    measured = [name for name in columns if name not in ROUNDS]
-    return pl.DataFrame({name: columns[name] for name in (*ROUNDS, *measured)}).rechunk()
 
 
 def _devices_frame(rounds: Sequence[dict[str, NDArray]], columns: Mapping[str, Column]) -> pl.DataFrame:
