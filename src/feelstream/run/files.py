@@ -29,34 +29,37 @@ DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, NotImplementedE
 SEAL = "sha256"  # the field of a sealed JSON file that holds the SHA-256 of all others
 
 
+@contextmanager
+def as_sentence(path: Path) -> Iterator[None]:
+    """An error of the disk, where files are made, moved or removed, as one that names the place."""
+    try:
+        yield
+    except Exception as problem:
+        failure: BaseException | None = problem  # tidying up after one may have raised another over it
+        while failure is not None and not isinstance(failure, OSError | pl.exceptions.PolarsError):
+            failure = failure.__cause__ or failure.__context__  # a table on a full disk is reported by polars
+        if failure is None:
+            raise
+        why = getattr(failure, "strerror", None) or str(failure).splitlines()[0]
+        raise RunError(f"cannot write {path}: {why}") from problem
+
+
 def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
     """Let `write` fill a temporary file beside `path`, force it to disk, then move it into place; its SHA-256."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary_files.add(temporary)
     try:
-        write(temporary)
-        with temporary.open("rb+") as file:
-            digest = file_digest(file, "sha256").hexdigest()
-            os.fsync(file.fileno())
-        move_into_place(temporary, path)
-    except Exception as problem:
-        failure = _disk_error(problem)
-        if failure is None:
-            raise
-        why = getattr(failure, "strerror", None) or str(failure).splitlines()[0]
-        raise RunError(f"cannot write {path}: {why}") from problem
+        with as_sentence(path):
+            write(temporary)
+            with temporary.open("rb+") as file:
+                digest = file_digest(file, "sha256").hexdigest()
+                os.fsync(file.fileno())
+            move_into_place(temporary, path)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         temporary_files.discard(temporary)
     return digest
-
-
-def _disk_error(problem: BaseException | None) -> BaseException | None:
-    """The error of the disk that this one comes from, if it does: tidying up after one may raise another over it."""
-    while problem is not None and not isinstance(problem, OSError | pl.exceptions.PolarsError):
-        problem = problem.__cause__ or problem.__context__  # a table on a full disk is reported by polars
-    return problem
 
 
 def move_into_place(source: Path, target: Path) -> None:
@@ -72,24 +75,18 @@ def appear_whole(directory: Path, files: Mapping[str, bytes], *, forced: bool = 
     Where the name is not forced, a power cut may take it back until `force_names` was called for the directory above:
     so many can appear at the price of one forced name.
     """
-    incoming = f"{directory.parent}/.{directory.name}.tmp"
-    try:
-        os.mkdir(incoming)
-    except OSError:  # left by a killed call, or there is nothing above it yet
-        shutil.rmtree(incoming, ignore_errors=True)
-        make_directory(Path(incoming))
-    for name, content in files.items():
-        with as_sentence(directory.parent / f".{directory.name}.tmp" / name), open(f"{incoming}/{name}", "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    incoming = directory.with_name(f".{directory.name}.tmp")
     with as_sentence(directory):
+        for old in (incoming, directory):
+            shutil.rmtree(old, ignore_errors=True)
+        incoming.mkdir(parents=True)
+        for name, content in files.items():
+            with (incoming / name).open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
         _fsync_directory(incoming)  # once for all names in it
-        try:
-            os.replace(incoming, directory)
-        except OSError:  # something has the name already
-            shutil.rmtree(directory, ignore_errors=True)
-            os.replace(incoming, directory)
+        os.replace(incoming, directory)
     if forced:
         force_names(directory.parent)
 
@@ -113,15 +110,6 @@ def _fsync_directory(directory: Path | str) -> None:
             raise
     finally:
         os.close(handle)
-
-
-@contextmanager
-def as_sentence(path: Path) -> Iterator[None]:
-    """An error of the disk, where files are made, moved or removed, as one that names the place."""
-    try:
-        yield
-    except OSError as problem:
-        raise RunError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
 def make_directory(path: Path) -> None:

@@ -103,25 +103,18 @@ class Look:
                     raise RunError(f"style: matplotlib has no style {self.style!r}; known: {known}") from None
             yield
 
-    def frame(self, rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
-        """A figure and its (rows, columns) axes: the user's own, or new ones; size: inches, if they asked for none."""
+    def panels(self, count: int, across: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
+        """A figure and so many axes, `across` to a row: the user's own, or new ones. size: of one panel, in inches."""
         if self.figsize is not None and np.shape(self.figsize) != (2,):
             raise RunError(f"figsize: must be a width and a height in inches, as in (6, 3), not {self.figsize!r}")
-        if self.ax is None:
-            figure = Picture(figsize=self.figsize or size, layout="constrained")
-            FigureCanvasAgg(figure)
-            return figure, figure.subplots(rows, columns, squeeze=False)
-        given = self._given(rows * columns)
-        return given[0].figure, given.reshape(rows, columns)
-
-    def panels(self, count: int, across: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-        """A figure and so many axes, `across` to a row; size: of one panel."""
         if self.ax is not None:
             given = self._given(count)
             return given[0].figure, list(given)
         across = min(count, across)
         down = -(-count // across)
-        figure, grid = self.frame(down, across, (size[0] * across, size[1] * down))
+        figure = Picture(figsize=self.figsize or (size[0] * across, size[1] * down), layout="constrained")
+        FigureCanvasAgg(figure)
+        grid = figure.subplots(down, across, squeeze=False)
         for axes in grid.flat[count:]:
             axes.remove()
         return figure, list(grid.flat[:count])

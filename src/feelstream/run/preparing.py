@@ -123,20 +123,17 @@ def _prepare(
 
 def _check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:
     """Refuse a run that would not be the one that was asked for: something changed while its plan was under way."""
-    files = promised.get("files", manifest.files)
-    for name in {**files, **manifest.files}:
-        # What is in the script or notebook itself stays as it is, and may have no digest that does.
-        if files.get(name) != manifest.files.get(name) and not name.startswith(code.MAIN):
-            raise _changed_meanwhile(name.partition(" > ")[2] or name)
-    if promised.get("data", manifest.data.get("digest")) != manifest.data.get("digest"):
-        raise _changed_meanwhile(str(manifest.data.get("name")))
-
-
-def _changed_meanwhile(what: str) -> RunError:
-    return RunError(
-        f"{what} changed while the plan was under way; give the same command again (with new workers, where they are "
-        "not ours), and all of it is run with what is there then"
-    )
+    files, data = promised.get("files", manifest.files), manifest.data
+    # What is in the script or notebook itself stays as it is, and may have no digest that does.
+    other = [name for name in {**files, **manifest.files} if files.get(name) != manifest.files.get(name)]
+    changed = [name.partition(" > ")[2] or name for name in other if not name.startswith(code.MAIN)]
+    if promised.get("data", data.get("digest")) != data.get("digest"):
+        changed.append(str(data.get("name")))
+    if changed:
+        raise RunError(
+            f"{changed[0]} changed while the plan was under way; give the same command again (with new workers, where "
+            "they are not ours), and all of it is run with what is there then"
+        )
 
 
 def memory_bytes() -> int:
@@ -154,41 +151,24 @@ def memory_bytes() -> int:
     return min(limits, default=2**63)
 
 
-def run_bytes(scenario: Scenario) -> int:
-    """A rough estimate, from below: devices now, rows at the end."""
-    devices, rounds = scenario.system.devices, scenario.system.rounds
-    present = devices * (DEVICE_BYTES + CLASS_BYTES * CLASSES)
-    rows = devices * rounds * ROW_BYTES if scenario.trace.level == "full" else min(devices, trace.MANY)
-    return present + rows + rounds * ROUND_BYTES
-
-
-def training_bytes(scenario: Scenario) -> int:
-    """Of the mini-batches of one round, from below."""
-    learning, shape = scenario.learning, scenario.learning.local.shape
-    return 0 if learning.engine == "none" or shape is None else DRAW_BYTES * shape[0] * shape[1]
-
-
 def check_fits(scenario: Scenario) -> None:
-    """Refuse what cannot fit into the memory, with the estimate, instead of trying."""
-    needed, there = training_bytes(scenario), memory_bytes()
-    if needed > there:
-        steps, batch = scenario.learning.local.shape or (1, 1)
-        raise ScenarioError(
-            f"learning.local.batch: {steps:,} steps of {batch:,} samples need about "
-            f"{_shown(needed)} of memory, and there are {_shown(there)}; take fewer"
-        )
-    needed = run_bytes(scenario)
-    if needed > there:
-        full = scenario.trace.level == "full"
-        hint = ", or set trace.level to rounds" if full and needed > 2 * run_bytes(_rounds_only(scenario)) else ""
-        raise ScenarioError(
-            f"system.devices: {scenario.system.devices:,} devices and {scenario.system.rounds:,} rounds need about "
-            f"{_shown(needed)} of memory, and there are {_shown(there)}; take fewer{hint}"
-        )
-
-
-def _rounds_only(scenario: Scenario) -> Scenario:
-    return scenario.model_copy(update={"trace": scenario.trace.model_copy(update={"level": "rounds"})})
+    """Refuse what cannot fit into the memory, with an estimate from below, instead of trying."""
+    K, T, local = scenario.system.devices, scenario.system.rounds, scenario.learning.local
+    steps, batch = local.shape if local.shape and scenario.learning.engine != "none" else (0, 0)
+    full, rows = scenario.trace.level == "full", K * T * ROW_BYTES
+    base = K * (DEVICE_BYTES + CLASS_BYTES * CLASSES) + T * ROUND_BYTES
+    needs = {
+        f"learning.local.batch: {steps:,} steps of {batch:,} samples": DRAW_BYTES * steps * batch,
+        f"system.devices: {K:,} devices and {T:,} rounds": base + (rows if full else min(K, trace.MANY)),
+    }
+    hint = ", or set trace.level to rounds" if full and rows > base else ""
+    there = memory_bytes()
+    for what, needed in needs.items():
+        if needed > there:
+            raise ScenarioError(
+                f"{what} need about {_shown(needed)} of memory, and there are {_shown(there)}; take fewer"
+                f"{hint if what.startswith('system') else ''}"
+            )
 
 
 def _shown(size: int) -> str:

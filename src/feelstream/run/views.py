@@ -93,15 +93,9 @@ def picture(
 
 def with_units(table: pl.DataFrame) -> pl.DataFrame:
     """The summary as people read it: mJ and %, with the unit in the title."""
-    columns = {"energy_j": "energy_mean_cum_j"}  # of the summary → as the rounds call it
-    found = []
-    for name in table.columns:
-        quantity = QUANTITIES.get(columns.get(name, name))
-        known = quantity is not None and table[name].dtype.is_float()
-        found.append(
-            (pl.col(name) * quantity.scale).alias(quantity.column_title) if known and quantity else pl.col(name)
-        )
-    return table.select(found)
+    shown = [QUANTITIES[name] for name in table.columns if name in QUANTITIES and table[name].dtype.is_float()]
+    scaled = table.with_columns(pl.col(quantity.name) * quantity.scale for quantity in shown)
+    return scaled.rename({quantity.name: quantity.column_title for quantity in shown})
 
 
 def html(title: str, table: pl.DataFrame, figure: Figure) -> str:

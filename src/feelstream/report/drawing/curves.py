@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import polars as pl
@@ -51,17 +52,16 @@ def curve_figure(
     measured = drawable(rounds, columns, "no run has")
     names = list(dict.fromkeys(name for group in groups for _, name in group.arms))
     with look.settings(RC) if look else styled():
-        size = (COLUMN_WIDTH_IN * len(measured), PANEL_HEIGHT_IN * len(groups))
-        figure, grid = (look or Look()).frame(len(groups), len(measured), size)
-        for row, group in zip(grid, groups, strict=True):
-            for axes, column in zip(row, measured, strict=True):
-                chosen = rounds.filter(pl.col("arm").is_in([arm for arm, _ in group.arms]))
-                limit = budget_j if column == "energy_mean_cum_j" else None
-                bands = band_by_round(chosen, column)
-                draw_curves(axes, QUANTITIES[column], group.arms, bands, limit, chosen, names)
-                if len(groups) > 1:
-                    axes.set_title(group.title, loc="left", pad=4)
-        _legend(figure, list(grid.flat), look)
+        panels = list(product(groups, measured))
+        figure, grid = (look or Look()).panels(len(panels), len(measured), (COLUMN_WIDTH_IN, PANEL_HEIGHT_IN))
+        for axes, (group, column) in zip(grid, panels, strict=True):
+            chosen = rounds.filter(pl.col("arm").is_in([arm for arm, _ in group.arms]))
+            limit = budget_j if column == "energy_mean_cum_j" else None
+            bands = band_by_round(chosen, column)
+            draw_curves(axes, QUANTITIES[column], group.arms, bands, limit, chosen, names)
+            if len(groups) > 1:
+                axes.set_title(group.title, loc="left", pad=4)
+        _legend(figure, grid, look)
     return figure
 
 
@@ -117,9 +117,8 @@ def varied_figure(
         raise RunError(f"no run has {' or '.join(quantities)} to draw")
     values = [value for points in axis.lines.values() for value, _ in points]
     with look.settings(RC) if look else styled():
-        size = (COLUMN_WIDTH_IN * len(shown), PANEL_HEIGHT_IN)
-        figure, grid = (look or Look()).frame(1, len(shown), size)
-        for axes, name in zip(grid[0], shown, strict=True):
+        figure, grid = (look or Look()).panels(len(shown), len(shown), (COLUMN_WIDTH_IN, PANEL_HEIGHT_IN))
+        for axes, name in zip(grid, shown, strict=True):
             quantity = QUANTITIES[name]
             rows = {row["arm"]: row for row in summary.filter(pl.col("quantity") == name).rows(named=True)}
             drawn: list[float] = []
@@ -158,7 +157,7 @@ def varied_figure(
                     axes.axhline(limit, label="budget", **BUDGET_LINE)
             axes.set_xlabel(axis.field.rpartition(".")[2])
             label_beside(axes, quantity)
-        _legend(figure, list(grid[0]), look)
+        _legend(figure, grid, look)
     return figure
 
 

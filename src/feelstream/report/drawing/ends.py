@@ -31,9 +31,9 @@ def ends_figure(
     if not shown:
         raise RunError(f"no run has {' or '.join(quantities)} to draw")
     with look.settings(RC):
-        size = (COLUMN_WIDTH_IN * max(1.0, 0.7 * len(shown)), ROW_IN * len(arms) + AROUND_IN)
-        figure, grid = look.frame(1, len(shown), size)
-        for place, (axes, name) in enumerate(zip(grid[0], shown, strict=True)):
+        size = (COLUMN_WIDTH_IN * max(1 / len(shown), 0.7), ROW_IN * len(arms) + AROUND_IN)
+        figure, grid = look.panels(len(shown), len(shown), size)
+        for place, (axes, name) in enumerate(zip(grid, shown, strict=True)):
             _draw(axes, QUANTITIES[name], arms, summary.filter(pl.col("quantity") == name), runs)
             axes.set_yticks(range(len(arms)), [legible(arm) for arm in arms] if place == 0 else [])
             axes.set_ylim(len(arms) - 0.5, -0.5)
