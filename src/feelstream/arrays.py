@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from json import dumps, loads
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 LabelCounts = NDArray[np.int32]  # (K, m), or (m,) for one device
 Nested = dict[str, Any]  # arrays by name, or further dictionaries of them: the state of something under way
-T = TypeVar("T")
 
 
 def read_only(array: NDArray) -> NDArray:
@@ -29,19 +28,6 @@ def read_only(array: NDArray) -> NDArray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def frozen(value: T) -> T:
-    """The same with all arrays read-only: of an array, or of dictionaries of them.
-
-    >>> frozen({"seen": {"best": np.zeros(2)}})["seen"]["best"].flags.writeable
-    False
-    """
-    if isinstance(value, np.ndarray):
-        return read_only(value)
-    if isinstance(value, dict):
-        return {name: frozen(inner) for name, inner in value.items()}  # pyright: ignore[reportReturnType]
-    return value
 
 
 class Frozen:

@@ -63,7 +63,7 @@ def stamp(path: Path) -> tuple[int, ...] | None:
     """Equal only while a file is the same: by its place on the disk, size and times, of which users can set but one."""
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 

@@ -32,7 +32,7 @@ from feelstream.run import play_in
 from feelstream.run.callbacks import Callback, tell
 from feelstream.run.files import read_arrays, sole_writer, write_arrays, write_atomically
 from feelstream.run.manifest import Manifest
-from feelstream.run.trace import Rows, facts_of
+from feelstream.run.trace import Rows
 
 log = logging.getLogger("flwr")  # the lines that Flower's own loop prints
 Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -170,12 +170,10 @@ class Rounds:
     def about(self) -> Manifest:
         """What run.json says of this run."""
         settings, packages = self.deployment.settings, ("numpy", "scipy", "polars", "flwr")
-        deployment = self.deployment.describe()
         fields: dict[str, Any] = {
             "engine": {"name": "flower", "strategy": self.inner.settings},
             "data": {"name": self.scenario.data.dataset, "classes": settings.classes},
-            "deployment": deployment,
-            "facts": facts_of(self.scenario, self.deployment.scheduler.system, deployment),
+            "deployment": self.deployment.describe(),
             **self._about,
         }
         return Manifest.begin(self.scenario, settings.seed, packages=packages, **fields)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.arrays import Flags, Frozen, Ids, Ints, LabelCounts, Reals, frozen, read_only
+from feelstream.arrays import Flags, Frozen, Ids, Ints, LabelCounts, Reals, read_only
 from feelstream.guard import STATE, Array, One, Out, default
 from feelstream.model import importance, physics, transmission
 from feelstream.model.system import System
@@ -99,7 +99,7 @@ class Observation(Frozen):
         """Whatever a policy does with it, an observation stays what the server knows."""
         super().__post_init__()
         if self.reports:
-            object.__setattr__(self, "reports", frozen(dict(self.reports)))
+            object.__setattr__(self, "reports", {name: read_only(each) for name, each in self.reports.items()})
 
     def plan(self, n: int, feasible: Flags | None = None) -> RoundPlan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).

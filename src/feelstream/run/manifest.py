@@ -22,6 +22,7 @@ from feelstream.loop.changes import Change, as_list
 from feelstream.plugins import Promise
 from feelstream.run.files import SEAL, read_json, write_sealed
 from feelstream.run.resolved import resolved
+from feelstream.run.trace import facts_of
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 
@@ -80,6 +81,7 @@ class Manifest(BaseModel):
             cores=scenario.profiles.stated(),
             resolved=came_to,
             constants=constants,
+            facts=facts_of(scenario, more.get("deployment")),
             files=named_files(scenario),
             engine=engine,
             data=data,

@@ -38,18 +38,14 @@ CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 def dataset_of(scenario: Scenario) -> Dataset:
     """The data set of a scenario. The last one is kept: a process that plays many runs loads it once."""
-    name, file = scenario.data.dataset, _data_file(scenario)
-    samples = scenario.data.samples if name == "synthetic" else None
-    before = stamp(file) if file else None
-    found = _last_dataset(name, samples, scenario.data.normalise, before)
-    if file and stamp(file) != before:
-        raise DataError(f"data.dataset: {file} changed while it was read; give the same command again")
-    return found
-
-
-def _data_file(scenario: Scenario) -> Path | None:
     name = scenario.data.dataset
-    return Path(name) if name.lower().endswith(".npz") and Path(name).is_file() else None
+    samples = scenario.data.samples if name == "synthetic" else None
+    return _last_dataset(name, samples, scenario.data.normalise, _version_of(name))
+
+
+def _version_of(dataset: str) -> tuple[int, ...] | None:
+    """Of the file that a data set is in, if it is a user's own."""
+    return stamp(Path(dataset)) if dataset.lower().endswith(".npz") else None
 
 
 @lru_cache(maxsize=1)
@@ -64,6 +60,7 @@ def resolved(scenario: Scenario) -> Scenario:
     )
 
 
+@taking()
 def prepare(
     scenario: Scenario,
     seed: int,
@@ -78,25 +75,15 @@ def prepare(
     """
     if promised is None:
         code.check(scenario)
-    with taking():
-        if scenario.devices.table:
-            scenario = Scenario.of(scenario.tables())  # with the table as it is now
-        player, manifest = _prepare(scenario, seed, threads, changes)
-    _check_promised(manifest, promised or {})
-    return player, manifest
-
-
-def _prepare(
-    scenario: Scenario, seed: int, threads: int | None, changes: Iterable[Change]
-) -> tuple[Simulation, Manifest]:
+    if scenario.devices.table:
+        scenario = Scenario.of(scenario.tables())  # with the table as it is now
     scenario = resolved(scenario)
     changes = in_order(scenario, changes)
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
     if seed < 0:
         raise RunError(f"the seed must be 0 or more, not {seed}")
     check_fits(scenario)
-    file = _data_file(scenario)
-    version = stamp(file) if file else None
+    version = _version_of(scenario.data.dataset)
     dataset = dataset_of(scenario)
     learner = learning.make(scenario.learning, dataset, threads)
     if learner and parent_process() is None:  # of many runs, the process that started them has reported it
@@ -104,20 +91,24 @@ def _prepare(
     test = TestRounds(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
     parts = dataset.train_labels, dataset.classes, learner, dataset.recording, test
     simulation = Simulation(scenario, seed, *parts, changes)
-    engine = {"name": learner.name, **learner.details} if learner else {"name": "none"}
-    data = {
-        "name": dataset.name,
-        "digest": dataset.digest,
-        "classes": dataset.classes,
-        "samples": len(dataset.train_labels),
-    }
-    shown: dict[str, Any] = {}
-    if stated := [asdict(quantity) for quantity in simulation.evaluators.quantities]:
-        shown[STATED] = stated
-    facts = trace.facts_of(scenario, simulation.system)
-    manifest = Manifest.begin(scenario, seed, engine=engine, data=data, facts=facts, changes=changes, **shown)
-    if file and stamp(file) != version:
+    stated = [asdict(quantity) for quantity in simulation.evaluators.quantities]
+    shown: dict[str, Any] = {STATED: stated} if stated else {}
+    manifest = Manifest.begin(
+        scenario,
+        seed,
+        engine={"name": learner.name, **learner.details} if learner else {"name": "none"},
+        data={
+            "name": dataset.name,
+            "digest": dataset.digest,
+            "classes": dataset.classes,
+            "samples": len(dataset.train_labels),
+        },
+        changes=changes,
+        **shown,
+    )
+    if _version_of(scenario.data.dataset) != version:
         raise DataError(f"data.dataset: {dataset.name} changed while it was read; give the same command again")
+    _check_promised(manifest, promised or {})
     return simulation, manifest
 
 

@@ -23,7 +23,6 @@ from feelstream.columns import (
     columns_of,
 )
 from feelstream.loop.round import RoundRecord
-from feelstream.model.system import System
 from feelstream.policies.base import STORED_LABELS
 from feelstream.scenario import Scenario
 
@@ -41,9 +40,10 @@ class Tables(NamedTuple):
     evaluations: pl.DataFrame | None = None
 
 
-def facts_of(scenario: Scenario, system: System, deployment: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+def facts_of(scenario: Scenario, deployment: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """What is true of a run, of `FACTS`. deployment: what run.json says of it, where it is one."""
-    simulated, own_costs = deployment is None, not scenario.costs.rule.of_settings
+    system, simulated = scenario.known_system(classes=1), deployment is None
+    own_costs = not scenario.costs.rule.of_settings
     learns_reliability = scenario.learns_reliability if simulated else scenario.system.reliability == "learned"
     holds = {
         "packet_errors": system.block_bits > 0,
