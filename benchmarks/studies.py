@@ -1,6 +1,6 @@
 """What surrounds the runs of a study: how soon a command speaks, what a pool of workers adds, how fast results open.
 
-    python benchmarks/studies.py            1,000 runs of `tiny` without learning, 10,000 stored runs; some minutes
+    python benchmarks/studies.py            1,000 runs of `tiny` without learning, 1,000 stored runs; some minutes
     python benchmarks/studies.py --smoke    6 and 20 of them
 
 **Start**: from starting the process to the first byte that `feelstream run` shows on a terminal, beside a Python that
@@ -9,9 +9,9 @@ take one after another in one process that has played before, kept in memory (`s
 half of it before the study and half after. The goal is a share of two cores' time: compute over 2 × the study's time by
 the wall, from an empty directory to results that were checked. That is only true on an idle machine; on a busy one,
 compute over all CPU time of the study says what that share would be if nobody ever waited. **Memory**: the largest of
-two workers that learn `paper-cnn`. **Opening**: `report` and `compare` on 10,000 stored runs against the same commands
-on 20 runs, so that what is left is the reading; without an index, and with the one that the first command left. The
-stored runs are copies of 20 of each policy, with seeds of their own.
+two workers that learn `paper-cnn`. **Opening**: `report` and `compare` on 1,000 stored runs against the same commands
+on 20 runs, so that what is left is the reading. The stored runs are copies of 20 of each policy, with seeds of their
+own.
 
 Ratios are of CPU times where they can be, because other programs add to every clock on the wall; those by the wall are
 only true on an idle machine.
@@ -23,7 +23,6 @@ import argparse
 import os
 import pty
 import select
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,8 +33,8 @@ from time import perf_counter, process_time
 
 import psutil
 
-from feelstream.experiment import Plan, comparison, execute, store
-from feelstream.experiment.identity import identity, run_names
+from feelstream.experiment import Plan, comparison, execute, store, worker
+from feelstream.experiment.identity import run_names
 from feelstream.run import simulate
 from machine import described, machine
 from reproduce import Memory
@@ -141,7 +140,7 @@ def stored(out: Path, seeds: int) -> None:
     directories: dict[store.Key, Path] = {}
     for arm in plan.arms:
         played = [simulate(arm.scenario, seed, threads=1) for seed in range(min(COPIED, seeds))]
-        names = run_names(arm.scenario, plan.seeds, identity(arm.scenario))
+        names = run_names(arm.scenario, plan.seeds, worker.identify(arm.scenario.as_dict()).identity or {})
         for seed, name in zip(plan.seeds, names, strict=True):
             run = played[seed % len(played)]
             path = directories[arm.label, seed] = runs / name
@@ -149,7 +148,7 @@ def stored(out: Path, seeds: int) -> None:
             copy = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
             for file, content in copy.files().items():  # not forced to disk, which would take longer than the rest
                 (path / file).write_bytes(content)
-    store.write_plan(out, runs, plan, directories, {})
+    store.write_plan(out, plan, directories, {})
 
 
 def command(*words: str | Path) -> tuple[float, float]:
@@ -165,26 +164,20 @@ def opening(many: int) -> None:
     compared = ["compare", "tiny", "--policy", ",".join(POLICIES)]
     compared += [word for setting in SETTINGS for word in ("--set", setting)]
     with tempfile.TemporaryDirectory() as directory:
-        taken: dict[tuple[str, int, str], tuple[float, float]] = {}
+        taken: dict[tuple[str, int], tuple[float, float]] = {}
         for seeds in sorted({few, many}):
             out = Path(directory) / str(seeds)
             stored(out, seeds)
             for name in ("report", "compare"):
                 words = ["report", out] if name == "report" else [*compared, "--seeds", str(seeds), "--out", out]
-                shutil.rmtree(out / "index", ignore_errors=True)
-                for state in ("no index", "index"):
-                    taken[name, seeds, state] = command(*words)
+                taken[name, seeds] = command(*words)
     runs = many * len(POLICIES)
     print(f"\nopening {runs:,} runs: a whole command, and what it takes more than with {few * len(POLICIES)} runs")
-    print("  command  index        wall       CPU    more, wall    more, CPU")
+    print("  command       wall       CPU    more, wall    more, CPU")
     for name in ("report", "compare"):
-        for state in ("no index", "index"):
-            (wall, cpu), (least_wall, least_cpu) = taken[name, many, state], taken[name, few, "index"]
-            more = f"{wall - least_wall:9.2f} s {cpu - least_cpu:10.2f} s"
-            print(f"  {name:8} {state:8} {wall:7.2f} s {cpu:7.2f} s  {more}")
-    for name in ("report", "compare"):
-        more = taken[name, many, "index"][1] - taken[name, few, "index"][1]
-        _goal(f"seconds of CPU to open {runs:,} runs in {name}", more, GOAL_OPEN_S)
+        (wall, cpu), (least_wall, least_cpu) = taken[name, many], taken[name, few]
+        print(f"  {name:8} {wall:7.2f} s {cpu:7.2f} s  {wall - least_wall:9.2f} s {cpu - least_cpu:10.2f} s")
+        _goal(f"seconds of CPU to open {runs:,} runs in {name}", cpu - least_cpu, GOAL_OPEN_S)
 
 
 def _goal(what: str, value: float, goal: float) -> None:
@@ -203,7 +196,7 @@ def main() -> None:
         "start": lambda: start(1 if asked.smoke else 7),
         "study": lambda: study(6 if asked.smoke else 1000),
         "memory": lambda: memory(2 if asked.smoke else 12),
-        "opening": lambda: opening(2 if asked.smoke else 1000),
+        "opening": lambda: opening(2 if asked.smoke else 100),
     }
     for name, measure in parts.items():
         if asked.only in (None, name):

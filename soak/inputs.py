@@ -99,8 +99,9 @@ class Inputs(Attack):
         return self.what
 
     def _plan(self, directory: Path) -> str:
-        arm = {"label": "a", "scenario": self.about["scenario"], "runs": {"0": "x"}, "problem": None}
-        plan = {"format": 1, "feelstream": "0", "name": "p", "seeds": [0], "runs": "runs", "arms": [arm]}
+        about = {name: self.about[name] for name in ("scenario", "promises")}
+        arm = {"label": "a", **about, "runs": {"0": "x"}, "most_seeds": None, "problem": None}
+        plan = {"format": 1, "feelstream": "0", "name": "p", "command": "", "study": "", "seeds": [0], "arms": [arm]}
         tree = self._changed(plan)
         self.what = f"plan.json {str(tree)[:80]}"
         if isinstance(tree, dict):

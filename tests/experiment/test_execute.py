@@ -93,10 +93,8 @@ def test_runs_in_common_are_played_once(tmp_path: Path, played: list[int]) -> No
     results = in_process(twins, tmp_path / "a")
     assert played == [0]
     assert results.rounds().filter(arm="one").drop("arm").equals(results.rounds().filter(arm="other").drop("arm"))
-    with ThreadPoolExecutor(1) as executor:
-        execute(two_arms((0,)), tmp_path / "b", executor=executor, runs=tmp_path / "a" / "runs")
+    assert in_process(Plan("more", (arm("third"), *two_arms().arms), (0,)), tmp_path / "a").failures == []
     assert played == [0, 0]  # random only
-    assert load(tmp_path / "b").failures == []
 
 
 def test_an_unfinished_plan_can_be_read_and_finished(tmp_path: Path) -> None:
@@ -283,18 +281,6 @@ def test_an_unreadable_directory(tmp_path: Path) -> None:
     closed.mkdir(mode=0)
     with pytest.raises(RunError, match=r"cannot use the directory .*: Permission denied"):
         in_process(two_arms(), closed)
-
-
-def test_a_plan_is_written_again_only_where_it_says_something_else(tmp_path: Path) -> None:
-    in_process(two_arms((0,)), tmp_path)
-    file = tmp_path / "plan.json"
-    before, number = file.read_bytes(), file.stat().st_ino
-    in_process(two_arms((0,)), tmp_path)
-    assert file.stat().st_ino == number
-    in_process(two_arms((0, 1)), tmp_path)
-    assert (file.stat().st_ino, file.read_bytes()) != (number, before)
-    assert load(tmp_path).plan == two_arms((0, 1))
-    assert load(tmp_path).failures == []
 
 
 def test_results_of_another_format(tmp_path: Path) -> None:

@@ -13,29 +13,35 @@ from typing import Any
 
 import pytest
 
-from feelstream.experiment.pool import WorkerPool
+from feelstream.experiment import pool
 
-_start = WorkerPool._start
+play_in_processes = pool.play_here
 
 
-def _start_alone(pool: Any) -> None:
-    if pool.workers > 1:
-        _start(pool)
-        return
-    pool.broken = False
-    _, pool.lifeline = pool.context.Pipe(duplex=False)
-    pool.pool = ThreadPoolExecutor(1, "worker")
+class InThread(pool.Worker):
+    """A worker that is a thread of this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = ThreadPoolExecutor(1, "worker")
+
+
+def play_here(workers: int, *args: Any, **options: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if workers == 1:
+            patch.setattr(pool, "Worker", InThread)
+        play_in_processes(workers, *args, **options)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def single_worker() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("feelstream.experiment.runner.cores", lambda: 1)
-        patch.setattr(WorkerPool, "_start", _start_alone)
+        patch.setattr("feelstream.experiment.runner.play_here", play_here)
         yield
 
 
 @pytest.fixture
 def worker_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Real processes, however few."""
-    monkeypatch.setattr(WorkerPool, "_start", _start)
+    monkeypatch.setattr("feelstream.experiment.runner.play_here", play_in_processes)

@@ -15,20 +15,17 @@ from hashlib import sha256
 from secrets import token_hex
 from typing import Any
 
-from feelstream import code, learning
+from feelstream import code
 from feelstream.columns import FORMAT
-from feelstream.run import dataset_of
+from feelstream.data.datasets import Dataset
+from feelstream.learning.contract import Learner
 from feelstream.scenario import Scenario
 from feelstream.version import __version__
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
-
-def identity(scenario: Scenario) -> dict[str, Any]:
-    """What this machine would play the scenario with. Loads the data set; the images stay where they are."""
+def identity(scenario: Scenario, learner: Learner | None, dataset: Dataset) -> dict[str, Any]:
+    """What this machine would play the scenario with: learner and data set are those of the scenario here."""
     code.check(scenario)
-    dataset = dataset_of(scenario)
-    learner = learning.make(scenario.learning, learning.probe(dataset), threads=1)
     once = {"once": token_hex()} if code.without_file(scenario) else {}  # no other plan has its runs
     return {
         "feelstream": __version__,
@@ -39,39 +36,19 @@ def identity(scenario: Scenario) -> dict[str, Any]:
     } | once
 
 
-def same_identity(scenario: Scenario) -> str:
-    """Equal for scenarios that have the same identity, without loading anything."""
-    data = {"dataset": scenario.data.dataset, "samples": scenario.data.samples}
-    classes = [id(type(part)) for part in scenario.plugins()]  # two of a script may have one name
-    return canonical([scenario.learning.model_dump(), data, sorted(set(code.texts(scenario.as_dict()))), classes])
-
-
 def run_names(scenario: Scenario, seeds: Iterable[int], known: dict[str, Any]) -> list[str]:
     """For readers: policy, partition, devices, schedule size, seed. For certainty: a hash of all that matters."""
-    parts = {name: canonical(value) for name, value in {"scenario": scenario.as_dict(), **known}.items()}
-    policy, partition = scenario.policy, scenario.data.partition
-    words = [
-        policy.plugin_name().rpartition(":")[2],
-        partition.plugin_name().rpartition(":")[2],
-        f"k{scenario.system.devices}",
-        f"n{policy.size}",
-    ]
-    # The canonical text of all of it, and the hash of what comes before the seed: there may be thousands of seeds.
-    before, after = (
-        "".join(f"{canonical(name)}:{parts[name]}," for name in sorted(parts) if (name < "seed") == first)
-        for first in (True, False)
-    )
-    shared, rest = sha256(f'{{{before}"seed":'.encode()), f",{after}".rstrip(",") + "}"
-    first_words = "-".join(words)
+    table, policy, partition = scenario.as_dict(), scenario.policy, scenario.data.partition
+    kinds = (each.plugin_name().rpartition(":")[2] for each in (policy, partition))
+    words = "-".join([*kinds, f"k{scenario.system.devices}", f"n{policy.size}"])
     names = list[str]()
     for seed in seeds:
-        hashed = shared.copy()
-        hashed.update(f"{canonical(seed)}{rest}".encode())
-        readable = re.sub(r"[^a-z0-9_-]+", "_", f"{first_words}-seed{seed}".lower())[:80]
-        names.append(f"{readable}-{hashed.hexdigest()[:16]}")
+        readable = re.sub(r"[^a-z0-9_-]+", "_", f"{words}-seed{seed}".lower())[:80]
+        digest = sha256(canonical({"scenario": table, "seed": seed, **known}).encode()).hexdigest()
+        names.append(f"{readable}-{digest[:16]}")
     return names
 
 
 def canonical(value: Any) -> str:
     """One text for equal settings, whatever the order of their fields."""
-    return _CANONICAL.encode(value)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,6 +1,6 @@
-"""The processes that play: our own pool, which survives the death of a worker, or an executor of the user's.
+"""The processes that play: our own, which survive the death of one of them, or an executor of the user's.
 
-What is handed to a worker is a batch of jobs: one run that takes long, or many that take moments.
+What is handed to a worker is a batch of jobs: one run that takes long, or several that take moments.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from typing import Any
 from feelstream.errors import sentence
 from feelstream.experiment import worker
 from feelstream.experiment.worker import Answer
+from feelstream.scenario import Scenario
 
-DEATHS_PER_RUN = 3  # alone in the pool, so that nobody else can be to blame
-FRUITLESS_POOLS = 10  # in a row, without one finished run
+DEATHS_PER_RUN = 3  # while nothing else is played, so that nobody else can be to blame
+FRUITLESS = 10  # deaths in a row, without one finished run
 WHY_DEAD = "out of memory?"
+AT_MOST = 16  # runs in a batch: what a killed call may have to play again is less than this
 LISTEN_SECONDS = 0.2  # an untimed wait is deaf to Ctrl-C once Polars runs its threads
 
 
@@ -32,39 +34,71 @@ LISTEN_SECONDS = 0.2  # an untimed wait is deaf to Ctrl-C once Polars runs its t
 class Job:
     """One run to play, and where it will be stored."""
 
-    scenario: dict[str, Any]
+    scenario: Scenario
+    table: dict[str, Any]  # the same as a worker receives it
     seed: int
     directory: Path
-    promised: dict[str, Any] = field(default_factory=dict)  # files and data that it must be made with
+    made_with: dict[str, Any] = field(default_factory=dict)  # the identity of its scenario
+
+    def work(self, here: bool) -> worker.Work:
+        promised = {what: self.made_with[what] for what in ("files", "data") if what in self.made_with}
+        return self.table, self.seed, str(self.directory) if here else None, promised
 
 
 Batch = tuple[Job, ...]
 Done = Callable[[Job, Answer], None]
 
 
-def play_on(executor: Executor, batches: Iterable[Batch], done: Done) -> None:
+def batches(jobs: Iterable[Job], workers: int) -> list[Batch]:
+    """Long runs alone, the longest first: one that begins last would leave all other workers idle at the end.
+
+    Short ones several together, small enough that every worker gets some, and by seed: runs of one world meet the same
+    arrivals, the last of which a process keeps.
+    """
+    short, alone = list[Job](), list[Job]()
+    for job in jobs:
+        (short if worker.is_short(job.scenario) else alone).append(job)
+    alone.sort(key=lambda job: -expense(job.scenario))
+    short.sort(key=lambda job: job.seed)
+    size = max(1, min(AT_MOST, len(short) // (4 * workers)))
+    return [*((job,) for job in alone), *(tuple(short[at : at + size]) for at in range(0, len(short), size))]
+
+
+def expense(scenario: Scenario) -> float:
+    """How long a run takes, roughly: samples that pass through the model, or device-rounds where nothing is learned.
+
+    A sample that is trained on takes about three times as long as one that is tested; a test has about 10,000. A policy
+    that may plan fewer devices than its size may also plan all.
+    """
+    system, policy, learning = scenario.system, scenario.policy, scenario.learning
+    decided = system.rounds * system.devices / 100
+    if learning.engine == "none":
+        return decided
+    steps, batch = learning.local.shape or (20, 32)
+    scheduled = policy.size if policy.smallest_plan == policy.size else system.devices
+    trained = system.rounds * scheduled * steps * batch
+    return decided + 3 * trained + 10_000 * system.rounds / learning.eval_every
+
+
+def play_on(executor: Executor, waiting: Iterable[Batch], done: Done) -> None:
     """Play on an executor of the user's, which may be on other machines: the files come back with the answer."""
     futures: dict[Future[list[Answer]], Batch] = {}
     try:
-        for batch in batches:
-            work = [(job.scenario, job.seed, None, job.promised) for job in batch]
-            futures[executor.submit(worker.play_all, work)] = batch
+        for batch in waiting:
+            futures[executor.submit(worker.play_all, [job.work(here=False) for job in batch])] = batch
         while futures:
             finished, _ = wait(futures, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
             for future in finished:
                 batch = futures.pop(future)
-                for job, answer in zip(batch, _answers(future, len(batch)), strict=True):
+                try:
+                    answers = future.result()
+                except Exception as problem:  # of the executor itself: a lost worker, a broken pool
+                    answers = [Answer(f"the executor could not run it: {sentence(problem)}")] * len(batch)
+                for job, answer in zip(batch, answers, strict=True):
                     done(job, answer)
     finally:
         for future in futures:
             future.cancel()
-
-
-def _answers(future: Future[list[Answer]], jobs: int) -> list[Answer]:
-    try:
-        return future.result()
-    except Exception as problem:  # of the executor itself: a lost worker, a broken pool
-        return [Answer(f"the executor could not run it: {sentence(problem)}")] * jobs
 
 
 def play_here(
@@ -79,36 +113,79 @@ def play_here(
 
     begun: called for each job that is handed to a worker, again if its worker died. meanwhile: every now and then.
 
-    When a worker is killed, Python gives up the whole pool and does not say which run was to blame. So we make a new
-    pool and make the runs that were under way one at a time; a run whose worker dies three times while alone fails.
+    The runs of a worker that was killed may be to blame for it, or whatever else filled the memory. So they are
+    repeated at the end, each while nothing else is played; a run whose worker dies three times then fails.
     """
-    waiting, suspects = deque(batches), deque[Job]()
-    deaths: Counter[Path] = Counter()
-    fruitless = 0
-    pool = WorkerPool(workers)
+    waiting, suspects, deaths, fruitless = deque(batches), deque[Job](), Counter[Path](), 0
+    idle = [Worker() for _ in range(workers)]
+    running: dict[Future[list[Answer]], tuple[Worker, Batch, bool]] = {}
     try:
-        while waiting or suspects:
-            alone = bool(suspects)
-            source = deque([(suspects.popleft(),)]) if alone else waiting
-            answered, lost = pool.play(source, done, begun, meanwhile)
-            if alone:
-                suspects.extend(job for batch in source for job in batch)  # not begun: a worker had died while idle
-            if not pool.broken:
-                continue
-            pool.renew()
-            fruitless = 0 if answered else fruitless + 1
-            for job in lost:
-                deaths[job.directory] += alone
-                if deaths[job.directory] < DEATHS_PER_RUN:
-                    suspects.append(job)
-                else:
-                    done(job, Answer(f"its worker process was killed again and again ({WHY_DEAD})"))
-            if fruitless == FRUITLESS_POOLS:
+        while waiting or suspects or running:
+            while idle and (waiting or (suspects and not running)):
+                alone = not waiting
+                batch = (suspects.popleft(),) if alone else waiting.popleft()
+                player = idle.pop()
+                running[player.play(batch)] = player, batch, alone
+                for job in batch:
+                    begun(job)
+            finished, _ = wait(running, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
+            if not finished:
+                meanwhile()
+            for future in finished:
+                player, batch, alone = running.pop(future)
+                idle.append(player)
+                try:
+                    answers = future.result()
+                except BrokenExecutor:
+                    player.renew()
+                    fruitless += 1
+                    for job in batch:
+                        deaths[job.directory] += alone
+                        if deaths[job.directory] < DEATHS_PER_RUN:
+                            suspects.append(job)
+                        else:
+                            done(job, Answer(f"its worker process was killed again and again ({WHY_DEAD})"))
+                    continue
+                fruitless = 0
+                for job, answer in zip(batch, answers, strict=True):
+                    done(job, answer)
+            if fruitless >= FRUITLESS:
                 for job in (*suspects, *(job for batch in waiting for job in batch)):
                     done(job, Answer(f"not run, since worker processes keep dying ({WHY_DEAD})"))
-                return
+                waiting.clear()
+                suspects.clear()
     finally:
-        pool.stop()
+        everyone = [*idle, *(player for player, _, _ in running.values())]
+        for player in everyone:
+            player.lifeline.close()
+        for player in everyone:
+            player.stop()
+
+
+class Worker:
+    """A process, and the lifeline that ends it at once: by `stop`, or by the death of this process."""
+
+    def __init__(self) -> None:
+        context = _OwnMain()
+        self.lifeline: Connection
+        theirs, self.lifeline = context.Pipe(duplex=False)
+        self.pool: Executor = ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(theirs,))
+
+    def play(self, batch: Batch) -> Future[list[Answer]]:
+        work = [job.work(here=True) for job in batch]
+        try:
+            return self.pool.submit(worker.play_all, work)
+        except BrokenExecutor:  # it was killed while it was idle
+            self.renew()
+            return self.pool.submit(worker.play_all, work)
+
+    def stop(self) -> None:
+        self.lifeline.close()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+    def renew(self) -> None:
+        self.stop()
+        Worker.__init__(self)
 
 
 class _Process(SpawnProcess):
@@ -147,63 +224,3 @@ class _OwnMain(SpawnContext):
     """Not fork: Polars and other libraries run threads, which a fork copies in whatever state they are."""
 
     Process = _Process
-
-
-class WorkerPool:
-    """A process pool and the lifeline that ends its workers at once: by `stop`, or by the death of this process."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-        self.context = _OwnMain()
-        self._start()
-
-    def _start(self) -> None:
-        self.broken = False
-        self.lifeline: Connection
-        theirs, self.lifeline = self.context.Pipe(duplex=False)
-        self.pool = ProcessPoolExecutor(self.workers, self.context, initializer=worker.start, initargs=(theirs,))
-
-    def play(
-        self, batches: deque[Batch], done: Done, begun: Callable[[Job], object], meanwhile: Callable[[], None]
-    ) -> tuple[int, list[Job]]:
-        """Take batches until none is left or the pool breaks; how many jobs were answered, and those that were lost.
-
-        No more batches are handed out than there are workers, so that only runs under way can be lost.
-        """
-        running: dict[Future[list[Answer]], Batch] = {}
-        answered, lost = 0, list[Job]()
-        while True:
-            while batches and not self.broken and len(running) < self.workers:
-                work = [(job.scenario, job.seed, str(job.directory), job.promised) for job in batches[0]]
-                try:
-                    future = self.pool.submit(worker.play_all, work)
-                except BrokenExecutor:
-                    self.broken = True
-                    break
-                running[future] = batches.popleft()
-                for job in running[future]:
-                    begun(job)
-            if not running:
-                return answered, lost
-            finished, _ = wait(running, timeout=LISTEN_SECONDS, return_when=FIRST_COMPLETED)
-            if not finished:
-                meanwhile()
-            for future in finished:
-                batch = running.pop(future)
-                try:
-                    answers = future.result()
-                except BrokenExecutor:
-                    self.broken = True
-                    lost += batch
-                    continue
-                answered += len(batch)
-                for job, answer in zip(batch, answers, strict=True):
-                    done(job, answer)
-
-    def stop(self) -> None:
-        self.lifeline.close()
-        self.pool.shutdown(wait=True, cancel_futures=True)
-
-    def renew(self) -> None:
-        self.stop()
-        self._start()

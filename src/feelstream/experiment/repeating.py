@@ -11,17 +11,21 @@ from feelstream import code
 from feelstream.errors import RunError
 from feelstream.experiment.identity import canonical
 from feelstream.experiment.plan import Plan
-from feelstream.experiment.store import Key, read_plan
+from feelstream.experiment.store import Key
 from feelstream.run.manifest import Manifest
 
 
 def tell_repeated(
-    out: Path, plan: Plan, directories: Mapping[Key, Path], known: Mapping[str, Mapping[str, Any]]
+    stored_runs: Path,
+    earlier: Mapping[str, Any],
+    plan: Plan,
+    directories: Mapping[Key, Path],
+    known: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Say so before they are. directories: where the plan's runs are or will be; known: what each arm is made with."""
-    if not (out / "plan.json").is_file():
-        return
-    earlier, arms = read_plan(out / "plan.json"), {arm.label: arm for arm in plan.arms}
+    """Say so before they are. earlier: the plan that is stored, with its runs; directories: where the plan's runs are
+    or will be; known: what each arm is made with.
+    """
+    arms = {arm.label: arm for arm in plan.arms}
     runs, changed, without = 0, set[str](), set[str]()
     for stored in earlier["arms"]:
         arm = arms.get(stored["label"])
@@ -30,7 +34,7 @@ def tell_repeated(
         new, once = known[arm.label]["files"], set(code.without_file(arm.scenario))
         for seed, name in stored["runs"].items():
             here = directories.get((arm.label, int(seed)))
-            if here is None or here.exists() or (old := _files(out / earlier["runs"] / name)) is None:
+            if here is None or here.exists() or (old := _files(stored_runs / name)) is None:
                 continue
             other = {file for file in old | new if old.get(file) != new.get(file)}
             runs, changed, without = runs + bool(other or once), changed | (other - once), without | once

@@ -11,13 +11,11 @@ from typing import Any
 from feelstream.columns import FORMAT
 from feelstream.errors import RunError, ScenarioError, sentence
 from feelstream.experiment import store, worker
-from feelstream.experiment.batches import batches, is_short
-from feelstream.experiment.identity import run_names, same_identity
-from feelstream.experiment.index import Index
+from feelstream.experiment.identity import run_names
 from feelstream.experiment.plan import Arm, Plan
-from feelstream.experiment.pool import Job, play_here, play_on
+from feelstream.experiment.pool import Job, batches, play_here, play_on
 from feelstream.experiment.repeating import tell_repeated
-from feelstream.experiment.store import Failure, Key, Results
+from feelstream.experiment.store import Key, Results
 from feelstream.experiment.worker import Answer
 from feelstream.learning import cores
 from feelstream.run.checkpoint import rounds_so_far
@@ -47,164 +45,117 @@ def execute(
     workers: int | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], None] | None = None,
-    runs: str | Path | None = None,
 ) -> Results:
     """Run what is missing of a plan and give all its results.
 
     workers: processes on this machine; default: one per core. executor: any other `concurrent.futures.Executor`
-    instead, such as Dask's; its workers need feelstream, and no shared file system. runs: directory of the runs,
-    default OUT/runs; plans that name the same one share the runs they have in common.
+    instead, such as Dask's; its workers need feelstream, and no shared file system.
 
     A run that fails does not stop the others; it is in `failures` with its reason, and is tried again by the next call.
     """
     if workers is not None and workers < 1:
         raise RunError(f"workers must be 1 or more, not {workers}")
     out = usable_directory(Path(out))
-    store.refuse_other_formats(out)
-    where = Path(runs) if runs is not None else out / "runs"
-    with sole_writer(where):
-        return _execute(plan, out, where, workers or cores(), executor, progress or (lambda _: None))
+    earlier = store.read_plan(out / "plan.json")
+    with sole_writer(out / "runs"):
+        store.tidy(out)
+        plan, known, problems = _identities(plan, executor)
+        directories: dict[Key, Path] = {
+            (arm.label, seed): out / "runs" / name
+            for arm in plan.arms
+            if arm.label in known
+            for seeds in [plan.seeds_of(arm)]
+            for seed, name in zip(seeds, run_names(arm.scenario, seeds, known[arm.label]), strict=True)
+        }
+        if earlier is not None:
+            tell_repeated(out / "runs", earlier, plan, directories, known)
+        store.write_plan(out, plan, directories, problems)
+        why_not = store.checked(directories.values())
+        jobs: dict[Path, Job] = {}
+        for arm in plan.arms:
+            table = arm.scenario.as_dict()
+            for seed in plan.seeds_of(arm):
+                path = directories.get((arm.label, seed))
+                if path and why_not[path] == store.NOT_YET:  # damage is reported, and nothing thrown away unasked
+                    jobs[path] = Job(arm.scenario, table, seed, path, known[arm.label])
+        playing = _Playing(list(jobs.values()), len(why_not), progress or (lambda _: None))
+        number = min(workers or cores(), len(jobs))
+        if jobs and executor is not None:
+            play_on(executor, batches(jobs.values(), number), playing.done)
+        elif jobs:
+            waiting = batches(jobs.values(), number)
+            play_here(number, waiting, playing.done, begun=playing.begun, meanwhile=playing.report)
+        why_not |= {path: reason and playing.failed.get(path, reason) for path, reason in store.checked(jobs).items()}
+        return Results.of(plan, directories, problems, why_not)
 
 
-def _execute(
-    plan: Plan,
-    out: Path,
-    runs: Path,
-    workers: int,
-    executor: Executor | None,
-    progress: Callable[[Progress], None],
-) -> Results:
-    store.tidy(out, runs)
-    plan, known, problems = _identities(plan, executor)
-    directories: dict[Key, Path] = {
-        (arm.label, seed): runs / name
-        for arm in plan.arms
-        if arm.label in known
-        for seeds in [plan.seeds_of(arm)]
-        for seed, name in zip(seeds, run_names(arm.scenario, seeds, known[arm.label]), strict=True)
-    }
-    tell_repeated(out, plan, directories, known)
-    store.write_plan(out, runs, plan, directories, problems)
-    index = Index(out)
-    finished, why_not = store.checked(directories.values(), index)
+class _Playing:
+    """What has become of the jobs of a plan."""
 
-    jobs: dict[Path, Job] = {}
-    promised: dict[Path, dict[str, Any]] = {}
-    rounds: dict[Path, int] = {}
-    for arm in plan.arms:
-        table = arm.scenario.as_dict()  # one for all seeds: it is sent to a worker once for a batch
-        for seed in plan.seeds_of(arm):
-            path = directories.get((arm.label, seed))
-            if path is None or why_not[path] != store.NOT_YET:  # damage is reported, and nothing thrown away unasked
-                continue
-            made_with = {what: known[arm.label][what] for what in ("files", "data")}
-            jobs[path] = Job(table, seed, path, made_with)
-            promised[path], rounds[path] = known[arm.label], arm.scenario.system.rounds
+    def __init__(self, jobs: list[Job], runs: int, progress: Callable[[Progress], None]) -> None:
+        self.runs, self.stored, self.progress = runs, runs - len(jobs), progress
+        self.rounds = sum(job.scenario.system.rounds for job in jobs)
+        self.played = self.rounds_played = 0
+        self.under_way, self.failed = dict[Path, int](), dict[Path, str]()  # rounds stored so far; why a run failed
+        self.report()
 
-    distinct, all_rounds = len(set(directories.values())), sum(rounds.values())
-    under_way, reasons = dict[Path, int](), dict[Path, str]()  # rounds stored so far; why a run failed
-    runs_played = rounds_played = 0
+    def begun(self, job: Job) -> None:
+        if not worker.is_short(job.scenario):  # a short one stores nothing before its end
+            self.under_way.setdefault(job.directory, 0)
 
-    def report() -> None:
-        progress(
-            Progress(
-                runs=distinct,
-                runs_done=distinct - len(jobs) + runs_played - len(reasons),
-                runs_failed=len(reasons),
-                rounds=all_rounds,
-                rounds_done=rounds_played + rounds_under_way(),
-            )
-        )
-
-    def rounds_under_way() -> int:
-        """Of the runs that a worker has; a plan may have tens of thousands of others, which are not looked at."""
-        for path, stored in under_way.items():  # a run that is just ending has no checkpoint any more
-            under_way[path] = max(stored, rounds_so_far(path))
-        return sum(under_way.values())
-
-    def begun(job: Job) -> None:
-        if not is_short(job.scenario):  # a short one stores nothing before its end
-            under_way.setdefault(job.directory, 0)
-
-    def done(job: Job, answer: Answer) -> None:
-        nonlocal runs_played, rounds_played
+    def done(self, job: Job, answer: Answer) -> None:
         problem = answer.problem
         try:
             if answer.files is not None:
-                problem = store.receive(job.directory, answer.files, promised[job.directory])
+                problem = store.receive(job.directory, answer.files, job.made_with)
         except (OSError, RunError) as trouble:
             answer = Answer.of(trouble)
             problem = answer.problem
         if answer.disk_full:
+            runs = job.directory.parent
             raise RunError(f"the disk that holds {runs} is full; make room and give the same command again to go on")
-        under_way.pop(job.directory, None)
-        runs_played, rounds_played = runs_played + 1, rounds_played + rounds[job.directory]
+        self.under_way.pop(job.directory, None)
+        self.played, self.rounds_played = self.played + 1, self.rounds_played + job.scenario.system.rounds
         if problem:
-            reasons[job.directory] = problem
-        report()
+            self.failed[job.directory] = problem
+        self.report()
 
-    report()
-    if jobs and executor is not None:
-        play_on(executor, batches(jobs.values(), workers), done)
-    elif jobs:
-        play_here(
-            min(workers, len(jobs)),
-            batches(jobs.values(), workers),
-            done,
-            begun=begun,
-            meanwhile=report,
-        )
-
-    played, outcomes = store.checked(jobs, index)
-    why_not |= outcomes
-    failures = [
-        Failure(arm.label, seed, problems.get(arm.label) or reasons.get(path or Path(), reason))
-        for arm in plan.arms
-        for seed in plan.seeds_of(arm)
-        if (reason := why_not.get(path := directories.get((arm.label, seed)), store.NOT_YET))
-    ]
-    return Results(plan, directories, failures, finished | played, index)
+    def report(self) -> None:
+        for path, stored in self.under_way.items():  # a run that is just ending has no checkpoint any more
+            self.under_way[path] = max(stored, rounds_so_far(path))
+        rounds_done = self.rounds_played + sum(self.under_way.values())
+        failed = len(self.failed)
+        self.progress(Progress(self.runs, self.stored + self.played - failed, failed, self.rounds, rounds_done))
 
 
-def _identities(plan: Plan, executor: Executor | None) -> tuple[Plan, dict[str, dict[str, Any]], dict[str, str | None]]:
+Identities = tuple[Plan, dict[str, dict[str, Any]], dict[str, str | None]]
+
+
+def _identities(plan: Plan, executor: Executor | None) -> Identities:
     """What each arm will be run with, asked where it will be run, or the problem with it.
 
     The plan comes back with numbers where its scenarios say auto: they follow from the model and the data there.
     """
-    answers: dict[tuple[str, bool], Answer] = {}
+    arms, known, problems = list[Arm](), dict[str, dict[str, Any]](), dict[str, str | None]()
     for arm in plan.arms:
-        key = same_identity(arm.scenario), bool(arm.scenario.autos)
-        if key in answers:
-            continue
         table = arm.scenario.as_dict()
-        if executor is None:
-            answers[key] = worker.identify(table)
-            continue
         try:
-            answers[key] = executor.submit(worker.identify, table).result()
+            answer = worker.identify(table) if executor is None else executor.submit(worker.identify, table).result()
         except Exception as problem:
             raise RunError(f"the executor does not work: {sentence(problem)}") from problem
-    arms: list[Arm] = []
-    known: dict[str, dict[str, Any]] = {}
-    problems: dict[str, str | None] = {}
-    for arm in plan.arms:
+        try:
+            if answer.cost is not None:
+                arm = replace(arm, scenario=model_cost.resolved(arm.scenario, answer.cost))
+        except ScenarioError as problem:
+            answer = Answer.of(problem)
         arms.append(arm)
-        answer = answers[same_identity(arm.scenario), bool(arm.scenario.autos)]
         if answer.identity is None:
             problems[arm.label] = answer.problem
             continue
-        theirs = answer.identity
-        if (theirs["feelstream"], theirs["format"]) != (__version__, FORMAT):
-            raise RunError(
-                f"the workers have feelstream {theirs['feelstream']} and this is {__version__}; install the same there"
-            )
-        try:
-            if answer.cost is not None:
-                arms[-1] = replace(arm, scenario=model_cost.resolved(arm.scenario, answer.cost))
-        except ScenarioError as problem:
-            problems[arm.label] = str(problem)
-            continue
+        if (answer.identity["feelstream"], answer.identity["format"]) != (__version__, FORMAT):
+            theirs = answer.identity["feelstream"]
+            raise RunError(f"the workers have feelstream {theirs} and this is {__version__}; install the same there")
         if answer.parameters is not None:
-            model_cost.tell_contradiction(arms[-1].scenario, answer.parameters)
-        known[arm.label] = theirs
+            model_cost.tell_contradiction(arm.scenario, answer.parameters)
+        known[arm.label] = answer.identity
     return replace(plan, arms=tuple(arms)), known, problems

@@ -26,26 +26,19 @@ def origin(results: Results, title: str = "", command: str = "") -> Origin:
     """
     plan = results.plan
     abouts = [results.about(*key) for key in results.finished]
-    finished = max((about["timings"].get("finished", "") for about in abouts), default="")
+    finished = max((about.timings.get("finished", "") for about in abouts), default="")
     when = f"{finished[:10]} {finished[11:16]} UTC" if finished else "at an unknown time"
-    total_s = sum(about["timings"].get("total_s", 0.0) for about in abouts)
-    # Of thousands of runs that an index knows, most share these very objects.
-    abouts = list(
-        {
-            (about.get("feelstream"), id(about["versions"]), id(about["engine"]), id(about["data"])): about
-            for about in abouts
-        }.values()
-    )
-    versions = _distinct(about.get("feelstream", "") for about in abouts)
+    total_s = sum(about.timings.get("total_s", 0.0) for about in abouts)
+    versions = _distinct(about.feelstream for about in abouts)
     facts = {
         "Seeds": _ranges(plan.seeds),
         "feelstream": versions,
         **{
-            name: _distinct(about["versions"].get(name, "") for about in abouts)
-            for name in dict.fromkeys(name for about in abouts for name in about["versions"])
+            name: _distinct(about.versions.get(name, "") for about in abouts)
+            for name in dict.fromkeys(name for about in abouts for name in about.versions)
         },
-        "Learning engine": _distinct(_engine(about["engine"]) for about in abouts),
-        "Data": _distinct(_data(about["data"]) for about in abouts),
+        "Learning engine": _distinct(_engine(about.engine) for about in abouts),
+        "Data": _distinct(_data(about.data) for about in abouts),
         "Computing time": f"{significant(total_s, 2)} s" + (" over all runs" if len(results.finished) > 1 else ""),
     }
     command, hint = _command(plan, command)

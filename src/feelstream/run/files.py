@@ -68,12 +68,10 @@ def move_into_place(source: Path, target: Path) -> None:
     _fsync_directory(target.parent)
 
 
-def appear_whole(directory: Path, files: Mapping[str, bytes], *, forced: bool = True) -> None:
+def appear_whole(directory: Path, files: Mapping[str, bytes]) -> None:
     """Make a directory that holds these files. It has its name only once all of them are on disk.
 
     What a killed call leaves is .NAME.tmp beside it. Whatever had the name before, such as an unfinished run, is gone.
-    Where the name is not forced, a power cut may take it back until `force_names` was called for the directory above:
-    so many can appear at the price of one forced name.
     """
     incoming = directory.with_name(f".{directory.name}.tmp")
     with as_sentence(directory):
@@ -87,14 +85,7 @@ def appear_whole(directory: Path, files: Mapping[str, bytes], *, forced: bool = 
                 os.fsync(file.fileno())
         _fsync_directory(incoming)  # once for all names in it
         os.replace(incoming, directory)
-    if forced:
-        force_names(directory.parent)
-
-
-def force_names(directory: Path) -> None:
-    """Force the names of what has appeared in a directory to disk."""
-    with as_sentence(directory):
-        _fsync_directory(directory)
+        _fsync_directory(directory.parent)
 
 
 def _fsync_directory(directory: Path | str) -> None:

@@ -25,12 +25,10 @@ SeedsOption = Annotated[int, number_option("--seeds", high=100_000, help="How ma
 SeedStartOption = Annotated[int, number_option("--seed-start", low=0, high=2**62, help="The first seed.")]
 
 
-def play(
-    plan: Plan, where: Path, workers: int | None = None, dask: str | None = None, runs: Path | None = None
-) -> Results:
+def play(plan: Plan, where: Path, workers: int | None = None, dask: str | None = None) -> Results:
     """Execute a plan with a progress bar, on this machine or on a Dask cluster."""
     with dask_executor(dask, workers) if dask else nullcontext() as executor, plan_bar(plan.name) as progress:
-        return execute(plan, where, workers=workers, executor=executor, progress=progress, runs=runs)
+        return execute(plan, where, workers=workers, executor=executor, progress=progress)
 
 
 def untaken(directory: Path, plan: Plan) -> Path:
