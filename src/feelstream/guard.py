@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from feelstream.arrays import Nested, read_only
 from feelstream.errors import FeelstreamError, PluginError
@@ -18,7 +17,6 @@ from feelstream.plugins import in_a_sentence
 
 Sizes = Mapping[str, int]  # of the axes that shapes name: K devices, n of them, d parameters, …
 Law = Callable[..., str | None]  # of the plug-in, what came out, and what went in: what is wrong with it
-Found = TypeVar("Found")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -59,7 +57,6 @@ class Array:
     ) -> None:
         self.shape, self.kind, self.none, self.dtype, self.finite = shape, kind, none, dtype, finite
         self.least, self.most, self.above, self.nan = least, most, above, nan
-        self._named = all(isinstance(axis, str) for axis in shape)
         self._ranged = finite and kind != "b"
         # The least and the greatest entry tell it all, and a million entries take no memory: NaN fails by itself.
         self._low, self._high = (np.fmin, np.fmax) if nan else (np.minimum, np.maximum)
@@ -73,27 +70,23 @@ class Array:
             isinstance(found, np.ndarray)
             and found.dtype.kind in self.kind
             and (self.dtype is None or found.dtype == self.dtype)
-            and self._fits(found.shape, sizes)
-            and (not self._ranged or not found.size or self._in_range(found))
         ):
-            return None
+            shape, wanted = found.shape, tuple([sizes[axis] if type(axis) is str else axis for axis in self.shape])
+            if wanted and wanted[-1] is ...:
+                wanted = wanted[:-1]
+                shape = shape[: len(wanted)]
+            if None in wanted and len(shape) == len(wanted):
+                shape = tuple([None if any_length is None else n for any_length, n in zip(wanted, shape, strict=True)])
+            if shape == wanted:
+                if not self._ranged or not found.size:
+                    return None
+                flat = found if found.ndim == 1 else found.reshape(-1)
+                lowest = float(self._low.reduce(flat))
+                if self.nan and lowest != lowest:  # there is none at all
+                    return None
+                if lowest >= self._least and float(self._high.reduce(flat)) <= self._most:
+                    return None
         return f"{self.words(sizes)}, not {shown(found)}"
-
-    def _fits(self, shape: tuple[int, ...], sizes: Sizes) -> bool:
-        if self._named:
-            return shape == tuple([sizes[axis] for axis in self.shape])
-        wanted = [sizes[axis] if isinstance(axis, str) else axis for axis in self.shape]
-        if wanted[-1] is ...:
-            wanted.pop()
-            shape = shape[: len(wanted)]
-        return len(shape) == len(wanted) and all(w in (None, s) for w, s in zip(wanted, shape, strict=True))
-
-    def _in_range(self, found: NDArray) -> bool:
-        flat = found if found.ndim == 1 else found.reshape(-1)
-        lowest = float(self._low.reduce(flat))
-        if self.nan and lowest != lowest:
-            return True  # there is none at all
-        return lowest >= self._least and float(self._high.reduce(flat)) <= self._most
 
     def words(self, sizes: Sizes) -> str:
         axes = ", ".join("any" if a is None else "…" if a is ... else str(sizes.get(a, a)) for a in self.shape)
@@ -150,17 +143,15 @@ class State:
     """What a plug-in remembers: nested dictionaries of plain arrays, such as a checkpoint can keep."""
 
     def problem(self, found: Any, sizes: Sizes) -> str | None:
-        return None if is_state(found) else f"a dictionary of plain arrays by name, not {shown(found)}"
+        plain = isinstance(found, dict) and all(
+            isinstance(name, str)
+            and (value.dtype.kind in "biuf" if isinstance(value, np.ndarray) else self.problem(value, sizes) is None)
+            for name, value in found.items()
+        )
+        return None if plain else f"a dictionary of plain arrays by name, not {shown(found)}"
 
 
 STATE = State()
-
-
-def is_state(found: Any) -> bool:
-    return isinstance(found, dict) and all(
-        isinstance(name, str) and (is_state(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf"))
-        for name, value in found.items()
-    )
 
 
 class Out:
@@ -223,21 +214,16 @@ def ask(plugin: Guarded, method: str, *arguments: Any, at: int | None = None, **
     for law in out.laws:
         if why := law(plugin, found, *given):
             raise broken(plugin, f"{why}{_when(at, ',')}")
-    return _settled(found)
-
-
-def _when(at: int | None, comma: str = "") -> str:
-    return "" if at is None else f"{comma} in round {at}" if at else f"{comma} before the first round"
-
-
-def _settled(found: Found) -> Found:
-    """The same, in which nobody changes a state any more."""
-    for part in found if type(found) is tuple else (found,):
+    for part in found if type(found) is tuple else (found,):  # nobody changes a state any more
         if type(part) is dict:
             freeze(part)
         elif type(part) is np.ndarray:
             part.flags.writeable = False
     return found
+
+
+def _when(at: int | None, comma: str = "") -> str:
+    return "" if at is None else f"{comma} in round {at}" if at else f"{comma} before the first round"
 
 
 def freeze(state: Nested) -> Nested:

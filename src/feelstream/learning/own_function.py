@@ -23,7 +23,7 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Ids, Nested
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError, explain
-from feelstream.guard import is_state
+from feelstream.guard import STATE
 from feelstream.learning.contract import ABSENT, Learner, Training
 from feelstream.learning.local import Cohort, LocalTraining, Sampling, mini_batches
 from feelstream.plugins import Count, Positive
@@ -95,7 +95,7 @@ class OwnFunction(LocalTraining):
         if kept is None:
             return {}
         arrays = {name: np.asarray(value) for name, value in kept.items()} if isinstance(kept, dict) else None
-        if arrays is None or not is_state(arrays):
+        if arrays is None or STATE.problem(arrays, {}):
             raise EngineError(
                 f"learning.local.kind: '{self.plugin_name()}' must return a dictionary of arrays, or nothing, {when}"
             )
