@@ -120,6 +120,14 @@ class Plugin(Settings):
         return {self.tag_field: self.plugin_name(), **fields(self)}
 
 
+def as_table(given: Mapping[str, Any] | Settings) -> Mapping[str, Any]:
+    """Settings as a table of their fields, in which a plug-in is named by its class: it need not have another name."""
+    if not isinstance(given, Settings):
+        return given
+    fields = {name: getattr(given, name) for name in type(given).model_fields} | (given.model_extra or {})
+    return {given.tag_field: type(given), **fields} if isinstance(given, Plugin) else fields
+
+
 class Inert:
     """Mixed into the settings of a stored run that are not ours: their name and fields, and no code to run."""
 
@@ -302,7 +310,12 @@ class Kind(Generic[T]):
         theirs = sorted(point.name for point in entry_points(group=f"feelstream.{self.group}"))
         return [*self.ours, *(name for name in theirs if name not in self.ours)]
 
-    def lookup(self, name: str) -> T:
+    def lookup(self, name: str | type) -> T:
+        """What a name stands for; a class stands for itself."""
+        if isinstance(name, type):
+            if problem := self.why_not(name):
+                raise ScenarioError(f"{name.__name__} {problem}")
+            return cast(T, name)
         if name in self.ours:
             return self.ours[name]
         if isinstance(name, StoredName):
@@ -351,19 +364,29 @@ class Kind(Generic[T]):
             return value  # an object already, or something pydantic will refuse by its type
         tag_field, fields = self.tag_field, dict(value)
         name = fields.pop(tag_field, next(iter(self.ours)))
-        if not isinstance(name, str):
+        if isinstance(name, type):
+            cls = cast(type[Plugin], name)
+            if issubclass(cls, Inert):
+                return cls.model_construct(**fields)  # its own class knew which values are possible
+        elif not isinstance(name, str):
             raise ScenarioError(f".{tag_field}: must be one of {', '.join(self.names())}, not {name!r}")
-        if is_stored(info) and name not in self.ours:
+        elif is_stored(info) and name not in self.ours:
             return _inert(self, name, fields, (info.context or {}).get("promises"))
         try:
             cls = cast(type[Plugin], self.lookup(name))
         except ScenarioError as problem:
             raise ScenarioError(f".{tag_field}: {problem}") from problem
         for field in fields.keys() - cls.model_fields.keys():
-            known = [tag_field, *cls.model_fields]
-            close = did_you_mean(str(field), known)
-            raise ScenarioError(f".{field}: there is no such field in {name}; {close}allowed: {', '.join(known)}")
+            raise ScenarioError(f".{field}: there is no such field in {cls.plugin_name()}{self._instead(field, cls)}")
         return cls.model_validate(fields, context=info.context)
+
+    def _instead(self, field: str, cls: type[Plugin]) -> str:
+        """What may have been meant: one of the fields, or another policy, buffer, … that has the field."""
+        known = [self.tag_field, *cls.model_fields]
+        if cls.model_fields:
+            return f"; {did_you_mean(str(field), known)}allowed: {', '.join(known)}"
+        others = [other for other, cls in self.ours.items() if field in cast(type[Plugin], cls).model_fields]
+        return f", which has none; it is one of {', '.join(others)}" if others else ", which has none"
 
 
 def _public_name(base: type) -> str:

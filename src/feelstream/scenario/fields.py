@@ -41,6 +41,8 @@ class Leaf(NamedTuple):
             return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
         tag = self.kind.tag_field
         name = entry(self.value, tag) if isinstance(self.value, Mapping) else None
+        if isinstance(name, type):
+            return name
         try:
             return self.kind.lookup(name) if isinstance(name, str) else self.kind.default
         except ScenarioError as problem:
@@ -66,6 +68,23 @@ def leaves(model: type[BaseModel], given: Any = None, path: Path = ()) -> Iterat
         yield leaf
         if inner := leaf.model:
             yield from leaves(inner, value, leaf.path)
+
+
+def leaf_at(path: Path, given: Any) -> Leaf | None:
+    """The field of a scenario with this path; None where there is none, or below a table whose name is not known."""
+    leaf, model = None, scenario_class()
+    for depth, name in enumerate(path, 1):
+        if leaf:
+            try:
+                model = leaf.model
+            except ScenarioError:  # the name is refused in due course, with the whole table
+                return None
+        about = model.model_fields.get(name) if model else None
+        if about is None:
+            return None
+        given = entry(given, name)
+        leaf = Leaf(path[:depth], about, given)
+    return leaf
 
 
 def entry(given: Any, name: str) -> Any:

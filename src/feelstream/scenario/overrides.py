@@ -10,19 +10,19 @@ import dataclasses
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LOCAL_FIELDS, with_local
-from feelstream.plugins import Inert, Kind, Plugin, did_you_mean
-from feelstream.scenario.fields import Leaf, entry, explain, kinds, leaves, scenario_class
+from feelstream.plugins import Kind, Plugin, Settings, as_table, did_you_mean
+from feelstream.scenario.fields import explain, kinds, leaf_at, leaves, scenario_class
 
 Tables = Mapping[str, Any]  # a scenario as nested tables, with plug-ins as tables or objects
 ASIDE = ("reports",)  # sections whose fields say what those of others say of training: cycles, samples
@@ -159,10 +159,9 @@ def placed(overrides: Iterable[AnyOverride], tables: Tables) -> list[Override]:
     """As `parsed`, with every field in full: data.buffer.kind=fifo for buffer=fifo."""
     found = []
     for override in parsed(overrides):
-        whole = _in_full(override, tables)
-        if whole.names_a_table:
-            tables = _applied(tables, whole, 0, scenario_class())
-        found.append(whole)
+        found.append(_in_full(override, tables))
+        if found[-1].names_a_table:
+            tables = _applied(tables, found[-1])
     return found
 
 
@@ -170,7 +169,7 @@ def _in_full(override: Override, tables: Tables) -> Override:
     first, *rest = override.path
     if not rest or first not in scenario_class().model_fields:
         override = _found(override, first, tables)
-    leaf = _leaf(override.path, tables)
+    leaf = leaf_at(override.path, tables)
     kind = leaf.kind if leaf else None
     if kind is None or not kind.has_settings:
         return override
@@ -199,43 +198,16 @@ def _found(override: Override, first: str, tables: Tables) -> Override:
     raise ScenarioError(f"there is no field '{first}'; {close}a field with its section reads policy.V")
 
 
-def _leaf(path: tuple[str, ...], tables: Tables) -> Leaf | None:
-    """The field of a path in full; None where there is none, also for a name of a table that is not known."""
-    model: type[BaseModel] | None = scenario_class()
-    given: Any = tables
-    leaf = None
-    for depth, name in enumerate(path):
-        if leaf:
-            model = _known_model(leaf)
-        about = model.model_fields.get(name) if model else None
-        if about is None:
-            return None
-        given = entry(given, name)
-        leaf = Leaf(path[: depth + 1], about, given)
-    return leaf
-
-
-def _known_model(leaf: Leaf) -> type[BaseModel] | None:
-    try:
-        return leaf.model
-    except ScenarioError:
-        return None  # the name will be refused in due course, with the whole table
-
-
 def overridden(tables: Tables, overrides: Iterable[AnyOverride]) -> Tables:
     """Nested tables with the overrides in them; `tables` itself is left alone."""
     if isinstance(learning := tables.get("learning"), Mapping):
-        tables = {**tables, "learning": _moved(learning)}
+        try:
+            tables = {**tables, "learning": with_local(learning)}
+        except ValueError as problem:
+            raise ScenarioError(f"learning{problem}") from problem
     for override in placed(overrides, tables):
-        tables = _applied(tables, override, 0, scenario_class())
+        tables = _applied(tables, override)
     return tables
-
-
-def _moved(learning: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        return with_local(learning)
-    except ValueError as problem:
-        raise ScenarioError(f"learning{problem}") from problem
 
 
 def meant(field: str, tables: Tables) -> str:
@@ -246,55 +218,29 @@ def meant(field: str, tables: Tables) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _applied(
-    own: Any, override: Override, depth: int, model: type[BaseModel] | None, kind: Kind[Any] | None = None
-) -> Any:
-    """A table or an object with the override in it; `own` itself is left alone. depth: of it, in the path."""
-    name, whole = override.path[depth], depth == len(override.path) - 1
-    if whole and kind and name == kind.tag_field:
-        return _renamed(own, kind, override)
-    if not isinstance(own, Mapping | Plugin):
-        raise ScenarioError(f"{override.field}: there is no such field")
-    about = model.model_fields.get(name) if model else None
-    if about is None and isinstance(own, Plugin) and not isinstance(own, Inert):
-        raise ScenarioError(
-            f"{override.field}: there is no such field in {own.plugin_name()}{_instead(name, own, kind)}"
+def _applied(tables: Tables, override: Override) -> Tables:
+    """The tables with the override in them. Another policy, partition, … keeps the fields that both know."""
+    above, leaf = leaf_at(override.section, tables), leaf_at(override.path, tables)
+    value = _value(override, is_text=leaf is not None and leaf.about.annotation is str)
+    if above and above.kind and override.last == above.kind.tag_field:
+        value = str(_value(override, is_text=True))
+        try:
+            known = above.kind.lookup(value).model_fields
+        except ScenarioError as problem:
+            raise ScenarioError(f"{override.field}: {problem}") from problem
+        fields = as_table(above.value).items() if isinstance(above.value, Mapping | Settings) else ()
+        return _put(
+            tables, override, override.section, {override.last: value} | {k: v for k, v in fields if k in known}
         )
-    before = entry(own, name)
-    if whole:
-        value = _value(override, about is not None and about.annotation is str)
-    else:
-        leaf = Leaf(override.path[: depth + 1], about, before) if about else None
-        below = {} if before is None else before
-        value = _applied(below, override, depth + 1, _known_model(leaf) if leaf else None, leaf.kind if leaf else None)
-    if isinstance(own, Inert):  # of a stored run: its class, which is not imported, knew which values are possible
-        return own.model_copy(update={name: value})
-    if isinstance(own, Mapping):
-        return {**own, name: value}
-    try:  # an object of the user's need not have a name that can be imported
-        return type(own).model_validate(dict(own) | {name: value})
-    except ValidationError as problem:
-        raise ScenarioError(explain(problem, f"{'.'.join(override.path[:depth])}.")) from problem
+    return _put(tables, override, override.path, value)
 
 
-def _instead(name: str, plugin: Plugin, kind: Kind[Any] | None) -> str:
-    """What may have been meant: one of the fields, or another policy, buffer, … that has the field."""
-    fields = list(type(plugin).model_fields)
-    if fields:
-        return f"; {did_you_mean(name, fields)}allowed: {', '.join(fields)}"
-    others = [other for other, cls in kind.ours.items() if name in cls.model_fields] if kind else []
-    return f", which has none; it is one of {', '.join(others)}" if others else ", which has none"
-
-
-def _renamed(own: Any, kind: Kind[Any], override: Override) -> dict[str, Any]:
-    """Another policy, partition, …: the fields that both know stay, the others go."""
-    name = str(_value(override, is_text=True))
-    try:
-        known = kind.lookup(name).model_fields
-    except ScenarioError as problem:
-        raise ScenarioError(f"{override.field}: {problem}") from problem
-    fields = dict(own) if isinstance(own, Mapping | Plugin) else {}
-    return {override.last: name, **{field: value for field, value in fields.items() if field in known}}
+def _put(own: Any, override: Override, path: Sequence[str], value: Any) -> dict[str, Any]:
+    """A table, or settings as one, with a value in its place; `own` itself is left alone."""
+    if not isinstance(own, Mapping | Settings | None):
+        raise ScenarioError(f"{override.field}: there is no such field")
+    table, (name, *rest) = {} if own is None else as_table(own), path
+    return {**table, name: _put(table.get(name), override, rest, value) if rest else value}
 
 
 def _value(override: Override, is_text: bool) -> Any:

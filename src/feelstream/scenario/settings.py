@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from feelstream.errors import ScenarioError
 from feelstream.learning.settings import LearningSettings
 from feelstream.model.system import System
-from feelstream.plugins import Inert, Plugin, Promise, Settings
+from feelstream.plugins import Inert, Plugin, Promise, Settings, as_table
 from feelstream.policies import POLICIES, Policy
 from feelstream.scenario.checks import check
 from feelstream.scenario.fields import explain, leaves
@@ -98,10 +98,9 @@ class Scenario(Settings):
         """This scenario with overrides (`section.field=value`, or the type), checked like any other."""
         return type(self).of(overridden(self.tables(), overrides))
 
-    def tables(self) -> dict[str, Any]:
-        """Nested tables, with policy, partition, … as the objects they are: they need not have a name to import."""
-        tables = {section: dict(getattr(self, section)) for section in type(self).model_fields if section != "policy"}
-        return {**tables, "policy": self.policy}
+    def tables(self) -> Mapping[str, Any]:
+        """Its sections by name, as the objects that they are."""
+        return as_table(self)
 
     def plugins(self) -> list[Plugin]:
         """Everything in this scenario that is picked by name."""
