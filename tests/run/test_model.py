@@ -32,27 +32,6 @@ def test_weights_are_those_of_the_layers() -> None:
     assert np.array_equal(np.concatenate([weight.ravel(), bias]), model.theta)
 
 
-def test_a_run_stopped_anywhere_keeps_the_same_model(tmp_path: Path) -> None:
-    scenario = small(*LEARNING)
-    simulate_in(tmp_path / "alone", scenario)
-
-    def stop(record: object) -> None:
-        if record.observation.round in (2, 6):  # type: ignore[attr-defined]
-            raise KeyboardInterrupt
-
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            simulate_in(tmp_path / "stopped", scenario, progress=stop, checkpoint_s=0)
-        assert not (tmp_path / "stopped" / "model.npz").exists()
-        stop = _only_at_six(stop)
-    simulate_in(tmp_path / "stopped", scenario)
-    assert (tmp_path / "stopped" / "model.npz").read_bytes() == (tmp_path / "alone" / "model.npz").read_bytes()
-
-
-def _only_at_six(stop):
-    return lambda record: stop(record) if record.observation.round == 6 else None
-
-
 def test_without_a_model_there_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="learned nothing"):
         fs.simulate(small()).model()

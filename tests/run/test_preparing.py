@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,25 @@ from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan, comparison
 from feelstream.run import preparing
 
+LARGE = ("learning.engine=native", "learning.steps=2", "learning.batch=2147483647")
+
 
 @pytest.mark.slow
-def test_too_many_devices_get_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (["system.devices=10000000"], r"10,000,000 devices and 8 rounds need about .* GB of memory, and there"),
+        (["system.devices=100000", "system.rounds=1000"], r"or set trace\.level to rounds"),
+        (LARGE, r"learning\.local\.batch: 2 steps of 2,147,483,647 samples need about 51\.5 GB"),
+        ([LARGE[-1]], None),  # without learning nothing is drawn
+    ],
+)
+def test_what_cannot_fit_gets_a_sentence(
+    overrides: list[str], told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(preparing, "memory_bytes", lambda: 8 * 10**9)
-    with pytest.raises(ScenarioError, match=r"10,000,000 devices and 8 rounds need about .* GB of memory, and there"):
-        fs.simulate(small("system.devices=10000000"))
-    with pytest.raises(ScenarioError, match=r"or set trace\.level to rounds"):
-        fs.simulate(small("system.devices=100000", "system.rounds=1000"))
-    fs.simulate(small())
+    with pytest.raises(ScenarioError, match=told) if told else nullcontext():
+        fs.simulate(small(*overrides))
 
 
 def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,12 +48,3 @@ def test_plans_of_absurd_size_get_a_sentence() -> None:
     values = ",".join(str(1 + n) for n in range(700))
     with pytest.raises(ScenarioError, match="490,000 configurations were asked for, and at most 10,000"):
         comparison.arms("tiny", (), (), [f"policy.V={values}", f"system.round_s={values}"])
-
-
-def test_mini_batches_that_cannot_fit_are_told_before_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "memory_bytes", lambda: 8 * 10**9)
-    with pytest.raises(
-        ScenarioError, match=r"learning\.local\.batch: 2 steps of 2,147,483,647 samples need about 51\.5 GB"
-    ):
-        fs.simulate(fs.preset("tiny", ["learning.steps=2", "learning.batch=2147483647"]))
-    fs.simulate(small("learning.batch=2147483647"))  # without learning nothing is drawn
