@@ -54,18 +54,13 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> str:
             with temporary.open("rb+") as file:
                 digest = file_digest(file, "sha256").hexdigest()
                 os.fsync(file.fileno())
-            move_into_place(temporary, path)
+            os.replace(temporary, path)
+            _fsync_directory(path.parent)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         temporary_files.discard(temporary)
     return digest
-
-
-def move_into_place(source: Path, target: Path) -> None:
-    """Give a file or directory its final name, and force the name to disk."""
-    os.replace(source, target)
-    _fsync_directory(target.parent)
 
 
 def appear_whole(directory: Path, files: Mapping[str, bytes]) -> None:

@@ -84,10 +84,7 @@ class FinalModel:
         return learner
 
 
-def read_model(directory: Path) -> NDArray[np.float32]:
-    path = directory / MODEL
-    if not path.is_file():
-        raise RunError(f"{directory} holds no {MODEL}: nothing was learned")
+def read_model(path: Path) -> NDArray[np.float32]:
     stored = read_arrays(path)
     if "theta" not in stored:
         raise RunError(

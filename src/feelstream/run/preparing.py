@@ -129,17 +129,13 @@ def _check_promised(manifest: Manifest, promised: Mapping[str, Any]) -> None:
 
 def memory_bytes() -> int:
     """The memory of this machine, or of the container that we are in."""
-    limits = []
+    limits = [2**63]
     for file in CGROUPS:
-        try:
-            text = Path(file).read_text().strip()
-        except OSError:
-            continue
-        if text.isdecimal():
-            limits.append(int(text))
+        with suppress(OSError, ValueError):  # it may say "max"
+            limits.append(int(Path(file).read_text()))
     with suppress(ValueError, OSError, AttributeError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min(limits, default=2**63)
+    return min(limits)
 
 
 def check_fits(scenario: Scenario) -> None:

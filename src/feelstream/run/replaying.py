@@ -19,8 +19,6 @@ from feelstream.run.run import read_stored
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
 
-FLOWER = "flower"
-
 
 @dataclass(frozen=True)
 class Replay:
@@ -56,7 +54,7 @@ def replay(
     """
     path = Path(directory)
     manifest = Manifest.of_finished(path)
-    if manifest.engine.get("name") == FLOWER:
+    if "deployed" in manifest.facts:
         raise RunError(f"{path} holds a run of real devices, which cannot be repeated")
     stored = {name: read_stored(path, name, manifest) for name in manifest.digests if name.endswith(".parquet")}
     scenario = from_dict(manifest.scenario)

@@ -127,14 +127,12 @@ class Run:
 
     def model(self) -> FinalModel:
         """The model after the last round."""
-        if self.directory is None and self.theta is None:
-            raise RunError("the run learned nothing (learning.engine = none), so it has no model")
         if self.theta is not None:
             return FinalModel(self.scenario, self.theta)
-        directory = self.directory or Path()
-        if MODEL in self.manifest.digests:
-            check_digest(directory / MODEL, self.manifest.digests[MODEL])
-        return FinalModel(self.scenario, read_model(directory))
+        if self.directory is None or MODEL not in self.manifest.digests:
+            raise RunError("the run learned nothing (learning.engine = none), so it has no model")
+        check_digest(self.directory / MODEL, self.manifest.digests[MODEL])
+        return FinalModel(self.scenario, read_model(self.directory / MODEL))
 
     def explain(self, round: int, device: int) -> Explanation:
         """Why a device (from 0) was scheduled in a round (from 1), or not: what decided, and what would change it."""

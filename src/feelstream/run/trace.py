@@ -27,7 +27,6 @@ from feelstream.policies.base import STORED_LABELS
 from feelstream.scenario import Scenario
 
 ROUNDS = {name: column.kind for name, column in columns_of(ROUND_COLUMNS, ()).items()}  # of every run
-EVALUATIONS = {name: column.kind for name, column in EVALUATION_COLUMNS.items()}
 
 RoundValues = dict[str, float | int | None]  # by column
 
@@ -73,7 +72,7 @@ class Rows:
     def __init__(self, full: bool, facts: Collection[str], energy_sum_j: float = 0.0) -> None:
         self._full, self._columns = full, columns_of(DEVICE_COLUMNS, facts)
         self._energy_sum_j = energy_sum_j
-        self._evaluations: list[pl.DataFrame] = []
+        self._evaluations: list[dict[str, NDArray]] = []
         self._rounds: list[RoundValues] = []
         self._devices: list[dict[str, NDArray]] = []
 
@@ -85,8 +84,7 @@ class Rows:
         self._rounds.append(row)
         if self._full:
             self._devices.append(device_rows(record, self._columns))
-            if record.measured.arrays:
-                self._evaluations += _evaluation_frames(record)
+            self._evaluations += _evaluation_rows(record)
         return row
 
     @property
@@ -97,9 +95,9 @@ class Rows:
 
     def take(self) -> Tables:
         """The tables of the rows so far, which are forgotten here."""
-        rounds = _rounds_frame(self._rounds)
-        arrays = pl.concat(self._evaluations, rechunk=True) if self._evaluations else None
-        tables = Tables(rounds, _devices_frame(self._devices, self._columns) if self._full else None, arrays)
+        devices = _frame(self._devices, self._columns) if self._full else None
+        arrays = _frame(self._evaluations, EVALUATION_COLUMNS) if self._evaluations else None
+        tables = Tables(_rounds_frame(self._rounds), devices, arrays)
         self._rounds, self._devices, self._evaluations = [], [], []
         return tables
 
@@ -122,19 +120,16 @@ def _rounds_frame(rows: Sequence[RoundValues]) -> pl.DataFrame:
     return pl.DataFrame({name: pl.Series(name, [row.get(name) for row in rows], kinds[name]) for name in kinds})
 
 
-def _evaluation_frames(record: RoundRecord) -> list[pl.DataFrame]:
+def _evaluation_rows(record: RoundRecord) -> list[dict[str, NDArray]]:
     """The rows of the arrays that were given after a round, an array each."""
     return [
-        pl.DataFrame(
-            {
-                "round": np.full(len(values), record.observation.round, np.int32),
-                "evaluator": [evaluator] * len(values),
-                "name": [name] * len(values),
-                "index": np.arange(len(values), dtype=np.int32),
-                "value": pl.Series(values, dtype=REAL, nan_to_null=True),
-            },
-            schema=EVALUATIONS,
-        )
+        {
+            "round": np.full(len(values), record.observation.round, np.int32),
+            "evaluator": np.full(len(values), evaluator),
+            "name": np.full(len(values), name),
+            "index": np.arange(len(values), dtype=np.int32),
+            "value": np.asarray(values, np.float64),
+        }
         for evaluator, name, values in record.measured.arrays
     ]
 
@@ -159,11 +154,11 @@ def round_row(record: RoundRecord) -> RoundValues:
     }
 
 
-def _devices_frame(rounds: Sequence[dict[str, NDArray]], columns: Mapping[str, Column]) -> pl.DataFrame:
-    """One row per device and round, sorted by round, then device."""
+def _frame(parts: Sequence[Mapping[str, NDArray]], columns: Mapping[str, Column]) -> pl.DataFrame:
+    """The rows of all parts, in their order."""
     series = []
     for name, column in columns.items():
-        values = np.concatenate([rows[name] for rows in rounds]) if rounds else ()
+        values = np.concatenate([part[name] for part in parts]) if parts else ()
         series.append(pl.Series(name, values, nan_to_null=column.may_be_null).cast(column.kind))
     return pl.DataFrame(series)
 
