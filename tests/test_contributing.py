@@ -209,7 +209,7 @@ def a_buffer(copy: Copy) -> Tried:
         "src/feelstream/data/streaming/buffers.py",
         '''
 
-class Latest(Buffer):
+class Latest(Interval):
     """Keep the last arrival of each device."""
 
     tag: ClassVar[str] = "latest"
@@ -218,8 +218,8 @@ class Latest(Buffer):
     def most_held(self) -> int | None:
         return 1
 
-    def store(self, devices: int, longest: int | None) -> Store:
-        return FifoStore(devices, 1)
+    def expire(self, state: Nested, devices: Ints, counts: Ints) -> Items:
+        return drop_below(state, devices, state["hi"][devices] - 1)
 ''',
     )
     copy.change(

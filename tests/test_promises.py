@@ -14,7 +14,6 @@ import pytest
 from builders import small
 from sealing import seal
 from small_plans import in_process
-from stopped import stop_in
 
 import feelstream as fs
 from feelstream.data.streaming import BUFFERS
@@ -217,23 +216,3 @@ def test_flags_are_true_only_if_they_say_true() -> None:
     flags = Promises.of("buffers", {"kind": "mine.py:Mine"}, {"buffers": {"keeps": 1, "empties_on_use": True}})
     assert "keeps" not in flags
     assert "empties_on_use" in flags
-
-
-class Fragile(odd.Diary):
-    tag: ClassVar[str] = f"{HERE}:Fragile"
-
-    def store(self, devices: int, longest: int | None) -> Any:
-        class Breaking(odd.DiaryStore):
-            def restore(self, saved: Any) -> None:
-                raise KeyError("lists")
-
-        return Breaking(devices)
-
-
-def test_a_buffer_that_cannot_go_on_is_named(tmp_path: Path) -> None:
-    scenario = small().with_(buffer=Fragile())
-    stop_in(tmp_path, scenario, at=4)
-    with pytest.raises(
-        RunError, match=r"data\.buffer: '.*Fragile' failed: KeyError: 'lists' \(test_promises.*start the run afresh"
-    ):
-        simulate_in(tmp_path, scenario)

@@ -30,6 +30,11 @@ def read_only(array: NDArray) -> NDArray:
     return view
 
 
+def copied(state: Nested) -> Nested:
+    """Copies of all arrays of a state, which may be written to."""
+    return {name: copied(value) if isinstance(value, dict) else value.copy() for name, value in state.items()}
+
+
 class Frozen:
     """Base of frozen dataclasses that plug-ins are handed: nobody can write to the arrays in their fields."""
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from feelstream.arrays import Ints, Nested
 from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, EndlessArrivals, FiniteArrivals
-from feelstream.data.streaming.buffers import Buffer, Items, Store, UseOnce, ranges
+from feelstream.data.streaming.buffers import Buffer, Items, UseOnce, ranges
 from feelstream.data.streaming.order import Shards
 from feelstream.data.streaming.partition import Partition
 from feelstream.environment.availability import Availability
@@ -29,129 +29,84 @@ from feelstream.learning.server import ServerUpdate, UpdateContext
 FILE = Path(__file__).resolve()
 
 
-class ListStore(Store):
+class Lists(Buffer):
     """Holds what it likes, as one list per device: its state is of any length, and nested."""
 
-    def __init__(self, devices: int) -> None:
-        super().__init__(devices)
-        self.lists: list[list[int]] = [[] for _ in range(devices)]
+    def init(self, devices: int) -> Nested:
+        return super().init(devices) | {"lists": {str(k): np.empty(0, np.int64) for k in range(devices)}}
 
-    def join(self, devices: Ints, counts: Ints, rng: np.random.Generator) -> tuple[Items, Items]:
-        device, position = ranges(devices, self.hi[devices], counts)
-        self.hi[devices] += counts
+    def join(self, state: Nested, devices: Ints, counts: Ints, rng: np.random.Generator) -> tuple[Items, Items]:
+        device, position = ranges(devices, state["hi"][devices], counts)
+        state["hi"][devices] += counts
         wanted = self.wanted(position)
-        came = Items(device[wanted], position[wanted])
-        for k, place in zip(*came, strict=True):
-            self.lists[k].append(int(place))
-        gone = [(k, place) for k, mine in enumerate(self.lists) for place in self.forget(k, mine)]
-        for k, place in gone:
-            self.lists[k].remove(place)
+        came, gone = Items(device[wanted], position[wanted]), []
+        for k, mine in enumerate(list(state["lists"].values())):
+            mine = np.concatenate([mine, came.positions[came.devices == k]])
+            forgotten = max(0, len(mine) - self.allowed(state, k))
+            gone += [(k, place) for place in mine[:forgotten].tolist()]
+            state["lists"][str(k)] = mine[forgotten:]
         left = np.array(gone, np.int64).reshape(-1, 2)
         return came, Items(left[:, 0], left[:, 1])
 
     def wanted(self, position: Ints) -> np.ndarray:
         return np.ones(len(position), bool)
 
-    def forget(self, device: int, mine: list[int]) -> list[int]:
-        return []
+    def allowed(self, state: Nested, device: int) -> int:
+        return 2**31
 
-    def draw(self, device: int, shape: tuple[int, ...], rng: np.random.Generator) -> Ints:
-        return np.array(self.lists[device])[rng.integers(len(self.lists[device]), size=shape)]
+    def draw(self, state: Nested, device: int, shape: tuple[int, ...], rng: np.random.Generator) -> Ints:
+        return rng.choice(state["lists"][str(device)], shape)
 
-    def held(self, device: int) -> Ints:
-        return np.array(self.lists[device], np.int64)
-
-    def snapshot(self) -> Nested:
-        flat = np.array([place for mine in self.lists for place in mine], np.int64)
-        return super().snapshot() | {"lists": {"lengths": np.array([len(m) for m in self.lists]), "positions": flat}}
-
-    def restore(self, saved: Nested) -> None:
-        super().restore(saved)
-        cuts = np.cumsum(saved["lists"]["lengths"])[:-1]
-        self.lists = [part.tolist() for part in np.split(saved["lists"]["positions"], cuts)]
+    def held(self, state: Nested, device: int) -> Ints:
+        return state["lists"][str(device)].copy()
 
 
-class SecondStore(ListStore):
-    def wanted(self, position: Ints) -> np.ndarray:
-        return position % 2 == 0
-
-
-class EverySecond(Buffer):
+class EverySecond(Lists):
     """Keeps every second sample that arrives, and these for ever: `keeps`, but not `admits_all`."""
 
     keeps: ClassVar[bool] = True
 
-    def store(self, devices: int, longest: int | None) -> Store:
-        return SecondStore(devices)
+    def wanted(self, position: Ints) -> np.ndarray:
+        return position % 2 == 0
 
 
-class DiaryStore(ListStore):
-    """Remembers in which round it was used how often, since the first: `use` leaves a mark that later uses deepen."""
-
-    def __init__(self, devices: int) -> None:
-        super().__init__(devices)
-        self.diary = np.zeros((0, devices), np.int64)
-
-    def forget(self, device: int, mine: list[int]) -> list[int]:
-        allowed = max(2, 12 - 2 * int(self.diary[:, device].sum()))
-        return mine[: max(0, len(mine) - allowed)]
-
-    def use(self, devices: Ints) -> bool:
-        entry = np.zeros((1, len(self.hi)), np.int64)
-        entry[0, devices] = 1
-        self.diary = np.vstack([self.diary, entry])  # a line more with every use, for ever
-        return False
-
-    def snapshot(self) -> Nested:
-        return super().snapshot() | {"diary": self.diary.copy()}
-
-    def restore(self, saved: Nested) -> None:
-        super().restore(saved)
-        self.diary = saved["diary"].copy()
-
-
-class Diary(Buffer):
+class Diary(Lists):
     """Holds the last 12 samples, two fewer after every use of the device, and at least 2; its state grows for ever."""
 
     @property
     def most_held(self) -> int | None:
         return 12
 
-    def store(self, devices: int, longest: int | None) -> Store:
-        return DiaryStore(devices)
+    def init(self, devices: int) -> Nested:
+        return super().init(devices) | {"diary": np.zeros((0, devices), np.int64)}
+
+    def allowed(self, state: Nested, device: int) -> int:
+        return max(2, 12 - 2 * int(state["diary"][:, device].sum()))
+
+    def use(self, state: Nested, devices: Ints) -> None:
+        entry = np.isin(np.arange(len(state["hi"])), devices).astype(np.int64)
+        state["diary"] = np.vstack([state["diary"], entry])  # a line more with every use, for ever
 
 
 class Once(UseOnce):
     """use_once by another name."""
 
 
-class OnceStore(ListStore):
-    def __init__(self, devices: int, most: int) -> None:
-        super().__init__(devices)
-        self.most = most
+class OnceOfFew(Lists):
+    """use_once that holds the last few only, so that it does not promise to keep everything."""
 
-    def forget(self, device: int, mine: list[int]) -> list[int]:
-        return mine[: max(0, len(mine) - self.most)]
-
-    def use(self, devices: Ints) -> bool:
-        for k in devices:
-            self.lists[k] = []
-        return True
-
-
-class OnceOfFew(UseOnce):
-    """use_once that holds the last few only: what its parent promises of keeping everything, it takes back."""
-
-    admits_all: ClassVar[bool] = False
-    keeps: ClassVar[bool] = False
+    empties_on_use: ClassVar[bool] = True
     few: int = Field(default=6, ge=1, description="most samples that a device holds; ≥ 1")
 
     @property
     def most_held(self) -> int | None:
         return self.few
 
-    def store(self, devices: int, longest: int | None) -> Store:
-        return OnceStore(devices, self.few)
+    def allowed(self, state: Nested, device: int) -> int:
+        return self.few
+
+    def use(self, state: Nested, devices: Ints) -> None:
+        state["lists"] |= {str(k): np.empty(0, np.int64) for k in devices}
 
 
 class Chronicle(EndlessArrivals):

@@ -128,6 +128,6 @@ def test_kinds_are_found_by_class_and_by_name() -> None:
     with pytest.raises(
         ScenarioError, match="is no plug-in: it must be a class derived from one of EnergyLaw, CostRule"
     ):
-        named(f"{odd.FILE}:ListStore")
+        named(f"{odd.FILE}:Items")
     with pytest.raises(ScenarioError, match="'trace' cannot be made: give each of its fields a default"):
         named("trace", "arrivals")

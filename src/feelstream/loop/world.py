@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Flags, Ids, Nested, Reals
 from feelstream.data.datasets.dataset import Recording
+from feelstream.data.streaming.arrivals import ArrivalContext
 from feelstream.data.streaming.stream import Stream
 from feelstream.environment.base import ProcessContext, State
 from feelstream.guard import ask, freeze
@@ -58,25 +59,21 @@ class World:
         recording: Recording | None = None,
     ) -> None:
         self.scenario, self.seed, self.devices = scenario, seed, scenario.system.devices
-        population, around = scenario.population, scenario.world
+        population, around, data, system = scenario.population, scenario.world, scenario.data, scenario.system
         self.stream = Stream(
-            partition=scenario.data.partition,
-            arrivals=scenario.data.arrivals,
-            buffer=scenario.data.buffer,
-            fresh=scenario.data.fresh,
-            labels=labels,
-            classes=classes,
-            devices=self.devices,
-            rounds=scenario.system.rounds,
-            round_s=scenario.system.round_s,
-            seed=seed,
-            recording=recording,
+            ArrivalContext(
+                labels, classes, self.devices, system.rounds, system.round_s, seed, data.partition,
+                recording or Recording(),
+            ),
+            data.arrivals,
+            data.buffer,
+            fresh=data.fresh,
             collected=None if (population.arrivals == 1).all() else population.arrivals,
-        )
+        )  # fmt: skip
         self._context = ProcessContext(
             self.devices,
-            scenario.system.rounds,
-            scenario.system.round_s,
+            system.rounds,
+            system.round_s,
             population.frequency_low_hz,
             population.frequency_high_hz,
             population.gain_low_db,

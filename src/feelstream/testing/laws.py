@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Reals, copied
 from feelstream.data.datasets import assembled
 from feelstream.data.streaming.buffers import Buffer
 from feelstream.environment.base import Process, ProcessContext
@@ -35,8 +35,7 @@ def drawn(*key: int) -> np.random.Generator:
 def holds_what_came(buffer: Buffer) -> str | None:
     """Forty rounds of arrivals and uses: what is held is what came and has not left, as the flags say."""
     devices, arrived = 5, [[range(0)] for _ in range(5)]  # positions by device and round, 0 first
-    store = ask(buffer, "store", devices, None, at=0)
-    store.buffer = buffer
+    state = copied(ask(buffer, "init", devices, at=0))
     before: list[list[int]] = [[] for _ in range(devices)]
     for t in range(1, 41):
         rng = drawn(3, t)
@@ -44,23 +43,21 @@ def holds_what_came(buffer: Buffer) -> str | None:
         for mine, count in zip(arrived, counts.tolist(), strict=True):
             mine.append(range(mine[-1].stop, mine[-1].stop + count))
         receiving, users = np.flatnonzero(counts), np.flatnonzero(drawn(4, t).random(devices) < 0.2)
-        came, left = ask(store, "join", receiving, counts[receiving], drawn(2, t), at=t)
-        if store.hi.tolist() != [mine[-1].stop for mine in arrived]:
-            return f"round {t}: `hi` is {store.hi.tolist()}, and {[mine[-1].stop for mine in arrived]} have arrived"
-        held = [ask(store, "held", k).tolist() for k in range(devices)]
+        came, left = ask(buffer, "join", state, receiving, counts[receiving], drawn(2, t), at=t)
+        if state["hi"].tolist() != [mine[-1].stop for mine in arrived]:
+            return f"round {t}: `hi` is {state['hi'].tolist()}, and {[mine[-1].stop for mine in arrived]} have arrived"
+        held = [ask(buffer, "held", state, k).tolist() for k in range(devices)]
         for k, mine in enumerate(held):
             there = [*before[k], *came.positions[came.devices == k].tolist()]
             gone = left.positions[left.devices == k].tolist()
             if problem := _contents(buffer, sorted(mine), sorted(there), gone, arrived[k]):
                 return f"round {t}, device {k}: {problem}"
-            draws = ask(store, "draw", k, (4, 3), drawn(5, t), at=t) if mine else np.empty((4, 3), int)
+            draws = ask(buffer, "draw", state, k, (4, 3), drawn(5, t), at=t) if mine else np.empty((4, 3), int)
             if draws.shape != (4, 3) or (mine and not np.isin(draws, mine).all()):
                 return f"round {t}, device {k}: drew {draws.tolist()} of {mine}"
-        emptied = ask(store, "use", users, at=t)
-        if users.size and emptied != buffer.empties_on_use:
-            return f"round {t}: `use` returned {emptied}, and `empties_on_use` is {buffer.empties_on_use}"
-        before = [[] if emptied and k in users else mine for k, mine in enumerate(held)]
-        if [ask(store, "held", k).tolist() for k in range(devices)] != before:
+        ask(buffer, "use", state, users, at=t)
+        before = [[] if buffer.empties_on_use and k in users else mine for k, mine in enumerate(held)]
+        if [ask(buffer, "held", state, k).tolist() for k in range(devices)] != before:
             return f"round {t}: after `use` it does not hold {before}"
     return None
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from scipy.stats import kstest, truncnorm
+from streams import context, stream_of
 
 from feelstream.data.streaming.arrivals import (
-    ArrivalContext,
     Arrivals,
     Bursts,
     EndlessArrivals,
@@ -24,14 +24,8 @@ from feelstream.data.streaming.arrivals import (
     Uniform,
     events_by_round,
 )
-from feelstream.data.streaming.buffers import Keep
-from feelstream.data.streaming.partition import IID
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import PluginError, ScenarioError
-
-
-def context(devices: int = 3, rounds: int = 5, round_s: float = 4.0, samples: int = 30) -> ArrivalContext:
-    return ArrivalContext(np.zeros(samples, np.uint8), 1, devices, rounds, round_s, 0, IID())
 
 
 @pytest.mark.parametrize("sigma", [0.001, 0.03, 0.5, 1000.0])
@@ -84,7 +78,7 @@ def test_events_fall_into_the_rounds_of_their_intervals(round_s: float, rounds: 
     inside = st.floats(0, 1.2 * rounds * round_s)
     times = np.array(data.draw(st.lists(edge | inside, max_size=30)))
     devices = np.arange(len(times), dtype=np.int32) % 3
-    events = events_by_round(times, devices, context(3, rounds, round_s))
+    events = events_by_round(times, devices, context(rounds=rounds, round_s=round_s))
     for round in range(1, rounds + 1):
         inside_now = ((round - 1) * round_s < times) & (times <= round * round_s)
         if round == 1:
@@ -118,17 +112,7 @@ class Noon(FiniteArrivals):
 
 
 def stream(arrivals: Arrivals) -> Stream:
-    return Stream(
-        partition=IID(),
-        arrivals=arrivals,
-        buffer=Keep(),
-        labels=np.zeros(12, np.uint8),
-        classes=1,
-        devices=3,
-        rounds=8,
-        round_s=4.0,
-        seed=0,
-    )
+    return stream_of(arrivals, samples=12, rounds=8)
 
 
 @pytest.mark.parametrize(

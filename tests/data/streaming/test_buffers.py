@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 from scipy.stats import chisquare
+from streams import stream_of
 
 from feelstream.data.streaming.arrivals import Bursts
-from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, ReservoirStore, UseOnce, Window
-from feelstream.data.streaming.partition import IID
-from feelstream.data.streaming.stream import Stream
+from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
 
 
 def test_a_reservoir_holds_every_arrival_with_equal_probability() -> None:
     devices, capacity, per_round = 20_000, 4, [3, 5, 1, 4]
-    store, rng, everyone = ReservoirStore(devices, capacity), np.random.default_rng(9), np.arange(devices)
+    buffer, rng, everyone = Reservoir(capacity=capacity), np.random.default_rng(9), np.arange(devices)
+    state = buffer.init(devices)
     for count in per_round:
-        store.join(everyone, np.full(devices, count), rng)
+        buffer.join(state, everyone, np.full(devices, count), rng)
     total = sum(per_round)
-    held = store.slots
+    held = state["slots"]
     assert all(len(set(row)) == capacity for row in held.tolist())
     # Without replacement within a device the counts vary less than multinomial ones, so chance passes more
     # easily than the level says, while a biased slot or a wrong bound moves the counts by hundreds.
@@ -36,17 +36,7 @@ def test_a_reservoir_holds_every_arrival_with_equal_probability() -> None:
     ids=lambda b: b.tag,
 )
 def test_an_endless_stream_needs_no_more_memory_as_it_goes_on(buffer: Buffer) -> None:
-    stream = Stream(
-        partition=IID(),
-        arrivals=Bursts(),
-        buffer=buffer,
-        labels=np.zeros(40, np.uint8),
-        classes=1,
-        devices=8,
-        rounds=60_000,
-        round_s=1.0,
-        seed=3,
-    )
+    stream = stream_of(Bursts(), buffer, samples=40, devices=8, rounds=60_000, seed=3)
     sizes = []
     tracemalloc.start()
     try:
@@ -78,12 +68,10 @@ def test_wrong_fields_are_refused(kind: type[Buffer], fields: dict) -> None:
 
 def test_a_huge_reservoir_takes_only_what_arrives() -> None:
     """2³¹ − 1 slots for each of three devices would be 48 GiB; and whoever never fills it keeps everything."""
-    store, rng = ReservoirStore(3, 2**31 - 1), np.random.default_rng(9)
+    buffer, rng = Reservoir(capacity=2**31 - 1), np.random.default_rng(9)
+    state = buffer.init(3)
     for _ in range(20):
-        joined, left = store.join(np.array([0, 2]), np.array([3, 1]), rng)
+        joined, left = buffer.join(state, np.array([0, 2]), np.array([3, 1]), rng)
         assert (len(joined.devices), len(left.devices)) == (4, 0)
-    assert store.slots.nbytes < 10_000
-    assert [store.held(device).tolist() for device in range(3)] == [list(range(60)), [], list(range(20))]
-    again = ReservoirStore(3, 2**31 - 1)
-    again.restore(store.snapshot())
-    assert again.held(0).tolist() == list(range(60))
+    assert state["slots"].nbytes < 10_000
+    assert [buffer.held(state, device).tolist() for device in range(3)] == [list(range(60)), [], list(range(20))]

@@ -4,44 +4,34 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded import series_of_five
+from streams import held_by_round, stream_of
 
 import feelstream as fs
 from feelstream.data.datasets import load
 from feelstream.data.datasets.dataset import Recording
 from feelstream.data.streaming.arrivals import Uniform
-from feelstream.data.streaming.buffers import Keep
-from feelstream.data.streaming.partition import IID, Natural
+from feelstream.data.streaming.partition import Natural
 from feelstream.data.streaming.recorded import RecordedArrivals
-from feelstream.data.streaming.stream import Stream
 from feelstream.errors import DataError, ScenarioError
 from feelstream.loop.simulation import Simulation
 from feelstream.run import simulate_in
 
-ROUNDS, ROUND_S, CLASSES = 6, 2.0, 3
+ROUNDS, ROUND_S = 6, 2.0
 
 
-def stream_of(owner: list[int], times: list[float], devices: int, arrivals: RecordedArrivals, seed: int = 0) -> Stream:
-    labels = (np.arange(len(owner)) % CLASSES).astype(np.uint8)
-    return Stream(
-        partition=Natural(), arrivals=arrivals, buffer=Keep(), labels=labels,
-        classes=CLASSES, devices=devices, rounds=ROUNDS, round_s=ROUND_S, seed=seed,
+def arrived(owner: list[int], times: list[float], devices: int, arrivals: RecordedArrivals, seed: int = 0) -> Any:
+    stream = stream_of(
+        arrivals, partition=Natural(), samples=len(owner), devices=devices, rounds=ROUNDS, round_s=ROUND_S, seed=seed,
         recording=Recording(np.array(owner, np.int32), np.array(times)),
     )  # fmt: skip
-
-
-def arrived(stream: Stream, devices: int) -> list[list[list[int]]]:
-    """By round and device, the samples held, in the order of their arrival."""
-    rounds = []
-    for t in range(1, ROUNDS + 1):
-        stream.advance(t)
-        rounds.append([stream.samples(k).tolist() for k in range(devices)])
-    return rounds
+    return held_by_round(stream, ROUNDS, devices)
 
 
 recordings = st.lists(
@@ -57,7 +47,7 @@ def test_every_sample_arrives_at_its_owner_in_the_round_of_its_time(recorded, sp
     # A sample counts to the scale if its owner takes part.
     last = max(time for who, time in zip(owner, times, strict=True) if who < devices)
     factor = (ROUNDS * ROUND_S / last if last else 0.0) if speed == "fit" else 1 / speed
-    found = arrived(stream_of(owner, times, devices, RecordedArrivals(speed=speed)), devices)
+    found = arrived(owner, times, devices, RecordedArrivals(speed=speed))
     for t in range(ROUNDS):
         for device in range(devices):
             mine = sorted((times[i], i) for i in range(len(owner)) if owner[i] == device)
@@ -71,8 +61,8 @@ def test_spread_recordings_move_as_a_whole_and_stay_within_the_run() -> None:
     owner, times = [0] * 5 + [1] * 5, [0.0, 1.0, 2.0, 3.0, 4.0] * 2
     starts = set()
     for seed in range(30):
-        found = arrived(stream_of(owner, times, 2, RecordedArrivals(start="spread"), seed), 2)
-        assert found == arrived(stream_of(owner, times, 2, RecordedArrivals(start="spread"), seed), 2)
+        found = arrived(owner, times, 2, RecordedArrivals(start="spread"), seed)
+        assert found == arrived(owner, times, 2, RecordedArrivals(start="spread"), seed)
         assert found[-1] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
         for device in (0, 1):
             counts = [len(found[t][device]) for t in range(ROUNDS)]
@@ -85,25 +75,17 @@ def test_spread_recordings_move_as_a_whole_and_stay_within_the_run() -> None:
 
 def test_recorded_times_go_with_any_partition() -> None:
     times = np.arange(40, dtype=np.float64) * 0.25
-    stream = Stream(
-        partition=IID(), arrivals=RecordedArrivals(), buffer=Keep(), labels=np.zeros(40, np.uint8), classes=2,
-        devices=4, rounds=ROUNDS, round_s=ROUND_S, seed=0, recording=Recording(None, times),
-    )  # fmt: skip
-    for t in range(1, ROUNDS + 1):
-        stream.advance(t)
-        held = sorted(number for k in range(4) for number in stream.samples(k))
-        assert held == [i for i in range(40) if times[i] <= t * ROUND_S]
+    recording = Recording(None, times)
+    stream = stream_of(RecordedArrivals(), samples=40, devices=4, rounds=ROUNDS, round_s=ROUND_S, recording=recording)
+    for t, held in enumerate(held_by_round(stream, ROUNDS, 4), start=1):
+        assert sorted(number for mine in held for number in mine) == [i for i in range(40) if times[i] <= t * ROUND_S]
 
 
 def test_natural_owners_go_with_drawn_times() -> None:
-    stream = Stream(
-        partition=Natural(), arrivals=Uniform(), buffer=Keep(), labels=np.zeros(40, np.uint8), classes=2, devices=4,
-        rounds=1, round_s=ROUND_S, seed=0, recording=Recording(np.arange(40, dtype=np.int32) // 10, None),
-    )  # fmt: skip
-    stream.advance(1)
-    assert [sorted(stream.samples(k).tolist()) for k in range(4)] == [
-        list(range(10 * k, 10 * k + 10)) for k in range(4)
-    ]
+    recording = Recording(np.arange(40, dtype=np.int32) // 10, None)
+    stream = stream_of(Uniform(), partition=Natural(), samples=40, devices=4, rounds=1, recording=recording)
+    [held] = held_by_round(stream, 1, 4)
+    assert [sorted(mine) for mine in held] == [list(range(10 * k, 10 * k + 10)) for k in range(4)]
 
 
 @pytest.mark.parametrize(

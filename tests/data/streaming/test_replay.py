@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from streams import stream_of
 
-from feelstream.data.streaming.buffers import Keep
-from feelstream.data.streaming.partition import IID
 from feelstream.data.streaming.recorded import Trace
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import ScenarioError
@@ -18,17 +17,8 @@ LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1], np.uint8)  # classes 0 to 3, of whic
 
 
 def stream(path: Path, devices: int = 3, rounds: int = 4, round_s: float = 0.1, seed: int = 0) -> Stream:
-    return Stream(
-        partition=IID(),
-        arrivals=Trace(path=str(path)),
-        buffer=Keep(),
-        labels=LABELS,
-        classes=4,
-        devices=devices,
-        rounds=rounds,
-        round_s=round_s,
-        seed=seed,
-    )
+    arrivals, fields = Trace(path=str(path)), {"devices": devices, "rounds": rounds, "round_s": round_s, "seed": seed}
+    return stream_of(arrivals, labels=LABELS, classes=4, **fields)
 
 
 def write(path: Path, table: pl.DataFrame) -> Path:
