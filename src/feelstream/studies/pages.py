@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from feelstream.errors import RunError
 from feelstream.experiment import Results
+from feelstream.quantities import counted, number, significant
 from feelstream.report import Content, Section
 from feelstream.report.comparison import markdown_table, worlds
 from feelstream.report.drawing.energy_axis import log_ticks
@@ -20,14 +21,37 @@ from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.pareto import front_of, pareto_figure
 from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, LineStyle, line_style
 from feelstream.report.html.groups import by_panel
+from feelstream.report.html.templates import render
 from feelstream.report.origin import origin
 from feelstream.run.files import write_atomically
 from feelstream.studies.claims import Claim, Finding, Wording
 
 __all__ = [
-    "BUDGET_LINE", "COLUMN_WIDTH_IN", "DOCS_DPI", "PANEL_HEIGHT_IN", "Content", "LineStyle", "Page", "Section",
-    "by_panel", "composite", "front_of", "has_data", "legend_below", "line_style", "log_ticks", "markdown_table",
-    "origin", "origin_parts", "pareto_figure", "save", "styled", "worlds", "write_atomically", "write_page",
+    "BUDGET_LINE",
+    "COLUMN_WIDTH_IN",
+    "DOCS_DPI",
+    "PANEL_HEIGHT_IN",
+    "Content",
+    "LineStyle",
+    "Page",
+    "Section",
+    "by_panel",
+    "composite",
+    "front_of",
+    "has_data",
+    "legend_below",
+    "line_style",
+    "log_ticks",
+    "markdown",
+    "markdown_table",
+    "origin",
+    "pareto_figure",
+    "render",
+    "save",
+    "styled",
+    "worlds",
+    "write_atomically",
+    "write_page",
 ]  # fmt: skip
 DOCS_DPI = 120  # a picture that is kept in the repository stays small
 
@@ -63,12 +87,6 @@ def write_page(directory: Path, page: str, text: str, name: str, table: pl.DataF
     return path
 
 
-def origin_parts(results: Results) -> list[str]:
-    """The paragraphs on when, by which command and on what the runs were made."""
-    made = origin(results)
-    return [
-        "## Origin\n",
-        f"Runs of {made.finished.partition(' ')[0]}, seeds {made.facts['Seeds']}. This page is written by a command; "
-        f"do not edit it:\n\n    {made.command} --docs docs\n",
-        "; ".join(f"{name}: {fact}" for name, fact in made.facts.items()) + "\n",
-    ]
+def markdown(template: str, /, **values: Any) -> str:
+    """A page of the docs, from a template `package/file.md.j2`."""
+    return f"{render(template, counted=counted, number=number, significant=significant, **values).rstrip()}\n"

@@ -1,4 +1,4 @@
-"""Pages and parts of pages from templates; whatever is put into one is escaped, unless it is Markup."""
+"""Pages and parts of pages from templates; whatever is put into one of HTML is escaped, unless it is Markup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from markupsafe import Markup
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(_source),
+        autoescape=lambda name: not (name or "").endswith(".md.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     # Of what goes into scripts: no NaN, which JSON does not know, and no blanks.
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
@@ -25,6 +29,6 @@ def _source(name: str) -> str:
     return resources.files(package).joinpath(file).read_text(encoding="utf-8")
 
 
-def render(name: str, **values: Any) -> Markup:
+def render(template: str, /, **values: Any) -> Markup:
     """A template filled in; its name is `package/file`, so that a study has its own beside its code."""
-    return Markup(_environment().get_template(name).render(values))
+    return Markup(_environment().get_template(template).render(values))

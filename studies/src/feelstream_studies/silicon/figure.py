@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from feelstream.studies.pages import COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, legend_below, line_style, styled
@@ -16,7 +15,6 @@ def figure_of(savings: pl.DataFrame) -> Figure:
     """A panel for each scenario, a line for each policy, with 95 % intervals."""
     with styled():
         figure = Figure(figsize=(2 * COLUMN_WIDTH_IN, 1.25 * PANEL_HEIGHT_IN), layout="constrained")
-        FigureCanvasAgg(figure)
         grid = figure.subplots(1, len(SCENARIOS), sharey=True, squeeze=False)[0]
         for axes, scenario in zip(grid, SCENARIOS, strict=True):
             for number, policy in enumerate(SHOWN):

@@ -84,3 +84,19 @@ def held(table: pl.DataFrame, policy: str, measure: str) -> tuple[Sequence[str],
     own = table.filter(policy=policy)
     holds = own[f"{measure}_holds"].cast(pl.Boolean).fill_null(False)
     return own.filter(holds)["scenario"].to_list(), own.filter(~holds)["scenario"].to_list()
+
+
+def pairs(table: pl.DataFrame, policy: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """The scenarios that have both a policy and training everyone, each with the row of everyone and its own."""
+    rows = {(row["scenario"], row["policy"]): row for row in table.iter_rows(named=True)}
+    names = table["scenario"].unique(maintain_order=True)
+    both = [(name, rows.get((name, REFERENCE)), rows.get((name, policy))) for name in names]
+    return [(name, everyone, own) for name, everyone, own in both if everyone and own]
+
+
+def same_server(table: pl.DataFrame, policy: str) -> list[dict[str, Any] | None]:
+    """For each of these scenarios, everyone with the policy's own server, if it was played with as many seeds."""
+    _, _, server = policy.partition(WITH)
+    rows = {row["scenario"]: row for row in table.filter(policy=f"{REFERENCE}{WITH}{server}").iter_rows(named=True)}
+    both = [(rows.get(name), own) for name, _, own in pairs(table, policy)]
+    return [row if row and row["seeds"] == own["seeds"] else None for row, own in both]
