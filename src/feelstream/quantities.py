@@ -6,18 +6,15 @@ each of our columns is shown stands in columns.py, with all else that is known o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from math import floor, log10
-from typing import Any, Literal
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Literal
 
 from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS, RUN_COLUMNS, Column
 
 Table = Literal["rounds", "devices", "runs"]
 MINUS = "−"
-STATED = "quantities"  # of run.json: how users' own evaluators say that their numbers are shown
 
 
 def number(value: float, digits: int, signed: bool = False) -> str:
@@ -162,21 +159,11 @@ def measures(columns: Collection[str]) -> list[Quantity]:
     return [MEASURES[name] for name in columns if name in MEASURES]
 
 
-def introduce(columns: Iterable[str], about: Mapping[str, Any]) -> None:
-    """Register how every column of a run's rounds is shown that is not ours: as run.json says, else plainly.
-
-    about: what run.json says beside its own fields.
-    """
-    own = [column for column in columns if column not in ROUND_COLUMNS]
-    if not own:
-        return
-    try:
-        stated = TypeAdapter(list[Quantity]).validate_python(about.get(STATED, []))
-    except ValidationError:  # it is only about looks
-        stated = []
+def introduce(columns: Iterable[str], stated: Iterable[Quantity]) -> None:
+    """Register how every column of a run's rounds is shown that is not ours: as run.json says, else plainly."""
     known = {quantity.name: quantity for quantity in stated}
-    for column in own:
-        if column in known or column not in QUANTITIES:
+    for column in columns:
+        if column not in ROUND_COLUMNS and (column in known or column not in QUANTITIES):
             plain = Quantity(column, column.replace("_", " "), digits=4, group="learning", least=None)
             register_measures(known.get(column, plain))
 

@@ -95,7 +95,7 @@ class Results:
 
     def _own(self, arm: str, seed: int) -> pl.DataFrame:
         table, manifest = self._table(arm, seed, "rounds.parquet")
-        introduce(table.columns, manifest.model_extra or {})
+        introduce(table.columns, manifest.quantities)
         return table.select(pl.lit(arm).alias("arm"), pl.lit(seed, pl.Int64).alias("seed"), pl.all())
 
     def devices(self, arm: str, seed: int, columns: Sequence[str]) -> pl.DataFrame | None:

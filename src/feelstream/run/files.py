@@ -128,16 +128,6 @@ def remove_temporaries(directory: Path) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def write_json(path: Path, value: Any) -> None:
-    content = _as_text(_json_safe(value))
-    write_atomically(path, lambda file: file.write_bytes(content))
-
-
-def _as_text(tree: Any) -> bytes:
-    """As people read it; the name of a file in other bytes than UTF-8 has them as JSON escapes."""
-    return f"{json.dumps(tree, indent=2, allow_nan=False, ensure_ascii=False)}\n".encode(errors="backslashreplace")
-
-
 def write_sealed(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object that holds the SHA-256 of its own contents, so that damage does not go unnoticed."""
     content = sealed(value)
@@ -145,9 +135,10 @@ def write_sealed(path: Path, value: dict[str, Any]) -> None:
 
 
 def sealed(value: dict[str, Any]) -> bytes:
-    """What `write_sealed` writes."""
+    """What `write_sealed` writes; the name of a file in other bytes than UTF-8 has them as JSON escapes."""
     tree = _json_safe({name: entry for name, entry in value.items() if name != SEAL})
-    return _as_text(tree | {SEAL: seal_of(tree)})
+    text = json.dumps(tree | {SEAL: seal_of(tree)}, indent=2, allow_nan=False, ensure_ascii=False)
+    return f"{text}\n".encode(errors="backslashreplace")
 
 
 def seal_of(tree: dict[str, Any]) -> str:
@@ -156,19 +147,14 @@ def seal_of(tree: dict[str, Any]) -> str:
     return sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise RunError(f"cannot read {path}: {problem.strerror}") from problem
-
-
 def read_json(path: Path, content: bytes | None = None) -> Any:
     """The contents of a JSON file; a seal, where there is one, must be right. content: its bytes, if they were read."""
     try:
-        tree = json.loads((read_bytes(path) if content is None else content).decode())
+        tree = json.loads((path.read_bytes() if content is None else content).decode())
         intact = not isinstance(tree, dict) or SEAL not in tree or tree[SEAL] == seal_of(tree)
         value = _json_restored(tree)
+    except OSError as problem:
+        raise RunError(f"cannot read {path}: {problem.strerror}") from problem
     except (ValueError, RecursionError) as problem:
         raise RunError(f"{path} is damaged: it is not a JSON file") from problem
     if not intact:

@@ -20,6 +20,7 @@ from feelstream.constants import Resolved
 from feelstream.errors import RunError
 from feelstream.loop.changes import Change, as_list
 from feelstream.plugins import Promise
+from feelstream.quantities import Quantity
 from feelstream.run.files import SEAL, read_json, write_sealed
 from feelstream.run.resolved import resolved
 from feelstream.run.trace import facts_of
@@ -51,6 +52,7 @@ class Manifest(BaseModel):
     engine: dict[str, Any]
     data: dict[str, Any]
     versions: dict[str, str]
+    quantities: tuple[Quantity, ...] = ()  # how users' own evaluators say that their numbers are shown
     timings: dict[str, Any] = Field(default_factory=dict)
     digests: dict[str, Digest] = Field(default_factory=dict)  # of the run's own files, once it is complete
 

@@ -6,7 +6,6 @@ import operator
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from functools import lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
@@ -22,7 +21,6 @@ from feelstream.evaluation import TestRounds
 from feelstream.learning import cost
 from feelstream.loop.changes import Change, in_order
 from feelstream.loop.simulation import Simulation
-from feelstream.quantities import STATED
 from feelstream.run import trace
 from feelstream.run.manifest import Manifest
 from feelstream.scenario import Scenario, model_cost
@@ -91,8 +89,6 @@ def prepare(
     test = TestRounds(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
     parts = dataset.train_labels, dataset.classes, learner, dataset.recording, test
     simulation = Simulation(scenario, seed, *parts, changes)
-    stated = [asdict(quantity) for quantity in simulation.evaluators.quantities]
-    shown: dict[str, Any] = {STATED: stated} if stated else {}
     manifest = Manifest.begin(
         scenario,
         seed,
@@ -104,7 +100,7 @@ def prepare(
             "samples": len(dataset.train_labels),
         },
         changes=changes,
-        **shown,
+        quantities=tuple(simulation.evaluators.quantities),
     )
     if _version_of(scenario.data.dataset) != version:
         raise DataError(f"data.dataset: {dataset.name} changed while it was read; give the same command again")

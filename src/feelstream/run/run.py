@@ -83,7 +83,7 @@ class Run:
     constants: pl.DataFrame | None = field(default=None, repr=False)  # where devices differ in any
 
     def __post_init__(self) -> None:
-        introduce(self.rounds.columns, self.manifest.model_extra or {})
+        introduce(self.rounds.columns, self.manifest.quantities)
 
     def __repr__(self) -> str:
         kept = f", in {self.directory}" if self.directory else ""

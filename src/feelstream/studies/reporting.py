@@ -11,7 +11,7 @@ from feelstream import report
 from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.report.writing import usable
-from feelstream.run.files import write_json
+from feelstream.run.files import write_sealed
 from feelstream.studies.claims import EXPLAINED, Finding, Wording, judged
 from feelstream.studies.claims.section import claims_section
 from feelstream.studies.contract import Study
@@ -45,7 +45,7 @@ def write(results: Results, out: str | Path, docs: Path | None = None, study: St
     claimed = [claims_section(findings, page.wording)] if findings else []
     written = report.write(results, out, replace(page, sections=[*claimed, *page.sections]))
     if page.claims:
-        write_json(out / "claims.json", _claims_file(results, page, findings))
+        write_sealed(out / "claims.json", _claims_file(results, page, findings))
     if docs is not None and page.docs is not None:
         page.docs(docs, results, findings)
     return Reported(written.report, written.figures, findings, page.wording)

@@ -150,7 +150,7 @@ class LiveLane:
         view, self._ahead = (self._played() if self._ahead is None else self._ahead[1]), None
         spent = self.rows[-1]["energy_mean_cum_j"] * self.head if self.rows else 0.0
         view.row["energy_mean_cum_j"] = (spent + view.row["energy_mean_j"]) / (self.head + 1)
-        introduce(view.row, self._manifest.model_extra or {})
+        introduce(view.row, self._manifest.quantities)
         self._views[view.round] = view
         self.rows.append(view.row)
         self.schedule += _scheduled(view)
