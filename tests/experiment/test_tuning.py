@@ -95,7 +95,8 @@ def test_the_command_recommends_and_draws(
     ("given", "sentence"),
     [
         (("tiny", "--weights", "1:2"), "must read lowest:highest:count"),
-        (("tiny", "--budget", "-1"), "must be a finite number of joules above 0"),
+        (("tiny", "--budget", "-1"), "--budget: must be a number of at least 0, not -1"),
+        (("tiny", "--budget", "0"), "budget_j must be a number of joules above 0"),
         (("tiny", "--set", "policy.name=random"), "no weight to tune"),
     ],
 )

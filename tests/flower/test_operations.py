@@ -17,7 +17,7 @@ import pytest
 from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, silent_in_training
 
 import feelstream as fs
-from feelstream.callbacks.openmetrics import CONTENT_TYPE, OpenMetrics
+from feelstream.callbacks import CONTENT_TYPE, OpenMetrics
 from feelstream.errors import BusyError, FeelstreamError
 from feelstream.flower import ScheduledFedAvg, app_files
 from feelstream.run.files import sole_writer, usable_directory

@@ -19,10 +19,10 @@ from feelstream.api.comparison import Comparison
 from feelstream.code import MAIN, texts
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan, comparison, execute
-from feelstream.experiment.plan import flat
 from feelstream.learning import cores
 from feelstream.policies import Policy
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import flat
 from feelstream.terminal.progress import plan_bar
 
 

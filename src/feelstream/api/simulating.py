@@ -1,20 +1,25 @@
-"""One run, from Python."""
+"""One run, from Python: play it, check it, and ask how good it could have been."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from feelstream import run as runs
 from feelstream.api.arguments import check_places, scenario_of, whole_number
-from feelstream.errors import ScenarioError
+from feelstream.errors import RunError, ScenarioError
+from feelstream.experiment.hindsight import Bound, bound_of
 from feelstream.loop.round import RoundRecord
 from feelstream.quantities import QUANTITIES
-from feelstream.run import Change, Run
+from feelstream.run import Change, Run, read
 from feelstream.run.callbacks import Callback
 from feelstream.scenario import Scenario
 from feelstream.terminal.progress import bar
+from feelstream.verification import Report
+from feelstream.verification import verify as verify_files
 
 Each = TypeVar("Each")
 
@@ -92,3 +97,40 @@ def note(record: RoundRecord) -> str:
     tested = record.measured.numbers.get("accuracy")
     accuracy = "" if tested is None else f"accuracy {QUANTITIES['accuracy'].text(tested)}, "
     return f"{accuracy}queue {QUANTITIES['queue_mean_j'].text(record.queue_next_j.mean())}"
+
+
+def verify(run: Run | str | Path) -> Report:
+    """Recompute every decision, energy and queue step of a run from its files alone, with formulas of its own.
+
+    Args:
+        run: Its directory, or the run itself; one that is kept nowhere is written to a directory for the time being.
+
+    Returns:
+        What was checked; `ok` says whether all of it agrees, and `disagreement` is the first that does not.
+
+    >>> from feelstream import simulate
+    >>> verify(simulate("tiny", rounds=3, engine="none")).ok
+    True
+    """
+    if isinstance(run, Run) and run.directory is None:
+        with TemporaryDirectory(prefix="feelstream-") as place:
+            return replace(verify_files(run.save(Path(place) / "run")), path=repr(run))
+    path = run.directory if isinstance(run, Run) else run
+    if not isinstance(path, str | Path):
+        raise RunError(f"verify: give a run or its directory, as in verify('runs/first'), not {path!r:.60}")
+    return verify_files(path)
+
+
+def bound(run: Run | str | Path) -> Bound:
+    """A proven upper bound on the fresh data that any schedule could have used in this run, and its gap to that.
+
+    Args:
+        run: A run with `data.fresh = per_round` and `data.eligible = any` that kept its table of devices, or its
+            directory.
+
+    >>> from feelstream import simulate
+    >>> found = bound(simulate("tiny", fresh="per_round", eligible="any", engine="none"))
+    >>> 0 <= found.gap <= 1
+    True
+    """
+    return bound_of(run if isinstance(run, Run) else read(run))

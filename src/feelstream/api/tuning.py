@@ -19,10 +19,12 @@ from feelstream.api.comparing import played
 from feelstream.api.comparison import Comparison, written
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
-from feelstream.quantities import counted
+from feelstream.experiment.statistics import LEVEL, Interval
+from feelstream.quantities import QUANTITIES, Quantity, counted, number
 from feelstream.run import views
 from feelstream.run.views import as_pandas
 from feelstream.scenario import Scenario
+from feelstream.terminal.tables import WIDTH, text_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +68,7 @@ class Tuning:
     def scenario(self) -> Scenario:
         """The scenario with that weight, ready to be run."""
         if self.weight is None:
-            raise ScenarioError(str(self).splitlines()[-1])
+            raise ScenarioError(self.conclusion)
         return tuning.with_weight(self.base, self.weight)
 
     def table(self) -> pl.DataFrame:
@@ -92,12 +94,40 @@ class Tuning:
         found = "none keeps" if self.weight is None else f"{self.field} = {self.weight:g} keeps"
         return f"Tuning({counted(len(self.trades), 'value')} of {self.field}, {found} {self.budget_j * 1e3:g} mJ)"
 
-    def __str__(self) -> str:
+    @property
+    def conclusion(self) -> str:
+        """What was found, in a sentence or two; nothing where no run finished."""
         best = next((trade for trade in self.trades if trade.weight == self.weight), None)
         return tuning.conclusion(self.field, self.trades, best, self.budget_j, self.base)
 
+    def __str__(self) -> str:
+        """A row for each weight, and what was found: what `feelstream tune` prints."""
+        learned = any(trade.accuracy for trade in self.trades)
+        shown = {name: QUANTITIES[of] for name, of in tuning.MEASURED.items() if learned or name != "accuracy"}
+        weights = [f"{trade.weight:g}" for trade in self.trades]
+        if any("e" in text for text in weights):  # all with an exponent, or none
+            weights = [f"{trade.weight:.2e}" for trade in self.trades]
+        rows = [
+            [weight, "yes" if tuning.keeps(trade, self.budget_j) else "no"]
+            + [_cell(getattr(trade, name), quantity) for name, quantity in shown.items()]
+            for weight, trade in zip(weights, self.trades, strict=True)
+        ]
+        table = text_table([self.field, "kept", *(quantity.column_title for quantity in shown.values())], rows, WIDTH)
+        budget = QUANTITIES["energy_j"].text(self.budget_j)
+        kept = f"kept: the whole {100 * LEVEL:.0f} % interval of the energy is within the budget of {budget}"
+        return "\n".join([table, kept, self.conclusion])
+
     def _repr_html_(self) -> str:
-        return views.html(str(self), self.table(), self.plot())
+        return views.html(self.conclusion, self.table(), self.plot())
+
+
+def _cell(value: Interval | None, quantity: Quantity) -> str:
+    if value is None:
+        return "–"
+    mean, half = value.mean * quantity.scale, value.half_width
+    digits = quantity.decimals(mean)
+    margin = "" if half is None else f" ± {number(half * quantity.scale, digits)}"
+    return f"{number(mean, digits)}{margin}"
 
 
 def tune(
@@ -135,7 +165,6 @@ def tune(
     """
     check_places("tune", fields)
     chosen = scenario_of(scenario, fields)
-    tuning.with_weight(chosen, 1.0)  # says which policies have a weight, where this one has none
     allowed = float(np.mean(chosen.system.energy_budget_j)) if budget_j is None else budget_j
     if not isinstance(allowed, Real) or not 0 < allowed < float("inf"):
         raise ScenarioError(f"tune: budget_j must be a number of joules above 0, not {allowed!r:.60}")
@@ -144,6 +173,4 @@ def tune(
         raise ScenarioError(f"tune: weights must be a list of numbers above 0, as in [0.01, 0.1], not {weights!r:.60}")
     plan = tuning.tuning_plan(chosen, [float(each) for each in listed], seeds_of("tune", seeds), learn)
     found = played(plan, out, workers, executor, progress)
-    weight = tuning.weight_of(chosen)
-    assert weight is not None  # with_weight would have refused it
-    return Tuning(weight, float(allowed), tuning.trades(found.results), chosen, found)
+    return Tuning(tuning.weight_of(chosen), float(allowed), tuning.trades(found.results), chosen, found)

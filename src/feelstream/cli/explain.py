@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -104,35 +105,15 @@ def _decision(name: str | None, round: int | None, device: int | None) -> None:
 
 
 def _bound(directory: str | None, as_json: bool) -> None:
-    from feelstream.experiment.hindsight import bound_of
-    from feelstream.run import read
+    from feelstream.api import bound
 
     if directory is None:
         raise RunError("to bound a run, give its directory, as in feelstream explain runs/first --bound")
-    run = read(directory)
-    found = bound_of(run)
+    found = bound(directory)
     if as_json:
-        print_json(
-            {
-                "gained": found.gained,
-                "bound_within_budget": found.within_budget,
-                "bound_with_its_energy": found.with_its_energy,
-                "gap": found.gap,
-                "devices_over_budget": found.devices_over_budget,
-            }
-        )
-        return
-    table = plain_table()
-    over = found.devices_over_budget
-    for row in (
-        (f"{run.scenario.policy.plugin_name()}, fresh data scheduled (sum of amounts)", f"{found.gained:.2f}"),
-        ("at most, with the energy that each device spent here", f"{found.with_its_energy:.2f}"),
-        ("gap", f"{100 * found.gap:.1f} %"),
-        ("at most, within the budgets of the scenario", f"{found.within_budget:.2f}"),
-        ("devices over their budget", f"{over} of {run.scenario.system.devices}"),
-    ):
-        table.add_row(*row)
-    out.print(table, highlight=False, markup=False)
+        print_json(asdict(found) | {"gap": found.gap})
+    else:
+        out.print(str(found), highlight=False, markup=False)
 
 
 def fields() -> dict[str, str]:

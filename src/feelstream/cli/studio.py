@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -45,8 +42,7 @@ def studio(
         out.print(str(write_race(stored, export, title)), markup=False, highlight=False)
         return
     try:
-        with _left_out("aiohttp", "requests"):
-            import nicegui  # noqa: F401
+        import nicegui  # noqa: F401
     except ImportError:
         raise RunError("the studio needs NiceGUI; install it with pip install 'feelstream[studio]'") from None
     from feelstream.studio.server import serve
@@ -60,20 +56,3 @@ def studio(
     # A race, a save or an explanation may still be at work in a thread. Python would wait for some of them, and abort
     # where one is in compiled code; a run directory survives the end of the process.
     signals.exit_with(0)
-
-
-@contextmanager
-def _left_out(*modules: str) -> Iterator[None]:
-    """Import without these: the server's libraries want them to be clients of other servers, and they take a while.
-
-    Nothing of what is imported is ever garbage, so that nobody looks for any meanwhile.
-    """
-    absent = [name for name in modules if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None: there is none
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        for name in absent:
-            del sys.modules[name]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from feelstream.errors import ScenarioError
-from feelstream.experiment import tuning
+from feelstream import api
+from feelstream.errors import RunError, ScenarioError
+from feelstream.experiment import Plan, dask_executor, tuning
+from feelstream.experiment import load as load_results
 from feelstream.experiment.affordable import affordable
-from feelstream.experiment.statistics import LEVEL, Interval
-from feelstream.quantities import QUANTITIES, Quantity, number, significant
+from feelstream.quantities import QUANTITIES, significant
+from feelstream.report.drawing.figures import save
+from feelstream.report.drawing.trade_off import trade_off_figure
 from feelstream.run.files import make_directory, write_atomically
 from feelstream.scenario.files import load
 from feelstream.terminal.common import (
@@ -33,9 +37,7 @@ from feelstream.terminal.playing import (
     SeedStartOption,
     WorkersOption,
     failures,
-    play,
     tell_failures,
-    untaken,
 )
 
 app = typer.Typer()
@@ -49,7 +51,7 @@ def tune(
         float | None,
         number_option(
             "--budget",
-            low=float("-inf"),
+            low=0,
             whole=False,
             metavar="JOULES",
             help="Energy per device and round to keep; default: the scenario's own.",
@@ -80,47 +82,51 @@ def tune(
 
     Every weight is run on the same worlds. Stored runs are not repeated.
     """
-    given = with_policy(overrides, policy)
-    changes = [*given, *([f"system.rounds={horizon}"] if horizon else [])]
-    chosen = load(scenario, changes)
-    field = tuning.weight_of(chosen)
-    if field is None:
-        tuning.with_weight(chosen, 1.0)  # says which policies have one
-    allowed = float(np.mean(chosen.system.energy_budget_j)) if budget is None else budget
-    if not 0 < allowed < float("inf"):
-        raise ScenarioError(f"--budget: must be a finite number of joules above 0, not {allowed:g}")
-    plan = tuning.tuning_plan(chosen, _weights(weights), tuple(range(seed_start, seed_start + seeds)), learn)
+    changes = [*with_policy(overrides, policy), *([f"system.rounds={horizon}"] if horizon else [])]
+    chosen, tried, which = load(scenario, changes), _weights(weights), range(seed_start, seed_start + seeds)
+    plan = tuning.tuning_plan(chosen, tried, which, learn)
     where = directory or untaken(Path("results") / f"tune-{Path(scenario).stem}", plan)
-    results = play(plan, where, workers, dask)
-    found = tuning.trades(results)
-    table = tuning.table_of(str(field), found, allowed)
+    with dask_executor(dask, workers) as executor:
+        tuned = api.tune(
+            chosen, tried, budget_j=budget, seeds=which, learn=learn, out=where, workers=workers, executor=executor,
+            progress=True,
+        )  # fmt: skip
+    results, table, allowed = tuned.comparison.results, tuned.table(), tuned.budget_j
     write_atomically(where / "trade-off.csv", table.write_csv)
-    from feelstream.report.drawing.figures import save
-    from feelstream.report.drawing.trade_off import trade_off_figure
-
     pictures = where / "figures"
     make_directory(pictures)
     budget_mj = f"{allowed * QUANTITIES['energy_j'].scale:g}"
-    written = save(trade_off_figure(str(field), found, allowed), pictures, f"trade-off-{budget_mj}mJ")
-    best = tuning.recommended(found, allowed, more_is_cheaper=field == "price")
+    written = save(trade_off_figure(tuned.field, tuned.trades, allowed), pictures, f"trade-off-{budget_mj}mJ")
     if as_json:
-        weight = None if best is None else best.weight
-        printed = {"field": f"policy.{field}", "weight": weight, "budget_j": allowed, "rounds": chosen.system.rounds}
-        printed |= {"weights": table.rows(named=True), "failures": failures(results)}
-        print_json(printed | {"table": where / "trade-off.csv", "figures": written})
+        about = {"field": f"policy.{tuned.field}", "weight": tuned.weight, "budget_j": allowed}
+        about |= {"rounds": chosen.system.rounds, "weights": table.rows(named=True), "failures": failures(results)}
+        print_json(about | {"table": where / "trade-off.csv", "figures": written})
     else:
-        _show(str(field), found, allowed)
-        said = tuning.conclusion(str(field), found, best, allowed, chosen)
-        out.print(said, style="bold", markup=False, highlight=False, soft_wrap=True)
-        if best is None and found and (other := affordable(chosen, plan.seeds[0], allowed)):
-            share = f"{significant(other.energy_j / allowed, 2)} × the budget with seed {plan.seeds[0]}"
+        out.print(str(tuned), markup=False, highlight=False, soft_wrap=True)
+        if tuned.weight is None and tuned.trades and (other := affordable(chosen, seed_start, allowed)):
+            share = f"{significant(other.energy_j / allowed, 2)} × the budget with seed {seed_start}"
             hint(f"within the budget: {other.options} (spends {share}); more: docs/how-to/budget.md")
         for path in (where / "trade-off.csv", *written):
             out.print(str(path), markup=False, highlight=False, soft_wrap=True)
-        if best is not None:
-            words = [word for change in [*changes, f"policy.{field}={best.weight:g}"] for word in ("--set", change)]
+        if tuned.weight is not None:
+            words = [
+                word for change in [*changes, f"policy.{tuned.field}={tuned.weight:g}"] for word in ("--set", change)
+            ]
             next_command("feelstream", "run", scenario, *words)
     tell_failures(results)
+
+
+def untaken(directory: Path, plan: Plan) -> Path:
+    """This directory, or DIRECTORY-2, -3, … if it holds anything but runs of the same configurations."""
+    wanted = [(arm.label, arm.scenario.as_dict()) for arm in plan.arms]
+    place, number = directory, 1
+    while place.exists():
+        with suppress(RunError):
+            if [(arm.label, arm.scenario.as_dict()) for arm in load_results(place).plan.arms] == wanted:
+                break
+        number += 1
+        place = directory.with_name(f"{directory.name}-{number}")
+    return place
 
 
 def _weights(text: str) -> list[float]:
@@ -132,41 +138,3 @@ def _weights(text: str) -> list[float]:
     if len(parts) != 3 or not (0 < low <= high < float("inf")) or not 1 <= count <= 1000:
         raise ScenarioError(f"--weights '{text}' must read lowest:highest:count, above 0, as in 1e-6:1:13")
     return [float(f"{weight:.2e}") for weight in np.geomspace(low, high, count)]
-
-
-def _show(field: str, found: list[tuning.Trade], budget_j: float) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    learned = any(trade.accuracy for trade in found)
-    shown = {name: QUANTITIES[column] for name, column in tuning.MEASURED.items() if learned or name != "accuracy"}
-    for head in (field, "kept", *(quantity.column_title for quantity in shown.values())):
-        table.add_column(head, justify="right")
-    weights = _written([trade.weight for trade in found])
-    for weight, trade in zip(weights, found, strict=True):
-        cells = [_words(getattr(trade, name), quantity) for name, quantity in shown.items()]
-        table.add_row(weight, "yes" if tuning.keeps(trade, budget_j) else "no", *cells)
-    out.print(table, markup=False, highlight=False)
-    said = f"kept: the whole {100 * LEVEL:.0f} % interval of the energy is within the budget of {_budget(budget_j)}"
-    out.print(said, markup=False, highlight=False)
-
-
-def _budget(budget_j: float) -> str:
-    energy = QUANTITIES["energy_j"]
-    return f"{number(budget_j * energy.scale, energy.decimals(budget_j * energy.scale))} {energy.unit}"
-
-
-def _written(weights: list[float]) -> list[str]:
-    """All with an exponent, or none."""
-    plain = [f"{weight:g}" for weight in weights]
-    return [f"{weight:.2e}" for weight in weights] if any("e" in text for text in plain) else plain
-
-
-def _words(value: Interval | None, quantity: Quantity) -> str:
-    if value is None:
-        return "–"
-    half = value.half_width
-    mean = value.mean * quantity.scale
-    digits = quantity.decimals(mean)
-    margin = "" if half is None else f" ± {number(half * quantity.scale, digits)}"
-    return f"{number(mean, digits)}{margin}"

@@ -15,12 +15,15 @@ WORKER_SECONDS = 30
 
 
 @contextmanager
-def dask_executor(address: str, workers: int | None = None) -> Iterator[Executor]:
-    """The executor of a Dask cluster: `tcp://host:port` of its scheduler, or `local` for one made here.
+def dask_executor(address: str | None, workers: int | None = None) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster: `tcp://host:port` of its scheduler, or `local` for one made here; None for none.
 
     Only runs and their files travel: the workers need feelstream (and any module that holds a policy of your own)
     installed, and no shared file system.
     """
+    if address is None:
+        yield None
+        return
     try:
         from distributed import Client, LocalCluster
     except ImportError as problem:

@@ -47,12 +47,24 @@ class Bound:
         within_budget: No schedule within the scenario's budgets gains more.
         with_its_energy: No schedule gains more in which each device spends what it spent in this run.
         devices_over_budget: How many spent more than their budget, so that `gained` may exceed `within_budget`.
+        devices: How many there are.
     """
 
     gained: float
     within_budget: float
     with_its_energy: float
     devices_over_budget: int
+    devices: int
+
+    def __str__(self) -> str:
+        rows = {
+            "fresh data scheduled (sum of amounts)": f"{self.gained:.2f}",
+            "at most, with the energy that each device spent here": f"{self.with_its_energy:.2f}",
+            "gap": f"{100 * self.gap:.1f} %",
+            "at most, within the budgets of the scenario": f"{self.within_budget:.2f}",
+            "devices over their budget": f"{self.devices_over_budget} of {self.devices}",
+        }
+        return "\n".join(f"{what:52}  {value}" for what, value in rows.items())
 
     @property
     def gap(self) -> float:
@@ -81,7 +93,7 @@ def bound_of(run: Run) -> Bound:
     gained, spent_j, scheduled_cost_j = _spent(run, instance)
     everything = replace(instance, budget_j=np.maximum(spent_j, scheduled_cost_j))
     over = int(np.count_nonzero(spent_j > instance.budget_j * (1 + 1e-9)))
-    return Bound(gained, upper_bound(instance), upper_bound(everything), over)
+    return Bound(gained, upper_bound(instance), upper_bound(everything), over, len(instance.budget_j))
 
 
 def _prices(instance: Instance) -> Reals:

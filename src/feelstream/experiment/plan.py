@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from feelstream.errors import ScenarioError
 from feelstream.scenario import Scenario
@@ -68,12 +67,3 @@ class Plan:
             f"the plan '{self.name}' has no configuration '{label}'; it has: "
             + ", ".join(arm.label for arm in self.arms)
         )
-
-
-def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one, with keys `section.field`."""
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        name = f"{prefix}{key}"
-        found.update(flat(value, f"{name}.") if isinstance(value, dict) else {name: value})
-    return found

@@ -28,23 +28,20 @@ STEPS = 8  # halvings of the logarithm of the weight
 RANGE = (1e-7, 1e3)  # weights between which one is searched
 
 
-def weight_of(scenario: Scenario) -> str | None:
-    """The field of the scenario's policy that weighs energy against learning; None where it has none."""
+def weight_of(scenario: Scenario) -> str:
+    """The field of the scenario's policy that weighs energy against learning; ScenarioError where it has none."""
     for field in WEIGHTS:
         if field in type(scenario.policy).model_fields:
             return field
-    return None
+    raise ScenarioError(
+        f"policy.name: '{scenario.policy.plugin_name()}' has no weight to tune; policies with one have a field "
+        f"{' or '.join(WEIGHTS)}"
+    )
 
 
 def with_weight(scenario: Scenario, weight: float) -> Scenario:
-    """The scenario with another weight; ScenarioError where its policy has none."""
-    field = weight_of(scenario)
-    if field is None:
-        raise ScenarioError(
-            f"policy.name: '{scenario.policy.plugin_name()}' has no weight to tune; policies with one have a field "
-            f"{' or '.join(WEIGHTS)}"
-        )
-    return from_dict(scenario.as_dict(), [f"policy.{field}={weight!r}"])
+    """The scenario with another weight."""
+    return from_dict(scenario.as_dict(), [f"policy.{weight_of(scenario)}={weight!r}"])
 
 
 def schedule_only(scenario: Scenario) -> Scenario:
@@ -122,7 +119,7 @@ def trades(results: Results) -> list[Trade]:
         accuracy = own["late_accuracy"].drop_nulls()
         found.append(
             Trade(
-                float(getattr(arm.scenario.policy, weight_of(arm.scenario) or "")),
+                float(getattr(arm.scenario.policy, weight_of(arm.scenario))),
                 interval(own["energy_j"]),
                 interval(importance.filter(arm=arm.label)["importance_sum"]),
                 interval(own["queue_j"]),

@@ -187,3 +187,12 @@ def _siblings(field: str, model: Any) -> str:
     if not known or issubclass(model, Plugin):
         return ""
     return f"; {did_you_mean(last, known)}allowed: {', '.join(known)}"
+
+
+def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with keys `section.field`."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        found.update(flat(value, f"{name}.") if isinstance(value, dict) else {name: value})
+    return found

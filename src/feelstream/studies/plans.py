@@ -3,11 +3,11 @@
 from feelstream.errors import ScenarioError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.comparison import arms
-from feelstream.experiment.plan import flat
 from feelstream.experiment.tuning import TUNING_SEEDS, energy_j, match_energy, weight_of
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import flat
 from feelstream.scenario.files import load, preset, presets
 from feelstream.scenario.overrides import AnyOverride, Override, as_text, parsed, placed
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from feelstream.errors import RunError
-from feelstream.experiment import Plan, Results, dask_executor, execute, load
+from feelstream.experiment import Plan, Results, dask_executor, execute
 from feelstream.experiment.store import NOT_YET
 from feelstream.terminal.common import err, number_option
 from feelstream.terminal.progress import plan_bar
@@ -27,21 +25,8 @@ SeedStartOption = Annotated[int, number_option("--seed-start", low=0, high=2**62
 
 def play(plan: Plan, where: Path, workers: int | None = None, dask: str | None = None) -> Results:
     """Execute a plan with a progress bar, on this machine or on a Dask cluster."""
-    with dask_executor(dask, workers) if dask else nullcontext() as executor, plan_bar(plan.name) as progress:
+    with dask_executor(dask, workers) as executor, plan_bar(plan.name) as progress:
         return execute(plan, where, workers=workers, executor=executor, progress=progress)
-
-
-def untaken(directory: Path, plan: Plan) -> Path:
-    """This directory, or DIRECTORY-2, -3, … if it holds anything but runs of the same configurations."""
-    wanted = [(arm.label, arm.scenario.as_dict()) for arm in plan.arms]
-    place, number = directory, 1
-    while place.exists():
-        with suppress(RunError):
-            if [(arm.label, arm.scenario.as_dict()) for arm in load(place).plan.arms] == wanted:
-                break
-        number += 1
-        place = directory.with_name(f"{directory.name}-{number}")
-    return place
 
 
 def failures(*all_results: Results) -> list[dict[str, Any]]:

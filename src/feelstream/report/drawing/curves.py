@@ -15,7 +15,6 @@ from matplotlib.transforms import ScaledTranslation
 
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
-from feelstream.experiment.plan import flat
 from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round, per_run
 from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing.figures import draw_curves, save, styled
@@ -33,6 +32,7 @@ from feelstream.report.drawing.style import (
 from feelstream.report.html.charts import Group
 from feelstream.run.files import make_directory
 from feelstream.run.picture import Look, drawable, label_beside
+from feelstream.scenario.fields import flat
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column
 AGAINST = ("late_accuracy", "energy_j")

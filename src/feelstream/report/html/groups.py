@@ -7,8 +7,8 @@ from typing import Any
 
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.panels import Panel, PanelFigure
-from feelstream.experiment.plan import flat
 from feelstream.report.html.charts import Group
+from feelstream.scenario.fields import flat
 
 
 def by_panel(figures: Sequence[PanelFigure]) -> list[Group]:
