@@ -49,4 +49,4 @@ def _lay_out(out: Path, stored: Manifest, longer: Manifest) -> None:
     rounds = read_stored(out, "rounds.parquet", stored)
     devices = read_stored(out, "devices.parquet", stored) if full else None
     check_digest(out / STATE, stored.digests.get(STATE))
-    Checkpoint(progress, longer.identity, full).add(Tables(rounds, devices), unflatten(read_arrays(out / STATE)))
+    Checkpoint(progress, longer.identity).add(Tables(rounds, devices), unflatten(read_arrays(out / STATE)))

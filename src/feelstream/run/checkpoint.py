@@ -1,9 +1,8 @@
 """Checkpoints: what a run under way keeps in its directory, so that it survives being killed.
 
 `progress/` holds the rows so far in numbered parts, the player's state, and checkpoint.json, which names the files that
-count with their SHA-256 (an empty text: this part of the table has no rows). Rows are written first, then the state,
-then checkpoint.json: a kill in between leaves files that do not count and are written again. A file that counts and is
-not what was written is refused before it is parsed.
+count with their SHA-256. Rows are written first, then the state, then checkpoint.json: a kill in between leaves files
+that do not count and are written again. A file that counts and is not what was written is refused before it is parsed.
 """
 
 from __future__ import annotations
@@ -64,50 +63,47 @@ class Player(Protocol):
 class Checkpoint:
     """The progress of one run, which is known by the digest of all that decides its outcome."""
 
-    def __init__(self, directory: Path, run: str, full: bool, every_s: float | None = None) -> None:
+    def __init__(self, directory: Path, run: str, every_s: float | None = None) -> None:
         """every_s: time between checkpoints; by default a second, or more where writing one takes long."""
         self.directory, self.run, self.every_s = directory, run, every_s
         self._next_s = perf_counter() + (CHECKPOINT_SECONDS if every_s is None else every_s)
-        self.parts: dict[str, list[str]] = {table: [] for table in (Tables._fields if full else ("rounds",))}
         self.file = directory / "checkpoint.json"
+        self.parts = 0
+        self.digests: dict[str, str] = {}  # of the files that count, by name
 
     def restore(self, player: Player) -> None:
         """Put the player where the checkpoint was taken; at the start, if there is none."""
         if not self.file.exists():
             return
         with self._with_remedy():
-            about = self._described()
-            self.parts, state = about["parts"], self._state(len(about["parts"]["rounds"]))
-            check_digest(state, about["state"])
-            for table, digests in self.parts.items():
-                for number, digest in enumerate(digests):
-                    if digest:
-                        check_digest(self._part(table, number), digest)
-            saved = unflatten(read_arrays(state))
+            self._take_up()
+            for name, digest in self.digests.items():
+                check_digest(self.directory / name, digest)
+            saved = unflatten(read_arrays(self._state))
         try:
             player.restore(saved)
         except DAMAGE as problem:
-            raise RunError(f"{state} is damaged; {self._remedy}") from problem
+            raise RunError(f"{self._state} is damaged; {self._remedy}") from problem
 
     def energy_sum_j(self) -> float:
-        """Σ of `energy_mean_j` over the rows so far."""
-        parts = [self._read("rounds", number)["energy_mean_j"] for number in range(len(self.parts["rounds"]))]
-        return float(np.cumsum(np.concatenate(parts))[-1]) if parts else 0.0  # added up in the order of the rounds
+        """Σ of `energy_mean_j` over the rows so far, added up in the order of the rounds."""
+        parts = [self._read("rounds", number)["energy_mean_j"] for number in range(self.parts)]
+        return float(np.cumsum(np.concatenate(parts))[-1]) if parts else 0.0
 
     def stored(self) -> Tables:
         """The rows so far of a run that another process may be playing."""
         if not self.file.exists():
             raise RunError(f"{self.directory.parent} holds a run of which no round is stored yet")
-        self.parts = self._described()["parts"]
+        self._take_up()
         return self.tables()
 
-    def _described(self) -> dict[str, Any]:
+    def _take_up(self) -> None:
         stored = read_json(self.file)
-        if not isinstance(stored, dict) or not {SEAL, "run", "parts", "state"} <= stored.keys():
+        if not isinstance(stored, dict) or not {SEAL, "run", "parts", "digests"} <= stored.keys():
             raise RunError(f"{self.file} is damaged: it does not describe a checkpoint")
-        if stored["run"] != self.run or stored["parts"].keys() != self.parts.keys():
+        if stored["run"] != self.run:
             raise RunError(f"{self.file} is the checkpoint of another run")
-        return stored
+        self.parts, self.digests = stored["parts"], stored["digests"]
 
     def is_due(self) -> bool:
         return perf_counter() >= self._next_s
@@ -122,35 +118,39 @@ class Checkpoint:
 
     def add(self, tables: Tables, state: Nested) -> None:
         """The same, of a player in this state."""
-        number = len(self.parts["rounds"])
-        for table, digests in self.parts.items():
-            rows = getattr(tables, table)
-            digests.append("" if rows is None else write_atomically(self._part(table, number), rows.write_parquet))
-        digest = write_arrays(self._state(number + 1), flatten(state))
-        about = {"run": self.run, "round": int(state["round"]), "state": digest, "parts": self.parts}
+        for table, rows in tables._asdict().items():
+            if rows is not None:
+                part = self._part(table, self.parts)
+                self.digests[part.name] = write_atomically(part, rows.write_parquet)
+        before = self._state
+        self.digests.pop(before.name, None)
+        self.parts += 1
+        self.digests[self._state.name] = write_arrays(self._state, flatten(state))
+        about = {"run": self.run, "round": int(state["round"]), "parts": self.parts, "digests": self.digests}
         write_sealed(self.file, about)
-        with as_sentence(self._state(number)):
-            self._state(number).unlink(missing_ok=True)
+        with as_sentence(before):
+            before.unlink(missing_ok=True)
 
     def tables(self) -> Tables:
         """All rows of the parts that count."""
         with self._with_remedy():
-            numbers = range(len(self.parts["rounds"]))
-            return joined([Tables(*(self._read(table, number) for table in self.parts)) for number in numbers])
+            numbers = range(self.parts)
+            return joined([Tables(*(self._read(table, number) for table in Tables._fields)) for number in numbers])
 
     def _read(self, table: str, number: int) -> Any:
-        part, digest = self._part(table, number), self.parts[table][number]
-        if not digest:
+        part = self._part(table, number)
+        if part.name not in self.digests:
             return None
-        check_digest(part, digest)
+        check_digest(part, self.digests[part.name])
         return read_table(part)
 
     def _part(self, table: str, number: int) -> Path:
         return self.directory / f"{table}-{number:06d}.parquet"
 
-    def _state(self, parts: int) -> Path:
-        """The player's state after so many parts."""
-        return self.directory / f"state-{parts:06d}.npz"
+    @property
+    def _state(self) -> Path:
+        """The player's state after the parts so far."""
+        return self.directory / f"state-{self.parts:06d}.npz"
 
     @contextmanager
     def _with_remedy(self) -> Iterator[None]:

@@ -126,7 +126,7 @@ def play_in(
             write_atomically(path / CONSTANTS, manifest.constants.write_parquet)
         make_directory(progress_dir)
         remove_temporaries(progress_dir)
-        checkpoint = Checkpoint(progress_dir, manifest.identity, full, checkpoint_s)
+        checkpoint = Checkpoint(progress_dir, manifest.identity, checkpoint_s)
         checkpoint.restore(player)
         start, rows = perf_counter(), trace.Rows(full, manifest.facts, checkpoint.energy_sum_j())
         for tables in _rounds(player, rows, progress, callbacks, checkpoint.is_due):

@@ -227,7 +227,7 @@ def read_so_far(directory: str | Path) -> Run:
     if manifest.complete:
         return read(path)
     scenario = stored_scenario(manifest.scenario, path / "run.json", manifest.promises)
-    checkpoint = Checkpoint(path / "progress", manifest.identity, scenario.trace.level == "full")
+    checkpoint = Checkpoint(path / "progress", manifest.identity)
     try:
         tables = checkpoint.stored()
     except RunError:
