@@ -16,7 +16,7 @@ from feelstream import learning as learn
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import EngineError, PluginError
 from feelstream.learning.contract import Evaluation, Training
-from feelstream.learning.local import mini_batches
+from feelstream.learning.local import MiniBatches
 from feelstream.loop.simulation import Simulation, _norms
 from feelstream.loop.world import World
 from feelstream.policies import Random
@@ -92,10 +92,9 @@ def test_a_device_without_data_weighs_nothing(tmp_path) -> None:
     both.step()
     assert both.learner is not None
     start = both.learner.init(0)
-    steps, batch = scenario.learning.steps, scenario.learning.batch
-    assert steps is not None
-    assert batch is not None
-    batches = mini_batches(both.world.cohort(1, np.array([0])), steps, None, batch, "replacement")
+    local = scenario.learning.local
+    assert isinstance(local, MiniBatches)
+    batches = local.batches(both.world.cohort(1, np.array([0])))
     alone = both.learner.train(start, batches, 0.02)
     assert np.array_equal(both.theta, (start + alone.updates[0].astype(float)).astype(np.float32))
     assert np.isfinite(seen[0][0]).all()

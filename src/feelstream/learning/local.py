@@ -14,7 +14,7 @@ own_function.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, cos, pi
 from typing import Annotated, ClassVar, Literal, Self
@@ -25,7 +25,7 @@ from pydantic import Field, model_validator
 
 from feelstream.arrays import Flags, Frozen, Ids, Nested
 from feelstream.guard import STATE, Array, One, Out, Pair
-from feelstream.learning.contract import ABSENT, Learner, LocalSGD, Training
+from feelstream.learning.contract import ABSENT, BelowOne, Learner, LocalSGD, Training
 from feelstream.plugins import Count, Fraction, Kind, NonNegative, Plugin, Positive, import_object
 from feelstream.randomness import Purpose, generator
 
@@ -108,35 +108,58 @@ class LocalTraining(Plugin):
         return state
 
 
-def mini_batches(cohort: Cohort, steps: int, epochs: int | None, batch: int, sampling: Sampling) -> Ids:
-    """(n, most steps, batch) sample numbers, ABSENT where a device takes fewer steps or a batch is short."""
-    drawn = [of_device(cohort, int(k), steps, epochs, batch, sampling) for k in cohort.ids]
-    most = max(map(len, drawn), default=0)
-    batches = np.full((len(drawn), most, batch), ABSENT, np.int64)
-    for own, found in zip(batches, drawn, strict=True):
-        own[: len(found)] = found
-    return batches
+class MiniBatches(LocalTraining):
+    """Base of local training by mini-batches of what a device holds; every draw is keyed by round and device."""
+
+    steps: Count = Field(default=20, description="mini-batch steps of a scheduled device per round; ≥ 1")
+    epochs: Count | None = Field(
+        default=None, description="passes over what a device holds, in place of steps; ≥ 1, left out: steps count"
+    )
+    batch: Count = Field(default=32, description="samples of a mini-batch; ≥ 1")
+    sampling: Sampling = Field(
+        default="replacement",
+        description="replacement: every sample is drawn from all that the device holds; epoch: in a random order, each "
+        "once, then again",
+    )
+
+    @property
+    def shape(self) -> tuple[int, int] | None:
+        return (self.steps, self.batch) if self.epochs is None else None
+
+    def batches(self, cohort: Cohort) -> Ids:
+        """(n, most steps, batch) sample numbers, ABSENT where a device takes fewer steps or a batch is short."""
+        return padded_rows([self.of_device(cohort, int(k)) for k in cohort.ids], self.batch)
+
+    def of_device(self, cohort: Cohort, device: int) -> Ids:
+        """(steps, batch) sample numbers of one device, ABSENT behind those of a short batch.
+
+        replacement: each sample of each batch is drawn by itself; with epochs, ⌈epochs · |S_k| / batch⌉ batches.
+        epoch: batches follow one another through a random order of all that the device holds, the last of which may be
+            short; then another order begins. With epochs, as many orders.
+        """
+        rng, held, steps = cohort.rng(device), cohort.held(device), self.steps
+        if self.sampling == "replacement":
+            if self.epochs is not None:
+                steps = ceil(self.epochs * len(held) / self.batch)
+            return cohort.draw(device, (steps, self.batch), rng)
+        each = ceil(len(held) / self.batch)
+        passes = self.epochs if self.epochs is not None else ceil(steps / each)
+        found = np.full((passes, each * self.batch), ABSENT, np.int64)
+        for order in found:
+            order[: len(held)] = rng.permutation(held)
+        return found.reshape(passes * each, self.batch)[: steps if self.epochs is None else None]
 
 
-def of_device(cohort: Cohort, device: int, steps: int, epochs: int | None, batch: int, sampling: Sampling) -> Ids:
-    """(steps, batch) sample numbers of one device, ABSENT behind those of a short batch.
+def padded_rows(drawn: Sequence[Ids], *shape: int) -> Ids:
+    """(n, most, *shape) the sample numbers of n devices, ABSENT behind those of a device that has fewer.
 
-    replacement: each sample of each batch is drawn by itself; with epochs, ⌈epochs · |S_k| / batch⌉ batches.
-    epoch: batches follow one another through a random order of all that the device holds, the last of which may be
-        short; then another order begins. With epochs, as many orders.
+    >>> padded_rows([np.array([3, 5]), np.array([4])]).tolist()
+    [[3, 5], [4, -1]]
     """
-    rng = cohort.rng(device)
-    if sampling == "replacement":
-        if epochs is not None:
-            steps = ceil(epochs * len(cohort.held(device)) / batch)
-        return cohort.draw(device, (steps, batch), rng)
-    held = cohort.held(device)
-    each = ceil(len(held) / batch)
-    passes = epochs if epochs is not None else ceil(steps / each)
-    found = np.full((passes, each * batch), ABSENT, np.int64)
-    for order in found:
-        order[: len(held)] = rng.permutation(held)
-    return found.reshape(passes * each, batch)[: steps if epochs is None else None]
+    found = np.full((len(drawn), max(map(len, drawn), default=0), *shape), ABSENT, np.int64)
+    for row, own in zip(found, drawn, strict=True):
+        row[: len(own)] = own
+    return found
 
 
 def factor(schedule: Schedule, round: int, rounds: int, *, decay: float, every: int, floor: float) -> float:
@@ -177,21 +200,18 @@ def rows_of(kept: Nested, ids: Ids, length: int) -> Rows:
     return found
 
 
-def with_rows(kept: Nested, ids: Ids, rows: Rows, where: Flags) -> Nested:
-    """The same with the rows of these devices in place, as far as `where`; ids ascend, and none is there twice."""
-    ids, rows = ids[where], rows[where]
-    if not len(ids):
+def with_rows(kept: Nested, new: Nested) -> Nested:
+    """The same with what is new of some devices in place: columns by name, of which `ids` ascend, none there twice."""
+    if not len(new["ids"]):
         return kept
-    if not kept:
-        order = np.argsort(ids)
-        return {"ids": ids[order], "rows": rows[order]}
-    others = ~np.isin(kept["ids"], ids)
-    every = np.concatenate([kept["ids"][others], ids])
-    order = np.argsort(every)
-    return {"ids": every[order], "rows": np.concatenate([kept["rows"][others], rows])[order]}
+    if kept:
+        others = ~np.isin(kept["ids"], new["ids"])
+        new = {name: np.concatenate([kept[name][others], column]) for name, column in new.items()}
+    order = np.argsort(new["ids"], kind="stable")
+    return {name: column[order] for name, column in new.items()}
 
 
-class Sgd(LocalTraining):
+class Sgd(MiniBatches):
     """Mini-batch SGD, from θ.
 
     SCAFFOLD, option II of its Algorithm 1, with steps of the round's rate η, the c_k of device k and the server's c:
@@ -208,16 +228,6 @@ class Sgd(LocalTraining):
 
     tag: ClassVar[str] = "sgd"
 
-    steps: Count = Field(default=20, description="mini-batch steps of a scheduled device per round; ≥ 1")
-    epochs: Count | None = Field(
-        default=None, description="passes over what a device holds, in place of steps; ≥ 1, left out: steps count"
-    )
-    batch: Count = Field(default=32, description="samples of a mini-batch; ≥ 1")
-    sampling: Sampling = Field(
-        default="replacement",
-        description="replacement: every sample is drawn from all that the device holds; epoch: in a random order, each "
-        "once, then again",
-    )
     lr: Positive = Field(default=0.02, description="learning rate; > 0")
     schedule: Schedule = Field(
         default="constant",
@@ -228,7 +238,7 @@ class Sgd(LocalTraining):
     )
     every: Count = Field(default=10, description="rounds to which decay refers; ≥ 1")
     floor: Fraction = Field(default=0.0, description="cosine: the rate falls to this fraction of lr; 0 to 1")
-    momentum: Annotated[float, Field(strict=True, ge=0, lt=1)] = Field(
+    momentum: BelowOne = Field(
         default=0.0, description="v ← momentum·v + g, and the step is lr·v; at least 0 (none), below 1"
     )
     nesterov: bool = Field(default=False, strict=True, description="Nesterov's form of momentum")
@@ -251,10 +261,6 @@ class Sgd(LocalTraining):
         if self.keep == "scaffold" and (self.momentum or self.prox or self.clip is not None):
             raise ValueError(".keep: scaffold goes with plain SGD: momentum and prox must be 0, and clip left out")
         return self
-
-    @property
-    def shape(self) -> tuple[int, int] | None:
-        return (self.steps, self.batch) if self.epochs is None else None
 
     @property
     def remembers(self) -> bool:
@@ -283,7 +289,7 @@ class Sgd(LocalTraining):
     def train(
         self, learner: Learner, theta: NDArray[np.float32], cohort: Cohort, state: Nested
     ) -> tuple[Training, Nested]:
-        batches = mini_batches(cohort, self.steps, self.epochs, self.batch, self.sampling)
+        batches = self.batches(cohort)
         sgd = self.sgd(cohort.round, cohort.rounds)
         if self.keep == "momentum":
             before = rows_of(state.get("momentum", {}), cohort.ids, len(theta))
@@ -296,10 +302,9 @@ class Sgd(LocalTraining):
 
     def update(self, state: Nested, after: Nested, cohort: Cohort, sent: Flags) -> Nested:
         if self.keep == "momentum":
-            everyone = np.ones(len(cohort.ids), bool)
-            return {"momentum": with_rows(state.get("momentum", {}), cohort.ids, after["momentum"], everyone)}
+            return {"momentum": with_rows(state.get("momentum", {}), {"ids": cohort.ids, "rows": after["momentum"]})}
         if self.keep == "scaffold":
-            own = with_rows(state.get("own", {}), cohort.ids, after["own"], sent)
+            own = with_rows(state.get("own", {}), {"ids": cohort.ids[sent], "rows": after["own"][sent]})
             change = after["change"][sent].sum(axis=0, dtype=np.float64) / cohort.devices
             common = state.get("common", np.zeros(len(change), np.float32))
             return {"own": own, "common": (common + change).astype(np.float32)}

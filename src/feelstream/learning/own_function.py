@@ -25,8 +25,8 @@ from feelstream.arrays import Flags, Ids, Nested
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError, explain
 from feelstream.guard import STATE
 from feelstream.learning.contract import ABSENT, Learner, Training
-from feelstream.learning.local import Cohort, LocalTraining, Sampling, mini_batches
-from feelstream.plugins import Count, Positive
+from feelstream.learning.local import Cohort, MiniBatches
+from feelstream.plugins import Positive
 from feelstream.randomness import Purpose
 
 if TYPE_CHECKING:
@@ -35,22 +35,14 @@ if TYPE_CHECKING:
     from feelstream.learning.torch_engine import TorchLearner
 
 
-class OwnFunction(LocalTraining):
+class OwnFunction(MiniBatches):
     """A user's training function and how its mini-batches are drawn; a class is made for each function."""
 
     needs_torch: ClassVar[bool] = True
     function: ClassVar[Callable[..., Any]]
     wants_lr: ClassVar[bool] = False
 
-    steps: Count = Field(default=20, description="mini-batches of a scheduled device per round; ≥ 1")
-    epochs: Count | None = Field(default=None, description="passes over what a device holds, in place of steps; ≥ 1")
-    batch: Count = Field(default=32, description="samples of a mini-batch; ≥ 1")
-    sampling: Sampling = Field(default="replacement", description="as of sgd")
     lr: Positive = Field(default=0.02, description="given to a function that has a parameter lr; > 0")
-
-    @property
-    def shape(self) -> tuple[int, int] | None:
-        return (self.steps, self.batch) if self.epochs is None else None
 
     def train(
         self, learner: Learner, theta: NDArray[np.float32], cohort: Cohort, state: Nested
@@ -62,7 +54,7 @@ class OwnFunction(LocalTraining):
         from feelstream.learning.torch_modules import vector
 
         assert isinstance(learner, TorchLearner)  # needs_torch: there is no other
-        batches = mini_batches(cohort, self.steps, self.epochs, self.batch, self.sampling)
+        batches = self.batches(cohort)
         updates, losses = np.empty((len(cohort.ids), len(theta)), np.float32), np.empty(batches.shape, np.float32)
         after: Nested = {}
         for row, k in enumerate(cohort.ids.tolist()):

@@ -20,7 +20,7 @@ from feelstream.arrays import Frozen, Ids, Nested, Reals, read_only
 from feelstream.evaluation.contract import Predict
 from feelstream.guard import Array, Out, ask
 from feelstream.learning.contract import ABSENT, Learner
-from feelstream.learning.local import Cohort, LocalTraining
+from feelstream.learning.local import Cohort, LocalTraining, padded_rows
 from feelstream.plugins import Kind
 from feelstream.policies.base import TRAINING
 from feelstream.randomness import Purpose
@@ -41,11 +41,7 @@ class Asked(Frozen):
     @cached_property
     def samples(self) -> Ids:
         """(n, s) numbers of at most `most` samples of each device, drawn without replacement; ABSENT behind them."""
-        drawn = [self._drawn(int(k)) for k in self.cohort.ids]
-        found = np.full((len(drawn), max(map(len, drawn), default=0)), ABSENT, np.int64)
-        for row, own in zip(found, drawn, strict=True):
-            row[: len(own)] = own
-        return read_only(found)
+        return read_only(padded_rows([self._drawn(int(k)) for k in self.cohort.ids]))
 
     def _drawn(self, device: int) -> Ids:
         held = self.cohort.held(device)
@@ -115,7 +111,9 @@ class UpdateNorm(Probe):
     """‖Δθ_k‖₂, of the update that the device would send: it trains for it, on the mini-batches of this round."""
 
     def measure(self, asked: Asked) -> NDArray[Any]:
-        training, _ = asked.local.train(asked.engine, asked.theta, asked.cohort, asked.kept)
+        cohort, known = asked.cohort, (asked.engine, asked.theta, asked.cohort, asked.kept)
+        sizes = {"n": len(cohort.ids), "d": len(asked.theta)}
+        training, _ = ask(asked.local, "train", *known, at=cohort.round, **sizes)
         return np.sqrt(np.square(training.updates, dtype=np.float64).sum(axis=1))
 
 

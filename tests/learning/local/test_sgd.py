@@ -14,7 +14,7 @@ from stopped import goes_on_bit_for_bit
 import feelstream as fs
 from feelstream.errors import EngineError, ScenarioError
 from feelstream.learning.contract import ABSENT
-from feelstream.learning.local import Cohort, Schedule, Sgd, of_device, rows_of, with_rows
+from feelstream.learning.local import Cohort, Schedule, Sgd, rows_of, with_rows
 from feelstream.run.replaying import replay
 from feelstream.testing import check
 from feelstream.verification import verify
@@ -107,7 +107,7 @@ def test_schedules_are_those_of_pytorch(schedule: Schedule) -> None:
 
 def test_an_epoch_takes_every_sample_once_and_the_last_batch_is_short() -> None:
     devices = cohort({2: 7})
-    drawn = of_device(devices, 2, steps=99, epochs=2, batch=3, sampling="epoch")
+    drawn = Sgd(epochs=2, batch=3, sampling="epoch").of_device(devices, 2)
     assert drawn.shape == (6, 3)
     for order in (drawn[:3].ravel(), drawn[3:].ravel()):
         assert sorted(order[:7]) == devices.held(2).tolist()
@@ -126,7 +126,8 @@ def test_one_epoch_is_the_matching_number_of_steps() -> None:
 
 def test_epochs_give_each_device_steps_by_what_it_holds() -> None:
     for sampling in ("epoch", "replacement"):
-        steps = [len(of_device(cohort({1: held}), 1, 5, 2, 4, sampling)) for held in (1, 4, 9)]
+        local = Sgd(epochs=2, batch=4, sampling=sampling)
+        steps = [len(local.of_device(cohort({1: held}), 1)) for held in (1, 4, 9)]
         assert steps == ([2, 2, 6] if sampling == "epoch" else [1, 2, 5])  # ⌈2·9/4⌉ = 5, not 2·⌈9/4⌉
 
 
@@ -137,7 +138,7 @@ def test_rows_of_devices_are_kept_by_number() -> None:
     for _ in range(20):
         ids = rng.permutation(9)[:4]
         rows, where = rng.normal(size=(4, 3)).astype(np.float32), rng.random(4) < 0.6
-        kept = with_rows(kept, ids, rows, where)
+        kept = with_rows(kept, {"ids": ids[where], "rows": rows[where]})
         dense[ids[where]] = rows[where]
         assert np.array_equal(rows_of(kept, np.arange(9), 3), dense)
 
@@ -147,7 +148,7 @@ def test_momentum_that_is_kept_goes_on_where_it_was() -> None:
     engine, devices = learner(False), cohort({2: 40})
     whole, parts = Sgd(steps=6, momentum=0.9, keep="momentum"), Sgd(steps=3, momentum=0.9, keep="momentum")
     theta = engine.init(0)
-    batches = of_device(devices, 2, 6, None, 32, "replacement")
+    batches = whole.of_device(devices, 2)
     halves = iter((batches[:3], batches[3:]))
     halved = Cohort(0, 1, 10, 9, devices.ids, devices.held, lambda *_: next(halves))
     wanted, _ = whole.train(engine, theta, devices, {})
@@ -172,7 +173,7 @@ def test_scaffold_is_its_algorithm() -> None:
         before = common.copy()
         for row, k in enumerate(devices.ids):
             y = theta.astype(np.float64)
-            for batch in of_device(devices, int(k), 4, None, 6, "replacement"):
+            for batch in local.of_device(devices, int(k)):
                 gradient = engine.gradients(y.astype(np.float32), batch[None]).values[0]
                 y = y - 0.2 * (gradient + before - own[k])
             np.testing.assert_allclose(training.updates[row], y - theta, rtol=1e-3, atol=1e-5)

@@ -12,8 +12,7 @@ from server_rounds import Updates, context, played, rounds
 
 import feelstream as fs
 from feelstream.learning.server import ServerUpdate, UpdateContext
-from feelstream.learning.server.base import FedAvg
-from feelstream.learning.server.memory import Remembered
+from feelstream.learning.server.base import FedAvg, Remembered
 from feelstream.learning.server.wrappers import Limited, Quantise, Smoothed
 from feelstream.testing import check
 

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from feelstream.experiment import execute
-from feelstream.learning.server.memory import Remembered
+from feelstream.learning.server.base import Remembered
 from feelstream.learning.server.wrappers import Limited, Smoothed
 from feelstream.scenario.files import load
 from feelstream.studies.registry import study_named

@@ -6,12 +6,12 @@ from feelstream.learning.server.base import (
     FedAvg,
     InverseProbability,
     Median,
+    Remembered,
     ServerUpdate,
     TrimmedMean,
     UpdateContext,
 )
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
-from feelstream.learning.server.memory import Remembered
 from feelstream.learning.server.wrappers import Gaussian, Limited, Quantise, Smoothed, TopK
 
 SERVER_UPDATES.add(

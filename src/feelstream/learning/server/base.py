@@ -21,7 +21,8 @@ from pydantic import Field
 
 from feelstream.arrays import Frozen, Ids, Ints, Nested, Reals
 from feelstream.guard import STATE, Array, Out, Pair, default
-from feelstream.plugins import Kind, Plugin
+from feelstream.learning.local import with_rows
+from feelstream.plugins import Kind, Plugin, Positive
 
 Theta = NDArray[np.float32]
 Updates = NDArray[np.float32]
@@ -115,23 +116,35 @@ def weighted(weights: Reals, updates: Updates) -> Reals:
     return np.concatenate([(weights[:, None] * part).sum(axis=0) for part in np.array_split(updates, blocks, axis=1)])
 
 
-def moved(theta: Theta, change: Reals) -> Theta:
-    """θ + change, as float32."""
-    return (theta + change).astype(np.float32)
-
-
-def too_long_steps(field: str, value: float, round: int) -> str:
-    """The sentence for a model that is no longer finite after steps of the server's own length."""
-    return (
-        f"learning.server.{field}: training diverged in round {round} with {value:g}; choose a smaller one, or a "
-        "smaller learning.local.lr"
-    )
-
-
 SERVER_UPDATES: Kind[type[ServerUpdate]] = Kind("server_update", "server_updates", ServerUpdate)  # ours: __init__.py
 
 
-class FedAvg(ServerUpdate):
+class Moved(ServerUpdate):
+    """Base of ours, which move θ by a change that does not depend on it: give it a `change`."""
+
+    rate: ClassVar[str] = ""  # the field, if any, that says how long the server's own steps are
+
+    @abstractmethod
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
+        """What is added to θ, and the state after the round."""
+        ...
+
+    def step(
+        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
+    ) -> tuple[Theta, Nested]:
+        change, state = self.change(updates, context, state)
+        return (theta + change).astype(np.float32), state
+
+    def diverged(self, round: int) -> str | None:
+        if not self.rate:
+            return None
+        return (
+            f"learning.server.{self.rate}: training diverged in round {round} with {getattr(self, self.rate):g}; "
+            "choose a smaller one, or a smaller learning.local.lr"
+        )
+
+
+class FedAvg(Moved):
     """By data, the paper's: θ + Σ |S_k| Δθ_k / Σ |S_j|.
 
     Reference: H. B. McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data",
@@ -140,24 +153,20 @@ class FedAvg(ServerUpdate):
 
     tag: ClassVar[str] = "fedavg"
 
-    def step(
-        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
-    ) -> tuple[Theta, Nested]:
-        return moved(theta, weighted(context.share, updates)), state
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
+        return weighted(context.share, updates), state
 
 
-class Equal(ServerUpdate):
+class Equal(Moved):
     """Every update counts the same: θ + Σ Δθ_k / n."""
 
     tag: ClassVar[str] = "equal"
 
-    def step(
-        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
-    ) -> tuple[Theta, Nested]:
-        return moved(theta, updates.mean(axis=0, dtype=np.float64)), state
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
+        return updates.mean(axis=0, dtype=np.float64), state
 
 
-class InverseProbability(ServerUpdate):
+class InverseProbability(Moved):
     """Unbiased: θ + Σ |S_k| Δθ_k / (p_k Σ |S_j|), the last sum over all devices that might have been scheduled.
 
     Over the schedules that the policy might have drawn, its mean is what `fedavg` does when all of those devices take
@@ -171,15 +180,13 @@ class InverseProbability(ServerUpdate):
     def needs_probability(self) -> bool:
         return True
 
-    def step(
-        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
-    ) -> tuple[Theta, Nested]:
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
         assert context.probability is not None
         weights = context.held / (context.probability * context.reachable)
-        return moved(theta, weighted(weights, updates)), state
+        return weighted(weights, updates), state
 
 
-class TrimmedMean(ServerUpdate):
+class TrimmedMean(Moved):
     """θ + the mean of what is left when ⌊trim · n⌋ of the lowest and of the highest values are cut off.
 
     By coordinate, so that a few wrong updates cannot move it far, as `median`: D. Yin et al., "Byzantine-Robust
@@ -192,20 +199,59 @@ class TrimmedMean(ServerUpdate):
         default=0.2, description="share of the updates cut off at each end; at least 0, below 0.5"
     )
 
-    def step(
-        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
-    ) -> tuple[Theta, Nested]:
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
         cut = int(self.trim * len(updates))
         kept = np.sort(updates, axis=0)[cut : len(updates) - cut]
-        return moved(theta, kept.mean(axis=0, dtype=np.float64)), state
+        return kept.mean(axis=0, dtype=np.float64), state
 
 
-class Median(ServerUpdate):
+class Median(Moved):
     """θ + the median of the updates."""
 
     tag: ClassVar[str] = "median"
 
-    def step(
-        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
-    ) -> tuple[Theta, Nested]:
-        return moved(theta, np.median(updates.astype(np.float64), axis=0)), state
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
+        return np.median(updates.astype(np.float64), axis=0), state
+
+
+LEAST_WEIGHT = 1e-6  # an update that counts for less beside a fresh one is forgotten, so that memory stays bounded
+
+
+class Remembered(Moved):
+    """θ + η Σ w_k y_k / Σ w_k over the latest update y_k of every device, w_k = |S_k| · discount^(rounds since).
+
+    Where few devices train in a round, θ moves by what these few hold. The server can keep what the others sent last:
+
+        y_k ← Δθ_k, a_k ← 0      of the devices whose updates arrived      (a_k: rounds since, 1 more in every other)
+        θ   ← θ + η Σ_k w_k y_k / Σ_k w_k,   w_k = |S_k| discount^a_k      over all devices that ever sent one
+
+    |S_k| is that of the update, η the `server_learning_rate`, 1 unless it is set. With η = 1 and everybody in every
+    round this is `fedavg`, whatever the discount; with `discount = 1` it is the rule of MIFA, with weights by data. It
+    costs devices nothing: no more energy, no more bits.
+
+    References: X. Gu, K. Huang, J. Zhang, L. Huang, "Fast Federated Learning in the Presence of Arbitrary Device
+    Unavailability" (MIFA), NeurIPS 2021, arXiv:2106.04159. The discount is our choice: early in a run updates are long,
+    and one that is applied again and again, undiscounted, goes too far. A server's own rate η: S. J. Reddi et al.,
+    "Adaptive Federated Optimization", ICLR 2021, arXiv:2003.00295.
+    """
+
+    tag: ClassVar[str] = "remembered"
+    rate: ClassVar[str] = "server_learning_rate"
+
+    discount: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
+        default=0.3, description="what an update still counts one round later; above 0, at most 1 (never less)"
+    )
+    server_learning_rate: Positive = Field(default=1.0, description="η, times the average is the step; > 0")
+
+    def diverged(self, round: int) -> str | None:
+        return None if self.server_learning_rate == 1 else super().diverged(round)
+
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
+        n, held = len(updates), np.asarray(context.held, np.int64)
+        now = {"ids": context.ids, "round": np.full(n, context.round, np.int64), "held": held, "updates": updates}
+        latest = with_rows(state, now)
+        fading = self.discount ** (context.round - latest["round"]).astype(float)
+        weights = latest["held"] * fading
+        average = weighted(weights / weights.sum(), latest["updates"])
+        kept = fading >= LEAST_WEIGHT
+        return self.server_learning_rate * average, {name: column[kept] for name, column in latest.items()}

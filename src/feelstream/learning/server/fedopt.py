@@ -11,52 +11,38 @@ arXiv:2003.00295.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from feelstream.arrays import Nested, Reals
-from feelstream.learning.server.base import (
-    ServerUpdate,
-    Theta,
-    UpdateContext,
-    Updates,
-    moved,
-    too_long_steps,
-    weighted,
-)
+from feelstream.learning.contract import BelowOne
+from feelstream.learning.server.base import Moved, UpdateContext, Updates, weighted
 from feelstream.plugins import Positive
 
-BelowOne = Annotated[float, Field(strict=True, ge=0, lt=1)]
 
-
-class FedAvgM(ServerUpdate):
+class FedAvgM(Moved):
     """Momentum: v ← server_momentum · v + Δ, θ ← θ + server_learning_rate · v."""
 
     tag: ClassVar[str] = "fedavgm"
+    rate: ClassVar[str] = "server_learning_rate"
 
     server_learning_rate: Positive = Field(default=1.0, description="times v is the step; > 0")
     server_momentum: BelowOne = Field(default=0.9, description="what is kept of v; at least 0, below 1")
 
-    def diverged(self, round: int) -> str | None:
-        return too_long_steps("server_learning_rate", self.server_learning_rate, round)
-
     def init(self, parameters: int) -> Nested:
         return {"v": np.zeros(parameters)}
 
-    def step(
-        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
-    ) -> tuple[Theta, Nested]:
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
         v = self.server_momentum * state["v"] + weighted(context.share, updates)
-        return moved(theta, self.server_learning_rate * v), {"v": v}
+        return self.server_learning_rate * v, {"v": v}
 
 
-class _Adaptive(ServerUpdate):
-    """m ← beta_1 m + (1 − beta_1) Δ;  v by `second`;  θ ← θ + rate · m / (√v + tau)."""
+class _Adaptive(Moved):
+    """m ← beta_1 m + (1 − beta_1) Δ;  v by `second`;  θ ← θ + scale · m / (√v + tau)."""
 
-    def diverged(self, round: int) -> str | None:
-        return too_long_steps("eta", self.eta, round)
+    rate: ClassVar[str] = "eta"
 
     eta: Positive = Field(default=0.1, description="learning rate of the server; > 0")
     beta_1: BelowOne = Field(default=0.9, description="what is kept of m, the mean update; at least 0, below 1")
@@ -70,22 +56,19 @@ class _Adaptive(ServerUpdate):
         """v after this round, from the squares of Δ."""
         ...
 
-    def rate(self, steps: int) -> float:
+    def scale(self, steps: int) -> float:
         """The learning rate of the step of this number, from 1."""
         return self.eta
 
-    def step(
-        self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
-    ) -> tuple[Theta, Nested]:
-        change, steps = weighted(context.share, updates), int(state["steps"]) + 1
-        m = self.beta_1 * state["m"] + (1 - self.beta_1) * change
-        v = self.second(state["v"], change**2)
-        after = {"m": m, "v": v, "steps": np.array(steps)}
-        return moved(theta, self.rate(steps) * m / (np.sqrt(v) + self.tau)), after
+    def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
+        average, steps = weighted(context.share, updates), int(state["steps"]) + 1
+        m = self.beta_1 * state["m"] + (1 - self.beta_1) * average
+        v = self.second(state["v"], average**2)
+        return self.scale(steps) * m / (np.sqrt(v) + self.tau), {"m": m, "v": v, "steps": np.array(steps)}
 
 
 class FedAdam(_Adaptive):
-    """v ← beta_2 v + (1 − beta_2) Δ², and the rate is eta √(1 − beta_2^(s+1)) / (1 − beta_1^(s+1)) in step s."""
+    """v ← beta_2 v + (1 − beta_2) Δ², and the scale is eta √(1 − beta_2^(s+1)) / (1 − beta_1^(s+1)) in step s."""
 
     tag: ClassVar[str] = "fedadam"
 
@@ -94,7 +77,7 @@ class FedAdam(_Adaptive):
     def second(self, v: Reals, square: Reals) -> Reals:
         return self.beta_2 * v + (1 - self.beta_2) * square
 
-    def rate(self, steps: int) -> float:
+    def scale(self, steps: int) -> float:
         return self.eta * float(np.sqrt(1 - self.beta_2 ** (steps + 1))) / (1 - self.beta_1 ** (steps + 1))
 
 

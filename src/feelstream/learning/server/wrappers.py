@@ -7,7 +7,6 @@ holds that of the inner one.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from math import ceil, log2
 from typing import Annotated, ClassVar, Self
 
@@ -18,6 +17,8 @@ from feelstream.arrays import Nested
 from feelstream.learning.local import rows_of, with_rows
 from feelstream.learning.server.base import SERVER_UPDATES, ServerUpdate, Theta, UpdateContext, Updates
 from feelstream.plugins import Count, NonNegative, Positive
+
+Changed = tuple[Updates, Nested]  # updates as they reach the inner one, and the wrapper's own state
 
 
 class Wrapper(ServerUpdate):
@@ -39,12 +40,8 @@ class Wrapper(ServerUpdate):
         within = self.inner.init(parameters)
         return {"inner": within} if within else {}
 
-    @abstractmethod
-    def changed(
-        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
-    ) -> tuple[Updates, Nested]:
-        """The updates as they reach the inner one, and the wrapper's own state."""
-        ...
+    def changed(self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator) -> Changed:
+        return updates, own
 
     def step(
         self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
@@ -82,9 +79,7 @@ class Gaussian(Wrapper):
             raise ValueError(".noise: needs clip, the norm that it is a multiple of")
         return self
 
-    def changed(
-        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
-    ) -> tuple[Updates, Nested]:
+    def changed(self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator) -> Changed:
         found = updates.astype(np.float64)
         if self.clip is not None:
             norms = np.linalg.norm(found, axis=1)
@@ -113,9 +108,7 @@ class Quantise(Wrapper):
     def bits(self, parameters: int) -> float:
         return float(self.bits_each * parameters + 32)
 
-    def changed(
-        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
-    ) -> tuple[Updates, Nested]:
+    def changed(self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator) -> Changed:
         levels = 2 ** (self.bits_each - 1) - 1
         norms = np.linalg.norm(updates.astype(np.float64), axis=1)[:, None]
         place = np.abs(updates) / np.where(norms > 0, norms, 1) * levels
@@ -145,9 +138,7 @@ class TopK(Wrapper):
         """A value and its place for each that is sent."""
         return float(self.count(parameters) * (32 + max(ceil(log2(parameters)), 1)))
 
-    def changed(
-        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
-    ) -> tuple[Updates, Nested]:
+    def changed(self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator) -> Changed:
         whole = updates + rows_of(own, context.ids, updates.shape[1]) if self.feedback else updates
         k = self.count(updates.shape[1])
         places = np.argsort(-np.abs(whole), axis=1, kind="stable")[:, :k]
@@ -155,7 +146,7 @@ class TopK(Wrapper):
         np.put_along_axis(sent, places, np.take_along_axis(whole, places, axis=1), axis=1)
         if not self.feedback:
             return sent, own
-        return sent, with_rows(own, context.ids, whole - sent, np.ones(len(sent), bool))
+        return sent, with_rows(own, {"ids": context.ids, "rows": whole - sent})
 
 
 class Limited(Wrapper):
@@ -182,9 +173,7 @@ class Limited(Wrapper):
     times: Positive = Field(default=6.0, description="longest update, in multiples of the median norm; > 0")
     window: Count = Field(default=20, description="updates over which the median is taken; ≥ 1")
 
-    def changed(
-        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
-    ) -> tuple[Updates, Nested]:
+    def changed(self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator) -> Changed:
         found = updates.astype(np.float64)
         norms = np.linalg.norm(found, axis=1)
         known = np.concatenate([own["norms"], norms]) if own else norms
@@ -215,11 +204,6 @@ class Smoothed(Wrapper):
     weight: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=0.5, description="what the newest model counts in the average; above 0, at most 1 (no average)"
     )
-
-    def changed(
-        self, updates: Updates, context: UpdateContext, own: Nested, rng: np.random.Generator
-    ) -> tuple[Updates, Nested]:
-        return updates, own
 
     def step(
         self, theta: Theta, updates: Updates, context: UpdateContext, state: Nested, rng: np.random.Generator
