@@ -15,7 +15,7 @@ import feelstream as fs
 from feelstream import learning as learn
 from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import EngineError, PluginError
-from feelstream.learning.contract import Evaluation, Training
+from feelstream.learning.contract import Training
 from feelstream.learning.local import MiniBatches
 from feelstream.loop.simulation import Simulation, _norms
 from feelstream.loop.world import World
@@ -130,26 +130,20 @@ def test_learning_and_when_it_is_tested() -> None:
 
 
 class Diverging:
-    """A learner whose updates, or whose loss, are too large."""
+    """A learner whose updates are too large."""
 
     name, details, parameters = "diverging", {}, 1
-
-    def __init__(self, update: float, loss: float) -> None:
-        self.update, self.loss = update, loss
 
     def init(self, seed: int) -> np.ndarray:
         return np.full(1, 3e38, np.float32)
 
     def train(self, theta: np.ndarray, batches: np.ndarray, lr: float) -> Training:
-        updates = np.full((len(batches), 1), self.update, np.float32)
+        updates = np.full((len(batches), 1), 3e38, np.float32)
         return Training(updates, np.zeros(batches.shape, np.float32))
 
-    def evaluate(self, theta: np.ndarray) -> Evaluation:
-        return Evaluation(self.loss, 0.5)
 
-
-@pytest.mark.parametrize("learner", [Diverging(3e38, 1.0), Diverging(0.0, np.inf), Diverging(0.0, np.nan)])
-def test_learning_that_diverges_is_told_in_a_sentence(learner: Any) -> None:
+def test_learning_that_diverges_is_told_in_a_sentence() -> None:
+    learner: Any = Diverging()
     scenario = small("data.arrivals.kind=poisson", "cpu.frequency_hz=[1e9, 1e9]")
     simulation = Simulation(scenario, 0, np.arange(240, dtype=np.uint8) % 10, 10, learner)
     with pytest.raises(EngineError, match=r"learning\.local\.lr: training diverged in round 1 .* choose a smaller one"):

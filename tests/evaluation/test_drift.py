@@ -10,7 +10,7 @@ import pytest
 import feelstream as fs
 from feelstream.data.datasets import load
 from feelstream.errors import DataError
-from feelstream.evaluation import TestRounds
+from feelstream.evaluation import TestSet
 
 DRIFT, ROUNDS, DEVICES = 13, 24, 4
 
@@ -69,10 +69,11 @@ def test_the_test_set_follows_a_drift(tmp_path: Path) -> None:
 
 
 def test_a_later_test_set_takes_the_place_of_an_earlier_one() -> None:
-    rounds = TestRounds(np.arange(5), lambda: np.arange(5.0), np.array([1, 4, 1, 9, 4]))
+    rounds = TestSet(np.arange(5), lambda: np.arange(5.0), np.array([1, 4, 1, 9, 4]))
     found = [(rounds.of(t).labels.tolist(), rounds.of(t).x.tolist()) for t in (1, 3, 4, 8, 9, 100)]
     assert found == [([0, 2],) * 2] * 2 + [([1, 4],) * 2] * 2 + [([3],) * 2] * 2
-    assert TestRounds().rows(3) is None
+    whole = TestSet(np.arange(5), lambda: np.arange(5.0))
+    assert whole.of(3) is whole
 
 
 @pytest.mark.parametrize(

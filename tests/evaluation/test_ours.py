@@ -20,12 +20,15 @@ ENGINES = ("native", "torch")
 def context(
     said: dict[str, Predictions], held: Held, *, classes: int = 3, round: int = 1, rounds: int = 5
 ) -> EvaluationContext:
-    def compute(of: str, samples: Any) -> Predictions:
-        return said[of] if samples is None else said[of].of(samples)
+    class Engine:
+        def predict(self, theta: Any, of: str, samples: Any) -> Predictions:
+            return said[of] if samples is None else said[of].of(samples)
 
-    predict = Predict(np.zeros(1, np.float32), compute, lambda: (0.5, 0.25))
+        def evaluate(self, theta: Any) -> None: ...
+
+    predict = Predict(np.zeros(1, np.float32), Engine())
     test = TestSet(np.zeros(0, np.uint8), lambda: np.zeros((0, 1, 1, 1)))
-    return EvaluationContext(predict, test, lambda: held, round, rounds, classes)
+    return EvaluationContext(predict, test, held, round, rounds, classes)
 
 
 def predictions(classes: list[int], labels: list[int], losses: list[float] | None = None) -> Predictions:
@@ -80,11 +83,11 @@ def test_the_worst_tenth_of_25_devices_is_the_mean_of_three() -> None:
     right = [number / 25 for number in range(25)]
     samples = [np.array([k, 25 + k]) for k in range(25)]
     said = {"train": predictions([0] * 50, [0] * 25 + [1] * 25)}
-    values, _ = EVALUATORS.instance("devices").evaluate(context(said, Held.of(samples)), {})
+    values, _ = EVALUATORS.instance("devices").evaluate(context(said, Held(lambda: samples)), {})
     assert values["worst_tenth"] == 0.5
     assert values["device_accuracy_std"] == 0
     samples = [np.concatenate([np.full(k, 0), np.full(25 - k, 49)]) for k in range(25)]
-    values, _ = EVALUATORS.instance("devices").evaluate(context(said, Held.of(samples)), {})
+    values, _ = EVALUATORS.instance("devices").evaluate(context(said, Held(lambda: samples)), {})
     assert values["worst_tenth"] == pytest.approx(np.mean(right[:3]))
     assert values["device_accuracy_mean"] == pytest.approx(np.mean(right))
 
@@ -93,14 +96,17 @@ def test_a_sample_counts_as_often_as_it_is_held_and_is_computed_once() -> None:
     asked: list[list[int]] = []
     said = predictions([0, 1, 1], [0, 0, 1], [1.0, 2.0, 4.0])
 
-    def compute(of: str, samples: Any) -> Predictions:
-        asked.append(samples.tolist())
-        return said.of(samples)
+    class Engine:
+        def predict(self, theta: Any, of: str, samples: Any) -> Predictions:
+            asked.append(samples.tolist())
+            return said.of(samples)
 
-    predict = Predict(np.zeros(1, np.float32), compute, lambda: (0.0, 0.0))
-    held = Held.of([np.array([0, 0, 2]), np.array([], np.int64), np.array([2])])
+        def evaluate(self, theta: Any) -> None: ...
+
+    predict = Predict(np.zeros(1, np.float32), Engine())
+    held = Held(lambda: [np.array([0, 0, 2]), np.array([], np.int64), np.array([2])])
     found = context({}, held)
-    found = EvaluationContext(predict, found.test, lambda: held, 1, 5, 2)
+    found = EvaluationContext(predict, found.test, held, 1, 5, 2)
     values, _ = EVALUATORS.instance("stream").evaluate(found, {})
     assert values["stream_loss"] == (1 + 1 + 4 + 4) / 4
     assert values["stream_accuracy"] == 1.0
@@ -110,14 +116,14 @@ def test_a_sample_counts_as_often_as_it_is_held_and_is_computed_once() -> None:
 
 
 def test_nothing_is_measured_of_what_nobody_holds() -> None:
-    held = Held.of([np.array([], np.int64)] * 2)
+    held = Held(lambda: [np.array([], np.int64)] * 2)
     for name in ("stream", "devices"):
         values, _ = EVALUATORS.instance(name).evaluate(context({"train": predictions([], [])}, held), {})
         assert all(np.isnan(value).all() for value in values.values())
 
 
 def test_forgetting_remembers_each_class_by_itself() -> None:
-    evaluator, held = EVALUATORS.instance("classes"), Held.of([])
+    evaluator, held = EVALUATORS.instance("classes"), Held(list)
     state = evaluator.init(1, 3)
     labels = [0, 0, 1, 1]  # nothing of class 2
     forgot = []
@@ -133,7 +139,7 @@ def test_a_class_that_no_label_has_counts_as_wrong() -> None:
     """A model may have more logits than the data set has classes."""
     said = {"test": predictions([0, 7, 1, 2], [0, 0, 1, 2])}
     evaluator = EVALUATORS.instance("classes")
-    values, _ = evaluator.evaluate(context(said, Held.of([]), round=5), evaluator.init(1, 3))
+    values, _ = evaluator.evaluate(context(said, Held(list), round=5), evaluator.init(1, 3))
     assert values["recall"].tolist() == [0.5, 1, 1]
     assert values["confusion"].sum() == 3
     assert values["tested"].tolist() == [2, 1, 1]

@@ -6,7 +6,6 @@ from feelstream.evaluation.contract import (
     Held,
     Predict,
     Predictions,
-    TestRounds,
     TestSet,
     evaluator,
 )
@@ -14,5 +13,5 @@ from feelstream.evaluation.evaluators import EVALUATORS, EvaluatorNames, Evaluat
 
 __all__ = [
     "EVALUATORS", "EvaluationContext", "Evaluator", "EvaluatorNames", "Evaluators", "Held", "Measured", "Predict",
-    "Predictions", "TestRounds", "TestSet", "evaluator",
+    "Predictions", "TestSet", "evaluator",
 ]  # fmt: skip

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,17 +47,22 @@ class Predictions(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class TestSet(Frozen):
-    """The samples that a round is tested on.
+    """The samples that a round is tested on, or all of which `of` gives those of a round.
+
+    The test set of round t is those samples whose `first` is the largest that is not above t: a later one takes the
+    place of an earlier one.
 
     Attributes:
         labels: (M,).
         x: (M, C, H, W), the features as the data set has them; read from `source` when first asked for.
+        first: int64 (M,), from which round on a sample counts; None: all do in every round.
     """
 
     __test__ = False  # no test of pytest's
 
     labels: NDArray[Any]
     source: Callable[[], NDArray[Any]] = field(repr=False)
+    first: Ints | None = field(default=None, repr=False)
 
     @cached_property
     def x(self) -> NDArray[Any]:
@@ -66,78 +71,62 @@ class TestSet(Frozen):
     def __len__(self) -> int:
         return len(self.labels)
 
-
-def _no_features() -> NDArray[Any]:
-    return np.empty((0, 1, 1, 1), np.uint8)
-
-
-@dataclass(frozen=True, eq=False)
-class TestRounds(Frozen):
-    """The test set of every round: all of it in each, or by `first`, int64 (M,), which says when samples come in.
-
-    The test set of round t is those samples whose `first` is the largest that is not above t: a later one takes the
-    place of an earlier one.
-    """
-
-    __test__ = False  # no test of pytest's
-
-    labels: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.uint8), repr=False)
-    source: Callable[[], NDArray[Any]] = field(default=_no_features, repr=False)
-    first: Ints | None = field(default=None, repr=False)
-
     def rows(self, round: int) -> Ints | None:
-        """Which samples of the whole test set are those of this round; None: all."""
+        """Which samples of the whole are those of this round; None: all."""
         if self.first is None:
             return None
         return np.flatnonzero(self.first == self.first[self.first <= round].max())
 
     def of(self, round: int) -> TestSet:
         rows = self.rows(round)
-        if rows is None:
-            return TestSet(self.labels, self.source)
-        return TestSet(self.labels[rows], lambda: self.source()[rows])
+        return self if rows is None else TestSet(self.labels[rows], lambda: self.x[rows])
 
 
-@dataclass(frozen=True, eq=False)
-class Held(Frozen, Sequence[Ints]):
+class Held(Sequence[Ints]):
     """What each device holds: held[k] is S_k(t) as numbers of training samples; a number may repeat.
 
-    Attributes:
-        samples: int64 (Σ|S_k|,), those of device 0, then those of device 1, …
-        counts: int64 (K,), |S_k(t)|.
+    It is gathered when first asked for.
 
-    >>> held = Held.of([np.array([4, 2]), np.array([], np.int64), np.array([2])])
+    >>> held = Held(lambda: [np.array([4, 2]), np.array([], np.int64), np.array([2])])
     >>> held[0].tolist(), held.counts.tolist(), held.mean(np.array([1.0, 2.0, 5.0])).tolist()
     ([4, 2], [2, 0, 1], [1.5, nan, 5.0])
     """
 
-    samples: Ints
-    counts: Ints
-
-    @classmethod
-    def of(cls, devices: Sequence[Ints]) -> Held:
-        counts = np.array([len(samples) for samples in devices], np.int64)
-        samples = np.concatenate([np.empty(0, np.int64), *devices])
-        return cls(samples, counts)
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def __getitem__(self, device: Any) -> Any:
-        if isinstance(device, slice):
-            return [self[k] for k in range(*device.indices(len(self)))]
-        end = int(self.counts[: range(len(self))[device] + 1].sum())
-        return self.samples[end - int(self.counts[device]) : end]
+    def __init__(self, gather: Callable[[], Iterable[Ints]]) -> None:
+        self._gather = gather
 
     @cached_property
-    def devices(self) -> Ints:
-        """(Σ|S_k|,), whose sample each of `samples` is."""
-        return read_only(np.repeat(np.arange(len(self.counts)), self.counts))
+    def _each(self) -> list[Ints]:
+        return [read_only(samples) for samples in self._gather()]
+
+    @cached_property
+    def samples(self) -> Ints:
+        """int64 (Σ|S_k|,), those of device 0, then those of device 1, …"""
+        return read_only(np.concatenate([np.empty(0, np.int64), *self._each]))
+
+    @cached_property
+    def counts(self) -> Ints:
+        """int64 (K,), |S_k(t)|."""
+        return read_only(np.array([len(samples) for samples in self._each], np.int64))
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    def __getitem__(self, device: Any) -> Any:
+        return self._each[device]
 
     def mean(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """(K,) the mean of each device's part of values, one per entry of `samples`; NaN where it holds nothing."""
-        sums = np.bincount(self.devices, values.astype(np.float64), len(self.counts))
-        return np.divide(sums, self.counts, out=np.full(len(self.counts), np.nan), where=self.counts > 0)
+        sums = np.bincount(np.repeat(np.arange(len(self)), self.counts), values.astype(np.float64), len(self))
+        return np.divide(sums, self.counts, out=np.full(len(self), np.nan), where=self.counts > 0)
+
+
+class Engine(Protocol):
+    """As much of a learner as predictions need."""
+
+    def predict(self, theta: NDArray[np.float32], of: Part, samples: Ints | None) -> Predictions: ...
+
+    def evaluate(self, theta: NDArray[np.float32]) -> Any: ...
 
 
 class Predict:
@@ -147,17 +136,13 @@ class Predict:
     `theta` is the model itself, float32 (d,), read-only.
     """
 
-    def __init__(
-        self,
-        theta: NDArray[np.float32],
-        compute: Callable[[Part, Ints | None], Predictions],
-        whole_test: Callable[[], tuple[float, float]],
-        test_rows: Ints | None = None,
-    ) -> None:
-        """compute: by the engine. whole_test: loss and accuracy on all of it; test_rows: those of this round's test."""
+    def __init__(self, theta: NDArray[np.float32], engine: Engine, test_rows: Ints | None = None) -> None:
+        """test_rows: of the test set, those of this round; None: all."""
         self.theta = read_only(theta)
-        self._compute, self._whole_test, self._test_rows = compute, whole_test, test_rows
-        self._train: tuple[Ints, Predictions] | None = None  # numbers, ascending, and what is known of them
+        self._engine, self._test_rows = engine, test_rows
+        losses, classes = np.empty(0, np.float32), np.empty(0, np.int32)
+        # Numbers of training samples, ascending, and what is known of them.
+        self._train = np.empty(0, np.int64), Predictions(losses, classes, classes)
 
     def __call__(self, of: Part = "test", samples: NDArray[Any] | None = None) -> Predictions:
         """Loss and class of each of these samples, by number; None: of all. Numbers of the test set are of this
@@ -168,21 +153,19 @@ class Predict:
         if of != "train":
             raise ValueError(f"predict knows 'train' and 'test', not {of!r}")
         if samples is None:
-            return self._compute("train", None)
+            return self._engine.predict(self.theta, "train", None)
         return self._of_train(np.asarray(samples, np.int64))
 
     @cached_property
     def _test(self) -> Predictions:
-        return self._compute("test", self._test_rows)
+        return self._engine.predict(self.theta, "test", self._test_rows)
 
     def _of_train(self, samples: Ints) -> Predictions:
         wanted, place = np.unique(samples, return_inverse=True)
-        if self._train is None:
-            self._train = wanted, self._compute("train", wanted)
         known, found = self._train
         new = np.setdiff1d(wanted, known, assume_unique=True)
         if len(new):
-            parts = found, self._compute("train", new)
+            parts = found, self._engine.predict(self.theta, "train", new)
             joined = (np.concatenate([getattr(p, name) for p in parts]) for name in ("losses", "classes", "labels"))
             order = np.argsort(np.concatenate([known, new]))
             known, found = np.concatenate([known, new])[order], Predictions(*joined).of(order)
@@ -192,7 +175,8 @@ class Predict:
     def score(self) -> tuple[float, float]:
         """(mean loss, accuracy) on the test set of the round."""
         if self._test_rows is None:  # the engine's own sum, which needs no prediction by sample
-            return self._whole_test()
+            found = self._engine.evaluate(self.theta)
+            return found.loss, found.accuracy
         return float(self._test.losses.mean(dtype=np.float64)), float(self._test.correct.mean())
 
 
@@ -208,7 +192,7 @@ class EvaluationContext:
     Attributes:
         predict: The model θ(t+1), as a function of samples.
         test: The test set of this round.
-        held: S_k(t), what the devices hold; gathered by `hold` when first asked for.
+        held: S_k(t), what the devices hold.
         round: t, from 1.
         rounds: How many there are in all.
         classes: How many there are.
@@ -216,14 +200,10 @@ class EvaluationContext:
 
     predict: Predict
     test: TestSet
-    hold: Callable[[], Held] = field(repr=False)
+    held: Held
     round: int
     rounds: int
     classes: int
-
-    @cached_property
-    def held(self) -> Held:
-        return self.hold()
 
     @property
     def last(self) -> bool:

@@ -38,17 +38,11 @@ class Stream(Evaluator):
         held = context.held
         said = context.predict("train", held.samples)
         loss, accuracy = held.mean(said.losses), held.mean(said.correct)
-        weights = held.counts / held.counts.sum() if held.counts.any() else None
-
-        def over_all(values: NDArray[np.float64]) -> float:
-            return float("nan") if weights is None else float(np.nansum(weights * values))
-
-        return {
-            "stream_loss": over_all(loss),
-            "stream_accuracy": over_all(accuracy),
-            "loss": loss,
-            "accuracy": accuracy,
-        }, state
+        if not held.counts.any():
+            return {"stream_loss": np.nan, "stream_accuracy": np.nan, "loss": loss, "accuracy": accuracy}, state
+        weights = held.counts / held.counts.sum()
+        over_all = {"stream_loss": np.nansum(weights * loss), "stream_accuracy": np.nansum(weights * accuracy)}
+        return {**over_all, "loss": loss, "accuracy": accuracy}, state
 
 
 class Devices(Evaluator):
@@ -60,12 +54,11 @@ class Devices(Evaluator):
     def evaluate(self, context: EvaluationContext, state: State) -> tuple[Values, State]:
         held = context.held
         accuracy = held.mean(context.predict("train", held.samples).correct)
-        there = np.sort(accuracy[held.counts > 0])
-        none = float("nan")
+        there = np.sort(accuracy[held.counts > 0]) if held.counts.any() else np.array([np.nan])
         return {
-            "device_accuracy_mean": float(there.mean()) if len(there) else none,
-            "device_accuracy_std": float(there.std()) if len(there) else none,
-            "worst_tenth": float(there[: ceil(len(there) / 10)].mean()) if len(there) else none,
+            "device_accuracy_mean": there.mean(),
+            "device_accuracy_std": there.std(),
+            "worst_tenth": there[: ceil(len(there) / 10)].mean(),
             "accuracy": accuracy,
         }, state
 

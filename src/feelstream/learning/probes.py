@@ -56,13 +56,7 @@ class Asked(Frozen):
 
     @cached_property
     def predict(self) -> Predict:
-        learner, theta = self.engine, self.theta
-
-        def whole_test() -> tuple[float, float]:
-            found = learner.evaluate(theta)
-            return found.loss, found.accuracy
-
-        return Predict(theta, lambda of, samples: learner.predict(theta, of, samples), whole_test)
+        return Predict(self.theta, self.engine)
 
 
 class Probe(ABC):

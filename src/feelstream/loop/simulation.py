@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Ids, Nested, Reals, read_only
 from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import EngineError
-from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestRounds
+from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestSet
 from feelstream.guard import ask, broken, freeze
 from feelstream.learning.contract import Learner
 from feelstream.learning.server import UpdateContext
@@ -42,7 +42,7 @@ class Simulation:
         classes: int,
         learner: Learner | None,
         recording: Recording | None = None,
-        test: TestRounds | None = None,
+        test: TestSet | None = None,
         changes: Sequence[Change] = (),
     ) -> None:
         """test: what the model is tested on, by round; users' own evaluators see it, and it may change.
@@ -56,7 +56,7 @@ class Simulation:
         self.world = World(scenario, seed, labels, classes, recording)
         self.server = ServerState.first(self.policy, self.system, seed, scenario.learns_reliability)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
-        self.test = test or TestRounds()
+        self.test = test or TestSet(labels[:0], lambda: np.empty((0, 1, 1, 1), np.uint8))
         self.evaluators = Evaluators(scenario.learning.evaluators, self.system.devices, self.system.classes)
         self.remembered = ask(scenario.learning.server, "init", len(self.theta), at=0)  # by the server's update
         self.round = 0
@@ -226,18 +226,10 @@ class Simulation:
         if learner is None or theta is None or not due:
             return self.evaluators.nothing
 
-        def whole_test() -> tuple[float, float]:
-            found = learner.evaluate(theta)
-            if not np.isfinite(found.loss):
-                raise self._diverged(t)
-            return found.loss, found.accuracy
-
         context = EvaluationContext(
-            predict=Predict(
-                theta, lambda of, samples: learner.predict(theta, of, samples), whole_test, self.test.rows(t)
-            ),
+            predict=Predict(theta, learner, self.test.rows(t)),
             test=self.test.of(t),
-            hold=lambda: Held.of([stream.samples(device) for device in devices]),
+            held=Held(lambda: [stream.samples(device) for device in devices]),
             round=t,
             rounds=self.system.rounds,
             classes=self.system.classes,

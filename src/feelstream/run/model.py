@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from feelstream import learning
 from feelstream.data.datasets import Dataset
 from feelstream.errors import RunError
-from feelstream.evaluation import TestRounds
+from feelstream.evaluation import Predict, TestSet
 from feelstream.learning.contract import Evaluation, Learner
 from feelstream.learning.models import Model
 from feelstream.run.files import read_arrays
@@ -52,12 +52,9 @@ class FinalModel:
     def evaluate(self) -> Evaluation:
         """Loss and accuracy on the test set of the run's data; on that of the last round, if it changes."""
         dataset = dataset_of(self.scenario)
-        rows = TestRounds(first=dataset.test_rounds).rows(self.scenario.system.rounds)
-        learner = self._learner(dataset)
-        if rows is None:
-            return learner.evaluate(self.theta)
-        said = learner.predict(self.theta, "test", rows)
-        return Evaluation(float(said.losses.mean(dtype=np.float64)), float(said.correct.mean()))
+        test = TestSet(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
+        last = test.rows(self.scenario.system.rounds)
+        return Evaluation(*Predict(self.theta, self._learner(dataset), last).score())
 
     def predict(self, x: ArrayLike) -> NDArray[np.int32]:
         """(n,) the class of each of n samples, in the shape and scale of the data set's own `test_images`.
