@@ -327,15 +327,14 @@ def _scaffold(
 class LocalTrainings(Kind[type[LocalTraining]]):
     """Classes of local training by name, and functions of users' own."""
 
-    def lookup(self, name: str) -> type[LocalTraining]:
-        if name in self.ours or ":" not in name:
-            return super().lookup(name)
-        found = import_object(name)
-        if isinstance(found, type) or not callable(found):
-            return super().lookup(name)
-        from feelstream.learning.own_function import class_of
+    def lookup(self, name: str | type) -> type[LocalTraining]:
+        if isinstance(name, str) and ":" in name:
+            found = import_object(name)
+            if callable(found) and not isinstance(found, type):
+                from feelstream.learning.own_function import class_of
 
-        return class_of(name, found)
+                return class_of(name, found)
+        return super().lookup(name)
 
 
 LOCAL_TRAININGS = LocalTrainings("local_training", "local_training", LocalTraining, (Sgd,))
