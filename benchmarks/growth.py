@@ -156,7 +156,7 @@ def main() -> None:
         return
     from machine import described, machine
 
-    names = [name for name in POLICIES.names() if not POLICIES.lookup(name)().asks_reports]  # type: ignore[attr-defined]
+    names = [name for name in POLICIES.names() if not POLICIES.lookup(name)().probes]  # type: ignore[attr-defined]
     policies = names if asked.policies == "all" else asked.policies.split(",")
     about = f"{described(machine())}; load {os.getloadavg()[0]:.1f}"
     print(about)

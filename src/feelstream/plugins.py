@@ -83,7 +83,7 @@ class Settings(BaseModel):
         return sorted(name for name in super().__dir__() if name.startswith("_") or not hasattr(BaseModel, name))
 
 
-Promise = bool | int | float | None
+Promise = bool | int | float | list[str] | None
 
 
 class Plugin(Settings):
@@ -108,8 +108,9 @@ class Plugin(Settings):
         return cls.__dict__.get("tag", "") or f"{cls.__module__}:{cls.__qualname__}"
 
     def plugin_promises(self) -> dict[str, Promise]:
-        """Its flags by name."""
-        return {flag: getattr(self, flag) for flag in self.plugin_flags}
+        """Its flags by name; sets in order."""
+        found = {flag: getattr(self, flag) for flag in self.plugin_flags}
+        return {flag: sorted(is_) if isinstance(is_, frozenset | set) else is_ for flag, is_ in found.items()}
 
     def plugin_versions(self) -> dict[str, str]:
         """Packages beyond ours that its numbers depend on, with their versions: part of what decides a run."""
@@ -185,12 +186,13 @@ def _inert(kind: Kind[Any], name: str, fields: dict[str, Any], promises: Any) ->
     base = kind.base
     stored = promises.get(kind.group) if isinstance(promises, Mapping) else None
     known = stored if isinstance(stored, Mapping) else {}
-    flags = {flag: known[flag] for flag in base.plugin_flags if isinstance(known.get(flag), bool | int | float)}
+    flags = {flag: known[flag] for flag in base.plugin_flags if isinstance(known.get(flag), bool | int | float | list)}
+    flags = {flag: frozenset(map(str, is_)) if isinstance(is_, list) else is_ for flag, is_ in flags.items()}
     return _inert_class(base, name, tuple(flags.items())).model_construct(**fields)  # its own class checked them
 
 
 @lru_cache(maxsize=256)
-def _inert_class(base: type[Plugin], name: str, flags: tuple[tuple[str, Promise], ...]) -> type[Plugin]:
+def _inert_class(base: type[Plugin], name: str, flags: tuple[tuple[str, Any], ...]) -> type[Plugin]:
     def refuse(self: Any, *arguments: Any, **more: Any) -> Any:
         raise refusal(name)
 

@@ -48,7 +48,7 @@ WORLDS["all odd but the batteries"] = [
 WORLDS |= {
     f"policy {name}": [f"policy.name={name}", "policy.size=2", "system.energy_budget_j=1.0"]
     for name in POLICIES.names()
-    if not POLICIES.lookup(name)().asks_reports  # type: ignore[attr-defined]
+    if not POLICIES.lookup(name)().probes  # type: ignore[attr-defined]
 }
 
 

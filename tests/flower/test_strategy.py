@@ -79,7 +79,7 @@ def test_a_silent_trainer_is_charged_for_computing(tmp_path: Path) -> None:
     assert fs.verify(tmp_path / "run").ok
 
 
-DEPLOYABLE = [name for name in POLICIES.names() if not POLICIES.lookup(name)().asks_reports]  # type: ignore[attr-defined]
+DEPLOYABLE = [name for name in POLICIES.names() if not POLICIES.lookup(name)().probes]  # type: ignore[attr-defined]
 
 
 def test_a_policy_that_asks_for_reports_is_refused() -> None:

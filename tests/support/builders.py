@@ -43,7 +43,7 @@ def observation(of: System, **changes: Any) -> Observation:
 
 def to_run(policy: str) -> list[str]:
     """What a scenario without learning must change for this policy."""
-    asks = POLICIES.lookup(policy)().asks_reports  # type: ignore[attr-defined]
+    asks = POLICIES.lookup(policy)().probes  # type: ignore[attr-defined]
     return ["learning.engine=native", "learning.model=softmax", "learning.local.steps=1"] if asks else []
 
 

@@ -127,7 +127,7 @@ def _expanded(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> 
     for entry in policies:
         if isinstance(entry, str):
             for name in split(entry):
-                every = (each for each in POLICIES.names() if learns or not POLICIES.lookup(each)().asks_reports)  # type: ignore[attr-defined]
+                every = (each for each in POLICIES.names() if learns or not POLICIES.lookup(each)().probes)  # type: ignore[attr-defined]
                 yield from every if name == "all" else [name]
         elif isinstance(entry, type):
             yield plugin_object(POLICIES, entry, "policy")

@@ -73,7 +73,7 @@ class Scheduler:
                 "costs: deadlines, power limits, downloads, cycles per sample and packet errors are for simulations; "
                 "in a deployment leave devices.deadline_s, radio.power_max_w, radio.block_bits and the costs unset"
             )
-        if self.policy.asks_reports:
+        if self.policy.probes:
             raise ScenarioError(
                 f"policy.name: '{self.policy.plugin_name()}' asks devices for {', '.join(sorted(self.policy.probes))} "
                 "before it schedules, which a deployment cannot; it runs in simulations only"

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
@@ -312,7 +312,9 @@ def _resolve(given: ScenarioLike, policy: Policy | str | None) -> Scenario:
     if policy is not None:
         scenario = scenario_files.from_dict(scenario.as_dict(), [f"policy.name={policy}"])
     chosen = scenario.policy
-    unsaid = {name: value for name, value in chosen.in_deployments.items() if name not in said}
+    # A fixed V or price is per joule, and turns take millijoules here and kilojoules there: nobody knows it before.
+    auto = (name for name, field in type(chosen).model_fields.items() if Literal["auto"] in get_args(field.annotation))
+    unsaid = dict.fromkeys((name for name in auto if name not in said), "auto")
     return Scenario.of({**scenario.tables(), "policy": chosen.model_copy(update=unsaid)}) if unsaid else scenario
 
 

@@ -22,18 +22,17 @@ docs/leaderboard.md has what it is worth. It keeps no budget by itself: `feelstr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from feelstream.arrays import Ids, Reals
+from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
-from feelstream.policies.ranking import Ranking, Term, greedy_set, rest_of
-from feelstream.policies.solvers.balance import imbalance
+from feelstream.policies.ranking import Ranking
+from feelstream.policies.solvers.balance import Balance, greedy_set, holders, imbalance
 
 MEAN_TURN = 0.1  # what it costs under price = "auto"
 
@@ -51,43 +50,25 @@ class Balanced(Policy):
         default=0.5, description="η, weight of one round in what the model has seen lately; above 0, at most 1"
     )
 
-    @property
-    def in_deployments(self) -> Mapping[str, Any]:
-        return {"price": "auto"}
-
     def init(self, system: System) -> State:
         return {"seen": np.full(system.classes, 1.0 / system.classes)}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
-        assert observation.stored_labels is not None
-        holds = observation.stored_labels.any(axis=1)
-        ids = rng.permutation(np.flatnonzero(plan.feasible & holds))  # equals in random order
-        labels = observation.stored_labels[ids].astype(float)
-        energy_cost = self._cost(plan.energy_j[ids])
-        chosen = greedy_set(labels, self.size, lambda pooled, _: energy_cost + self.imbalance(state["seen"], pooled))
+        ids, labels, _ = holders(observation, plan, rng)  # equals in random order
+        cost = self._cost(plan.energy_j[ids])
+        chosen = greedy_set(labels, self.size, lambda pooled, _: cost + imbalance(pooled, state["seen"], self.memory))
         return Decision(np.sort(ids[chosen]), plan)
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
-        """D(Π ∪ {k}) and price·E~_k, beside the rest of the set."""
+        """What each candidate adds to D and to price·E~_k, beside the rest of the set."""
         plan, held = decision.plan, observation.stored_labels
         assert held is not None
-        candidates = plan.feasible & held.any(axis=1)
-        cost = np.full(len(held), np.nan)
-        cost[candidates] = self._cost(plan.energy_j[candidates])
-
-        def balance(rest: Ids) -> Reals:
-            found = np.full(len(held), np.nan)
-            others = candidates & ~np.isin(np.arange(len(held)), rest)
-            found[others] = self.imbalance(state["seen"], held[rest].sum(axis=0, dtype=float) + held[others])
-            return found
-
-        rest = rest_of(decision.schedule, device, lambda rest: balance(rest) + cost)
-        return Ranking((Term("class imbalance", balance(rest)), Term("energy price·E", cost)))
-
-    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
-        held = observation.stored_labels
-        return "it holds no data" if held is not None and not held[device].any() else None
+        able = plan.feasible & held.any(axis=1)
+        cost = np.zeros(len(held))
+        cost[able] = self._cost(plan.energy_j[able])
+        balance = Balance(held.astype(float), cost, state["seen"], self.memory, spread=0.0)
+        return balance.ranking(able, decision.schedule, device, priced="energy price·E")
 
     def _cost(self, energy_j: Reals) -> Reals:
         """price·E~_k of all that can be taken."""
@@ -95,10 +76,6 @@ class Balanced(Policy):
             return self.price * energy_j
         total = float(energy_j.sum())
         return energy_j * (MEAN_TURN * len(energy_j) / total) if total > 0 else np.zeros(len(energy_j))
-
-    def imbalance(self, seen: Reals, labels: Reals) -> Reals:
-        """D for sets whose pooled label counts are given, (sets, m); between 0 and m − 1."""
-        return imbalance(labels, seen, self.memory)
 
     def update(self, state: State, outcome: Outcome) -> State:
         held = outcome.observation.stored_labels

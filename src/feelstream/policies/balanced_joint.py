@@ -36,7 +36,7 @@ from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import Count, Magnitude, NonNegative, Positive
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, RoundPlan, State
-from feelstream.policies.ranking import Ranking, Term, pack, rest_of
+from feelstream.policies.ranking import Ranking, pack
 from feelstream.policies.solvers import joint, modes, rations
 from feelstream.policies.solvers.allocation import Allocation
 from feelstream.policies.solvers.balance import Balance, imbalance
@@ -194,39 +194,25 @@ class BalancedJoint(Policy):
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """What each candidate adds to D, to spread/N and to the costs, beside the rest of the set."""
         known, schedule = self._candidates(state, observation), decision.schedule
-        labels, able = known.labels.astype(float), known.able
-        balance = Balance(labels, known.cost, state["seen"], self.memory, self.spread)
+        able = known.able if len(schedule) else np.zeros_like(known.able)  # else nobody was ranked
+        balance = Balance(known.labels.astype(float), known.cost, state["seen"], self.memory, self.spread)
+        refusal = self._refusal(known, state["spent_j"], observation, device)
         room = len(schedule) < known.plan.n
-        if not len(schedule):  # nobody was ranked: `refusal` says why
-            able = np.zeros_like(able)
+        return balance.ranking(able, schedule, device, priced="turns and ration", room=room, refusal=refusal)
 
-        def added(rest: Ids) -> tuple[Reals, Reals]:
-            free = able & ~np.isin(np.arange(len(able)), rest)
-            return balance.added(rest, free)
-
-        def total(rest: Ids) -> Reals:
-            return np.sum([*added(rest), known.cost], axis=0) + (balance.of(rest.tolist()) if len(rest) else 0.0)
-
-        rest = rest_of(schedule, device, total, room=room)
-        imbalance, spread = added(rest)
-        cost = np.where(np.isfinite(imbalance), known.cost, np.nan)
-        terms = Term("class imbalance", imbalance), Term("few devices", spread), Term("turns and ration", cost)
-        return Ranking(terms, optional=room and len(rest) > 0)
-
-    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
-        known = self._candidates(state, observation)
+    def _refusal(self, known: Candidates, spent_j: Reals, observation: Observation, device: int) -> str:
+        """Why a device is no candidate; or, if it is one, why there was no set."""
+        turn_mj, left_mj = 1e3 * known.alone_j[device], 1e3 * known.left_j[device]
         if not known.labels[device].any():
             return "it holds no data"
-        turn_mj, left_mj = 1e3 * known.alone_j[device], 1e3 * known.left_j[device]
         if not turn_mj <= left_mj:
             return f"a turn costs it {turn_mj:.3g} mJ and {left_mj:.3g} mJ of its budget is left"
-        ahead_j = (state["spent_j"] + known.alone_j - known.due_j)[device]
+        ahead_j = (spent_j + known.alone_j - known.due_j)[device]
         if ahead_j > (most_j := self._ahead_j(observation, known.alone_j)[device]):
             ahead, most = (f"{each / known.alone_j[device]:.3g}" for each in (ahead_j, most_j))
             return f"a turn would put it {ahead} turns ahead of its ration, and {most} are allowed"
-        if known.able[device] and not len(decision.schedule):
-            return "no set of candidates is balanced well enough, so nobody trains and the energy is kept"
-        return None
+        no_set = "no set of candidates is balanced well enough, so nobody trains and the energy is kept"
+        return no_set if known.able[device] else ""
 
     def _most(self, system: System, able: Flags, turn_j: Reals) -> int:
         """The most devices of any round: `size`, and `peak` times what all budgets carry, if that is not below `least`.

@@ -38,6 +38,7 @@ State = dict[str, NDArray]
 SPENT = Array(("n",), least=0)
 TRAINING = "update_norm"  # the report for which a device trains
 ORACLE_GAIN, STORED_LABELS = "oracle_gain", "stored_labels"  # in `needs`: these of an Observation
+EQUAL_UPDATES = "equal_updates"  # in `needs`: the updates of all devices have as many bits
 
 
 @dataclass(frozen=True)
@@ -257,24 +258,22 @@ class Policy(Plugin):
         "most_power_w": Out(Array(least=0)),
         "update": Out(STATE),
         "ranking": Out(One(Ranking, none=True), laws.has_terms),
-        "refusal": Out(One(str, none=True)),
     }
-    plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "by_score", "asks_reports", "trains_first")
     tag_field: ClassVar[str] = "name"
     # Traits: what a class states of itself, so that nobody asks for its name.
-    # What it must know beside the usual: reports of devices by name, STORED_LABELS, or ORACLE_GAIN in simulations only.
-    needs: ClassVar[frozenset[str]] = frozenset()
+    plugin_flags: ClassVar[tuple[str, ...]] = ("equal_shares", "fills_round", "knows_probability", "by_score", "needs")
     # The scenario's admission decides who sends, each with an equal share of the band and the power P0/β. True of every
     # class without a `transmit` of its own.
     equal_shares: ClassVar[bool] = True
-    by_score: ClassVar[bool] = False  # it schedules the feasible devices with the lowest Decision.score, `size` of them
-    prefers: ClassVar[str | None] = None  # what Decision.score is the negative of, as explanations call it
-    knows_probability: ClassVar[bool] = False  # its decisions have a Decision.probability of each device
     # Devices send for all that computing left of the round, so `transmit` must know how long that took: in a deployment
     # the frequencies that it receives are then c over the time that each device measured. It plans with one deadline
     # for all, fixed cycles, and without the energy of receiving the model.
     fills_round: ClassVar[bool] = False
-    equal_updates: ClassVar[bool] = False  # it plans as if the updates of all devices had as many bits
+    knows_probability: ClassVar[bool] = False  # its decisions have a Decision.probability of each device
+    by_score: ClassVar[bool] = False  # it schedules the feasible devices with the lowest Decision.score, `size` of them
+    # What it cannot do without: reports of devices by name, STORED_LABELS, ORACLE_GAIN in simulations, EQUAL_UPDATES.
+    needs: ClassVar[frozenset[str]] = frozenset()
+    prefers: ClassVar[str | None] = None  # what Decision.score is the negative of, as explanations call it
 
     size: Count = Field(default=2, description="devices scheduled per round (at most, where the rule says so); ≥ 1")
 
@@ -290,23 +289,8 @@ class Policy(Plugin):
 
     @property
     def probes(self) -> frozenset[str]:
-        """The reports that it needs, by the names of their probes."""
-        return frozenset(self.needs) - {ORACLE_GAIN, STORED_LABELS}
-
-    @property
-    def asks_reports(self) -> bool:
-        """Whether rounds begin with a slot for reports."""
-        return bool(self.probes)
-
-    @property
-    def trains_first(self) -> bool:
-        """Whether a device must train to give its report."""
-        return TRAINING in self.needs
-
-    @property
-    def in_deployments(self) -> Mapping[str, Any]:
-        """What the fields are that a deployment's file or table leaves unset: nobody knows the joules there before."""
-        return {}
+        """The reports that it needs, by the names of their probes; with any, rounds begin with a slot for them."""
+        return frozenset(self.needs) - {ORACLE_GAIN, STORED_LABELS, EQUAL_UPDATES}
 
     def init(self, system: System) -> State:
         """The state before the first round: arrays by name; by default none."""
@@ -354,13 +338,10 @@ class Policy(Plugin):
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking | None:
         """What `device` was ranked by in a decision, in the terms of the rule; None for a rule without such terms.
 
+        If the device was no candidate although it meets the deadline, the ranking may say why (`refusal`).
+
         For explanations only (`feelstream explain RUN`); where it is None, they fall back on Decision.score.
         """
-        return None
-
-    @default
-    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
-        """Why a device that meets the deadline was no candidate, as half a sentence; None: no reason of the rule's."""
         return None
 
     @default

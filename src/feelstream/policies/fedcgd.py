@@ -26,7 +26,7 @@ from pydantic import Field
 from feelstream.arrays import Reals
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Policy, State
-from feelstream.policies.ranking import greedy_set
+from feelstream.policies.solvers.balance import greedy_set, holders, mix
 
 
 class FedCGD(Policy):
@@ -41,17 +41,11 @@ class FedCGD(Policy):
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
-        held = observation.stored_labels
-        assert held is not None
-        ids = rng.permutation(np.flatnonzero(plan.feasible & held.any(axis=1)))  # ties broken at random
+        ids, labels, held = holders(observation, plan, rng)  # ties broken at random
         everyone = held.sum(axis=0, dtype=float)
-        chosen = greedy_set(
-            held[ids].astype(float), self.size, lambda pooled, _: self.cost(pooled, everyone), only_better=True
-        )
+        chosen = greedy_set(labels, self.size, lambda pooled, _: self.cost(pooled, everyone), only_better=True)
         return Decision(np.sort(ids[chosen]), plan)
 
     def cost(self, pooled: Reals, everyone: Reals) -> Reals:
         """Of sets with these label counts (sets, m)."""
-        samples = pooled.sum(axis=1)
-        distance = np.abs(pooled / samples[:, None] - everyone / everyone.sum()).sum(axis=1)
-        return distance + self.variance / samples
+        return np.abs(mix(pooled) - mix(everyone)).sum(axis=1) + self.variance / pooled.sum(axis=1)

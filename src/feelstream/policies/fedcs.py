@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import Field
 
 from feelstream.plugins import Fraction
-from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.base import EQUAL_UPDATES, Decision, Observation, Policy, State
 from feelstream.policies.ranking import pack
 
 
@@ -32,7 +32,7 @@ class FedCS(Policy):
     """The fastest of a random group, as many as meet the deadline together, at most `size`."""
 
     tag: ClassVar[str] = "fedcs"
-    equal_updates: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({EQUAL_UPDATES})
 
     share: Fraction = Field(
         default=0.1,

@@ -25,7 +25,7 @@ from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
-from feelstream.policies.ranking import greedy_set
+from feelstream.policies.solvers.balance import greedy_set, holders, mix
 
 NEVER = 2.0  # the largest distance that two mixes can have
 
@@ -43,15 +43,12 @@ class FedTeddi(Policy):
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
-        held = observation.stored_labels
-        assert held is not None
-        ids = rng.permutation(np.flatnonzero(plan.feasible & held.any(axis=1)))  # ties broken at random
-        labels, everyone = held[ids].astype(float), held.sum(axis=0, dtype=float)
-        drifted = drift(labels, state["seen"][ids])
+        ids, labels, held = holders(observation, plan, rng)  # ties broken at random
+        everyone, drifted = mix(held.sum(axis=0, dtype=float)), drift(labels, state["seen"][ids])
 
         def cost(pooled: Reals, chosen: list[int]) -> Reals:
             moved = (drifted[chosen].sum() + drifted) / (len(chosen) + 1)
-            return np.abs(_mix(pooled) - everyone / everyone.sum()).sum(axis=1) - self.drift * moved
+            return np.abs(mix(pooled) - everyone).sum(axis=1) - self.drift * moved
 
         return Decision(np.sort(ids[greedy_set(labels, self.size, cost)]), plan)
 
@@ -70,9 +67,4 @@ def drift(labels: Reals, seen: Reals) -> Reals:
     [1.0, 2.0]
     """
     known = seen.sum(axis=1) > 0
-    before = np.where(known[:, None], seen, 1.0)
-    return np.where(known, np.abs(_mix(labels) - _mix(before)).sum(axis=1), NEVER)
-
-
-def _mix(labels: Reals) -> Reals:
-    return labels / labels.sum(axis=1, keepdims=True)
+    return np.where(known, np.abs(mix(labels) - mix(seen)).sum(axis=1), NEVER)

@@ -59,10 +59,6 @@ class GradientNorm(Policy):
         probability[able] = probabilities(observation.stored[able] * norm[able], time_s, self.size, self.rho)
         return Decision(drawn(probability, rng), plan, probability=probability)
 
-    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
-        silent = np.isnan(observation.reports["gradient_norm"][device])
-        return "it did not report, being too slow for that, without data, or not asked" if silent else None
-
 
 def probabilities(importance: Reals, time_s: Reals, n: int, rho: float) -> Reals:
     """(m,) π_k > 0 with Σ π_k = min(n, m). importance: a_k > 0; time_s: T_k ≥ 0.

@@ -16,7 +16,7 @@ import numpy as np
 
 from feelstream.model.importance import MetricName
 from feelstream.policies.base import Decision, Observation, Policy, State
-from feelstream.policies.ranking import Ranking, Term, lowest
+from feelstream.policies.ranking import Ranking, importance_terms, lowest
 
 
 class ImportanceGreedy(Policy):
@@ -35,5 +35,4 @@ class ImportanceGreedy(Policy):
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """−amount − dissimilarity."""
         parts = observation.importance_parts(self.metric, decision.plan)
-        feasible = decision.plan.feasible
-        return Ranking(tuple(Term(name, np.where(feasible, -part, np.nan), True) for name, part in parts.items()))
+        return Ranking(importance_terms(parts, decision.plan.feasible, np.inf))

@@ -28,8 +28,7 @@ ICASSP 2023, arXiv:2305.01238, Algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -40,7 +39,7 @@ from feelstream.model.importance import MetricName
 from feelstream.model.system import System
 from feelstream.plugins import Magnitude
 from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan, State
-from feelstream.policies.ranking import Ranking, Term, lowest
+from feelstream.policies.ranking import Ranking, Term, importance_terms, lowest
 
 PLACES = 20.0  # C
 
@@ -100,10 +99,6 @@ class Lyapunov(Policy):
     def by_score(self) -> bool:  # type: ignore[override]
         return self.cardinality == "exact"
 
-    @property
-    def in_deployments(self) -> Mapping[str, Any]:
-        return {"V": "auto"}  # a fixed V is in J², and turns take millijoules here and kilojoules there
-
     def score(self, observation: Observation, plan: RoundPlan, state: State | None = None) -> tuple[Reals, Reals]:
         """(importance, score) of every device when plan.n devices share the band; the state matters to auto only."""
         importance = observation.importance(self.metric, plan)
@@ -125,13 +120,9 @@ class Lyapunov(Policy):
         """Q·E − V·amount − V·dissimilarity; for infinite V without the energy and without the factor."""
         plan = decision.plan
         queue_j, V = self._queues_and_weight(observation, state)
-        blind = np.isinf(V)
-        energy = () if blind else (Term("energy Q·E", np.where(plan.feasible, queue_j * plan.energy_j, np.nan)),)
-        worth = tuple(
-            Term(name if blind else f"{name} V·I", np.where(plan.feasible, -part if blind else -V * part, np.nan), True)
-            for name, part in observation.importance_parts(self.metric, plan).items()
-        )
-        return Ranking(energy + worth, optional=self.cardinality != "exact")
+        energy = Term("energy Q·E", np.where(plan.feasible, queue_j * plan.energy_j, np.nan))
+        worth = importance_terms(observation.importance_parts(self.metric, plan), plan.feasible, V)
+        return Ranking(worth if np.isinf(V) else (energy, *worth), optional=self.cardinality != "exact")
 
     def init(self, system: System) -> State:
         return {"backlog_j": np.array(first_backlog_j(system, self.size))} if self.V == "auto" else {}

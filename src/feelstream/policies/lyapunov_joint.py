@@ -28,7 +28,7 @@ from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import Magnitude, Positive
 from feelstream.policies.base import Decision, Observation, Policy, State
-from feelstream.policies.ranking import Ranking, Term
+from feelstream.policies.ranking import Ranking, Term, importance_terms
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.allocation import Allocation
 from feelstream.policies.solvers.modes import Problem, allocate, alone_j
@@ -118,16 +118,14 @@ class LyapunovJoint(Policy):
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking | None:
         """w·e + μ·ρ − V·amount − V·dissimilarity at the price of the schedule's band; for infinite V as `lyapunov`."""
-        score, blind = decision.score, bool(np.isinf(self.V))
+        score = decision.score
         if score is None or decision.importance is None:
             return None
-        V = 1.0 if blind else self.V
-        energy = () if blind else (Term("energy and band", score + V * decision.importance),)
-        worth = tuple(
-            Term(name if blind else f"{name} V·I", np.where(np.isfinite(score), -V * part, np.nan), True)
-            for name, part in observation.importance_parts(self.metric, decision.plan).items()
-        )
-        return Ranking(energy + worth, optional=self.cardinality != "exact")
+        parts = observation.importance_parts(self.metric, decision.plan)
+        terms = importance_terms(parts, np.isfinite(score), self.V)
+        if not np.isinf(self.V):
+            terms = (Term("energy and band", score + self.V * decision.importance), *terms)
+        return Ranking(terms, optional=self.cardinality != "exact")
 
     def planned_devices(self, observation: Observation, n: int) -> Problem:
         """The problem of all devices as it is known when scheduling n of them."""

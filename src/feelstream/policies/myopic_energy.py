@@ -50,16 +50,12 @@ class MyopicEnergy(Policy):
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """E~_k of those that can afford it."""
-        plan = decision.plan
-        affordable = plan.feasible & (plan.energy_j <= self._left_j(state, observation))
-        return Ranking((Term("planned energy in mJ", np.where(affordable, 1e3 * plan.energy_j, np.nan)),))
-
-    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
-        needs, left = (1e3 * each[device] for each in (decision.plan.energy_j, self._left_j(state, observation)))
-        return (
-            f"the round would cost it {needs:.3g} mJ and its budget so far leaves {left:.3g} mJ"
-            if needs > left
-            else None
+        plan, left_j = decision.plan, self._left_j(state, observation)
+        affordable = plan.feasible & (plan.energy_j <= left_j)
+        needs_mj, left_mj = (1e3 * each[device] for each in (plan.energy_j, left_j))
+        return Ranking(
+            (Term("planned energy in mJ", np.where(affordable, 1e3 * plan.energy_j, np.nan)),),
+            refusal=f"the round would cost it {needs_mj:.3g} mJ and its budget so far leaves {left_mj:.3g} mJ",
         )
 
     def update(self, state: State, outcome: Outcome) -> State:

@@ -36,7 +36,7 @@ from feelstream.model import transmission
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import Magnitude
-from feelstream.policies.base import Decision, Observation, Policy, RoundPlan, State
+from feelstream.policies.base import EQUAL_UPDATES, Decision, Observation, Policy, RoundPlan, State
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.allocation import allocate
 from feelstream.policies.solvers.bandwidth import least_share, sending_time_s, split
@@ -47,7 +47,7 @@ class Ocean(Policy):
     """Most participants for their queue-weighted energy, at most `size`, with the cheapest split of the band."""
 
     tag: ClassVar[str] = "ocean"
-    equal_updates: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({EQUAL_UPDATES})
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(
         default=0.05, description="weight of a participant against energy, J²; > 0, inf takes as many as `size`"

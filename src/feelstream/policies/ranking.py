@@ -1,8 +1,8 @@
-"""What devices are ranked by, and who is chosen: one by one, as a set, or as many as fit a round."""
+"""What devices are ranked by, and who is chosen: one by one, or as many as fit a round."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,15 +39,26 @@ class Ranking:
     Attributes:
         terms: What adds up.
         optional: Whether a place may stay empty: nobody is then ranked at 0.
+        refusal: Why the device, if it is not ranked, was no candidate, as half a sentence; empty: no reason is known.
     """
 
     terms: tuple[Term, ...]
     optional: bool = False
+    refusal: str = ""
 
     @property
     def total(self) -> Reals:
         """(K,) NaN for those that were no candidates."""
         return np.sum([term.values for term in self.terms], axis=0)
+
+
+def importance_terms(parts: Mapping[str, Reals], candidates: Flags, V: float) -> tuple[Term, ...]:
+    """−V·I, part by part; for infinite V, to which nothing but importance matters, −I."""
+    blind = np.isinf(V)
+    return tuple(
+        Term(name if blind else f"{name} V·I", np.where(candidates, -part if blind else -V * part, np.nan), True)
+        for name, part in parts.items()
+    )
 
 
 def lowest(score: Reals, candidates: NDArray[np.bool_], n: int, rng: np.random.Generator) -> Ids:
@@ -75,40 +86,6 @@ def _low_ones(score: Reals, candidates: NDArray[np.bool_], n: int) -> Ids:
         if guess < np.inf and len(low) >= n:
             return low
     return np.flatnonzero(candidates)
-
-
-Cost = Callable[[Reals, list[int]], Reals]
-
-
-def greedy_set(labels: Reals, most: int, cost: Cost, *, only_better: bool = False) -> Ids:
-    """Rows of labels (devices, m), at most so many: again and again the one that makes the set cheapest.
-
-    cost(pooled, chosen): of each set of the rows chosen so far and one row more, by its pooled counts (devices, m).
-    The first of equals is taken, so callers shuffle. only_better: stop where one more makes the set no cheaper.
-    """
-    chosen: list[int] = []
-    pooled, now = np.zeros(labels.shape[1]), np.inf
-    for _ in range(min(most, len(labels))):
-        costs = cost(pooled + labels, chosen)
-        costs[chosen] = np.inf
-        best = int(np.argmin(costs))
-        if only_better and costs[best] >= now:
-            break
-        chosen.append(best)
-        pooled, now = pooled + labels[best], costs[best]
-    return np.array(chosen, np.int64)
-
-
-def rest_of(schedule: Ids, device: int, total: Callable[[Ids], Reals], *, room: bool = False) -> Ids:
-    """The rest of a set, with which a device competes for a place.
-
-    Of a member: the others. Of another: all but the member whose place it would take at the least total, or the whole
-    set where there is `room`. total(rest): (K,) what the rest and each device come to.
-    """
-    if device in schedule:
-        return schedule[schedule != device]
-    rests = [*([schedule] if room else []), *(np.delete(schedule, at) for at in range(len(schedule)))]
-    return min(rests, key=lambda rest: total(rest)[device], default=schedule)
 
 
 def pack(observation: Observation, candidates: Flags, most: int) -> Ids:

@@ -27,6 +27,7 @@ from feelstream.arrays import Ids, Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
+from feelstream.policies.solvers.balance import holders, mix
 
 FARTHEST = 2.0
 STANDING_FOR_ALL = 512
@@ -45,12 +46,10 @@ class Representative(Policy):
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)
-        held = observation.stored_labels
-        assert held is not None
-        holders = np.flatnonzero(held.any(axis=1))
-        ids = rng.permutation(holders[plan.feasible[holders]])  # ties broken at random
-        population = holders[:: -(-len(holders) // STANDING_FOR_ALL) or 1]
-        chosen = self._build(_mix(held, ids), _mix(held, population), state["owed"][ids])
+        ids, labels, held = holders(observation, plan, rng)  # ties broken at random
+        population = np.flatnonzero(held.any(axis=1))
+        population = population[:: -(-len(population) // STANDING_FOR_ALL) or 1]
+        chosen = self._build(mix(labels), mix(held[population].astype(float)), state["owed"][ids])
         return Decision(np.sort(ids[chosen]), plan)
 
     def _build(self, mixes: Reals, population: Reals, owed: Reals) -> Ids:
@@ -70,14 +69,9 @@ class Representative(Policy):
         return {"owed": np.maximum(owed, 0.0)}
 
 
-def _mix(labels: np.ndarray, ids: Ids) -> Reals:
-    counts = labels[ids].astype(float)
-    return counts / counts.sum(axis=1, keepdims=True)
-
-
 def _far(mixes: Reals, population: Reals, nearest: Reals) -> Reals:
     """(candidates,) far(Π ∪ {k}), one member of the population after another: no array of all pairs."""
     total = np.zeros(len(mixes))
-    for mix, bound in zip(population, nearest, strict=True):
-        total += np.minimum(np.abs(mixes - mix).sum(axis=1), bound)
+    for own, bound in zip(population, nearest, strict=True):
+        total += np.minimum(np.abs(mixes - own).sum(axis=1), bound)
     return total / len(population)

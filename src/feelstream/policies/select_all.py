@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from feelstream.policies.base import Decision, Observation, Policy, State
+from feelstream.policies.base import EQUAL_UPDATES, Decision, Observation, Policy, State
 from feelstream.policies.ranking import pack
 
 
@@ -27,7 +27,7 @@ class SelectAll(Policy):
 
     tag: ClassVar[str] = "select_all"
     knows_probability: ClassVar[bool] = True
-    equal_updates: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({EQUAL_UPDATES})
 
     @property
     def smallest_plan(self) -> int:

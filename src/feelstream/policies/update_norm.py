@@ -50,7 +50,3 @@ class UpdateNorm(Policy):
         answered = ~np.isnan(norm)
         score = np.where(answered, -norm, 0.0)
         return Decision(lowest(score, plan.feasible & answered, self.size, rng), plan, score=score)
-
-    def refusal(self, state: State, observation: Observation, decision: Decision, device: int) -> str | None:
-        silent = np.isnan(observation.reports[TRAINING][device])
-        return "it did not report, being too slow for that, without data, or not asked" if silent else None

@@ -98,7 +98,7 @@ def explain_scene(
     """Of a round that can be decided again; figures: what the trace says of the device, by column."""
     schedule, round = scene.decision.schedule, scene.observation.round
     said = _explained(scene.policy, ranked(scene, device), schedule, figures, round, device, scene)
-    if not (with_thresholds and figures["available"] and scene.asked("ranking", device)):
+    if not (with_thresholds and figures["available"] and scene.ranking(device)):
         return said
     found = thresholds(scene, device)
     return replace(said, thresholds=found, text=" ".join([said.text, *_changes(found, said.scheduled)]))
@@ -107,7 +107,7 @@ def explain_scene(
 def ranked(scene: Scene, device: int) -> Ranking | None:
     """What the candidates were ranked by; where the rule judges sets, for the place of this device."""
     decision = scene.decision
-    return scene.asked("ranking", device) or _by_score(scene.policy, decision.plan.feasible, decision.score)
+    return scene.ranking(device) or _by_score(scene.policy, decision.plan.feasible, decision.score)
 
 
 def _by_score(policy: Policy, feasible: Flags, score: Reals | None) -> Ranking | None:
@@ -132,7 +132,7 @@ def _explained(
         terms = {term.name: float((-1 if term.subtracted else 1) * term.values[device]) for term in ranking.terms}
         against, place = contest(ranking, schedule, device), f", rank {placed[0]} of {placed[1]}"
     texts = [f"Round {round}, device {device}: {'scheduled' if scheduled else 'not scheduled'}{place}."]
-    if not scheduled and (out := _ruled_out(scene, figures, device, bool(place))):
+    if not scheduled and (out := _ruled_out(scene, figures, device, None if place else ranking)):
         texts.append(out)
     elif against is not None:
         texts += [_margin(against, scheduled), _terms(against)]
@@ -147,15 +147,19 @@ def _explained(
     return Explanation(round, device, scheduled, terms, against, (), " ".join(text for text in texts if text))
 
 
-def _ruled_out(scene: Scene | None, figures: Mapping[str, Any], device: int, has_rank: bool) -> str | None:
-    """Why it was no candidate at all; None if it was."""
+def _ruled_out(scene: Scene | None, figures: Mapping[str, Any], device: int, without_it: Ranking | None) -> str | None:
+    """Why it was no candidate at all; None if it was. without_it: of the candidates, where it is not among them."""
     if not figures["available"]:
         return "It was not available: out of reach, or without the data or the charge that the scenario requires."
     if not figures["feasible"]:
         hz = None if scene is None else _needed_hz(scene, device)
         needs = f"; it would need {shown_as('f_hz', hz)}" if hz else ""
         return f"Its CPU at {shown_as('f_hz', figures['f_hz'])} is too slow for the deadline{needs}."
-    refusal = None if scene is None or has_rank else scene.asked("refusal", device)
+    if scene and any(np.isnan(report[device]).all() for report in scene.observation.reports.values()):
+        return "It did not report, being too slow for that, without data, or not asked."
+    if without_it is None:
+        return None
+    refusal = without_it.refusal or ("it holds no data" if figures["stored"] == 0 else "")
     return f"It was not a candidate: {refusal}." if refusal else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from feelstream.loop.round import decide
 from feelstream.model.system import RoundCosts, cycles_by_data, with_costs
 from feelstream.plugins import Inert
 from feelstream.policies.base import ORACLE_GAIN, Decision, Observation, Outcome, Policy, State
+from feelstream.policies.ranking import Ranking
 from feelstream.randomness import Purpose, generator
 from feelstream.scenario import Scenario
 
@@ -42,9 +43,9 @@ class Scene:
         known = observation or self.observation
         return decide(policy or self.policy, self.state, known, self.seed)
 
-    def asked(self, method: str, device: int) -> Any:
-        """What the policy says of a device by `ranking` or `refusal`."""
-        return ask(self.policy, method, self.state, self.observation, self.decision, device)
+    def ranking(self, device: int) -> Ranking | None:
+        """What the policy says that a device was ranked by."""
+        return ask(self.policy, "ranking", self.state, self.observation, self.decision, device)
 
 
 class Scenes:

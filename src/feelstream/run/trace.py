@@ -49,7 +49,7 @@ def facts_of(scenario: Scenario, deployment: Mapping[str, Any] | None = None) ->
         "downloads": own_costs or system.downloads,
         "own_costs": own_costs,
         "labels": STORED_LABELS in scenario.policy.needs,
-        "asks": scenario.policy.asks_reports,
+        "asks": bool(scenario.policy.probes),
         "fallible": learns_reliability,
         "batteries": simulated and scenario.world.harvest.battery_j is not None,
         "deployed": not simulated,

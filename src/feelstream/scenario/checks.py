@@ -17,6 +17,7 @@ from feelstream.model.reporting import needed_s
 from feelstream.model.system import System
 from feelstream.plugins import LEAST, MOST
 from feelstream.policies import Policy
+from feelstream.policies.base import EQUAL_UPDATES
 
 if TYPE_CHECKING:
     from feelstream.scenario.settings import Scenario
@@ -146,12 +147,12 @@ def check_plans(scenario: Scenario, system: System) -> None:
         ("costs.rule.kind", "settings", rule.of_settings),
         ("costs.download_bits", "0", not scenario.costs.download_bits),
     ):
-        if policy.asks_reports and not fits:
+        if policy.probes and not fits:
             raise ScenarioError(
                 f"{field}: must be {wanted} for the policy {policy.plugin_name()}, which asks for reports: what "
                 "devices receive for one is not charged"
             )
-    if policy.equal_updates and not rule.keeps_bits:
+    if EQUAL_UPDATES in policy.needs and not rule.keeps_bits:
         raise ScenarioError(
             f"costs.rule.kind: the policy {policy.plugin_name()} plans with updates of equal size, so the rule must "
             "say keeps_bits = True, and give none"
@@ -218,8 +219,6 @@ def check_needs(scenario: Scenario) -> None:
     needs, name = policy.needs, policy.plugin_name()
     if not isinstance(needs, frozenset | set) or not all(isinstance(need, str) for need in needs):
         raise ScenarioError(f"policy '{name}': needs must be a set of names, not {needs!r:.60}")
-    if not policy.asks_reports:
-        return
     for need in sorted(policy.probes):
         try:
             probe = PROBES.instance(need)
@@ -235,7 +234,7 @@ def check_needs(scenario: Scenario) -> None:
                 f"learning.engine: must not be none for policy '{name}', which asks devices for {need}, and that "
                 "takes a model"
             )
-    if not scenario.reports.slot_s < scenario.system.round_s:
+    if policy.probes and not scenario.reports.slot_s < scenario.system.round_s:
         raise ScenarioError(
             f"reports.slot_s: must be below system.round_s = {scenario.system.round_s:g} for policy '{name}', which "
             f"asks for reports, not {scenario.reports.slot_s:g}"

@@ -42,6 +42,7 @@ from feelstream.plugins import (
     did_you_mean,
 )
 from feelstream.policies import Policy
+from feelstream.policies.base import TRAINING
 
 Decibels = Annotated[float, Field(strict=True, ge=-1000, le=1000)]
 FromModel = Positive | Literal["auto"]  # auto: what learning.model asks for; a number by the time that it is run
@@ -289,7 +290,7 @@ class ReportsSettings(Settings):
 
     def slot(self, policy: Policy) -> Slot | None:
         """The slot, where the policy asks for reports."""
-        return Slot(self.slot_s, self.cycles, self.bits, policy.trains_first) if policy.asks_reports else None
+        return Slot(self.slot_s, self.cycles, self.bits, TRAINING in policy.needs) if policy.probes else None
 
 
 class TraceSettings(Settings):

@@ -178,7 +178,7 @@ def scenario_with(named: Any, field: str, tables: Tables) -> Scenario:
         _put(found, "cpu.profile", "rk3399-a72")
     if field == "policy":
         named = type(named).model_validate({**dict(named), "size": known["policy.size"]})
-        if named.asks_reports:
+        if named.probes:
             _put(found, "learning.engine", "native")
     _put(found, field, named)
     return Scenario.of(found)

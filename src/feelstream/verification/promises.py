@@ -75,6 +75,11 @@ class Promises:
     def __contains__(self, flag: str) -> bool:
         return self.flags.get(flag) is True
 
+    def names(self, flag: str) -> set[str]:
+        """A set of names, empty where nothing is promised."""
+        value = self.flags.get(flag)
+        return set(map(str, value)) if isinstance(value, list) else set()
+
     def number(self, flag: str) -> float | None:
         """A number of at least 0, or None where nothing is promised."""
         value = self.flags.get(flag)

@@ -20,8 +20,9 @@ def reports_of(scenario: Section, policy: str, promised: Promises) -> Reports | 
     """What reports take, where a policy of ours asks for them, or a user's own by its promise."""
     trains = policy in TRAINS_FIRST
     if policy not in OUR_POLICIES:
-        trains = "trains_first" in promised
-    asks = trains or policy in ASKS_EVERYONE or (policy not in OUR_POLICIES and "asks_reports" in promised)
+        trains = "update_norm" in promised.names("needs")
+    probes = promised.names("needs") - {"stored_labels", "oracle_gain", "equal_updates"}
+    asks = trains or policy in ASKS_EVERYONE or (policy not in OUR_POLICIES and bool(probes))
     if not asks:
         return None
     table, round_s = scenario["reports"], scenario["system"]["round_s"].positive()

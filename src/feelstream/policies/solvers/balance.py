@@ -10,24 +10,61 @@ r is the mix that the model has seen lately, η the weight of one round in it (`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Reals
+from feelstream.arrays import Flags, Ids, LabelCounts, Reals
+from feelstream.policies.base import Observation, RoundPlan
+from feelstream.policies.ranking import Ranking, Term
 
 EQUAL = 1e-9  # F closer than this is equal: symmetric sets differ by rounding, and the order of the lot decides
 MOST_SUBSETS = 3000  # that are all tried
 MOST_SWAPS = 100_000  # members × candidates; of more, the greedy set stays as it is
 
 
+def holders(observation: Observation, plan: RoundPlan, rng: np.random.Generator) -> tuple[Ids, Reals, LabelCounts]:
+    """Who can be taken, the feasible devices that hold data, in random order; their label counts; those of everyone."""
+    held = observation.stored_labels
+    assert held is not None
+    ids = rng.permutation(np.flatnonzero(plan.feasible & held.any(axis=1)))
+    return ids, held[ids].astype(float), held
+
+
+def mix(labels: Reals | LabelCounts) -> Reals:
+    """p for label counts (…, m); 0 where there are none."""
+    return labels / np.maximum(labels.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+
+
 def imbalance(labels: Reals, seen: Reals, memory: float) -> Reals:
     """D for sets whose pooled label counts are given, (…, m); of a set without labels that of r, times (1−η)²."""
     m = labels.shape[-1]
-    mix = labels / np.maximum(labels.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
-    return m * np.square((1 - memory) * seen + memory * mix - 1.0 / m).sum(axis=-1)
+    return m * np.square((1 - memory) * seen + memory * mix(labels) - 1.0 / m).sum(axis=-1)
+
+
+Cost = Callable[[Reals, list[int]], Reals]
+
+
+def greedy_set(labels: Reals, most: int, cost: Cost, *, only_better: bool = False) -> Ids:
+    """Rows of labels (devices, m), at most so many: again and again the one that makes the set cheapest.
+
+    cost(pooled, chosen): of each set of the rows chosen so far and one row more, by its pooled counts (devices, m).
+    The first of equals is taken, so callers shuffle. only_better: stop where one more makes the set no cheaper.
+    """
+    chosen: list[int] = []
+    pooled, now = np.zeros(labels.shape[1]), np.inf
+    for _ in range(min(most, len(labels))):
+        costs = cost(pooled + labels, chosen)
+        costs[chosen] = np.inf
+        best = int(np.argmin(costs))
+        if only_better and costs[best] >= now:
+            break
+        chosen.append(best)
+        pooled, now = pooled + labels[best], costs[best]
+    return np.array(chosen, np.int64)
 
 
 class Balance:
@@ -49,17 +86,29 @@ class Balance:
             return np.inf
         return float(self.value(*(part[members].sum(axis=0) for part in (self.labels, self.squares, self.cost))))
 
-    def added(self, rest: NDArray[np.int64], free: NDArray[np.bool_]) -> tuple[Reals, Reals]:
-        """(C,) each: what every free candidate adds to D and to spread/N of the rest; all of it where that is empty."""
+    def ranking(
+        self, able: Flags, schedule: Ids, device: int, *, priced: str, room: bool = False, refusal: str = ""
+    ) -> Ranking:
+        """What every candidate adds to D, to spread/N and to the costs, called `priced`, of the rest of its set.
+
+        The rest of a member's set are the others. That of another device are all but the member whose place it would
+        take at the least F, or the whole set where there is `room`.
+        """
+        rests = [*([schedule] if room else []), *(np.delete(schedule, at) for at in range(len(schedule)))]
+        if device in schedule:
+            rests = [schedule[schedule != device]]
+        rest = min(rests, key=lambda rest: self.of([*rest, device]) if able[device] else 0.0, default=schedule)
+        free = able & ~np.isin(np.arange(len(able)), rest)
         pooled, squares = self.labels[rest].sum(axis=0), self.squares[rest].sum()
-        balance, spread = np.full((2, len(free)), np.nan)
+        balance, spread, cost = np.full((3, len(free)), np.nan)
         sums = pooled + self.labels[free]
-        balance[free] = imbalance(sums, self.seen, self.memory)
+        balance[free], cost[free] = imbalance(sums, self.seen, self.memory), self.cost[free]
         spread[free] = self.spread * (squares + self.squares[free]) / np.square(sums.sum(axis=-1))
         if len(rest):
             balance -= float(imbalance(pooled, self.seen, self.memory))
             spread -= self.spread * squares / pooled.sum() ** 2
-        return balance, spread
+        few = (Term("few devices", spread),) if self.spread else ()
+        return Ranking((Term("class imbalance", balance), *few, Term(priced, cost)), room and len(rest) > 0, refusal)
 
     def choose(self, most: int) -> list[int]:
         """The set of at most `most` members with the least F; of equals the smaller, then the first.
