@@ -62,9 +62,7 @@ def test_the_budget_is_kept_where_a_fixed_weight_needs_thousands_of_rounds() -> 
 
 
 def test_a_fleet_that_forgets_its_queue_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from feelstream.policies import lyapunov
-
-    monkeypatch.setattr(lyapunov, "next_backlog_j", lambda backlog, outcome: backlog)
+    monkeypatch.setattr(Lyapunov, "update", lambda self, state, outcome: state)
     run = simulate(small("policy.V=auto", "policy.cardinality=cap"))
     found = verify(run.save(tmp_path / "run")).disagreement
     assert found is not None

@@ -14,8 +14,8 @@ from scipy.stats import chisquare
 
 from feelstream import preset, simulate, verify
 from feelstream.policies import POLICIES
+from feelstream.policies.ocean import sending_time_s, split
 from feelstream.policies.oort import Oort
-from feelstream.policies.solvers.bandwidth import sending_time_s, split
 from feelstream.run import Run
 
 OURS = list(POLICIES.ours)

@@ -114,7 +114,7 @@ def test_decisions_keep_the_limits(cardinality: str, V: float) -> None:
             sent = spent.sent
             assert not spent.bandwidth_share[~sent].any()
             assert spent.bandwidth_share.sum() == pytest.approx(1.0 if sent.any() else 0.0, abs=1e-12)
-            assert (spent.power_w <= policy.power_limit_w(seen.system, seen.beta) * (1 + 1e-12)).all()
+            assert (spent.power_w <= policy.most_power_w(seen.system, seen.beta)[ids] * (1 + 1e-12)).all()
             # The rate at that share, power and gain carries the update in the time that is left.
             system = seen.system
             hertz = spent.bandwidth_share[sent] * system.bandwidth_hz

@@ -45,7 +45,7 @@ def outcome(round: int, schedule: list[int], **found: Any) -> Outcome:
 
 def test_round_robin_walks_the_circle_past_the_infeasible() -> None:
     rule = policy("round_robin")
-    state = rule.init(SMALL)
+    state: State = {"next": np.array(0), "order": np.arange(4)}
     available = np.array([1, 0, 1, 1], bool)
     for turn, expected in ((1, [0, 2]), (2, [0, 3]), (3, [2, 3]), (4, [0, 2])):
         assert choose(rule, state, see(turn, available=available)) == expected
@@ -54,7 +54,7 @@ def test_round_robin_walks_the_circle_past_the_infeasible() -> None:
 
 def test_round_robin_keeps_its_place_when_nobody_can() -> None:
     rule = policy("round_robin", size=3)
-    state = rule.update(rule.init(SMALL), outcome(1, [0, 1, 2]))
+    state = rule.update({"next": np.array(0), "order": np.arange(4)}, outcome(1, [0, 1, 2]))
     assert choose(rule, state, see(2, available=np.zeros(4, bool))) == []
     state = rule.update(state, outcome(2, []))
     assert choose(rule, state, see(3)) == [0, 1, 3]
@@ -250,8 +250,9 @@ def test_fedteddi_brings_what_has_changed() -> None:
 
 def test_fedbacys_takes_turns_by_groups_of_what_is_left() -> None:
     rule = policy("fedbacys", size=1, groups=2)
-    state = rule.init(SMALL)
-    assert state["group"].tolist() == [0, 0, 1, 1]
+    state = rule.start(SMALL, np.random.default_rng(0))
+    assert np.bincount(state["group"]).tolist() == [2, 2]
+    state = state | {"group": np.array([0, 0, 1, 1])}
     stored = np.array([3, 3, 3, 3])
     first = choose(rule, state, see(1, stored=stored))
     assert first[0] in (0, 1)

@@ -160,8 +160,7 @@ class BalancedJoint(Policy):
         alone_j = np.maximum(modes.alone_j(self._planned(observation, 1)), np.finfo(float).tiny)
         able = holds & observation.plan(1).feasible & (alone_j <= left_j)  # NaN where no band would do: never
         able &= spent_j + alone_j <= due_j + self._ahead_j(observation, alone_j)
-        most = self._most(observation.system, able, alone_j)
-        n = self._now(observation, able, alone_j, due_j, spent_j, holds, most)
+        most, n = self._sizes(observation, able, alone_j, due_j, spent_j, holds)
         plan, devices = observation.plan(n), None
         if n:
             devices = self._planned(observation, n)
@@ -214,30 +213,21 @@ class BalancedJoint(Policy):
         no_set = "no set of candidates is balanced well enough, so nobody trains and the energy is kept"
         return no_set if known.able[device] else ""
 
-    def _most(self, system: System, able: Flags, turn_j: Reals) -> int:
-        """The most devices of any round: `size`, and `peak` times what all budgets carry, if that is not below `least`.
+    def _sizes(
+        self, observation: Observation, able: Flags, turn_j: Reals, due_j: Reals, spent_j: Reals, holds: Flags
+    ) -> tuple[int, int]:
+        """The most devices of any round, and n(t): what the rations of those with data leave, if so many are on time.
 
-        Without a horizon rations know no haste, which that limit is there to level.
+        The most are `size`, and `peak` times what all budgets carry, if that is not below `least`. Without a horizon
+        rations know no haste, which that limit is there to level.
         """
-        if self.pace == "running" or not able.any():
-            return self.size
-        return min(max(self.least, rations.carried(system, float(turn_j[able].mean()), self.peak)), self.size)
-
-    def _now(
-        self,
-        observation: Observation,
-        able: Flags,
-        turn_j: Reals,
-        due_j: Reals,
-        spent_j: Reals,
-        holds: Flags,
-        most: int,
-    ) -> int:
-        """n(t): what the rations of those with data leave, at least `least`, as far as so many meet the deadline."""
         if not able.any():
-            return 0
-        behind = rations.turns(due_j, spent_j, holds, float(turn_j[able].mean()))
-        return len(pack(observation, able, min(max(self.least, behind), most)))
+            return self.size, 0
+        mean_j, most = float(turn_j[able].mean()), self.size
+        if self.pace == "horizon":
+            most = min(max(self.least, rations.carried(observation.system, mean_j, self.peak)), most)
+        behind = rations.turns(due_j, spent_j, holds, mean_j)
+        return most, len(pack(observation, able, min(max(self.least, behind), most)))
 
     def _labels(self, observation: Observation) -> np.ndarray:
         """(K, m) label counts, or (K, 1) sizes."""
@@ -247,18 +237,15 @@ class BalancedJoint(Policy):
         return observation.stored_labels
 
     def _planned(self, observation: Observation, n: int) -> Problem:
-        limit_w = self.power_limit_w(observation.system, observation.beta)
+        limit_w = self.most_power_w(observation.system, observation.beta)
         return joint.planned_devices(observation, n, np.ones(len(observation.beta)), limit_w, self.fade_reserve)
 
-    def power_limit_w(self, system: System, beta: Reals) -> float | Reals:
-        return joint.power_limit_w(system, beta, self.power_max_w)
-
     def most_power_w(self, system: System, beta: Reals) -> Reals:
-        return np.full(len(beta), self.power_limit_w(system, beta))
+        return joint.most_power_w(system, beta, self.power_max_w)
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         assert decision.f_hz is not None
-        limit_w = self.power_limit_w(observation.system, observation.beta)
+        limit_w = self.most_power_w(observation.system, observation.beta)
         weight = np.ones(len(decision.schedule))
         return joint.send(observation, decision.schedule, decision.f_hz, limit_w, gain, weight, decision.allowance_j)
 

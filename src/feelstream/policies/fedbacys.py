@@ -37,10 +37,7 @@ class FedBacys(Policy):
     groups: Count = Field(default=5, description="G, groups that take turns, at most one a device; ≥ 1")
 
     def start(self, system: System, rng: np.random.Generator) -> State:
-        return {**self.init(system), "group": self._grouped(rng.permutation(system.devices))}
-
-    def init(self, system: System) -> State:
-        return {"spent_j": np.zeros(system.devices), "group": self._grouped(np.arange(system.devices))}
+        return {"spent_j": np.zeros(system.devices), "group": self._grouped(rng.permutation(system.devices))}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan, turn = observation.plan(self.size), (observation.round - 1) % self._turns(observation.system.devices)

@@ -57,17 +57,6 @@ def first_backlog_j(system: System, size: int) -> float:
     return PLACES * _place_j(system, size)
 
 
-def backlog_j(state: State, system: System, size: int) -> float:
-    """Z of this round; at its start where the state has none yet, since V may become "auto" during a run."""
-    return float(state["backlog_j"]) if "backlog_j" in state else first_backlog_j(system, size)
-
-
-def next_backlog_j(backlog_j: float, outcome: Outcome) -> float:
-    """max(Z + Σ E_k − Σ E_k^avg, 0)."""
-    granted = float(outcome.observation.system.energy_budget_j.sum())
-    return max(backlog_j + float(outcome.energy_j.sum()) - granted, 0.0)
-
-
 def _place_j(system: System, size: int) -> float:
     total = float(np.sum(system.energy_budget_j))
     if total <= 0:
@@ -114,7 +103,11 @@ class Lyapunov(Policy):
         if self.V != "auto":
             return observation.queue_j, self.V
         system = observation.system
-        return observation.queue_j + backlog_j(state, system, self.size), weight_j2(system, self.size)
+        return observation.queue_j + self._backlog_j(state, system), weight_j2(system, self.size)
+
+    def _backlog_j(self, state: State, system: System) -> float:
+        """Z of this round; at its start where the state has none yet, since V may become "auto" during a run."""
+        return float(state["backlog_j"]) if "backlog_j" in state else first_backlog_j(system, self.size)
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """Q·E − V·amount − V·dissimilarity; for infinite V without the energy and without the factor."""
@@ -130,8 +123,9 @@ class Lyapunov(Policy):
     def update(self, state: State, outcome: Outcome) -> State:
         if self.V != "auto":
             return state
-        backlog = backlog_j(state, outcome.observation.system, self.size)
-        return {"backlog_j": np.array(next_backlog_j(backlog, outcome))}
+        system = outcome.observation.system
+        spent_j, granted_j = float(outcome.energy_j.sum()), float(system.energy_budget_j.sum())
+        return {"backlog_j": np.array(max(self._backlog_j(state, system) + spent_j - granted_j, 0.0))}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         sizes = range(self.size + 1) if self.cardinality == "free" else [self.size]

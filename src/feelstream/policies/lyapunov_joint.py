@@ -129,16 +129,13 @@ class LyapunovJoint(Policy):
 
     def planned_devices(self, observation: Observation, n: int) -> Problem:
         """The problem of all devices as it is known when scheduling n of them."""
-        limit_w = self.power_limit_w(observation.system, observation.beta)
+        limit_w = self.most_power_w(observation.system, observation.beta)
         return joint.planned_devices(observation, n, joint.weights(observation), limit_w, self.fade_reserve)
 
-    def power_limit_w(self, system: System, beta: Reals) -> float | Reals:
-        return joint.power_limit_w(system, beta, self.power_max_w)
-
     def most_power_w(self, system: System, beta: Reals) -> Reals:
-        return np.full(len(beta), self.power_limit_w(system, beta))
+        return joint.most_power_w(system, beta, self.power_max_w)
 
     def transmit(self, observation: Observation, decision: Decision, gain: Reals) -> Transmission:
         assert decision.f_hz is not None
-        limit_w = self.power_limit_w(observation.system, observation.beta)
+        limit_w = self.most_power_w(observation.system, observation.beta)
         return joint.send(observation, decision.schedule, decision.f_hz, limit_w, gain)

@@ -26,11 +26,8 @@ class RoundRobin(Policy):
 
     tag: ClassVar[str] = "round_robin"
 
-    def init(self, system: System) -> State:
-        return {"next": np.array(0), "order": np.arange(system.devices)}
-
     def start(self, system: System, rng: np.random.Generator) -> State:
-        return self.init(system) | {"order": rng.permutation(system.devices)}
+        return {"next": np.array(0), "order": rng.permutation(system.devices)}
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan = observation.plan(self.size)

@@ -21,9 +21,7 @@ from feelstream.policies.solvers.devices import (
     growth,
     least_power_w,
     log_expm1,
-    log_marginal,
     marginal,
-    marginal_steepness,
     rest,
     saving,
 )
@@ -80,10 +78,10 @@ def _part(devices: Devices, where: NDArray[np.bool_]) -> Devices:
 
 
 def _unlimited(d: Devices, price: Reals, near: Response | None) -> Response:
-    """P free. Stationary in τ and ρ:  ρ = 2 q w τ / (μ (T−τ)³)  and  log τ + log_marginal(x) = log(μ/(wκ)).
+    """P free. Stationary in τ and ρ:  ρ = 2 q w τ / (μ (T−τ)³)  and  log τ + marginal(x) = log(μ/(wκ)).
 
     With the first put into the second, the second falls in log τ with a slope of −3 or steeper; where its root lies
-    beyond the longest or the shortest sending time, τ is that and x = log_marginal⁻¹(log(μ/(wκτ))). The unknown is
+    beyond the longest or the shortest sending time, τ is that and x = marginal⁻¹(log(μ/(wκτ))). The unknown is
     u = log(τ/(T−τ)), and both sides go through `_bent`, which leaves an almost straight line for Newton.
     """
     target = price - np.log(d.weight) - np.log(d.kappa_w)
@@ -122,13 +120,13 @@ def _unlimited(d: Devices, price: Reals, near: Response | None) -> Response:
         at_end, u = longest | shortest, np.where(shortest, first, u)
         v, part, steepness = log_x(u)
         tau = np.where(longest, tau, np.minimum(d.round_s * part, tau))
-        steep = marginal_steepness(np.exp(v))
+        steep = marginal(np.exp(v))[1]
         elasticity = (steep - 1) * (1 + part * (steepness - 1)) / (
             steep * (2 + part * (steepness - 2)) - (1 - part)
         ) - 1
     if at_end.any():
         v[at_end] = _log_x_of_marginal((target - np.log(tau))[at_end])
-        elasticity[at_end] = -1 / marginal_steepness(np.exp(v[at_end]))
+        elasticity[at_end] = -1 / marginal(np.exp(v[at_end]))[1]
     return Response(tau, np.exp(log_a - v) / tau, elasticity)
 
 
@@ -139,7 +137,7 @@ def _bent(z: Reals) -> tuple[Reals, Reals]:
 
 
 def _log_x_of_marginal(target: Reals) -> Reals:
-    """log x with log_marginal(x) = target: it is 2 log x − log 2 or more, x − 1 or more, and close to one of them."""
+    """log x with marginal(x) = target: it is 2 log x − log 2 or more, x − 1 or more, and close to one of them."""
     highest = np.minimum((target + np.log(2)) / 2, np.log(np.maximum(target + 1, 1.0)))
     highest = np.where(target > 0, highest, (target + np.log(2)) / 2)
 
@@ -212,7 +210,8 @@ def allocate(devices: Devices) -> Allocation:
     least = devices.share_min.sum(axis=-1)
     feasible = least <= 1
     if not feasible.all():
-        return _some(devices, feasible)
+        part = allocate(devices.take(np.flatnonzero(feasible))) if feasible.any() else None  # sets are rows here
+        return of_some(part, feasible, devices.weight.shape)
     n = devices.weight.shape[-1]
     low, high = band_worth(devices, devices.share_min + ((1 - least) / n)[..., None])
 
@@ -240,7 +239,7 @@ def band_worth(d: Devices, share: Reals) -> tuple[Reals, Reals]:
 
     def at(sending_s: Reals) -> Reals:
         x = d.airtime_s / (share * sending_s)
-        return np.log(d.weight) + np.log(d.kappa_w) + np.log(sending_s) + log_marginal(x)
+        return np.log(d.weight) + np.log(d.kappa_w) + np.log(sending_s) + marginal(x)[0]
 
     x = np.log1p(d.power_w / (d.kappa_w * share))
     shortest = np.minimum(d.airtime_s / (share * x), d.sending_s)
@@ -275,12 +274,11 @@ def alone_j(d: Devices) -> Reals:
     return np.where(able, energy_j(d, np.exp(u), np.ones_like(u)), np.nan)
 
 
-def _some(devices: Devices, feasible: NDArray[np.bool_]) -> Allocation:
-    """The same for the feasible sets of many, NaN for the others."""
-    sending_s, share, energy, power_w = (np.full(devices.weight.shape, np.nan) for _ in range(4))
-    log_price = np.full(devices.weight.shape[:-1], np.nan)
-    if feasible.any():
-        part = allocate(devices.take(np.flatnonzero(feasible)))  # sets are rows here: of one set there is no part
-        sending_s[feasible], share[feasible], energy[feasible] = part.sending_s, part.share, part.energy_j
-        power_w[feasible], log_price[feasible] = part.power_w, part.log_price
-    return Allocation(sending_s, share, energy, power_w, log_price, feasible)
+def of_some(part: Allocation | None, feasible: NDArray[np.bool_], shape: tuple[int, ...]) -> Allocation:
+    """The allocations of the feasible sets of many, (sets, n), of which `part` are all; NaN for the others."""
+    found = {name: np.full(shape, np.nan) for name in ("sending_s", "share", "energy_j", "power_w")}
+    found["log_price"] = np.full(shape[:-1], np.nan)
+    if part is not None:
+        for name, values in found.items():
+            values[feasible] = getattr(part, name)
+    return Allocation(**found, feasible=feasible)

@@ -68,18 +68,11 @@ def rest(x: Reals) -> Reals:
     return np.where(x < 0.1, small * small / 2 * series, x + np.expm1(-x))
 
 
-def log_marginal(x: Reals) -> Reals:
-    """log(e^x (x − 1) + 1): how fast the energy κ y (e^{a/y} − 1) falls in y = τρ, over κ."""
-    return x + np.log(rest(x))
-
-
-def marginal_steepness(x: Reals) -> Reals:
-    """d log_marginal / d log x = x² / (x − 1 + e^−x) ≥ 2."""
-    return x * (x / rest(x))
-
-
 def marginal(x: Reals) -> tuple[Reals, Reals]:
-    """Both of the above."""
+    """log(e^x (x − 1) + 1), how fast the energy κ y (e^{a/y} − 1) falls in y = τρ, over κ; and how steeply.
+
+    The steepness is d log / d log x = x² / (x − 1 + e^−x) ≥ 2.
+    """
     left = rest(x)
     return x + np.log(left), x * (x / left)
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from feelstream.arrays import Flags, Ids, Reals
 from feelstream.errors import ScenarioError
-from feelstream.model.energy import Pieces
 from feelstream.model.physics import compute_time_s
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
@@ -34,9 +33,7 @@ def check_plannable(system: System, policy: str) -> None:
         )
 
 
-def planned_devices(
-    observation: Observation, n: int, weight: Reals, limit_w: float | Reals, fade_reserve: float
-) -> Problem:
+def planned_devices(observation: Observation, n: int, weight: Reals, limit_w: Reals, fade_reserve: float) -> Problem:
     """The problem of all devices as it is known when scheduling n of them: h_k = γ β_k.
 
     The planned power stays `fade_reserve`·link_margin times below limit_w, unless a device at full frequency needs
@@ -60,26 +57,16 @@ def planned(system: System, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w:
     """
     pieces = system.compute_pieces()
     assert pieces is not None  # check_plannable refused other laws
-    if pieces.falls.shape[1] > 1 or not pieces.falls.all():
-        return _modes(system, pieces, f_hz, weight, kappa_w, power_w)
-    cycles, lowest_hz = system.cycles, system.frequency_hz[0]
-    time_s = float(system.time_s[0])
-    sending_s, shortest_s = time_s - cycles / f_hz, np.maximum(time_s - cycles / lowest_hz, 0.0)
-    curve = (pieces.fixed_j[:, 0], pieces.inverse_j_s[:, 0], pieces.leakage_w[:, 0])
-    work, airtime_s = pieces.square_j_s2[:, 0], system.airtime_s
-    return Devices.of(weight, kappa_w, sending_s, power_w, time_s, work, airtime_s, shortest_s, *curve)
-
-
-def _modes(system: System, pieces: Pieces, f_hz: Reals, weight: Reals, kappa_w: Reals, power_w: Reals) -> Modes:
-    ceiling, cycles = f_hz[:, None], system.cycles[:, None]
+    one_curve = pieces.falls.shape[1] == 1 and bool(pieces.falls.all())
+    ceiling, cycles, time_s = f_hz[:, None], system.cycles[:, None], float(system.time_s[0])
     floor = np.minimum(system.frequency_hz[0], ceiling)
     high, low = np.minimum(pieces.high_hz, ceiling), np.maximum(pieces.low_hz, floor)
     usable = (pieces.low_hz < ceiling) & (high >= floor)
-    falls = pieces.falls & usable & (low < high)
-    time_s = float(system.time_s[0])
+    falls = pieces.falls & usable & ((low < high) | one_curve)
     sending_s = time_s - cycles / high
-    slowest_s = np.where(falls, time_s - cycles / low, sending_s)
-    at_point_j = np.stack([system.compute_energy_j(column) for column in high.T], axis=1)
+    fixed_j = pieces.fixed_j
+    if not one_curve:
+        fixed_j = np.where(falls, fixed_j, np.stack([system.compute_energy_j(column) for column in high.T], axis=1))
 
     def where_falls(column: Reals) -> Reals:
         return np.where(falls, column, 0.0)
@@ -92,12 +79,12 @@ def _modes(system: System, pieces: Pieces, f_hz: Reals, weight: Reals, kappa_w: 
         time_s,
         where_falls(pieces.square_j_s2),
         system.airtime_s,
-        np.maximum(slowest_s, 0.0),
-        np.where(falls, pieces.fixed_j, at_point_j),
+        np.maximum(np.where(falls, time_s - cycles / low, sending_s), 0.0),
+        fixed_j,
         where_falls(pieces.inverse_j_s),
         where_falls(pieces.leakage_w),
     )
-    return Modes(each, high)
+    return each.picked(lambda column: column[:, 0]) if one_curve else Modes(each, high)
 
 
 def frequencies(observation: Observation, devices: Problem, schedule: Ids, allocation: Allocation) -> Reals:
@@ -121,20 +108,19 @@ def weights(observation: Observation) -> Reals:
     return np.maximum(observation.queue_j, max(WEIGHT_FLOOR * largest, 1e-30))
 
 
-def power_limit_w(system: System, beta: Reals, most_w: float | None = None) -> float | Reals:
-    """The power that no device exceeds: most_w, by default P0/min β, or its own limit, (K,), where that is less.
+def most_power_w(system: System, beta: Reals, most_w: float | None = None) -> Reals:
+    """(K,) the power that no device exceeds: most_w, by default P0/min β, or its own limit where that is less.
 
     P0/min β is what equal powers at the receiver ask of the worst placed device.
     """
-    limit_w = system.received_power_w / float(beta.min()) if most_w is None else most_w
-    return np.minimum(limit_w, system.power_max_w) if system.limits_power else limit_w
+    return np.minimum(system.received_power_w / float(beta.min()) if most_w is None else most_w, system.power_max_w)
 
 
 def send(
     observation: Observation,
     ids: Ids,
     f_hz: Reals,
-    limit_w: float | Reals,
+    limit_w: Reals,
     gain: Reals,
     weight: Reals | None = None,
     allowance_j: Reals | None = None,
@@ -159,7 +145,7 @@ def send(
         kappa_w = system.noise_w / np.maximum(gain, np.finfo(float).tiny)
         return Devices.of(weight, kappa_w, left_s, power_w, time_s, 0.0, system.airtime_s)
 
-    full_w = np.broadcast_to(limit_w, system.devices)[ids]
+    full_w = limit_w[ids]
     tested, true = problem(gain / system.link_margin, full_w), problem(gain, full_w)
     share_min = tested.share_min
     if allowance_j is not None:

@@ -15,7 +15,7 @@ solved, so the answer is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,9 +171,7 @@ def allocate(problem: Problem, beat: Reals | None = None) -> Allocation:
         many = allocate(problem.take(np.arange(problem.each.weight.shape[0])[None, :]), beat)
         return Allocation(**{name: values[0] for name, values in vars(many).items()})
     shape = problem.weight.shape
-    feasible = problem.share_min.sum(axis=-1) <= 1
-    sending_s, share, energy, power_w = (np.full(shape, np.nan) for _ in range(4))
-    log_price, mode = np.full(shape[0], np.nan), np.zeros(shape, np.int64)
+    feasible, mode, solved = problem.share_min.sum(axis=-1) <= 1, np.zeros(shape, np.int64), None
     rows = np.flatnonzero(feasible)
     if rows.size:
         own = _Sets(problem.take(rows))
@@ -181,9 +179,7 @@ def allocate(problem: Problem, beat: Reals | None = None) -> Allocation:
         own.combine(np.full(rows.size, np.inf) if beat is None else np.broadcast_to(beat, shape[0])[rows])
         mode[rows] = own.mode
         solved = convex.allocate(problem.take(rows).in_mode(own.mode))
-        sending_s[rows], share[rows], energy[rows] = solved.sending_s, solved.share, solved.energy_j
-        power_w[rows], log_price[rows] = solved.power_w, solved.log_price
-    return Allocation(sending_s, share, energy, power_w, log_price, feasible, mode)
+    return replace(convex.of_some(solved, feasible, shape), mode=mode)
 
 
 def alone_j(problem: Problem) -> Reals:
