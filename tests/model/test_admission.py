@@ -60,12 +60,6 @@ def test_largest_against_all_subsets(devices: list[tuple[float, float]], changes
     assert all(any(late(len(chosen), *device, of) for device in chosen) for chosen in larger)
 
 
-@given(DEVICES, SYSTEMS)
-def test_largest_never_keeps_fewer_than_paper(devices: list[tuple[float, float]], changes: dict[str, Any]) -> None:
-    of = system(**changes)
-    assert admit_largest(*arrays(devices), of).sum() >= admit_paper(*arrays(devices), of).sum()
-
-
 def test_the_case_in_which_paper_keeps_one_and_largest_two() -> None:
     ratio, left = np.array([8e-5, 1e-4, 1.0]), np.array([0.02, 0.004, 2.0])
     assert admit_paper(ratio, left, system()).tolist() == [False, False, True]

@@ -1,4 +1,4 @@
-"""Importance against its definition, written out label by label in exact fractions."""
+"""Importance against its definition in exact fractions, dissimilarity also in blocks."""
 
 from __future__ import annotations
 
@@ -6,40 +6,61 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feelstream.model import importance
 
-COUNTS = st.integers(0, 4)
 
-
-@st.composite
-def label_counts(draw: st.DrawFn) -> tuple[list[list[int]], list[int]]:
-    classes = draw(st.integers(1, 5))
-    row = st.lists(COUNTS, min_size=classes, max_size=classes)
-    return draw(st.lists(row, min_size=1, max_size=6)), draw(row)
-
-
-def centred(counts: list[int]) -> list[Fraction]:
-    mean = Fraction(sum(counts), len(counts))
-    return [(count - mean) / mean for count in counts]
-
-
-def exact_dissimilarity(fresh: list[int], used: list[int]) -> Fraction:
-    if sum(fresh) == 0 or sum(used) == 0:
+def by_definition(fresh: list[int], used: list[int]) -> Fraction:
+    """‖x − y‖² / (‖x‖² + ‖y‖²), x = u(used), y = u(fresh), u = counts over their mean − 1, in fractions."""
+    if not sum(fresh) or not sum(used):
         return Fraction(0)
-    x, y = centred(used), centred(fresh)
-    scale = sum(a * a for a in x) + sum(b * b for b in y)
-    return sum(((a - b) ** 2 for a, b in zip(x, y, strict=True)), Fraction(0)) / scale if scale else Fraction(0)
+    x, y = ([Fraction(c * len(a), sum(a)) - 1 for c in a] for a in (used, fresh))
+    below = sum((a * a for a in (*x, *y)), Fraction(0))
+    return sum(((a - b) ** 2 for a, b in zip(x, y, strict=True)), Fraction(0)) / below if below else Fraction(0)
 
 
-@given(label_counts())
-def test_dissimilarity_by_definition(drawn: tuple[list[list[int]], list[int]]) -> None:
-    fresh, used = drawn
-    found = importance.dissimilarity(np.array(fresh, np.int32), np.array(used))
-    assert found == pytest.approx([float(exact_dissimilarity(row, used)) for row in fresh], abs=1e-12)
-    assert ((found >= 0) & (found <= 2 + 1e-12)).all()
+counts = st.lists(st.integers(0, 5), min_size=3, max_size=3)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(counts, min_size=1, max_size=9), counts, st.integers(1, 10**6))
+def test_agrees_with_the_definition(fresh: list[list[int]], used: list[int], factor: int) -> None:
+    used = [c * factor for c in used]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importance, "BLOCK", 4)  # so that several blocks and a partial one occur
+        found = importance.dissimilarity(np.array(fresh, np.int32), np.array(used))
+    exact = np.array([float(by_definition(row, used)) for row in fresh])
+    assert found == pytest.approx(exact, abs=1e-12)
+    assert ((found >= 0) & (found <= 2)).all()
+    balanced = [len(set(row)) == 1 and (len(set(used)) == 1 or not sum(row)) for row in fresh]
+    assert (found[balanced] == 0).all()  # exactly: these are edge rules, not roundings
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.lists(st.integers(-3, 3), min_size=4, max_size=4))
+def test_nearly_even_counts_do_not_cancel(fresh: list[int], used: list[int]) -> None:
+    """A million samples of each label and a few more or less: the terms agree in all but their last digits."""
+    fresh, used = [10**6 + c for c in fresh], [5 * 10**7 + c for c in used]
+    found = importance.dissimilarity(np.array([fresh], np.int32), np.array(used))[0]
+    assert found == pytest.approx(float(by_definition(fresh, used)), abs=1e-13)
+
+
+@given(st.lists(counts, min_size=1, max_size=9), counts, st.integers(1, 10**6))
+def test_the_path_for_huge_counts_gives_the_same_digits(fresh: list[list[int]], used: list[int], factor: int) -> None:
+    """Both paths are exact up to the same few last operations, so no order of additions shows."""
+    given = np.array(fresh, np.int32), np.array([c * factor for c in used])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importance, "EXACT", 0.0)
+        slow = importance.dissimilarity(*given)
+    assert slow.tolist() == importance.dissimilarity(*given).tolist()
+
+
+def test_counts_of_any_size_are_exact() -> None:
+    fresh, used = [2**31 - 1, 2**31 - 5, 2**31 - 1], [10**15, 10**15 + 3, 10**15]
+    found = importance.dissimilarity(np.array([fresh], np.int32), np.array(used))[0]
+    assert found == pytest.approx(float(by_definition(fresh, used)), abs=1e-13)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=8))
