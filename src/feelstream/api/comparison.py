@@ -16,8 +16,8 @@ from feelstream.experiment import Failure, Results, comparison
 from feelstream.experiment.measures import HEADLINE, by_arm, cell, judgement
 from feelstream.experiment.ranking import pareto_points
 from feelstream.quantities import QUANTITIES, counted, of_table
-from feelstream.run import Run, views
-from feelstream.run.views import as_pandas
+from feelstream.run import Run
+from feelstream.run.run import as_pandas
 from feelstream.terminal.tables import chosen, latex, plain, wide
 
 if TYPE_CHECKING:
@@ -194,7 +194,9 @@ class Comparison:
             {"policy": arm} | {quantity.column_title: _worded(own[quantity.name], seeds) for quantity in shown}
             for arm, own in by_arm(summary).items()
         ]
-        return views.html(repr(self), pl.DataFrame(rows), self.plot())
+        from feelstream.run.picture import html
+
+        return html(repr(self), pl.DataFrame(rows), self.plot())
 
 
 def _worded(row: dict[str, Any], seeds: int) -> str:

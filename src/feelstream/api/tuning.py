@@ -21,8 +21,7 @@ from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
 from feelstream.experiment.statistics import LEVEL, Interval
 from feelstream.quantities import QUANTITIES, Quantity, counted, number
-from feelstream.run import views
-from feelstream.run.views import as_pandas
+from feelstream.run.run import as_pandas
 from feelstream.scenario import Scenario
 from feelstream.terminal.tables import WIDTH, text_table
 
@@ -118,7 +117,9 @@ class Tuning:
         return "\n".join([table, kept, self.conclusion])
 
     def _repr_html_(self) -> str:
-        return views.html(self.conclusion, self.table(), self.plot())
+        from feelstream.run.picture import html
+
+        return html(self.conclusion, self.table(), self.plot())
 
 
 def _cell(value: Interval | None, quantity: Quantity) -> str:

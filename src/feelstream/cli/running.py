@@ -11,7 +11,6 @@ from feelstream.experiment.affordable import affordable
 from feelstream.quantities import significant
 from feelstream.run import Change, Run
 from feelstream.run.run import is_unfinished
-from feelstream.run.views import budget_j, in_words
 from feelstream.scenario import files as scenario_files
 from feelstream.terminal.common import err, hint, next_command, out, plain_table, print_json
 
@@ -56,10 +55,10 @@ def play(
 
 
 def summary(finished: Run, directory: Path | None) -> None:
-    budget = budget_j(finished.scenario)
+    budget = finished.budget_j
     ratio = finished.rounds["energy_mean_cum_j"][-1] / budget if budget > 0 else 0.0
     table = plain_table()
-    for name, words in in_words(finished.scenario, finished.rounds).items():
+    for name, words in finished.in_words().items():
         table.add_row(name, words)
         if name == "energy" and ratio > 1 + TOLERANCE:
             table.add_row("", f"{significant(ratio, 3)} × the budget; why: docs/how-to/budget.md")
@@ -80,7 +79,7 @@ def _hint_nobody(finished: Run) -> None:
 
 def _hint_budget(finished: Run) -> None:
     """Where more than the budget was spent: a change that keeps it, if one was found."""
-    spent, budget = float(finished.rounds["energy_mean_cum_j"][-1]), budget_j(finished.scenario)
+    spent, budget = float(finished.rounds["energy_mean_cum_j"][-1]), finished.budget_j
     if budget <= 0 or spent <= (1 + TOLERANCE) * budget:
         return
     found = affordable(finished.scenario, finished.seed, budget)

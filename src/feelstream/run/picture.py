@@ -5,9 +5,11 @@ A figure is one that a notebook shows when it is the last line of a cell, whethe
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from html import escape
 from io import BytesIO
 from textwrap import wrap
 from threading import RLock
@@ -26,7 +28,7 @@ from feelstream.arrays import Reals
 from feelstream.errors import RunError
 from feelstream.line_styles import line_style
 from feelstream.plugins import did_you_mean
-from feelstream.quantities import ROUND_AXIS, Quantity, of_table
+from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, of_table
 
 # matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
 ONE_AT_A_TIME = RLock()
@@ -180,6 +182,26 @@ def drawable(rounds: pl.DataFrame, columns: Sequence[str], none: str) -> list[st
     return measured
 
 
+def run_figure(rounds: pl.DataFrame, budget_j: float, columns: Sequence[str], look: Look) -> Figure:
+    """A panel for each of the quantities that the run has, by round."""
+    panels = [QUANTITIES[column] for column in drawable(rounds, columns, "the run has no")]
+    with look.settings(RC):
+        figure, grid = look.panels(len(panels), 2, (COLUMN_WIDTH_IN, RUN_PANEL_HEIGHT_IN))
+        for axes, panel in zip(grid, panels, strict=True):
+            shown = rounds.drop_nulls(panel.name)
+            values = shown[panel.name] * panel.scale
+            draw_line(axes, shown["round"], values, 0, 1)
+            if panel.name == "energy_mean_cum_j":
+                draw_limit(axes, budget_j * panel.scale, panel.unit, [float(values[-1])])
+                axes.legend()
+            round_axis(axes)
+            label_beside(axes, panel)
+            if panel.digits == 0:  # a count
+                axes.set_ylim(0, 1.1 * float(values.to_numpy().max()) or 1.0)
+                axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    return figure
+
+
 def round_axis(axes: Axes) -> None:
     """Rounds along the axis: whole numbers, also where there is but one."""
     axes.set_xlabel(ROUND_AXIS)
@@ -202,3 +224,24 @@ def in_lines(text: str) -> str:
         return text
     widths = range(len(text) // 2, len(text) + 1)
     return next("\n".join(lines) for width in widths if len(lines := wrap(text, width)) <= 2)
+
+
+def html(title: str, table: pl.DataFrame, figure: Figure) -> str:
+    """A small table and a picture, in one piece of HTML that fetches nothing."""
+    heads = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row) + "</tr>" for row in table.rows()
+    )
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=110, facecolor="white")
+    image = base64.b64encode(file.getvalue()).decode()
+    return (
+        f"<div><b>{escape(title)}</b><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        f'<img alt="{escape(title)}" style="max-width:100%" src="data:image/png;base64,{image}"></div>'
+    )
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

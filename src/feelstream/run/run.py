@@ -12,18 +12,19 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from importlib import import_module
 from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from feelstream.constants import TABLE as CONSTANTS
-from feelstream.errors import RunError
+from feelstream.errors import FeelstreamError, RunError
 from feelstream.loop.world import Theta
-from feelstream.quantities import introduce
-from feelstream.run import views
+from feelstream.quantities import QUANTITIES, by_round, introduce, measures
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     check_digest,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from feelstream.run.explaining import Explanation
     from feelstream.run.picture import Style
 
+PANELS = ("accuracy", "energy_mean_cum_j", "queue_mean_j", "transmitted")  # of a picture of a run
 TABLES = ("rounds", "devices", "evaluations", "constants")  # those of a run, as far as it has them
 SO_FAR = "so-far"  # where a report of an unfinished run is put, in its directory
 
@@ -92,9 +94,14 @@ class Run:
 
     def __str__(self) -> str:
         """What the run came to, in words."""
-        rows = views.in_words(self.scenario, self.rounds)
+        rows = self.in_words()
         width = max(map(len, rows))
         return "\n".join([repr(self), *(f"  {name:{width}}  {words}" for name, words in rows.items())])
+
+    @property
+    def budget_j(self) -> float:
+        """Mean energy budget per device and round, J."""
+        return float(np.mean(self.scenario.system.energy_budget_j))
 
     @property
     def about(self) -> dict[str, Any]:
@@ -102,8 +109,40 @@ class Run:
         return self.manifest.as_dict()
 
     def summary(self) -> pl.DataFrame:
-        """One row: accuracy, energy against the budget, queue, and how many trained and transmitted."""
-        return views.summary(self.scenario, self.seed, self.rounds)
+        """One row: accuracy, energy against the budget, queue, and how many trained and transmitted.
+
+        Null where nothing was learned or the budget is 0.
+        """
+        last, budget_j = self.rounds.row(-1, named=True), self.budget_j
+        energy_j = last["energy_mean_cum_j"]
+        row: dict[str, Any] = {
+            "policy": self.scenario.policy.plugin_name(),
+            "seed": self.seed,
+            "rounds": len(self.rounds),
+            "accuracy": last["accuracy"],
+            "loss": last["loss"],
+            "energy_j": energy_j,
+            "energy_over_budget": energy_j / budget_j if budget_j else None,
+            "queue_mean_j": last["queue_mean_j"],
+            "scheduled": int(self.rounds["scheduled"].sum()),
+            "transmitted": int(self.rounds["transmitted"].sum()),
+        }
+        schema = {name: type(value) if value is not None else pl.Float64 for name, value in row.items()}
+        return pl.DataFrame([row], schema=schema)
+
+    def in_words(self) -> dict[str, str]:
+        """What the run came to, as people say it: accuracy, energy against the budget, queues, devices."""
+        last = self.rounds.row(-1, named=True)
+        said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
+        rows = {} if last["accuracy"] is None else {"accuracy": f"{said['accuracy']}  (loss {said['loss']})"}
+        rows |= {quantity.heading: said[quantity.name] for quantity in measures(said)}
+        allowed = QUANTITIES["energy_mean_cum_j"].text(self.budget_j)
+        scheduled, sent = int(self.rounds["scheduled"].sum()), int(self.rounds["transmitted"].sum())
+        return rows | {
+            "energy": f"{said['energy_mean_cum_j']} per device and round, budget {allowed}",
+            "queue": f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}",
+            "devices": f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission",
+        }
 
     def plot(
         self,
@@ -120,10 +159,10 @@ class Run:
             figsize: Inches.
             style: A style of matplotlib's, or a dictionary; settings that you changed are kept in any case.
         """
-        from feelstream.run.picture import Look
+        from feelstream.run.picture import Look, run_figure
 
         names = quantities[0] if len(quantities) == 1 and isinstance(quantities[0], list | tuple) else quantities
-        return views.picture(self.scenario, self.rounds, names or views.PANELS, Look(ax, figsize, style))
+        return run_figure(self.rounds, self.budget_j, names or PANELS, Look(ax, figsize, style))
 
     def model(self) -> FinalModel:
         """The model after the last round."""
@@ -150,10 +189,15 @@ class Run:
 
     def to_pandas(self) -> Any:
         """The table of rounds as a pandas DataFrame."""
-        return views.as_pandas(self.rounds)
+        return as_pandas(self.rounds)
 
     def _repr_html_(self) -> str:
-        return views.html(repr(self), views.with_units(self.summary()), self.plot())
+        from feelstream.run.picture import html
+
+        table = self.summary()
+        shown = [QUANTITIES[name] for name in table.columns if name in QUANTITIES and table[name].dtype.is_float()]
+        scaled = table.with_columns(pl.col(quantity.name) * quantity.scale for quantity in shown)
+        return html(repr(self), scaled.rename({each.name: each.column_title for each in shown}), self.plot())
 
     def save(self, directory: str | Path) -> Path:
         """Write the run to a new or empty directory."""
@@ -261,6 +305,15 @@ def write_run(run: Run, path: Path, finish: Callable[[Path], object] = lambda _:
     manifest = run.manifest.completed(run.manifest.timings, digests)
     manifest.write(path)
     return replace(run, manifest=manifest, directory=path, theta=None)
+
+
+def as_pandas(table: pl.DataFrame) -> Any:
+    """The table as a pandas DataFrame, column by column, so that pyarrow is not needed."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as problem:
+        raise FeelstreamError("pandas is not installed; get it with pip install 'feelstream[pandas]'") from problem
+    return pandas.DataFrame({column.name: column.to_list() for column in table})
 
 
 def _as_parquet(table: pl.DataFrame) -> bytes:
