@@ -12,8 +12,14 @@ import polars as pl
 from pydantic import BaseModel
 
 import feelstream as fs
-from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
-from feelstream.environment import AVAILABILITIES, CHANNELS, FAULTS, FREQUENCIES, HARVESTS, MOBILITIES
+from feelstream.data.streaming.buffers import BUFFERS
+from feelstream.data.streaming.partition import PARTITIONS
+from feelstream.data.streaming.processes import ARRIVALS
+from feelstream.environment.availability import AVAILABILITIES, FAULTS
+from feelstream.environment.channel import CHANNELS
+from feelstream.environment.frequency import FREQUENCIES
+from feelstream.environment.harvest import HARVESTS
+from feelstream.environment.mobility import MOBILITIES
 from feelstream.model.importance import METRICS
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario

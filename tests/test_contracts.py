@@ -16,12 +16,11 @@ import pytest
 
 import feelstream as fs
 from feelstream.data.streaming import arrivals
-from feelstream.data.streaming.arrivals import Bursts, TruncatedNormal
 from feelstream.data.streaming.buffers import Buffer, Fifo, UseOnce
 from feelstream.data.streaming.partition import IID
-from feelstream.environment.availability import ComesAndGoes
+from feelstream.data.streaming.processes import Bursts, TruncatedNormal
+from feelstream.environment.availability import Breakdowns, ComesAndGoes
 from feelstream.environment.channel import AutoregressiveChannel
-from feelstream.environment.faults import Breakdowns
 from feelstream.environment.frequency import FrequencyLevels
 from feelstream.environment.harvest import SolarHarvest
 from feelstream.environment.mobility import RandomDirection

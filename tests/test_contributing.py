@@ -205,11 +205,11 @@ def test_the_larger_metric_verifies(tmp_path) -> None:
 
 
 def a_buffer(copy: Copy) -> Tried:
-    copy.append(
+    copy.change(
         "src/feelstream/data/streaming/buffers.py",
-        '''
-
-class Latest(Interval):
+        (
+            "BUFFERS = ",
+            '''class Latest(Interval):
     """Keep the last arrival of each device."""
 
     tag: ClassVar[str] = "latest"
@@ -220,12 +220,11 @@ class Latest(Interval):
 
     def expire(self, state: Nested, devices: Ints, counts: Ints) -> Items:
         return drop_below(state, devices, state["hi"][devices] - 1)
-''',
-    )
-    copy.change(
-        "src/feelstream/data/streaming/__init__.py",
-        ("Keep, Reservoir, UseOnce, Window\n", "Keep, Latest, Reservoir, UseOnce, Window\n"),
-        ("Reservoir, UseOnce)", "Reservoir, UseOnce, Latest)"),
+
+
+BUFFERS = ''',
+        ),
+        ("Reservoir, UseOnce))", "Reservoir, UseOnce, Latest))"),
     )
     once = '"empties_on_use": True},\n'
     promise = '        "latest": lambda fields: {"most_held": 1},\n'

@@ -16,9 +16,10 @@ from sealing import seal
 from small_plans import in_process
 
 import feelstream as fs
-from feelstream.data.streaming import BUFFERS
-from feelstream.data.streaming.buffers import Buffer, Fifo, UseOnce
-from feelstream.environment import AVAILABILITIES, FAULTS, HARVESTS, MOBILITIES
+from feelstream.data.streaming.buffers import BUFFERS, Buffer, Fifo, UseOnce
+from feelstream.environment.availability import AVAILABILITIES, FAULTS
+from feelstream.environment.harvest import HARVESTS
+from feelstream.environment.mobility import MOBILITIES
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results

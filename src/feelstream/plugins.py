@@ -71,6 +71,7 @@ Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False), Magnitude]
 NonNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False), Magnitude]
 Fraction = Annotated[float, Field(strict=True, ge=0, le=1)]
+Probability = Annotated[float, Field(strict=True, gt=0, le=1)]  # of what happens at some time
 
 
 class Settings(BaseModel):

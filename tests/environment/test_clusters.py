@@ -15,7 +15,8 @@ import feelstream as fs
 from feelstream.environment import sionna_paths
 from feelstream.environment.base import Links, ProcessContext
 from feelstream.environment.channel import BLOCK, ClusterChannel, mean_power
-from feelstream.environment.tr38901 import SCENES, TR38901, Place
+from feelstream.environment.mobility import TR38901
+from feelstream.environment.tr38901 import SCENES, Place
 from feelstream.errors import ScenarioError
 from feelstream.run import simulate_in
 from feelstream.testing import check

@@ -11,8 +11,8 @@ from sealing import seal
 from stopped import stop_in
 
 import feelstream as fs
+from feelstream.environment.availability import Breakdowns, Faults, NoFaults, RandomFaults
 from feelstream.environment.base import ProcessContext
-from feelstream.environment.faults import Breakdowns, Faults, NoFaults, RandomFaults
 from feelstream.run import simulate_in
 
 NO_LEARNING = ["learning.engine=none", "system.devices=10", "system.rounds=40", "system.energy_budget_j=0.3"]

@@ -10,7 +10,8 @@ from builders import small
 
 import feelstream as fs
 from feelstream.environment.base import ProcessContext
-from feelstream.environment.tr38901 import SCENES, TR38901, Place
+from feelstream.environment.mobility import TR38901
+from feelstream.environment.tr38901 import SCENES, Place
 from feelstream.errors import ScenarioError
 
 GHZ = 3.5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import feelstream as fs
-from feelstream.data.streaming import Window
+from feelstream.data.streaming.buffers import Window
 from feelstream.learning.server.fedopt import FedAvgM
 from feelstream.policies import Lyapunov, Random
 from feelstream.scenario import Scenario

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from feelstream.data.streaming.arrivals import ArrivalSchedule, Events, Poisson, Uniform
+from feelstream.data.streaming.arrivals import ArrivalSchedule, Events
 from feelstream.data.streaming.order import Shards
 from feelstream.data.streaming.partition import IID
+from feelstream.data.streaming.processes import Poisson, Uniform
 from feelstream.errors import ScenarioError
 
 

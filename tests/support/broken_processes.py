@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from feelstream.arrays import Nested
-from feelstream.environment.availability import Always
-from feelstream.environment.faults import NoFaults
+from feelstream.environment.availability import Always, NoFaults
+from feelstream.environment.channel import IndependentChannel
+from feelstream.environment.frequency import UniformFrequency
 from feelstream.environment.harvest import NoHarvest, PacketHarvest
-from feelstream.environment.paper import IndependentChannel, Static, UniformFrequency
+from feelstream.environment.mobility import Static
 
 
 class Overclocked(UniformFrequency):

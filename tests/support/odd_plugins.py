@@ -16,12 +16,11 @@ from feelstream.data.streaming.arrivals import Arrivals, ArrivalSchedule, Endles
 from feelstream.data.streaming.buffers import Buffer, Items, UseOnce, ranges
 from feelstream.data.streaming.order import Shards
 from feelstream.data.streaming.partition import Partition
-from feelstream.environment.availability import Availability
+from feelstream.environment.availability import Availability, Faults
 from feelstream.environment.channel import Channel
-from feelstream.environment.faults import Faults
 from feelstream.environment.frequency import Frequency
 from feelstream.environment.harvest import Harvest
-from feelstream.environment.paper import Mobility, Static
+from feelstream.environment.mobility import Mobility, Static
 from feelstream.learning.contract import Learner, Training
 from feelstream.learning.local import Cohort, LocalTraining
 from feelstream.learning.server import ServerUpdate, UpdateContext

@@ -17,7 +17,7 @@ from broken_learning import BROKEN_LOCAL, BROKEN_SERVERS
 from broken_processes import BROKEN_PROCESSES
 
 from feelstream.data.streaming.partition import IID
-from feelstream.environment.paper import UniformFrequency
+from feelstream.environment.frequency import UniformFrequency
 from feelstream.errors import ScenarioError
 from feelstream.testing import KINDS, check
 from feelstream.testing.kinds import kind_of, named

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from feelstream.arrays import Flags, Frozen, Ids, Reals
 from feelstream.guard import STATE, Array, Law, One, Out, Pair
@@ -26,7 +25,6 @@ from feelstream.tables import MOST_ROUNDS, Column, TableFile
 
 State = dict[str, NDArray]
 Step = tuple[NDArray, State]  # the values of a round, (K,), and the next state
-Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
 Place = Literal["umi", "uma", "rma"]  # the scenes of 3GPP TR 38.901
 
 
@@ -63,18 +61,6 @@ class Recorded(Frozen):
         return self.devices[rows], self.values[rows]
 
 
-def values_by_round(field: str, path: str, value: Column, devices: int) -> Recorded:
-    """The table of a .csv or .parquet file with the columns round, device and that of the value."""
-    wanted = (
-        Column("round", 1, MOST_ROUNDS, whole=True),
-        Column("device", 0, devices - 1, whole=True),
-        value,
-    )
-    round, device, values = TableFile(field, path).columns(wanted)
-    order = np.argsort(round, kind="stable")
-    return Recorded(round[order], device[order], values[order].astype(np.float64))
-
-
 @dataclass(frozen=True)
 class ProcessContext(Frozen):
     """What a process is run for: the devices and their constants, the length of a round and of the run.
@@ -100,9 +86,16 @@ class ProcessContext(Frozen):
     recordings: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)
 
     def recorded(self, field: str, path: str, value: Column) -> Recorded:
-        """The recorded values of a field. The file is read when the run is made, and never again during it."""
+        """Of a .csv or .parquet file with the columns round, device and that of the value, which a field names.
+
+        It is read when the run is made, and never again during it.
+        """
         if field not in self.recordings:
-            self.recordings[field] = values_by_round(field, path, value, self.devices)
+            device = Column("device", 0, self.devices - 1, whole=True)
+            wanted = Column("round", 1, MOST_ROUNDS, whole=True), device, value
+            rounds, devices, values = TableFile(field, path).columns(wanted)
+            order = np.argsort(rounds, kind="stable")
+            self.recordings[field] = Recorded(rounds[order], devices[order], values[order].astype(np.float64))
         return self.recordings[field]
 
 

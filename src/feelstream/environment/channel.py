@@ -1,4 +1,4 @@
-"""Fading |g_k(t)|² / β_k beside the paper's: how it hangs together over time, and 3GPP's clusters and rays.
+"""Fading |g_k(t)|² / β_k: the paper's, how it may hang together over time, and 3GPP's clusters and rays.
 
 The clusters are those of TR 38.901, made by Sionna, which the extra `feelstream[sionna]` installs. Without them |h|² is
 that of Rayleigh fading, Exp(1) in every single round.
@@ -6,6 +6,7 @@ that of Rayleigh fading, Exp(1) in every single round.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -14,13 +15,32 @@ from pydantic import Field
 
 from feelstream.arrays import Reals
 from feelstream.environment import sionna_paths
-from feelstream.environment.base import ProcessContext, State, Step
-from feelstream.environment.paper import Channel
+from feelstream.environment.base import Process, ProcessContext, State, Step, gives
 from feelstream.errors import ScenarioError
+from feelstream.guard import Array, Out
+from feelstream.plugins import Kind
 
 Doppler = Annotated[
     float, Field(strict=True, ge=0, le=1e6, description="Doppler frequency f_D = v f_c / c, Hz; 0 to 1e6")
 ]
+
+
+class Channel(Process):
+    """Small-scale fading: power ratios |g_k(t)|² / β_k ≥ 0 with mean 1."""
+
+    plugin_field: ClassVar[str] = "world.channel"
+    contract: ClassVar[Mapping[str, Out]] = gives(Array(least=0))
+
+    needs_links: ClassVar[bool] = False  # it goes by context.links, which not every mobility knows
+
+
+class IndependentChannel(Channel):
+    """|h_k(t)|² ~ Exp(1), independent over rounds: block fading, the paper's."""
+
+    tag: ClassVar[str] = "independent"
+
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        return rng.standard_exponential(context.devices), state
 
 
 class AutoregressiveChannel(Channel):
@@ -123,22 +143,13 @@ class ClusterChannel(Channel):
         links = context.links
         if links is None:
             raise ScenarioError("world.channel.kind: tr38901 needs a world.mobility that says where devices are")
-        starts = range(0, context.devices, BLOCK)
-        seeds = rng.integers(2**63, size=len(starts))
-        blocks = [
-            mean_power(
-                *sionna_paths.drawn(
-                    links,
-                    np.arange(start, min(start + BLOCK, context.devices)),
-                    self.drop_rounds,
-                    context.round_s,
-                    seed,
-                ),
-                self.average_hz,
-            )
-            for start, seed in zip(starts, seeds.tolist(), strict=True)
+        blocks = np.split(np.arange(context.devices), range(BLOCK, context.devices, BLOCK))
+        seeds = rng.integers(2**63, size=len(blocks))
+        powers = [
+            mean_power(*sionna_paths.drawn(links, ids, self.drop_rounds, context.round_s, seed), self.average_hz)
+            for ids, seed in zip(blocks, seeds.tolist(), strict=True)
         ]
-        return np.concatenate(blocks, axis=1)
+        return np.concatenate(powers, axis=1)
 
 
 def mean_power(paths: NDArray[np.complex128], delay_s: Reals, band_hz: float) -> Reals:
@@ -149,3 +160,8 @@ def mean_power(paths: NDArray[np.complex128], delay_s: Reals, band_hz: float) ->
     together = np.sinc(band_hz * (delay_s[:, :, None] - delay_s[:, None, :]))
     power = np.einsum("kpt,kpq,kqt->tk", paths, together, paths.conj(), optimize=True).real
     return np.maximum(power, 0.0)  # rounding, where all paths cancel
+
+
+CHANNELS = Kind(
+    "channel", "channels", Channel, (IndependentChannel, AutoregressiveChannel, JakesChannel, ClusterChannel)
+)

@@ -1,15 +1,45 @@
-"""CPU frequencies f_k(t) beside the paper's: levels, and those of a file."""
+"""CPU frequencies f_k(t): the paper's, levels, and those of a file."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from feelstream.environment.base import ProcessContext, Recorded, State, Step
-from feelstream.environment.paper import Frequency
+from feelstream.environment.base import Process, ProcessContext, Recorded, State, Step, gives
+from feelstream.guard import Array, Out
+from feelstream.plugins import Kind
 from feelstream.tables import Column
+
+
+def in_its_range(process: Any, found: Step, round: int, state: State, context: ProcessContext, rng: Any) -> str | None:
+    """Every frequency lies in the range of its device."""
+    f_hz, low, high = found[0], context.frequency_low_hz, context.frequency_high_hz
+    if (f_hz >= low).all() and (f_hz <= high).all():  # as mostly, in few passes through memory
+        return None
+    outside = (f_hz < low * (1 - 1e-12)) | (f_hz > high * (1 + 1e-12))
+    if not outside.any():
+        return None
+    k = int(np.argmax(outside))
+    return f"gives device {k} {f_hz[k]:g} Hz, which is not between {low[k]:g} and {high[k]:g}"
+
+
+class Frequency(Process):
+    """Values in Hz, within each device's range."""
+
+    plugin_field: ClassVar[str] = "world.frequency"
+    contract: ClassVar[Mapping[str, Out]] = gives(Array(above=True, least=0), in_its_range)
+
+
+class UniformFrequency(Frequency):
+    """f_k(t) ~ U(lowest, highest), independent over devices and rounds: the paper's."""
+
+    tag: ClassVar[str] = "uniform"
+
+    def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
+        return rng.uniform(context.frequency_low_hz, context.frequency_high_hz), state
 
 
 class FrequencyLevels(Frequency):
@@ -60,3 +90,6 @@ class RecordedFrequency(Frequency):
 
     def _recorded(self, context: ProcessContext) -> Recorded:
         return context.recorded("world.frequency.path", self.path, Column("f_hz"))
+
+
+FREQUENCIES = Kind("frequency", "frequencies", Frequency, (UniformFrequency, FrequencyLevels, RecordedFrequency))

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from feelstream.environment.base import Process, ProcessContext, State, Step, gives
 from feelstream.guard import Array, Out
-from feelstream.plugins import NonNegative, Positive
+from feelstream.plugins import Kind, NonNegative, Positive
 
 
 class Harvest(Process):
@@ -91,3 +91,6 @@ class SolarHarvest(Battery):
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         sun = max(0.0, float(np.sin(2 * np.pi * round / self.day)))
         return self.peak_j * sun * rng.random(context.devices), state
+
+
+HARVESTS = Kind("harvest", "harvests", Harvest, (NoHarvest, PacketHarvest, SolarHarvest))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from feelstream.arrays import Reals
-from feelstream.environment import IndependentChannel, Mobility
+from feelstream.environment.channel import IndependentChannel
+from feelstream.environment.mobility import Mobility
 from feelstream.errors import ScenarioError
 from feelstream.learning.probes import PROBES
 from feelstream.model import physics

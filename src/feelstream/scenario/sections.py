@@ -12,24 +12,15 @@ from pydantic import AfterValidator, Field, model_validator
 
 from feelstream.data.datasets import NAMES
 from feelstream.data.datasets.dataset import Normalise
-from feelstream.data.streaming import ARRIVALS, BUFFERS, PARTITIONS
 from feelstream.data.streaming.arrivals import Arrivals
-from feelstream.data.streaming.buffers import Buffer
-from feelstream.data.streaming.partition import Partition
-from feelstream.environment import (
-    AVAILABILITIES,
-    CHANNELS,
-    FAULTS,
-    FREQUENCIES,
-    HARVESTS,
-    MOBILITIES,
-    Availability,
-    Channel,
-    Faults,
-    Frequency,
-    Harvest,
-    Mobility,
-)
+from feelstream.data.streaming.buffers import BUFFERS, Buffer
+from feelstream.data.streaming.partition import PARTITIONS, Partition
+from feelstream.data.streaming.processes import ARRIVALS
+from feelstream.environment.availability import AVAILABILITIES, FAULTS, Availability, Faults
+from feelstream.environment.channel import CHANNELS, Channel
+from feelstream.environment.frequency import FREQUENCIES, Frequency
+from feelstream.environment.harvest import HARVESTS, Harvest
+from feelstream.environment.mobility import MOBILITIES, Mobility
 from feelstream.model.energy import ENERGY_LAWS, EnergyLaw
 from feelstream.model.reporting import Slot
 from feelstream.model.system import COST_RULES, CostRule

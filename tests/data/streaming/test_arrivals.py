@@ -14,16 +14,8 @@ from pydantic import ValidationError
 from scipy.stats import kstest, truncnorm
 from streams import context, stream_of
 
-from feelstream.data.streaming.arrivals import (
-    Arrivals,
-    Bursts,
-    EndlessArrivals,
-    FiniteArrivals,
-    Poisson,
-    TruncatedNormal,
-    Uniform,
-    events_by_round,
-)
+from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, FiniteArrivals, events_by_round
+from feelstream.data.streaming.processes import Bursts, Poisson, TruncatedNormal, Uniform
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import PluginError, ScenarioError
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from scipy.stats import chisquare
 from streams import stream_of
 
-from feelstream.data.streaming.arrivals import Bursts
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
+from feelstream.data.streaming.processes import Bursts
 
 
 def test_a_reservoir_holds_every_arrival_with_equal_probability() -> None:

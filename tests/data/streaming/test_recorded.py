@@ -16,9 +16,8 @@ from streams import held_by_round, stream_of
 import feelstream as fs
 from feelstream.data.datasets import load
 from feelstream.data.datasets.dataset import Recording
-from feelstream.data.streaming.arrivals import Uniform
 from feelstream.data.streaming.partition import Natural
-from feelstream.data.streaming.recorded import RecordedArrivals
+from feelstream.data.streaming.processes import RecordedArrivals, Uniform
 from feelstream.errors import DataError, ScenarioError
 from feelstream.loop.simulation import Simulation
 from feelstream.run import simulate_in

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from streams import stream_of
 
-from feelstream.data.streaming.recorded import Trace
+from feelstream.data.streaming.processes import Trace
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import ScenarioError
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from feelstream.data.streaming.arrivals import ArrivalContext, TruncatedNormal, Uniform, schedule_of
+from feelstream.data.streaming.arrivals import ArrivalContext, schedule_of
 from feelstream.data.streaming.partition import IID, Digits
+from feelstream.data.streaming.processes import TruncatedNormal, Uniform
 
 LABELS = np.arange(300, dtype=np.uint8) % 10
 CONTEXT = ArrivalContext(LABELS, 10, 5, 12, 4.0, 3, IID())

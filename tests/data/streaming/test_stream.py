@@ -13,20 +13,11 @@ from hypothesis import strategies as st
 from streams import stream_of
 
 from feelstream.arrays import flatten
-from feelstream.data.streaming.arrivals import (
-    Arrivals,
-    Bursts,
-    EndlessArrivals,
-    FiniteArrivals,
-    OrderedArrivals,
-    Poisson,
-    TruncatedNormal,
-    Uniform,
-)
+from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, FiniteArrivals, OrderedArrivals
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
 from feelstream.data.streaming.order import arrange
 from feelstream.data.streaming.partition import IID, Digits, Partition
-from feelstream.data.streaming.recorded import Trace
+from feelstream.data.streaming.processes import Bursts, Poisson, Trace, TruncatedNormal, Uniform
 from feelstream.data.streaming.stream import Fresh, Stream
 from feelstream.randomness import Purpose, generator
 

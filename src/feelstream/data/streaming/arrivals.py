@@ -10,25 +10,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from feelstream.arrays import Frozen
+from feelstream.arrays import Frozen, Ints, Reals
 from feelstream.data.datasets.dataset import Recording
 from feelstream.data.streaming.order import Order, Shards, arrange
 from feelstream.data.streaming.partition import Labels, Owner, Partition
 from feelstream.errors import ScenarioError
 from feelstream.guard import Array, One, Out, Pair, ask, shown
-from feelstream.plugins import Plugin
+from feelstream.plugins import Fraction, Plugin
 from feelstream.randomness import Purpose, generator
 
-Counts = NDArray[np.int64]
 MOST_SAMPLES = 200_000  # of a data set for which the last schedule is kept
-Probability = Annotated[float, Field(strict=True, gt=0, le=1)]
-Rate = Annotated[float, Field(strict=True, gt=0, le=1e6)]
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,9 @@ class Events(Frozen):
     """All arrivals of a finite process by round: devices int32 (n,), starts int64 (rounds+1,)."""
 
     devices: NDArray[np.int32]
-    starts: NDArray[np.int64]
+    starts: Ints
 
-    def of(self, round: int) -> tuple[NDArray[np.int64], Counts]:
+    def of(self, round: int) -> tuple[Ints, Ints]:
         """The devices that receive something in this round, ascending, and how much each."""
         here = self.devices[self.starts[round - 1] : self.starts[round]]
         first = np.flatnonzero(np.diff(here, prepend=-1))
@@ -106,7 +103,7 @@ class Arrivals(Plugin, ABC):
         """Of an endless process, the state before the first round: one plain array, whose shape may change."""
         return np.empty(0)
 
-    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Ints, NDArray]:
         """Of an endless process, new samples of each device in this round, int64 (K,), and the next state.
 
         A device whose shard is empty receives nothing, whatever is returned for it.
@@ -121,27 +118,19 @@ def schedule_of(arrivals: Arrivals, context: ArrivalContext) -> ArrivalSchedule:
     those of a process and a partition that promise so (`repeats`) are kept, and only small ones.
     """
     global _last
-    repeats = arrivals.repeats and context.partition.repeats
-    if not repeats or len(context.labels) > MOST_SAMPLES:
+    if not (arrivals.repeats and context.partition.repeats) or len(context.labels) > MOST_SAMPLES:
         return ask(arrivals, "plan", context)
+    sizes = context.classes, context.devices, context.rounds, context.round_s
+    made_for = arrivals, context.partition, context.seed, sizes
     last = _last  # one read: another thread may replace it
-    if last is not None and last[0] == arrivals and _same(last[1], context):
-        return last[2]
+    if last is not None and last[0] is context.labels and last[1] == made_for:
+        return last[2]  # a data set that is loaded again has other labels, at worst it is planned again
     found = ask(arrivals, "plan", context)
-    _last = arrivals, context, found
+    _last = context.labels, made_for, found
     return found
 
 
-def _same(one: ArrivalContext, other: ArrivalContext) -> bool:
-    """Labels by identity: a data set that is loaded again is another one, at worst planned again."""
-    return one.labels is other.labels and _numbers(one) == _numbers(other) and one.partition == other.partition
-
-
-def _numbers(context: ArrivalContext) -> tuple[int, int, int, float, int]:
-    return context.classes, context.devices, context.rounds, context.round_s, context.seed
-
-
-_last: tuple[Arrivals, ArrivalContext, ArrivalSchedule] | None = None
+_last: tuple[Labels, tuple[Any, ...], ArrivalSchedule] | None = None
 
 
 class OrderedArrivals(Arrivals):
@@ -156,13 +145,8 @@ class OrderedArrivals(Arrivals):
         ),
     ] = "label"
     stay: Annotated[
-        float,
-        Field(
-            strict=True,
-            ge=0,
-            le=1,
-            description="order markov only: probability that the next sample has the same label; 0 to 1",
-        ),
+        Fraction,
+        Field(description="order markov only: probability that the next sample has the same label; 0 to 1"),
     ] = 0.9
 
     def shards(self, context: ArrivalContext) -> Shards:
@@ -176,7 +160,7 @@ class FiniteArrivals(OrderedArrivals):
     """Every sample arrives once, at a time drawn before the start; the sorted times follow the order."""
 
     @abstractmethod
-    def times(self, sizes: Counts, run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    def times(self, sizes: Ints, run_s: float, rng: np.random.Generator) -> Reals:
         """One arrival time in s per sample, device after device (n = Σ sizes), in any order within a device.
 
         Samples whose time is beyond `run_s` never arrive.
@@ -198,14 +182,14 @@ class EndlessArrivals(OrderedArrivals):
     """Every round brings a drawn number of samples; a device at the end of its shard starts over."""
 
     @abstractmethod
-    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
+    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Ints, NDArray]:
         """New samples of each device in this round, int64 (K,), and the next state."""
 
     def plan(self, context: ArrivalContext) -> ArrivalSchedule:
         return ArrivalSchedule(self.shards(context), None)
 
 
-def events_by_round(times: NDArray[np.float64], devices: NDArray[np.int32], context: ArrivalContext) -> Events:
+def events_by_round(times: Reals, devices: NDArray[np.int32], context: ArrivalContext) -> Events:
     """Round t has the events of ((t−1)·T_rd, t·T_rd]; time 0 counts to round 1, times beyond the run to none.
 
     times: float64 (n,) in s; devices: int32 (n,).
@@ -217,95 +201,3 @@ def events_by_round(times: NDArray[np.float64], devices: NDArray[np.int32], cont
     keys.sort()
     starts = np.searchsorted(keys, np.arange(1, context.rounds + 2) * context.devices)
     return Events((keys % context.devices).astype(np.int32), starts.astype(np.int64))
-
-
-class TruncatedNormal(FiniteArrivals):
-    """Times of device k ~ N(μ_k, σ²) truncated to [0, T_tot] (or clipped to it), with μ_k ~ U(0, T_tot).
-
-    By inversion: t = μ + σ·Φ⁻¹(Φ(a) + u·(Φ(b) − Φ(a))), a = −μ/σ, b = (T_tot − μ)/σ. As a ≤ 0 ≤ b,
-    the mass between never vanishes and no tail case is needed; rounding is clipped to [0, T_tot].
-    """
-
-    tag: ClassVar[str] = "truncated_normal"
-    repeats: ClassVar[bool] = True
-
-    sigma: Annotated[
-        float,
-        Field(
-            strict=True,
-            gt=0,
-            le=1000,
-            description="standard deviation of a device's arrival times, as a fraction of the run; "
-            "above 0, at most 1000",
-        ),
-    ] = 0.03
-    bounds: Annotated[
-        Literal["truncate", "clip"],
-        Field(
-            description="times outside the run: truncate: drawn from the truncated distribution; "
-            "clip: moved to its first or last moment"
-        ),
-    ] = "truncate"
-
-    def times(self, sizes: Counts, run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
-        mean = rng.random(len(sizes))
-        if self.bounds == "clip":
-            draws = rng.standard_normal(int(sizes.sum())) * self.sigma + np.repeat(mean, sizes)
-            return np.clip(draws, 0, 1, out=draws) * run_s
-        from scipy.special import ndtr, ndtri  # here: slow to import, and forms or tables need no arrivals
-
-        low, high = ndtr(-mean / self.sigma), ndtr((1 - mean) / self.sigma)
-        # In place, step by step: with 10^7 samples every temporary array is 80 MB.
-        draws = rng.random(int(sizes.sum()))
-        draws *= np.repeat(high - low, sizes)
-        draws += np.repeat(low, sizes)
-        ndtri(draws, out=draws)
-        draws *= self.sigma
-        draws += np.repeat(mean, sizes)
-        return np.clip(draws, 0, 1, out=draws) * run_s
-
-
-class Uniform(FiniteArrivals):
-    """Times ~ U(0, T_tot)."""
-
-    tag: ClassVar[str] = "uniform"
-    repeats: ClassVar[bool] = True
-
-    def times(self, sizes: Counts, run_s: float, rng: np.random.Generator) -> NDArray[np.float64]:
-        return rng.random(int(sizes.sum())) * run_s
-
-
-class Poisson(EndlessArrivals):
-    """Counts ~ Poisson(rate), independent over devices and rounds."""
-
-    tag: ClassVar[str] = "poisson"
-
-    rate: Annotated[Rate, Field(description="mean samples per device and round; above 0, at most 1e6")] = 5.0
-
-    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
-        return rng.poisson(self.rate, devices), state
-
-
-class Bursts(EndlessArrivals):
-    """Two-state Markov chain per device: Poisson(rate) while on, nothing while off.
-
-    Round 1 is in the stationary distribution, P(on) = p_on/(p_on + p_off), so the mean is always rate·P(on).
-    """
-
-    tag: ClassVar[str] = "bursts"
-
-    rate: Annotated[Rate, Field(description="mean samples per device and round while on; above 0, at most 1e6")] = 25.0
-    p_on: Annotated[Probability, Field(description="probability per round to turn on when off; above 0, at most 1")] = (
-        0.1
-    )
-    p_off: Annotated[
-        Probability, Field(description="probability per round to turn off when on; above 0, at most 1")
-    ] = 0.4
-
-    def init(self, devices: int, rng: np.random.Generator) -> NDArray:
-        return rng.random(devices) < self.p_on / (self.p_on + self.p_off)
-
-    def counts(self, round: int, state: NDArray, devices: int, rng: np.random.Generator) -> tuple[Counts, NDArray]:
-        flips = rng.random(devices) < np.where(state, self.p_off, self.p_on)
-        arrived = np.where(state, rng.poisson(self.rate, devices), 0)
-        return arrived, state ^ flips  # flip after counting: round 1 sees the initial state

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, Nested
 from feelstream.guard import STATE, Array, One, Out, Pair
-from feelstream.plugins import Count, Plugin
+from feelstream.plugins import Count, Kind, Plugin
 
 Capacity = Annotated[Count, Field(description="most samples a device holds; integer, at least 1")]
 
@@ -253,3 +253,6 @@ class UseOnce(Interval):
 
     def use(self, state: Nested, devices: Ints) -> None:
         state["lo"][devices] = state["hi"][devices]
+
+
+BUFFERS = Kind("buffer", "buffers", Buffer, (Keep, Window, Fifo, Reservoir, UseOnce))

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Frozen, read_only
+from feelstream.arrays import Frozen, Ints, read_only
 from feelstream.data.streaming.partition import Labels, Owner
 
 Order = Literal["label", "label_from_any", "label_ascending", "label_random", "shuffled", "markov"]
@@ -21,16 +21,16 @@ class Shards(Frozen):
     offsets: int64 (K+1,); samples: int32 (n,), device k owns samples[offsets[k]:offsets[k+1]].
     """
 
-    offsets: NDArray[np.int64]
+    offsets: Ints
     samples: NDArray[np.int32]
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Samples per device, int64 (K,)."""
         return read_only(np.diff(self.offsets))
 
 
-def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def offsets_of(sizes: Ints) -> Ints:
     """Where each of consecutive blocks begins, and where the last one ends: int64 (K+1,)."""
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
 
@@ -70,9 +70,7 @@ def arrange(
     return Shards(offsets_of(sizes), samples.astype(np.int32))
 
 
-def _turns(
-    order: Order, owner: Owner, labels: Labels, devices: int, classes: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _turns(order: Order, owner: Owner, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Ints:
     """When each label's turn comes on each device, int64 (K, classes), one of 0 … classes − 1."""
     every = np.arange(classes)
     if order == "label_random":
@@ -87,9 +85,7 @@ def _turns(
     return (every - first[:, None]) % classes
 
 
-def _first_labels(
-    owner: Owner, labels: Labels, devices: int, classes: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _first_labels(owner: Owner, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Ints:
     """For each device one of the labels it holds, all equally likely; 0 for a device without samples."""
     held = np.zeros((devices, classes), bool)
     held[owner, labels] = True
@@ -97,7 +93,7 @@ def _first_labels(
     return (np.cumsum(held, axis=1) > rank[:, None]).argmax(axis=1)
 
 
-def _grouped(members: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _grouped(members: Ints, group: Ints, rng: np.random.Generator) -> Ints:
     """`members` sorted by their group number, in random order within each group."""
     mixed = rng.permutation(members)
     # Group and place in one number: all differ, so every sort gives the same and the fastest may do.
@@ -107,14 +103,14 @@ def _grouped(members: NDArray[np.int64], group: NDArray[np.int64], rng: np.rando
 
 
 def _markov(
-    by_label: NDArray[np.int64],
+    by_label: Ints,
     owner: Owner,
     labels: Labels,
-    sizes: NDArray[np.int64],
+    sizes: Ints,
     classes: int,
     stay: float,
     rng: np.random.Generator,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Reorder samples grouped by (device, label) along a Markov chain of labels, all devices at once."""
     flat = owner[by_label] * np.int64(classes) + labels[by_label]
     left = np.bincount(flat, minlength=len(sizes) * classes).reshape(-1, classes)

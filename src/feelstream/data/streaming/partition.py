@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from feelstream.arrays import Ints
 from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import ScenarioError
 from feelstream.guard import Array, Out
-from feelstream.plugins import Count, Plugin
+from feelstream.plugins import Count, Kind, Plugin
 
 Owner = NDArray[np.int32]
 Labels = NDArray[np.uint8]
@@ -44,12 +45,12 @@ class Partition(Plugin, ABC):
         return self.split(labels, devices, classes, rng)
 
 
-def _shares(samples: int, parts: int) -> NDArray[np.int64]:
+def _shares(samples: int, parts: int) -> Ints:
     """Part number of positions 0..samples−1, cut into contiguous parts whose sizes differ by at most 1."""
     return np.arange(samples, dtype=np.int64) * parts // max(samples, 1)
 
 
-def _deal(members: NDArray[np.int64], to: NDArray[np.int64], owner: Owner, rng: np.random.Generator) -> None:
+def _deal(members: Ints, to: Ints, owner: Owner, rng: np.random.Generator) -> None:
     """Deal the samples `members` evenly and at random to the devices `to`, writing into `owner`."""
     owner[rng.permutation(members)] = to[_shares(len(members), len(to))]
 
@@ -123,7 +124,7 @@ def _equal_sizes(owner: Owner, labels: Labels, devices: int, classes: int, rng: 
     return again
 
 
-def equalised(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def equalised(counts: Ints) -> Ints:
     """Label counts (K, m) with the same labels on each device, the same total of each label, and sizes that differ by
     at most 1, or as little as moving samples within labels allows.
 
@@ -159,7 +160,7 @@ def equalised(counts: NDArray[np.int64]) -> NDArray[np.int64]:
         counts[flow.row[own], flow.col[own] - devices] -= flow.data[own]
 
 
-def _parts_by_size(sizes: NDArray[np.int64], parts: int) -> list[int]:
+def _parts_by_size(sizes: Ints, parts: int) -> list[int]:
     """How many of `parts` each block gets: its quota, rounded by largest remainders, but at least 1.
 
     len(sizes) ≤ parts ≤ Σ sizes, so no block gets more parts than it has samples.
@@ -299,3 +300,6 @@ class Natural(Partition):
                 f"set, not {devices}"
             )
         return np.where(recording.owner < devices, recording.owner, np.int32(-1)).astype(np.int32)
+
+
+PARTITIONS = Kind("partition", "partitions", Partition, (IID, Digits, Minority, Dirichlet, Natural))
