@@ -75,12 +75,3 @@ def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
         charts=charts,
         below=note if charts else "",
     )
-
-
-def markdown_table(plan: Plan, summary: pl.DataFrame) -> str:
-    found = []
-    for titles, rows in tables(plan, summary):
-        lines = [["policy", *titles], ["---", *["---:"] * len(titles)]]
-        lines += [[f"`{arm}`", *cells] for arm, cells in rows.items()]
-        found.append("\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines))
-    return "\n\n".join(found) + "\n"

@@ -10,48 +10,25 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.quantities import counted, number, significant
 from feelstream.report import Content, Section
-from feelstream.report.comparison import markdown_table, worlds
+from feelstream.report.comparison import worlds
 from feelstream.report.drawing.energy_axis import log_ticks
-from feelstream.report.drawing.figures import composite, has_data, save, styled
+from feelstream.report.drawing.figures import PNG_DPI, composite, has_data, save, styled
 from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.pareto import front_of, pareto_figure
 from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, LineStyle, line_style
 from feelstream.report.html.groups import by_panel
 from feelstream.report.html.templates import render
 from feelstream.report.origin import origin
-from feelstream.run.files import write_atomically
+from feelstream.run.files import make_directory, write_atomically
 from feelstream.studies.claims import Claim, Finding, Wording
 
 __all__ = [
-    "BUDGET_LINE",
-    "COLUMN_WIDTH_IN",
-    "DOCS_DPI",
-    "PANEL_HEIGHT_IN",
-    "Content",
-    "LineStyle",
-    "Page",
-    "Section",
-    "by_panel",
-    "composite",
-    "front_of",
-    "has_data",
-    "legend_below",
-    "line_style",
-    "log_ticks",
-    "markdown",
-    "markdown_table",
-    "origin",
-    "pareto_figure",
-    "render",
-    "save",
-    "styled",
-    "worlds",
-    "write_atomically",
-    "write_page",
+    "BUDGET_LINE", "COLUMN_WIDTH_IN", "PANEL_HEIGHT_IN", "PNG_DPI", "LineStyle", "Page", "Section", "by_panel",
+    "composite", "front_of", "has_data", "legend_below", "line_style", "log_ticks", "markdown", "origin",
+    "pareto_figure", "render", "styled", "worlds", "write_page",
 ]  # fmt: skip
 DOCS_DPI = 120  # a picture that is kept in the repository stays small
 
@@ -73,20 +50,25 @@ class Page(Content):
     docs: Callable[[Path, Results, Sequence[Finding]], Path] | None = None
 
 
-def write_page(directory: Path, page: str, text: str, name: str, table: pl.DataFrame, figure: Figure) -> Path:
-    """Write page.md, name.csv and figures/name.png; the page's path."""
-    pictures = directory / "figures"
-    try:
-        pictures.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise RunError(f"cannot use the directory {pictures}: {problem.strerror}") from problem
-    save(figure, pictures, name, formats=("png",), dpi=DOCS_DPI)
-    write_atomically(directory / f"{name}.csv", lambda file: table.write_csv(file))
-    path = directory / f"{page}.md"
-    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
-    return path
-
-
 def markdown(template: str, /, **values: Any) -> str:
     """A page of the docs, from a template `package/file.md.j2`."""
     return f"{render(template, counted=counted, number=number, significant=significant, **values).rstrip()}\n"
+
+
+def write_page(
+    directory: Path,
+    page: str,
+    text: str,
+    pictures: Mapping[str, Figure],
+    tables: Mapping[str, pl.DataFrame] | None = None,
+    dpi: int = DOCS_DPI,
+) -> Path:
+    """Write page.md, figures/NAME.png and NAME.csv; the page's path."""
+    make_directory(directory / "figures")
+    for name, figure in pictures.items():
+        save(figure, directory / "figures", name, formats=("png",), dpi=dpi)
+    for name, table in (tables or {}).items():
+        write_atomically(directory / f"{name}.csv", table.write_csv)
+    path = directory / f"{page}.md"
+    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+    return path

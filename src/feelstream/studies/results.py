@@ -4,7 +4,7 @@ from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.experiment.comparison import per_run, summarise
 from feelstream.experiment.hindsight import bound_of
-from feelstream.experiment.measures import by_arm, cell
+from feelstream.experiment.measures import by_arm, cell, tables
 from feelstream.experiment.panels import Curve, Panel, PanelFigure, curves
 from feelstream.experiment.ranking import verdicts
 from feelstream.experiment.series import SPANS, Span
@@ -15,5 +15,5 @@ from feelstream.quantities import MINUS, QUANTITIES, counted, meanings, number, 
 __all__ = [
     "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "NO_SEED", "QUANTITIES", "SPANS", "Curve", "Panel",
     "PanelFigure", "Results", "RunError", "Span", "bound_of", "by_arm", "cell", "counted", "curves", "holm", "interval",
-    "meanings", "number", "one_sided_p", "per_run", "significant", "summarise", "verdicts",
+    "meanings", "number", "one_sided_p", "per_run", "significant", "summarise", "tables", "verdicts",
 ]  # fmt: skip

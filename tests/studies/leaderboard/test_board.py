@@ -18,7 +18,7 @@ from feelstream.experiment.ranking import pareto_points
 from feelstream.report import comparison as board
 from feelstream.report.drawing.pareto import TITLE
 from feelstream.scenario.files import preset
-from feelstream_studies.leaderboard import words as board_words
+from feelstream_studies.leaderboard.discussion import discussion
 from feelstream_studies.leaderboard.entries import BOARD, entries
 
 FEW = ("--policy", "lyapunov", "--policy", "random", "--policy", "select_all")
@@ -32,7 +32,7 @@ def test_the_front_and_the_words_follow_from_the_numbers(three_arms):
         "random": False,
         "cheap": True,
     }
-    said = board_words.discussion(plan, runs, summary)
+    said = discussion(plan, runs, summary)
     assert said == [
         "Highest accuracy at the end: `dear` (91.00 ± 1.96 %); all others are worse.",
         "Least energy: `cheap` (0.400 ± 0.006 mJ); all others are worse.",
@@ -53,7 +53,7 @@ def test_entries_that_came_to_the_same_are_one_point_of_the_front():
         for name, e in (("a", 1e-3), ("b", 1e-3))
     }
     plan, runs, summary = summary_of(values)
-    said = board_words.discussion(plan, runs, summary)
+    said = discussion(plan, runs, summary)
     assert "On the Pareto front of the means, from the cheapest: `a` = `b` (1 mJ, 90.0 %)." in said
 
 
@@ -62,11 +62,11 @@ def test_without_learning_there_is_no_front_and_no_word_of_accuracy():
     values["b"]["energy_j"] = spread(2e-3, 3e-5)
     plan, runs, summary = summary_of(values)
     assert board.worlds(plan, summary) == []
-    assert board_words.discussion(plan, runs, summary) == [
+    assert discussion(plan, runs, summary) == [
         "Least energy: `a` (1.00 ± 0.02 mJ); all others are worse.",
         "Admission dropped nobody.",
     ]
-    assert "accuracy" not in board.markdown_table(plan, summary) + board.comparison_section(plan, summary).html
+    assert "accuracy" not in board.comparison_section(plan, summary).html
 
 
 def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
@@ -100,9 +100,9 @@ def test_the_leaderboard_command_makes_its_page(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_the_leaderboard_as_json_is_all_that_is_printed(tmp_path: Path):
+def test_the_leaderboard_as_json_is_all_that_is_printed_and_its_page_says_where_there_is_nothing(tmp_path: Path):
     words = ["leaderboard", "tiny", "--policy", "lyapunov", "--policy", "random", "--set", "learning.engine=none"]
-    words += [*SHORT, "--seeds", "2", "--workers", "1", "--out", str(tmp_path), "--json"]
+    words += [*SHORT, "--seeds", "2", "--workers", "1", "--out", str(tmp_path), "--json", "--docs", str(tmp_path)]
     done = CliRunner().invoke(cli.app, words)
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -111,7 +111,9 @@ def test_the_leaderboard_as_json_is_all_that_is_printed(tmp_path: Path):
         assert {row["arm"] for row in each["summary"]} == {"lyapunov", "random"}
         assert each["failures"] == []
         assert Path(each["report"]).is_file()
-    assert told["docs"] is None
+    text = Path(told["docs"]).read_text(encoding="utf-8")
+    for nothing in ("Nothing was learned", "No policy kept", "No policy reached 80 %", "No policy is on all boards"):
+        assert nothing in text
 
 
 def test_the_board_is_of_scenarios_that_exist():

@@ -90,7 +90,7 @@ def leaderboard_command(
         hindsight = {
             name: play(plan, directory / f"{Path(name).stem}-hindsight", workers, dask) for name, plan in best.items()
         }
-        from feelstream_studies.leaderboard.docs import write_leaderboard
+        from feelstream_studies.leaderboard.page import write_leaderboard
 
         with err.status("writing the docs page"):
             words = _options(scenarios, policies, seeds, eligible, overrides)

@@ -12,57 +12,35 @@ from statistics import fmean
 import polars as pl
 
 from feelstream.studies.plans import Plan, arms
-from feelstream.studies.results import LEAST_SEEDS, QUANTITIES, Results, RunError, bound_of, by_arm, cell, counted
+from feelstream.studies.results import QUANTITIES, Results, RunError, bound_of, by_arm, cell
 
 Board = tuple[str, str]  # scenario, data.eligible
 Summaries = Mapping[Board, tuple[Plan, pl.DataFrame]]
+Table = tuple[list[str], list[list[str]]]  # titles, rows; without rows where no policy is in it
 EXOGENOUS = ("data.fresh=per_round", "data.eligible=any", "learning.engine=none", "trace.level=full")
 TARGETS = (90, 80)  # %, the highest that anyone reached with every seed is used
 NONE = "–"
 SHOWN = 5  # policies in a table of costs
-
-
-def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [list(titles), ["---", *["---:"] * (len(titles) - 1)], *map(list, rows)]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines) + "\n"
-
-
 UNDER_BUDGET = ("late_accuracy", "accuracy_area", "energy_over_budget", "worst_device")
 
 
-def opening(boards: Summaries) -> str:
-    """The winners of each board: the most accurate within the budget, and at any cost."""
+def winners(boards: Summaries) -> list[list[str]]:
+    """Of each board the most accurate within the budget, and at any cost; none where nothing was learned."""
     rows = []
     for (name, reading), (_, summary) in boards.items():
         board = f"`{name}`" if len({other for other, _ in boards}) == len(boards) else f"`{name}`, eligible: {reading}"
-        winners = [_winners(summary, rank(summary)) for rank in (within_budget, _most_accurate)]
-        rows.append([board, *(cell for both in winners for cell in both)])
-    if all(row[-1] == NONE for row in rows):
-        return "Nothing was learned, so there is no most accurate policy.\n"
-    fewest = min(len(plan.seeds) for plan, _ in boards.values())
-    caution = f" With {counted(fewest, 'seed')} this is no ranking yet." if fewest < LEAST_SEEDS else ""
-    said = (
-        "The most accurate policies: of those that kept every device within its energy budget with every seed, and at "
-        f"any cost.{caution}\n"
-    )
-    accuracy = QUANTITIES["late_accuracy"].column_title
-    lines = [["scenario", "within the budget", accuracy, "at any cost", accuracy], ["---"] * 5, *rows]
-    return f"{said}\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+        rows.append([board, *_firsts(summary, within_budget(summary)), *_firsts(summary, _most_accurate(summary))])
+    return rows if any(row[-1] != NONE for row in rows) else []
 
 
-def _winners(summary: pl.DataFrame, ranked: list[str]) -> tuple[str, str]:
-    """Those in the first place, and their accuracy."""
+def _firsts(summary: pl.DataFrame, ranked: list[str]) -> tuple[str, str]:
+    """The first with its accuracy, and those with the very same: settings that make no difference share a place."""
     if not ranked:
         return NONE, NONE
-    row = by_arm(summary)[ranked[0]]["late_accuracy"]
-    return ", ".join(f"`{arm}`" for arm in _firsts(summary, ranked)), cell(row, row["n"])
-
-
-def _firsts(summary: pl.DataFrame, ranked: list[str]) -> list[str]:
-    """The first, and those with its very accuracy: settings that make no difference on a board share a place."""
-    rows = by_arm(summary)
-    means = [rows[arm]["late_accuracy"]["mean"] for arm in ranked]
-    return [arm for arm, mean in zip(ranked, means, strict=True) if mean == means[0]]
+    rows = {arm: found["late_accuracy"] for arm, found in by_arm(summary).items() if arm in ranked}
+    first = rows[ranked[0]]
+    alike = [f"`{arm}`" for arm in ranked if rows[arm]["mean"] == first["mean"]]
+    return ", ".join(alike), cell(first, first["n"])
 
 
 def within_budget(summary: pl.DataFrame) -> list[str]:
@@ -81,37 +59,38 @@ def _most_accurate(summary: pl.DataFrame) -> list[str]:
     return sorted((arm for arm, row in found.items() if row["n"]), key=lambda arm: -found[arm]["mean"])
 
 
-def under_budget(plan: Plan, summary: pl.DataFrame) -> str:
+def under_budget(plan: Plan, summary: pl.DataFrame) -> Table:
     """The table of those that kept the budget."""
-    rows, arms = by_arm(summary), within_budget(summary)
-    if not arms:
-        return "No policy kept every device within its budget with every seed.\n"
-    cells = [[f"`{arm}`", *(cell(rows[arm][name], len(plan.seeds)) for name in UNDER_BUDGET)] for arm in arms]
-    return markdown(["policy", *(QUANTITIES[name].column_title for name in UNDER_BUDGET)], cells)
+    return _table(plan, summary, within_budget(summary), UNDER_BUDGET)
 
 
-def cost_to_target(plan: Plan, summary: pl.DataFrame) -> str:
+def cost_to_target(plan: Plan, summary: pl.DataFrame) -> Table:
     """The cheapest that reached a target with every seed; a mean over some seeds would flatter."""
     for percent in TARGETS:
-        rows = [
-            (found[f"joules_to_{percent}"]["mean"], arm, found)
+        costs = {
+            arm: found[f"joules_to_{percent}"]["mean"]
             for arm, found in by_arm(summary).items()
             if found.get(f"reached_{percent}", {}).get("mean") == 1
             and found[f"reached_{percent}"]["n"] == len(plan.seeds)
-        ]
-        if rows:
+        }
+        if costs:
+            cheapest = sorted(costs, key=lambda arm: (costs[arm], arm))[:SHOWN]
             shown = (f"joules_to_{percent}", f"rounds_to_{percent}", "energy_over_budget")
-            titles = ["policy", *(QUANTITIES[name].column_title for name in shown)]
-            cells = [
-                [f"`{arm}`", *(cell(found[name], len(plan.seeds)) for name in shown)]
-                for _, arm, found in sorted(rows, key=lambda row: row[:2])[:SHOWN]
-            ]
-            return markdown(titles, cells)
-    return f"No policy reached {TARGETS[-1]} % with every seed.\n"
+            return _table(plan, summary, cheapest, shown)
+    return [], []
 
 
-def robustness(boards: Summaries) -> str:
-    """How far each policy is behind the best of each board, at worst and on average, over the boards that it is on."""
+def _table(plan: Plan, summary: pl.DataFrame, shown: Sequence[str], names: Sequence[str]) -> Table:
+    rows = by_arm(summary)
+    cells = [[f"`{arm}`", *(cell(rows[arm][name], len(plan.seeds)) for name in names)] for arm in shown]
+    return ["policy", *(QUANTITIES[name].column_title for name in names)], cells
+
+
+def robustness(boards: Summaries) -> list[list[str]]:
+    """How far each policy is behind the best of each board, at worst and on average, over the boards that it is on.
+
+    And the largest share of devices over budget. Only policies that are on all boards have a row.
+    """
     behind: dict[str, list[float]] = {}
     over: dict[str, list[float]] = {}
     for _, summary in boards.values():
@@ -122,15 +101,11 @@ def robustness(boards: Summaries) -> str:
             behind.setdefault(_generic(arm), []).append(100 * (max(late.values()) - value))
             share = rows[arm].get("devices_over_budget", {}).get("mean")
             over.setdefault(_generic(arm), []).append(100 * (share or 0.0))
-    everywhere = {arm: gaps for arm, gaps in behind.items() if len(gaps) == len(boards)}
-    if not everywhere:
-        return "No policy is on all boards.\n"
-    titles = ["policy", "points behind the best, worst board", "mean of the boards", "devices over budget, worst, %"]
-    order = sorted(everywhere, key=lambda arm: max(everywhere[arm]))
-    return markdown(
-        titles,
-        [[f"`{a}`", f"{max(behind[a]):.1f}", f"{fmean(behind[a]):.1f}", f"{max(over[a]):.0f}"] for a in order],
-    )
+    everywhere = [arm for arm, gaps in behind.items() if len(gaps) == len(boards)]
+    return [
+        [f"`{arm}`", f"{max(behind[arm]):.1f}", f"{fmean(behind[arm]):.1f}", f"{max(over[arm]):.0f}"]
+        for arm in sorted(everywhere, key=lambda arm: max(behind[arm]))
+    ]
 
 
 def _generic(arm: str) -> str:
@@ -148,19 +123,20 @@ def hindsight_plan(plan: Plan, name: str, changes: Sequence[str], policies: Sequ
 
 
 def gaps_in_hindsight(results: Results) -> dict[str, list[float]]:
-    """By policy, seed by seed: how much less fresh data it used than any schedule could have with its energy, %."""
+    """By policy, seed by seed: how much less fresh data it used than any schedule could have with its energy, %.
+
+    The nearest to the bound first.
+    """
     found: dict[str, list[float]] = {}
     for arm, seed in results.finished:
         found.setdefault(arm, []).append(100 * bound_of(results.run(arm, seed)).gap)
-    return found
+    return dict(sorted(found.items(), key=lambda row: fmean(row[1])))
 
 
-def hindsight_table(results: Results) -> str:
-    """The nearest to the bound first; where there is no bound, why not."""
+def hindsight(results: Results) -> list[list[str]] | str:
+    """The gaps as rows of a table; where there is no bound, why not."""
     try:
         found = gaps_in_hindsight(results)
     except RunError as reason:
-        return f"There is no bound here: {reason}.\n"
-    rows = sorted(found.items(), key=lambda row: fmean(row[1]))
-    cells = [[f"`{arm}`", f"{fmean(gaps):.1f}", f"{max(gaps):.1f}"] for arm, gaps in rows]
-    return markdown(["policy", "gap to the bound, mean, %", "worst seed, %"], cells)
+        return str(reason)
+    return [[f"`{arm}`", f"{fmean(gaps):.1f}", f"{max(gaps):.1f}"] for arm, gaps in found.items()]

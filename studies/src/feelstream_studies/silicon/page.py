@@ -41,7 +41,7 @@ def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -
         made=origin(results),
     )
     numbers = table.with_columns(pl.selectors.float().round_sig_figs(4))
-    return write_page(directory, "silicon", text, "silicon", numbers, figure_of(table))
+    return write_page(directory, "silicon", text, {"silicon": figure_of(table)}, {"silicon": numbers})
 
 
 def _summary(table: pl.DataFrame, scenario: str) -> dict[str, tuple[float, float, float]]:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from feelstream.studies.claims import Finding
-from feelstream.studies.pages import DOCS_DPI, Page, Section, markdown, origin, render, save, write_page
+from feelstream.studies.pages import Page, Section, markdown, origin, render, write_page
 from feelstream.studies.results import MINUS, QUANTITIES, Results, counted, significant
 from feelstream_studies.within_budget.configurations import ALL_SEEDS, LONGER, OURS, REFERENCE, SCENARIOS
 from feelstream_studies.within_budget.figures import figure_of, overview_figure
@@ -39,12 +39,13 @@ def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -
     # Rounded first, so that page and table cannot disagree in a digit.
     table, made = table_of(per_run(results)).with_columns(pl.selectors.float().round_sig_figs(4)), origin(results)
     text = f"{opening(table)}\n{markdown('feelstream.studies/origin.md.j2', made=made)}"
-    path = write_page(directory, f"{NAME}-results", text, NAME, table, figure_of(table))
-    save(overview_figure(table), directory / "figures", f"{NAME}-overview", formats=("png",), dpi=DOCS_DPI)
+    pictures = {NAME: figure_of(table), f"{NAME}-overview": overview_figure(table)}
+    path = write_page(directory, f"{NAME}-results", text, pictures, {NAME: table})
     if LONGER in table["policy"]:
         longer = table.filter(pl.col("policy").is_in(ALL_SEEDS))
         text = f"{longer_steps(longer)}\n{markdown('feelstream.studies/origin.md.j2', made=made)}"
-        write_page(directory, LONGER_NAME, text, LONGER_NAME, longer, overview_figure(longer, LONGER))
+        pictures = {LONGER_NAME: overview_figure(longer, LONGER)}
+        write_page(directory, LONGER_NAME, text, pictures, {LONGER_NAME: longer})
     return path
 
 
