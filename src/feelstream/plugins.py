@@ -134,19 +134,6 @@ class Inert:
     """Mixed into the settings of a stored run that are not ours: their name and fields, and no code to run."""
 
 
-STORED: dict[str, Any] = {"stored": True}  # the context in which stored settings are validated
-
-
-def stored_with(promises: Mapping[str, Mapping[str, Promise]]) -> dict[str, Any]:
-    """The same, where the promises of the plug-ins are stored beside them, by group and flag."""
-    return {**STORED, "promises": promises}
-
-
-def is_stored(info: ValidationInfo) -> bool:
-    """Whether what is validated was read from a stored run, so that nothing it names may be imported."""
-    return bool(info.context and info.context.get("stored"))
-
-
 class StoredName(str):
     """The name of someone's code in a field of a stored run. It compares and prints as text, and is never imported."""
 
@@ -155,11 +142,8 @@ class StoredName(str):
 
 class NamesCode:
     """Annotates a text field that may name code (a metric, a model). A name that was stored stays one, whatever else of
-    the settings is changed; written out, it is plain text. known: raises where any other name stands for nothing.
+    the settings is changed; written out, it is plain text.
     """
-
-    def __init__(self, known: Callable[[str], Any] | None = None) -> None:
-        self.known = known
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         as_text = plain_serializer_function_ser_schema(str, return_schema=str_schema())
@@ -167,11 +151,13 @@ class NamesCode:
 
     def _checked(self, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
         name = handler(value)
-        if is_stored(info) or isinstance(value, StoredName):
+        if info.context is not None or isinstance(value, StoredName):
             return StoredName(name)
-        if self.known:
-            self.known(name)
+        self.instance(name)
         return name
+
+    def instance(self, name: str) -> Any:
+        """The object of that name that is asked; ScenarioError where any other name stands for nothing."""
 
 
 def refusal(name: str) -> ScenarioError:
@@ -253,7 +239,7 @@ def in_a_sentence(problem: BaseException) -> str:
     return explain(problem, __file__, code.__file__, "importlib")
 
 
-class Kind(Generic[T]):
+class Kind(NamesCode, Generic[T]):
     """A kind of plug-in, such as policies or metrics: its base, those of ours by name, and how a name becomes one.
 
     It annotates the field of a scenario that picks one, as in `Annotated[Channel, CHANNELS]`: a table with a name in
@@ -357,12 +343,16 @@ class Kind(Generic[T]):
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         if not self.has_settings:
-            return NamesCode(self.instance).__get_pydantic_core_schema__(source, handler)
+            return super().__get_pydantic_core_schema__(source, handler)
         as_it_is = simple_ser_schema("any")  # with the fields of its own class
         return with_info_before_validator_function(self._built, handler(source), serialization=as_it_is)
 
     def _built(self, value: Any, info: ValidationInfo) -> Any:
-        """`{kind: "digits", per_device: 2}` → the settings of that name; without a name they are the default's."""
+        """`{kind: "digits", per_device: 2}` → the settings of that name; without a name they are the default's.
+
+        What is read from a stored run, so that nothing it names may be imported, has a context: the promises of its
+        plug-ins, by group and flag.
+        """
         if not isinstance(value, Mapping):
             return value  # an object already, or something pydantic will refuse by its type
         tag_field, fields = self.tag_field, dict(value)
@@ -373,8 +363,8 @@ class Kind(Generic[T]):
                 return cls.model_construct(**fields)  # its own class knew which values are possible
         elif not isinstance(name, str):
             raise ScenarioError(f".{tag_field}: must be one of {', '.join(self.names())}, not {name!r}")
-        elif is_stored(info) and name not in self.ours:
-            return _inert(self, name, fields, (info.context or {}).get("promises"))
+        elif info.context is not None and name not in self.ours:
+            return _inert(self, name, fields, info.context)
         try:
             cls = cast(type[Plugin], self.lookup(name))
         except ScenarioError as problem:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from tomlkit.items import Table
 
 from feelstream.errors import RunError, ScenarioError
-from feelstream.plugins import Plugin, Promise, near_or_all, stored_with
+from feelstream.plugins import Plugin, Promise, near_or_all
 from feelstream.scenario.overrides import AnyOverride, overridden
 from feelstream.scenario.settings import Scenario
 
@@ -103,7 +103,7 @@ def stored_scenario(
     promises: what `Scenario.promises` said of it when it was stored.
     """
     try:
-        return Scenario.of(table, stored_with(promises or {}))
+        return Scenario.of(table, promises or {})
     except ScenarioError as problem:
         raise RunError(f"{where} is damaged: {problem}") from problem
 

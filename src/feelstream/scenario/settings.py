@@ -64,17 +64,17 @@ class Scenario(Settings):
         return self
 
     @classmethod
-    def of(cls, table: Mapping[str, Any], context: dict[str, Any] | None = None) -> Self:
+    def of(cls, table: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Self:
         """A scenario from nested tables; every problem becomes one sentence that names the field.
 
-        context: that of `plugins.stored_with` if the tables were read from a stored run, which may name no code to
+        stored: the promises of its plug-ins, if the tables were read from a stored run, which may name no code to
         import.
         """
         try:
-            return cls.model_validate(table, context=context)
+            return cls.model_validate(table, context=stored)
         except ValidationError as problem:
             # Of a stored scenario nothing is looked up: it may name code.
-            other = partial(meant, tables=table) if context is None else None
+            other = partial(meant, tables=table) if stored is None else None
             raise ScenarioError(explain(problem, model=cls, meant=other)) from problem
 
     def with_(self, **changes: Any) -> Self:
