@@ -28,8 +28,9 @@ class Leaf(NamedTuple):
 
     @property
     def kind(self) -> Kind[Any] | None:
-        """Of the plug-in that is picked here, if one is."""
-        return kind_in(self.about)
+        """Of the plug-in that is picked here, if one is, from the annotation; of a tuple, that of its entries."""
+        within = (each for entry in get_args(self.about.annotation) for each in getattr(entry, "__metadata__", ()))
+        return next((each for each in (*self.about.metadata, *within) if isinstance(each, Kind)), None)
 
     @property
     def model(self) -> type[BaseModel] | None:
@@ -47,12 +48,6 @@ class Leaf(NamedTuple):
             return self.kind.lookup(name) if isinstance(name, str) else self.kind.default
         except ScenarioError as problem:
             raise ScenarioError(f"{'.'.join(self.path)}.{tag}: {problem}") from problem
-
-
-def kind_in(about: FieldInfo) -> Kind[Any] | None:
-    """The kind of plug-in that a field picks, from its annotation; of a tuple, that of its entries."""
-    within = (each for entry in get_args(about.annotation) for each in getattr(entry, "__metadata__", ()))
-    return next((each for each in (*about.metadata, *within) if isinstance(each, Kind)), None)
 
 
 def leaves(model: type[BaseModel], given: Any = None, path: Path = ()) -> Iterator[Leaf]:

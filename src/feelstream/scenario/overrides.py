@@ -93,12 +93,9 @@ def _tags() -> frozenset[str]:
 @cache
 def _tables() -> frozenset[str]:
     """What tables are called that pick a plug-in, those in plug-ins of ours too."""
-    ours = (cls for kind in kinds().values() if kind.has_settings for cls in kind.ours.values())
-    inner = (leaf for cls in ours for leaf in leaves(cls))
-    return frozenset(
-        [path[-1] for path, kind in kinds().items() if kind.has_settings]
-        + [leaf.path[-1] for leaf in inner if leaf.kind and leaf.kind.has_settings]
-    )
+    ours = [cls for kind in kinds().values() if kind.has_settings for cls in kind.ours.values()]
+    found = (leaf for cls in (scenario_class(), *ours) for leaf in leaves(cls))
+    return frozenset(leaf.path[-1] for leaf in found if leaf.kind and leaf.kind.has_settings)
 
 
 def parsed(overrides: Iterable[AnyOverride]) -> list[Override]:

@@ -227,7 +227,7 @@ def system_of(scenario: Scenario, classes: int) -> System:
         energy_budget_j=population.energy_budget_j,
         cycles=np.broadcast_to(per_sample, devices) if per_sample else population.cycles,
         power_coefficient=scenario.cpu.power_coefficient,
-        frequency_hz=(float(population.frequency_low_hz.min()), float(population.frequency_high_hz.max())),
+        frequency_hz=scenario.frequency_range_hz,
         bandwidth_hz=scenario.radio.bandwidth_hz,
         noise_w_per_hz=scenario.radio.noise_w_per_hz,
         received_power_w=physics.watts(scenario.radio.received_power_dbm),

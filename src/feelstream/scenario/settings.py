@@ -120,7 +120,6 @@ class Scenario(Settings):
     @cached_property
     def population(self) -> Population:
         """The constants of every device."""
-
         return population_of(self)
 
     @cached_property
@@ -130,19 +129,14 @@ class Scenario(Settings):
 
     @property
     def frequency_range_hz(self) -> tuple[float, float]:
-        """cpu.frequency_hz in numbers: the lowest and the highest of any device where profiles give the ranges."""
-        if self.cpu.frequency_hz != "profile":
-            return self.cpu.frequency_hz
-        population = self.population
-        return float(population.frequency_low_hz.min()), float(population.frequency_high_hz.max())
+        """The lowest and the highest CPU frequency of any device."""
+        return float(self.population.frequency_low_hz.min()), float(self.population.frequency_high_hz.max())
 
     @property
     def gain_range_db(self) -> tuple[float, float]:
         """The least and the largest mean gain that any device can have."""
-        population = self.population
-        return self.world.mobility.gain_range_db(
-            float(population.gain_low_db.min()), float(population.gain_high_db.max())
-        )
+        low_db, high_db = self.population.gain_low_db, self.population.gain_high_db
+        return self.world.mobility.gain_range_db(float(low_db.min()), float(high_db.max()))
 
     @property
     def learns_reliability(self) -> bool:
