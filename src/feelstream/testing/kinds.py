@@ -29,30 +29,25 @@ def check(plugin: Any, kind: str | None = None) -> list[Result]:
 
 def kind_of(found: Any) -> Kind[Any]:
     """The kind of a class, or of a function: an evaluator has four arguments, local training more, a metric fewer."""
-    if isinstance(found, Evaluator) or (callable(found) and not isinstance(found, type)):
-        if _parameters(found)[:1] == ["predict"] and _arguments(found) < EVALUATOR_ARGUMENTS:
+    if isinstance(found, Evaluator):
+        return KINDS["evaluator"]
+    if callable(found) and not isinstance(found, type):
+        try:
+            arguments = list(signature(found).parameters)
+        except (TypeError, ValueError):  # a function whose signature is not known
+            arguments = []
+        if arguments[:1] == ["predict"] and len(arguments) < EVALUATOR_ARGUMENTS:
             raise ScenarioError(
                 f"'{getattr(found, '__name__', found)}' is a probe, of (predict, samples); run the policy that needs it"
             )
-        if isinstance(found, Evaluator) or _arguments(found) == EVALUATOR_ARGUMENTS:
+        if len(arguments) == EVALUATOR_ARGUMENTS:
             return KINDS["evaluator"]
-        return KINDS["local_training" if _arguments(found) > EVALUATOR_ARGUMENTS else "metric"]
+        return KINDS["local_training" if len(arguments) > EVALUATOR_ARGUMENTS else "metric"]
     for kind in KINDS.values():
         if kind.name != "metric" and kind.is_one(found):
             return kind
     bases = ", ".join(kind.base.__name__ for kind in KINDS.values() if kind.has_settings)
     raise ScenarioError(f"{found!r:.100} is no plug-in: it must be a class derived from one of {bases}, or a function")
-
-
-def _arguments(function: Any) -> int:
-    return len(_parameters(function))
-
-
-def _parameters(function: Any) -> list[str]:
-    try:
-        return list(signature(function).parameters)
-    except (TypeError, ValueError):  # a function whose signature is not known
-        return []
 
 
 def named(name: str, kind: str | None = None) -> tuple[Any, Kind[Any]]:

@@ -6,22 +6,21 @@ Each takes a plug-in and says what is wrong with it, or None.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from feelstream import learning
 from feelstream.arrays import Reals, copied
-from feelstream.data.datasets import assembled
+from feelstream.data.datasets import load
 from feelstream.data.streaming.buffers import Buffer
 from feelstream.environment.base import Process, ProcessContext
 from feelstream.environment.harvest import Harvest
 from feelstream.environment.mobility import Mobility
 from feelstream.guard import ask
-from feelstream.learning.contract import Learner
 from feelstream.learning.local import Cohort, LocalTraining
-from feelstream.learning.models import Dense, Model
 from feelstream.learning.server import ServerUpdate
+from feelstream.learning.settings import LearningSettings
 from feelstream.model.energy import Core, Cpus, EnergyLaw, Pieces
 from feelstream.model.system import CostContext, CostRule
 from feelstream.scenario import Scenario
@@ -139,7 +138,9 @@ def sends_bits(server: ServerUpdate) -> str | None:
 
 def trains_alone(local: LocalTraining) -> str | None:
     """What a device does depends on no other device of the round."""
-    learner = _learner(local.needs_torch)
+    settings = LearningSettings(engine="torch" if local.needs_torch else "native", model="softmax")
+    learner = learning.make(settings, load("synthetic", samples=60, test_samples=10), 1)
+    assert learner is not None
     theta, held = learner.init(0), [drawn(4, k).integers(60, size=size) for k, size in enumerate((10, 33, 1))]
 
     def cohort(ids: list[int]) -> Cohort:
@@ -159,21 +160,6 @@ def trains_alone(local: LocalTraining) -> str | None:
         if not np.array_equal(updates([k])[0], together[k]):
             return f"device {k} has another update when it trains alone"
     return None
-
-
-def _learner(torch: bool) -> Learner:
-    """A linear model of two classes of noisy points, by the engine that is asked for."""
-    labels = drawn(5).integers(2, size=60)
-    points = (drawn(6).normal(size=(60, 1, 1, 6)) + labels[:, None, None, None]).astype(np.float32)
-    arrays = {"x_train": points, "y_train": labels, "x_test": points, "y_test": labels}
-    model, data = Model((1, 1, 6), (Dense(2),)), assembled("points", arrays, "none")
-    if torch:
-        from feelstream.learning.torch_engine import TorchLearner
-
-        return TorchLearner(model, data)
-    from feelstream.learning.native import NativeLearner
-
-    return NativeLearner(model, data, 1)
 
 
 CORES = (
@@ -247,33 +233,24 @@ def _piece_problem(
     return None
 
 
-@dataclass(frozen=True)
-class Law:
-    """What plug-ins of a kind say to other code: `broken` gives what is wrong with one, or None."""
-
-    name: str
-    meaning: str
-    broken: Callable[[Any], str | None]
-
-
 FLAGS = "it does what its flags promise to other code"
-LAWS: dict[str, tuple[Law, ...]] = {  # by kind
-    "buffer": (Law("flags", "it holds what came and has not left, as its flags promise", holds_what_came),),
-    "energy law": (
-        Law("own", "what a device spends does not depend on who else is asked about", asks_each_alone),
-        Law("most", "most_j is exceeded at no frequency of its range", knows_its_most),
-        Law(
-            "pieces",
-            "its pieces, if it states them, cover all frequencies and say what energy_j says",
+Law = tuple[str, Callable[[Any], str | None]]  # what it means, and what gives what is wrong with a plug-in, or None
+LAWS: dict[str, dict[str, Law]] = {  # by kind and name
+    "buffer": {"flags": ("it holds what came and has not left, as its flags promise", holds_what_came)},
+    "energy law": {
+        "own": ("what a device spends does not depend on who else is asked about", asks_each_alone),
+        "most": ("most_j is exceeded at no frequency of its range", knows_its_most),
+        "pieces": (
+            "its pieces, if it states any, cover all frequencies and say what energy_j says",
             states_its_pieces,
         ),
-    ),
-    "cost": (Law("flags", FLAGS, charges_as_it_says),),
-    "channel": (Law("mean", "powers have mean 1: the mean gain is the device's β", has_mean_one),),
-    "mobility": (Law("flags", FLAGS, keeps_its_gains),),
-    "availability": (Law("flags", FLAGS, plays),),
-    "harvest": (Law("flags", "its battery, if there is one, has a capacity, and a charge within it", has_a_battery),),
-    "faults": (Law("flags", FLAGS, plays),),
-    "local_training": (Law("alone", "what a device does depends on no other device of the round", trains_alone),),
-    "server_update": (Law("bits", "it says how many bits an update takes", sends_bits),),
+    },
+    "cost": {"flags": (FLAGS, charges_as_it_says)},
+    "channel": {"mean": ("powers have mean 1: the mean gain is the device's β", has_mean_one)},
+    "mobility": {"flags": (FLAGS, keeps_its_gains)},
+    "availability": {"flags": (FLAGS, plays)},
+    "harvest": {"flags": ("its battery, if there is one, has a capacity, and a charge within it", has_a_battery)},
+    "faults": {"flags": (FLAGS, plays)},
+    "local_training": {"alone": ("what a device does depends on no other device of the round", trains_alone)},
+    "server_update": {"bits": ("it says how many bits an update takes", sends_bits)},
 }

@@ -28,7 +28,7 @@ from feelstream.loop.round import RoundRecord
 from feelstream.loop.simulation import Simulation
 from feelstream.plugins import Kind, Plugin
 from feelstream.scenario import Scenario
-from feelstream.testing.laws import LAWS, Law
+from feelstream.testing.laws import LAWS
 
 Tables = Mapping[str, Any]  # of a scenario, by field: "system.devices"
 
@@ -101,20 +101,21 @@ class BrokenError(Exception):
         self.promise = promise
 
 
-def meanings(kind: Kind[Any]) -> dict[str, str]:
-    """All promises of a kind by name, those of every kind first; a function has no settings."""
-    of_all = {name: meaning for name, meaning in OF_ALL.items() if kind.has_settings or name != SETTINGS}
-    return of_all | {law.name: law.meaning for law in LAWS.get(kind.name, ())}
-
-
 def check_kind(plugin: Any, kind: Kind[Any]) -> list[Result]:
     """Play a plug-in through all cases; one result per promise of its kind, and one per case that was refused."""
     problems: dict[str, str] = {}
     refused: list[Result] = []
     of_whole_runs = {RANDOM, REPEATABLE, CHECKPOINT}  # not tried where no run comes to its end
-    for law in LAWS.get(kind.name, ()):
-        if problem := _broken_law(law, plugin):
-            problems[law.name] = problem
+    meanings, laws = dict(OF_ALL), LAWS.get(kind.name, {})
+    if not kind.has_settings:
+        del meanings[SETTINGS]
+    for law, (meanings[law], broken) in laws.items():
+        try:
+            problem = broken(plugin)
+        except Exception as failed:
+            problem = sentence(failed)
+        if problem:
+            problems[law] = problem
     for case, tables in CASES.items():
         try:
             with _known(plugin, kind) as named:
@@ -123,27 +124,17 @@ def check_kind(plugin: Any, kind: Kind[Any]) -> list[Result]:
         except BrokenError as problem:
             problems.setdefault(problem.promise, f"case '{case}', {problem}")
         except Exception as problem:
-            if _refuses(problem) and case != "ordinary":
-                refused.append(Result(case, f"case '{case}': {sentence(problem)}", tried=False))
-                continue
-            returned = isinstance(problem, PluginError) and problem.__cause__ is None
-            problems.setdefault(CONTRACT if returned else RUNS, f"case '{case}': {sentence(problem)}")
+            said = f"case '{case}': {sentence(problem)}"
+            broken = isinstance(problem, PluginError)
+            # A scenario, or a plug-in in its own words, may say that it cannot be so.
+            if isinstance(problem, FeelstreamError) and not broken and case != "ordinary":
+                refused.append(Result(case, said, tried=False))
+            else:
+                problems.setdefault(CONTRACT if broken and problem.__cause__ is None else RUNS, said)
     if isinstance(plugin, Plugin) and (problem := _settings_problem(plugin)):
         problems[SETTINGS] = problem
     untried = of_whole_runs - problems.keys()
-    return [*(Result(n, says, problems.get(n), n not in untried) for n, says in meanings(kind).items()), *refused]
-
-
-def _refuses(problem: Exception) -> bool:
-    """Whether a scenario, or a plug-in in its own words, says that it cannot be so."""
-    return isinstance(problem, FeelstreamError) and not isinstance(problem, PluginError)
-
-
-def _broken_law(law: Law, plugin: Any) -> str | None:
-    try:
-        return law.broken(plugin)
-    except Exception as problem:
-        return sentence(problem)
+    return [*(Result(n, says, problems.get(n), n not in untried) for n, says in meanings.items()), *refused]
 
 
 @contextmanager
