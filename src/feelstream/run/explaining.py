@@ -32,8 +32,6 @@ class Contest:
     """
 
     own: float  # what it was ranked by
-    rank: int  # from 1
-    candidates: int
     rival: int | None
     margin: float  # by how much the decision was right; negative where the rule looks at more than these terms
     terms: dict[str, tuple[float, float]]  # of the device and of the rival, as shown
@@ -128,9 +126,10 @@ def _explained(
 ) -> Explanation:
     """All but the thresholds; scene: the round, where it can be decided again."""
     scheduled, terms, against, place = bool(np.isin(device, schedule)), {}, None, ""
-    if ranking is not None and (placed := rank(ranking, device)):
+    if ranking is not None and np.isfinite(ranking.total[device]):
         terms = {term.name: float((-1 if term.subtracted else 1) * term.values[device]) for term in ranking.terms}
-        against, place = contest(ranking, schedule, device), f", rank {placed[0]} of {placed[1]}"
+        place = f", rank {1 + (ranking.total < ranking.total[device]).sum()} of {np.isfinite(ranking.total).sum()}"
+        against = contest(ranking, schedule, device)
     texts = [f"Round {round}, device {device}: {'scheduled' if scheduled else 'not scheduled'}{place}."]
     if not scheduled and (out := _ruled_out(scene, figures, device, None if place else ranking)):
         texts.append(out)
@@ -171,20 +170,9 @@ def _needed_hz(scene: Scene, device: int) -> float | None:
     return float(system.cycles[device] / left_s) if left_s > 0 else None
 
 
-def rank(ranking: Ranking, device: int) -> tuple[int, int] | None:
-    """(place from 1, number of candidates); None for a device that was no candidate."""
-    total = ranking.total
-    if not np.isfinite(total[device]):
-        return None
-    known = total[np.isfinite(total)]
-    return 1 + int((known < total[device]).sum()), len(known)
-
-
 def contest(ranking: Ranking, schedule: Ids, device: int) -> Contest | None:
-    """None where nobody competed with it: it was no candidate, or all candidates fared alike."""
-    placed, total = rank(ranking, device), ranking.total
-    if placed is None:
-        return None
+    """Of a candidate; None where nobody competed with it, since all candidates fared alike."""
+    total = ranking.total
     member, own = np.isin(np.arange(len(total)), schedule), float(total[device])
     others = np.flatnonzero(np.isfinite(total) & (member != member[device]))
     nearest_one = np.argmin if member[device] else np.argmax
@@ -203,12 +191,12 @@ def contest(ranking: Ranking, schedule: Ids, device: int) -> Contest | None:
         terms[term.name] = (shown * mine, shown * its)
         if sign * (its - mine) > most:
             decisive, most = term.name, sign * (its - mine)
-    return Contest(own, *placed, rival, sign * (level - own), terms, decisive)
+    return Contest(own, rival, sign * (level - own), terms, decisive)
 
 
 def thresholds(scene: Scene, device: int) -> tuple[Threshold, ...]:
     """Those of V or price, and of the frequency within the scenario's range: below and above, where there are any."""
-    policy, known = scene.policy, scene.observation
+    policy, known, planned = scene.policy, scene.observation, scene.decision.plan.n
     now = bool(np.isin(device, scene.decision.schedule))
     # Solving for frequencies and band takes a thousand times as long: fewer, wider steps.
     ratio, close = (4.0, 1e-3) if policy.fills_round else (2**0.25, 1e-9)
@@ -222,50 +210,40 @@ def thresholds(scene: Scene, device: int) -> tuple[Threshold, ...]:
 
         for limit in limits:
             if pair := nearest(fares_otherwise, present, limit, ratio, close):
-                late = now and setting == "f_hz" and _is_too_slow(scene, device, pair[0])
-                found.append(Threshold(setting, *pair, too_slow=late))
+                late = setting == "f_hz" and not _changed(known, device, pair[0]).plan(planned).feasible[device]
+                found.append(Threshold(setting, *pair, too_slow=now and late))
     return tuple(found)
 
 
 def decided(scene: Scene, device: int, setting: str, value: float) -> Decision:
     """What the policy decides with another value of a setting, or of the frequency of this device."""
     if setting == "f_hz":
-        return scene.decide(observation=with_frequency(scene.observation, device, value))
+        return scene.decide(observation=_changed(scene.observation, device, value))
     return scene.decide(scene.policy.model_copy(update={setting: value}))
 
 
-def with_frequency(observation: Observation, device: int, f_hz: float) -> Observation:
+def _changed(observation: Observation, device: int, f_hz: float) -> Observation:
     """The observation, with another frequency of one device."""
     changed = observation.f_hz.copy()
     changed[device] = f_hz
     return replace(observation, f_hz=changed)
 
 
-def _is_too_slow(scene: Scene, device: int, f_hz: float) -> bool:
-    return not with_frequency(scene.observation, device, f_hz).plan(scene.decision.plan.n).feasible[device]
-
-
 def nearest(
     differs: Callable[[float], bool], start: float, limit: float, ratio: float, close: float
 ) -> tuple[float, float] | None:
     """(first value found at which it differs, last at which it does not), on the way from start to limit."""
-    same, step = start, ratio if limit > start else 1 / ratio
     if start <= 0 or limit <= 0 or start == limit:
         return None
-    while True:
-        value = same * step
-        value = min(value, limit) if limit > start else max(value, limit)
-        if differs(value):
-            break
+    step, within = (ratio, min) if limit > start else (1 / ratio, max)
+    same, value = start, within(start * step, limit)
+    while not differs(value):
         if value == limit:
             return None
-        same = value
+        same, value = value, within(value * step, limit)
     while abs(value / same - 1) > close:
         middle = float(np.sqrt(value * same))
-        if differs(middle):
-            value = middle
-        else:
-            same = middle
+        same, value = (same, middle) if differs(middle) else (middle, value)
     return value, same
 
 
