@@ -23,7 +23,7 @@ from feelstream.environment.mobility import MOBILITIES
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
-from feelstream.experiment.participation import COLUMNS, participation
+from feelstream.experiment.comparison import COLUMNS, participation
 from feelstream.learning.local import LOCAL_TRAININGS
 from feelstream.learning.server import SERVER_UPDATES
 from feelstream.model.importance import METRICS

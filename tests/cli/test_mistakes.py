@@ -76,9 +76,9 @@ MISTAKES = {  # command line: what the sentence must say
     # tune
     "tune tiny --weights 1:2": "--weights '1:2' must read lowest:highest:count, above 0, as in 1e-6:1:13",
     "tune tiny --weights 0:1:5": "--weights '0:1:5' must read lowest:highest:count, above 0",
-    "tune tiny --budget abc": "--budget: must be a number, not abc",
-    "tune tiny --budget -1": "--budget: must be a finite number of joules above 0, not -1",
-    "tune tiny --budget inf": "--budget: must be a number, not inf",
+    "tune tiny --budget abc": "--budget: must be a number of at least 0, not abc",
+    "tune tiny --budget 0": "budget_j must be a number of joules above 0, not 0",
+    "tune tiny --budget inf": "--budget: must be a number of at least 0, not inf",
     "tune tiny --set policy=random": "'random' has no weight to tune; policies with one have a field V or price",
     # files
     "report absent": "absent is not there; give a directory of results or of a run",
@@ -86,7 +86,7 @@ MISTAKES = {  # command line: what the sentence must say
     "report .": "holds neither results (plan.json) nor a run (run.json); in it are run",
     "verify run/run.json": "run/run.json is a file; give the directory that it is in: run",
     "verify file.py": "file.py is a file; give the directory",
-    "bound .": "is not a run directory: it has no run.json",
+    "explain . --bound": "is not a run directory: it has no run.json",
     "run tiny --out run --seed 4": "run holds a run with another seed (0 there, 4 here); choose another directory",
     # explain
     "explain quue_j": "no field, column or policy is called 'quue_j'; did you mean 'queue_j'?",
@@ -122,7 +122,13 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "rounds.parquet is cut": ("rounds.parquet", lambda whole: whole[:300]),
     "devices.parquet is cut": ("devices.parquet", lambda whole: whole[:-1]),
 }
-READERS = ["report {}", "verify {}", "explain {} --round 1 --device 0", "bound {}", "studio {} --export race.html"]
+READERS = [
+    "report {}",
+    "verify {}",
+    "explain {} --round 1 --device 0",
+    "explain {} --bound",
+    "studio {} --export race.html",
+]
 
 
 @pytest.mark.parametrize("line", READERS)

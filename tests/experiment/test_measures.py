@@ -7,7 +7,7 @@ from compared import spread, summary_of
 
 from feelstream.experiment import statistics
 from feelstream.experiment.measures import cells, judgement, measured
-from feelstream.experiment.ranking import verdicts
+from feelstream.experiment.significance import verdicts
 
 
 def test_cells_say_mean_interval_and_how_many_seeds_got_there(three_arms):

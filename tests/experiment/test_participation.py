@@ -8,7 +8,7 @@ import pytest
 
 import feelstream as fs
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
-from feelstream.experiment.participation import SHARES, budget_ratio, data_used, participation
+from feelstream.experiment.comparison import SHARES, budget_ratio, data_used, participation
 from feelstream.loop.simulation import Simulation
 from feelstream.run import dataset_of
 

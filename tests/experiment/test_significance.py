@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from feelstream.experiment.significance import holm, one_sided_p, pooled_spread, prediction, sign_flip, two_sided
+from feelstream.experiment.significance import holm, one_sided_p, prediction, sign_flip, two_sided
 
 numbers = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=9)
 
@@ -61,21 +61,6 @@ def test_a_further_run_falls_into_the_prediction_interval_as_often_as_it_says():
         assert interval.high is not None
         inside += interval.low <= x[5] <= interval.high
     assert inside / 4000 == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 4000))
-
-
-def test_a_pooled_spread_is_the_residual_one_of_an_analysis_of_variance():
-    rng = np.random.default_rng(6)
-    samples = [rng.normal(mean, 2, n) for mean, n in ((0, 3), (10, 4), (-5, 2), (1, 1))]
-    spread = pooled_spread(samples)
-    assert spread is not None
-    assert spread.freedom == 2 + 3 + 1
-    residuals = np.concatenate([x - x.mean() for x in samples])
-    assert spread.s == pytest.approx(np.sqrt((residuals**2).sum() / spread.freedom))
-    wide, narrow = prediction(samples[0]), prediction(samples[0], spread=spread)
-    t = stats.t.ppf(0.975, 6) * spread.s * np.sqrt(1 + 1 / 3)
-    assert narrow.half_width == pytest.approx(t)
-    assert wide.mean == narrow.mean
-    assert pooled_spread([[1.0], [2.0]]) is None
 
 
 @pytest.mark.parametrize("values", [[], [1.0]])

@@ -13,8 +13,7 @@ import polars as pl
 from feelstream.api.arguments import names_of
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
-from feelstream.experiment.measures import HEADLINE, by_arm, cell, judgement
-from feelstream.experiment.ranking import pareto_points
+from feelstream.experiment.measures import HEADLINE, by_arm, cell, judgement, pareto_points
 from feelstream.quantities import QUANTITIES, counted, of_table
 from feelstream.run import Run
 from feelstream.run.run import as_pandas

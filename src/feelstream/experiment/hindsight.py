@@ -122,25 +122,21 @@ def _instance(run: Run) -> Instance:
     scenario, devices = run.scenario, run.devices
     if devices is None:
         raise RunError("a bound needs the table of devices: run with trace.level = full")
-    if scenario.data.fresh != "per_round":
-        raise RunError(
-            "a bound needs data.fresh = per_round: what is fresh since a device's last use depends on the schedule"
-        )
-    if scenario.world.harvest.battery_j is not None:
-        raise RunError("a bound needs a world without batteries: what they hold depends on the schedule")
-    if scenario.costs.cycles_per_sample:
-        raise RunError("a bound needs costs.cycles_per_sample = 0: what devices hold may depend on the schedule")
-    if not scenario.costs.rule.of_settings:
-        raise RunError(
-            "a bound needs costs.rule.kind = settings: what a rule of one's own says may depend on the schedule"
-        )
-    if scenario.data.eligible == "with_data" and scenario.data.buffer.empties_on_use:
-        raise RunError("a bound needs data.eligible = any, or a buffer that use does not empty")
-    K, T = scenario.system.devices, scenario.system.rounds
+    K, T, data = scenario.system.devices, scenario.system.rounds, scenario.data
+    costs, harvest = scenario.costs, scenario.world.harvest
+    emptied = data.eligible == "with_data" and data.buffer.empties_on_use
+    for depends, needed in (
+        (data.fresh != "per_round", "data.fresh = per_round: what is fresh since the last use depends on the schedule"),
+        (harvest.battery_j is not None, "a world without batteries: what they hold depends on the schedule"),
+        (costs.cycles_per_sample, "costs.cycles_per_sample = 0: what devices hold may depend on the schedule"),
+        (not costs.rule.of_settings, "costs.rule.kind = settings: what another rule says may depend on the schedule"),
+        (emptied, "data.eligible = any, or a buffer that use does not empty"),
+        (run.about.get("changes"), "a run whose settings did not change on the way"),
+    ):
+        if depends:
+            raise RunError(f"a bound needs {needed}")
     if K * T > MOST_PAIRS:
         raise RunError(f"a bound of {K * T:,} devices × rounds takes too long; at most {MOST_PAIRS:,} are possible")
-    if run.about.get("changes"):
-        raise RunError("a bound needs a run whose settings did not change on the way")
     system, policy = scenario.known_system(1), scenario.policy
     f_hz, fresh, available = (devices[name].to_numpy().reshape(T, K) for name in ("f_hz", "fresh", "available"))
     compute_s = system.cycles / f_hz

@@ -1,14 +1,17 @@
-"""A comparison as tables of words: which quantities a summary has, each arm's, and its differences from the first."""
+"""A comparison as tables of words: which quantities a summary has, each arm's, and its differences from the first;
+and as points of energy and accuracy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
 
 from feelstream.experiment.plan import Plan
-from feelstream.experiment.statistics import HIGHER, LOWER, NO_SEED, UNCLEAR, Interval
+from feelstream.experiment.statistics import HIGHER, LOWER, NO_SEED, UNCLEAR, Interval, pareto_front
 from feelstream.quantities import QUANTITIES, Quantity, number, of_table
 
 GROUPS = ("learning", "resources")  # a table each: together they would be too wide for any screen
@@ -122,3 +125,33 @@ def judgement(row: dict[str, Any]) -> Judgement:
     if row["verdict"] not in (HIGHER, LOWER):
         return ""
     return "better" if row["verdict"] == QUANTITIES[row["quantity"]].better else "worse"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One arm in the plane of energy and accuracy; half-widths are None for one seed."""
+
+    arm: str
+    energy_mj: float
+    energy_half: float | None
+    accuracy: float  # %
+    accuracy_half: float | None
+    on_front: bool
+
+
+def pareto_points(summary: pl.DataFrame) -> list[Point]:
+    """Every arm with an accuracy, in the summary's order; the front is that of the means. None without learning."""
+    both = {
+        arm: (rows["energy_j"], rows["late_accuracy"])
+        for arm, rows in by_arm(summary).items()
+        if rows.get("late_accuracy", {}).get("n") and rows.get("energy_j", {}).get("n")
+    }
+    front = pareto_front([e["mean"] for e, _ in both.values()], [a["mean"] for _, a in both.values()])
+
+    def shown(row: dict[str, Any]) -> tuple[float, float | None]:
+        scale = QUANTITIES[row["quantity"]].scale
+        return row["mean"] * scale, None if row["low"] is None else (row["high"] - row["low"]) / 2 * scale
+
+    return [
+        Point(arm, *shown(e), *shown(a), bool(best)) for (arm, (e, a)), best in zip(both.items(), front, strict=True)
+    ]

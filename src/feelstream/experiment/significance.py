@@ -1,53 +1,34 @@
-"""How sure a mean over seeds is of its sign: t and permutation tests, Holm's correction, one further run.
+"""How sure a mean over seeds is of its sign: t and permutation tests, Holm's correction, verdicts, one further run.
 
 All tests are on one number per seed, such as the difference of two arms that met the same world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from feelstream.experiment.statistics import LEVEL, Interval, t_quantile
+from feelstream.experiment.statistics import HIGHER, LEVEL, LOWER, UNCLEAR, Interval, compare_arms, t_quantile
 
 EXACT = 40  # seeds up to which all sign flips are counted
 FLIPS = 100_000  # random sign flips beyond that
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A standard deviation between runs, and how many degrees of freedom it is known with."""
-
-    s: float
-    freedom: int
-
-
-def pooled_spread(samples: Iterable[ArrayLike]) -> Spread | None:
-    """s² = Σ_i Σ_j (x_ij − x̄_i)² / Σ_i (n_i − 1) of samples with one spread; None if no n_i > 1."""
-    arrays = [_one_per_seed(values) for values in samples]
-    freedom = sum(len(x) - 1 for x in arrays if len(x))
-    if not freedom:
-        return None
-    return Spread(sqrt(sum(float(((x - x.mean()) ** 2).sum()) for x in arrays if len(x)) / freedom), freedom)
-
-
-def prediction(values: ArrayLike, level: float = LEVEL, spread: Spread | None = None) -> Interval:
+def prediction(values: ArrayLike, level: float = LEVEL) -> Interval:
     """Where one further run falls with probability `level`: x̄ ± t_{n−1} s √(1 + 1/n); `mean` is x̄.
 
     A single published number comes from one run, or from a few; it is held against this, never against the interval
-    of the mean, which shrinks to a point with ever more seeds. spread: a better known s, if there is one, with t of its
-    degrees of freedom. n < 2: no interval.
+    of the mean, which shrinks to a point with ever more seeds. n < 2: no interval.
     """
     x = _one_per_seed(values)
     n = len(x)
     if n < 2:
         return Interval(float(x[0]) if n else float("nan"), None, None, n)
-    known = spread or Spread(float(x.std(ddof=1)), n - 1)
-    half = float(t_quantile(known.freedom + 1, level)) * known.s * sqrt(1 + 1 / n)
+    half = float(t_quantile(n, level)) * float(x.std(ddof=1)) * sqrt(1 + 1 / n)
     mean = float(x.mean())
     return Interval(mean, mean - half, mean + half, n)
 
@@ -113,6 +94,33 @@ def holm(p: Sequence[float]) -> list[float]:
     adjusted = np.empty_like(values)
     adjusted[order] = np.maximum.accumulate(scaled)
     return adjusted.tolist()
+
+
+def verdicts(runs: pl.DataFrame, quantity: str, reference: str, arms: Sequence[str]) -> dict[str, str]:
+    """How each arm compares with a reference: higher, lower, unclear, or why nothing may be said.
+
+    Two-sided paired t-tests at 5 % with Holm's correction over all arms that may be judged (`Interval.verdict` says
+    which may not). runs: `comparison.per_run`.
+    """
+    found = {arm: compare_arms(runs, quantity, arm, reference) for arm in arms if arm != reference}
+    said = {arm: gap.verdict for arm, gap in found.items()}
+    judged = [arm for arm, verdict in said.items() if verdict in (HIGHER, LOWER, UNCLEAR)]
+    p = holm([_p_value(found[arm]) for arm in judged])
+    for arm, adjusted in zip(judged, p, strict=True):
+        higher = HIGHER if found[arm].mean > 0 else LOWER
+        said[arm] = higher if adjusted <= 1 - LEVEL else UNCLEAR
+    return said
+
+
+def _p_value(gap: Interval) -> float:
+    """Of the two-sided t-test whose 95 % interval this is: the interval says mean, standard error and n."""
+    from scipy.special import stdtr  # here: slow to import, and a run alone is ranked by nothing
+
+    half = gap.half_width
+    if not half:
+        return 1.0
+    t = abs(gap.mean) / (half / float(t_quantile(gap.n)))
+    return float(2 * stdtr(gap.n - 1, -t))
 
 
 def _one_per_seed(values: ArrayLike) -> NDArray[np.float64]:

@@ -8,8 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from feelstream.experiment import Plan
-from feelstream.experiment.measures import HEADLINE, differences, measured, ranked, tables
-from feelstream.experiment.ranking import Point, pareto_points
+from feelstream.experiment.measures import HEADLINE, Point, differences, measured, pareto_points, ranked, tables
 from feelstream.experiment.statistics import LEAST_SEEDS, TEST
 from feelstream.quantities import meanings
 from feelstream.report.content import Section

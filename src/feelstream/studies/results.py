@@ -6,10 +6,8 @@ from feelstream.experiment.comparison import per_run, summarise
 from feelstream.experiment.hindsight import bound_of
 from feelstream.experiment.measures import by_arm, cell, tables
 from feelstream.experiment.panels import Curve, Panel, PanelFigure, curves
-from feelstream.experiment.ranking import verdicts
-from feelstream.experiment.series import SPANS, Span
-from feelstream.experiment.significance import holm, one_sided_p
-from feelstream.experiment.statistics import HIGHER, LEAST_SEEDS, LEVEL, LOWER, NO_SEED, interval
+from feelstream.experiment.significance import holm, one_sided_p, verdicts
+from feelstream.experiment.statistics import HIGHER, LEAST_SEEDS, LEVEL, LOWER, NO_SEED, SPANS, Span, interval
 from feelstream.quantities import MINUS, QUANTITIES, counted, meanings, number, significant
 
 __all__ = [

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from textwrap import wrap
+from typing import Any
 
 import polars as pl
 
@@ -37,20 +38,14 @@ def chosen(summary: pl.DataFrame, quantities: str | Sequence[str]) -> list[Quant
 
 def wide(summary: pl.DataFrame, quantities: str | Sequence[str]) -> pl.DataFrame:
     """One row per configuration; of each quantity its mean, both ends of the 95 % interval, and the verdict."""
+    ends: dict[str, tuple[str, Any]] = {"": ("mean", pl.Float64), "_low": ("low", pl.Float64)}
+    ends |= {"_high": ("high", pl.Float64), "_verdict": ("verdict", pl.String)}
+    shown = [(quantity.name, end, *what) for quantity in chosen(summary, quantities) for end, what in ends.items()]
     rows = [
-        {"arm": arm}
-        | {
-            f"{quantity.name}{ending}": own[quantity.name][column]
-            for quantity in chosen(summary, quantities)
-            for ending, column in (("", "mean"), ("_low", "low"), ("_high", "high"), ("_verdict", "verdict"))
-        }
+        {"arm": arm} | {f"{name}{end}": own[name][column] for name, end, column, _ in shown}
         for arm, own in by_arm(summary).items()
     ]
-    ends = ("_low", "_high", "")
-    numbers = [f"{quantity.name}{end}" for quantity in chosen(summary, quantities) for end in ends]
-    verdicts = [f"{quantity.name}_verdict" for quantity in chosen(summary, quantities)]
-    types = dict.fromkeys(numbers, pl.Float64) | dict.fromkeys(verdicts, pl.String)
-    return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
+    return pl.DataFrame(rows, schema={"arm": pl.String} | {f"{name}{end}": kind for name, end, _, kind in shown})
 
 
 def plain(summary: pl.DataFrame, quantities: str | Sequence[str], seeds: int, width: int = WIDTH) -> str:

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from small_results import NASTY
 
-from feelstream.experiment.ranking import Point
+from feelstream.experiment.measures import Point
 from feelstream.report.drawing.accuracy_axis import bent
 from feelstream.report.drawing.energy_axis import energy_axis, log_ticks
 from feelstream.report.drawing.labels import label_points

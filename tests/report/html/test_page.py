@@ -19,8 +19,7 @@ import feelstream as fs
 from feelstream import report
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
-from feelstream.experiment.series import Series
-from feelstream.experiment.statistics import per_run
+from feelstream.experiment.statistics import Series, per_run
 from feelstream.quantities import by_round
 from feelstream.report.html import charts, device_maps
 from feelstream.report.html.groups import by_world

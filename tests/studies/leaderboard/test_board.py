@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 from feelstream import cli
 from feelstream.experiment import comparison, tuning
-from feelstream.experiment.measures import cells, measured
-from feelstream.experiment.ranking import pareto_points
+from feelstream.experiment.measures import cells, measured, pareto_points
 from feelstream.report import comparison as board
 from feelstream.report.drawing.pareto import TITLE
 from feelstream.scenario.files import preset

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from feelstream.experiment.ranking import Point
+from feelstream.experiment.measures import Point
 from feelstream.quantities import QUANTITIES, short, significant
 from feelstream.report.drawing.accuracy_axis import bend, bent
 from feelstream.report.drawing.energy_axis import ROOM, EnergyAxis, energy_axis

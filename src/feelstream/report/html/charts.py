@@ -16,8 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from feelstream.experiment.series import Series, series
-from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round
+from feelstream.experiment.statistics import LEAST_SEEDS, Series, band_by_round, series
 from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round, short, significant
 from feelstream.report.drawing.limits import MOST_BANDS, axis_limits, final_values, log_limits, wants_logarithm
 from feelstream.report.drawing.style import line_style

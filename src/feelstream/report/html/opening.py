@@ -7,7 +7,7 @@ import polars as pl
 
 from feelstream.experiment import Plan
 from feelstream.experiment.measures import with_interval
-from feelstream.experiment.ranking import verdicts
+from feelstream.experiment.significance import verdicts
 from feelstream.experiment.statistics import (
     HIGHER,
     LOWER,

@@ -14,8 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from feelstream.experiment import Plan, Results
 from feelstream.experiment.measures import with_interval
-from feelstream.experiment.series import series
-from feelstream.experiment.statistics import LEAST_SEEDS, interval
+from feelstream.experiment.statistics import LEAST_SEEDS, interval, series
 from feelstream.quantities import QUANTITIES, by_round
 from feelstream.report.content import Content
 from feelstream.report.drawing.style import LINE_STYLES

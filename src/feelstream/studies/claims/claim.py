@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from feelstream.arrays import Reals
-from feelstream.experiment.series import Series, Span, series
+from feelstream.experiment.statistics import Series, Span, series
 from feelstream.quantities import QUANTITIES
 from feelstream.studies.claims.resampling import Resampled, resampled
 from feelstream.studies.claims.verdicts import Test
