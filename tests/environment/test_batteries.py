@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 import feelstream as fs
 from feelstream.errors import FeelstreamError, ScenarioError
+from feelstream.loop.world import World
 from feelstream.model.transmission import Transmission
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation, Policy, State
-from feelstream.policies.lyapunov_joint import LyapunovJoint
 
 OWN_BAND = ["lyapunov_joint", "lyapunov_joint policy.power_max_w=0.3", "ocean", "ocean policy.power=fixed"]
 EVERY_POLICY = sorted({*POLICIES.names(), *OWN_BAND})
@@ -78,7 +78,7 @@ def test_batteries_hold_some_devices_back_and_not_all(policy: str, charge_j: flo
 def test_the_bound_is_the_policys_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulator that asks for less charge than lyapunov_joint can spend is seen, though nothing was overdrawn."""
     with monkeypatch.context() as patch:
-        patch.setattr(LyapunovJoint, "most_power_w", lambda self, system, beta: np.zeros(len(beta)))
+        patch.setattr(World, "worst_case_j", lambda self, system, most_power_w: system.most_compute_energy_j(self.f_hz))
         world = {"world.harvest.kind": "packets", "world.harvest.capacity_j": 3.0}
         path = play("lyapunov_joint", world, False, 1).save(tmp_path / "run")
     found = fs.verify(path).disagreement

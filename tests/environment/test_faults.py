@@ -4,39 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 from sealing import seal
 from stopped import stop_in
 
 import feelstream as fs
-from feelstream.environment.availability import Breakdowns, Faults, NoFaults, RandomFaults
-from feelstream.environment.base import ProcessContext
 from feelstream.run import simulate_in
 
 NO_LEARNING = ["learning.engine=none", "system.devices=10", "system.rounds=40", "system.energy_budget_j=0.3"]
 BAD = ["world.faults.kind=random", "world.faults.rate=1.0", "world.faults.share=0.2"]
-
-
-def values(process: Faults, rounds: int, devices: int = 2000) -> np.ndarray:
-    each = np.ones(devices)
-    context = ProcessContext(devices, rounds, 4.0, each, each, each, each)
-    state, found = process.init(context, np.random.default_rng(0)), []
-    for round in range(1, rounds + 1):
-        now, state = process.step(round, state, context, np.random.default_rng(round))
-        found.append(now)
-    return np.array(found)
-
-
-def test_faults_have_their_shares() -> None:
-    assert not values(NoFaults(), 3).any()
-    some = values(RandomFaults(rate=0.5, share=0.25), 20)
-    assert some.any(axis=0).mean() == pytest.approx(0.25, abs=1e-3)
-    assert some.mean() == pytest.approx(0.125, abs=0.01)
-    broken = values(Breakdowns(p_break=0.1, p_repair=0.3), 20)
-    assert broken.mean() == pytest.approx(0.25, abs=0.03)
-    assert (broken[1:] & broken[:-1]).mean() > 0.15  # for a while, not for a round
 
 
 @pytest.mark.parametrize("policy", ["lyapunov", "importance_greedy"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from builders import small
@@ -116,21 +114,6 @@ def test_shadowing_hangs_together_over_the_way() -> None:
     # 13 m on, those not seen have e^−1 and those seen e^−1.3.
     assert np.exp(-1.3) - 0.02 < np.corrcoef(before["shadow"], after["shadow"])[0, 1] < np.exp(-1) + 0.02
     assert np.std(after["shadow"]) == pytest.approx(1.0, abs=0.02)
-
-
-@pytest.mark.parametrize("place", list(SCENES))
-def test_a_run_repeats_verifies_and_is_the_same_world_for_all_policies(tmp_path: Path, place: Place) -> None:
-    fields = ["world.mobility.kind=tr38901", f"world.mobility.place={place}", "world.mobility.speed_m_s=2.0"]
-    run, again, other = (
-        fs.simulate(small(*fields, f"policy.name={policy}"), 6) for policy in ("lyapunov", "lyapunov", "random")
-    )
-    assert run.devices is not None
-    assert again.devices is not None
-    assert other.devices is not None
-    assert run.devices.equals(again.devices)
-    assert run.devices["beta"].equals(other.devices["beta"])
-    assert run.devices["beta"].n_unique() == run.devices.height
-    assert fs.verify(run.save(tmp_path / "run")).ok
 
 
 def test_devices_at_rest_keep_their_gain() -> None:

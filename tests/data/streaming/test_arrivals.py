@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from pydantic import ValidationError
 from scipy.stats import kstest, truncnorm
 from streams import context, stream_of
 
-from feelstream.data.streaming.arrivals import Arrivals, EndlessArrivals, FiniteArrivals, events_by_round
+from feelstream.data.streaming.arrivals import (
+    Arrivals,
+    ArrivalSchedule,
+    EndlessArrivals,
+    FiniteArrivals,
+    events_by_round,
+    schedule_of,
+)
+from feelstream.data.streaming.partition import Digits
 from feelstream.data.streaming.processes import Bursts, Poisson, TruncatedNormal, Uniform
 from feelstream.data.streaming.stream import Stream
 from feelstream.errors import PluginError, ScenarioError
@@ -135,20 +143,34 @@ def test_a_process_that_breaks_the_contract_is_named() -> None:
         stream(Noon(late=float("nan")))
 
 
+LABELS = np.arange(300, dtype=np.uint8) % 10
+USUAL = context(labels=LABELS, classes=10, devices=5, rounds=12, seed=3)
+
+
+def arrays(plan: ArrivalSchedule) -> list[NDArray]:
+    assert plan.events is not None
+    return [plan.shards.samples, plan.shards.offsets, plan.events.devices, plan.events.starts]
+
+
 @pytest.mark.parametrize(
-    ("kind", "fields"),
+    ("arrivals", "changed"),
     [
-        (TruncatedNormal, {"sigma": 0.0}),
-        (TruncatedNormal, {"sigma": float("nan")}),
-        (TruncatedNormal, {"order": "alphabetical"}),
-        (Uniform, {"stay": 1.5}),
-        (Uniform, {"rate": 1.0}),
-        (Poisson, {"rate": -1.0}),
-        (Poisson, {"rate": "5"}),
-        (Bursts, {"p_on": 0.0}),
-        (Bursts, {"p_off": 1.1}),
+        (TruncatedNormal(sigma=0.2), {}),
+        (TruncatedNormal(bounds="clip"), {}),
+        (TruncatedNormal(order="shuffled"), {}),
+        (Uniform(), {}),
+        (TruncatedNormal(), {"seed": 4}),
+        (TruncatedNormal(), {"rounds": 13}),
+        (TruncatedNormal(), {"round_s": 5.0}),
+        (TruncatedNormal(), {"devices": 6}),
+        (TruncatedNormal(), {"partition": Digits(per_device=2)}),
+        (TruncatedNormal(), {"labels": LABELS[::-1].copy()}),
     ],
 )
-def test_wrong_fields_are_refused(kind: type[Arrivals], fields: dict) -> None:
-    with pytest.raises(ValidationError):
-        kind(**fields)
+def test_a_plan_is_kept_until_anything_differs(arrivals: Arrivals, changed: dict[str, Any]) -> None:
+    first = schedule_of(TruncatedNormal(), USUAL)
+    assert schedule_of(TruncatedNormal(), replace(USUAL)) is first
+    assert not any(array.flags.writeable for array in arrays(first))
+    other = replace(USUAL, **changed)
+    for ours, theirs in zip(arrays(schedule_of(arrivals, other)), arrays(arrivals.plan(other)), strict=True):
+        assert np.array_equal(ours, theirs)

@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from feelstream.data.streaming.buffers import Fifo, Reservoir
 from feelstream.data.streaming.partition import IID, Digits, Dirichlet, Minority, Partition
+from feelstream.data.streaming.processes import Poisson, Uniform
 from feelstream.errors import ScenarioError
+from feelstream.plugins import Plugin
 
 
 def split(partition: Partition, labels: np.ndarray, devices: int, classes: int = 10, seed: int = 0) -> np.ndarray:
@@ -83,12 +86,7 @@ def test_equal_sizes_are_the_papers_1500_with_the_counts_of_mnist(per_device: in
         counts = holdings(owner, labels, 40)
         assert set(counts.sum(axis=1)) == {1500}
         assert ((counts > 0).sum(axis=1) <= per_device).all()
-
-
-def test_digits_sizes_differ_by_a_tenth_with_the_counts_of_mnist() -> None:
     # Of the 120 shards a label with 5,421 samples gets 11 of 493 and one with 6,742 gets 13 of 519.
-    mnist = np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
-    labels = np.repeat(np.arange(10), mnist)
     sizes = holdings(split(Digits(per_device=3), labels, 40), labels, 40).sum(axis=1)
     assert sizes.max() <= 1.1 * sizes.min()
 
@@ -160,18 +158,19 @@ def test_impossible_settings_are_one_sentence(partition: Partition, devices: int
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
-        (Digits, {"per_device": 0}),
+        (IID, {"alpha": 1.0}),
         (Digits, {"per_device": 2.0}),
-        (Minority, {"share": float("nan")}),
-        (Minority, {"share": 1.0}),
         (Minority, {"labels": []}),
         (Minority, {"labels": [1, 1]}),
         (Minority, {"labels": ["8"]}),
-        (Dirichlet, {"alpha": 0.0}),
-        (Dirichlet, {"alpha": float("inf")}),
-        (IID, {"alpha": 1.0}),
+        (Fifo, {"capacity": 2.5}),
+        (Reservoir, {"capacity": True}),
+        (Uniform, {"rate": 1.0}),
+        (Uniform, {"order": "alphabetical"}),
+        (Poisson, {"rate": "5"}),
     ],
 )
-def test_wrong_fields_are_refused(kind: type[Partition], fields: dict) -> None:
+def test_fields_of_another_type_or_name_are_refused(kind: type[Plugin], fields: dict) -> None:
+    """Ranges are tried for all fields at once, in tests/scenario/test_ranges.py."""
     with pytest.raises(ValidationError):
         kind(**fields)
