@@ -17,7 +17,7 @@ from feelstream.arrays import Flags, Ids, Reals
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation, Policy
 from feelstream.policies.ranking import Ranking, Term
-from feelstream.quantities import MINUS, QUANTITIES, significant
+from feelstream.quantities import MINUS, QUANTITIES
 from feelstream.run.scenes import Scene, Scenes
 
 FAR = 1e6  # by which factor a setting is varied at most
@@ -134,7 +134,7 @@ def _explained(
     if not scheduled and (out := _ruled_out(scene, figures, device, None if place else ranking)):
         texts.append(out)
     elif against is not None:
-        texts += [_margin(against, scheduled), _terms(against)]
+        texts.append(reason(against, scheduled))
     elif ranking is not None:
         texts.append("Every candidate was scheduled, so it competed with nobody.")
     else:
@@ -143,7 +143,7 @@ def _explained(
         texts.append(f"{name} does not rank devices by a score. Its rule: {says or 'that of its own code'}.")
     if scheduled and not figures["transmitted"]:
         texts.append("It was then dropped: with this round's channel its update would have been too late.")
-    return Explanation(round, device, scheduled, terms, against, (), " ".join(text for text in texts if text))
+    return Explanation(round, device, scheduled, terms, against, (), " ".join(texts))
 
 
 def _ruled_out(scene: Scene | None, figures: Mapping[str, Any], device: int, without_it: Ranking | None) -> str | None:
@@ -253,12 +253,9 @@ def number(value: float) -> str:
     >>> number(0.0512), number(1234.5), number(-2)
     ('0.0512', '1230', '−2')
     """
-    if value == 0 or not np.isfinite(value):
-        return f"{abs(value) if value == 0 else value:g}"
-    if 1e-4 <= abs(value) < 1e6:
-        text = significant(value, 3)
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.2e}".replace("-", MINUS, int(value < 0))
+    rounded = float(f"{value:.3g}") + 0.0  # zero has no sign
+    text = f"{rounded:.0f}" if 1e3 <= abs(rounded) < 1e6 else f"{rounded:.3g}"
+    return text.replace("-", MINUS, int(rounded < 0))
 
 
 def shown_as(name: str, value: float) -> str:
@@ -291,6 +288,11 @@ def rule(policy: Policy) -> str:
     said = said.replace("`size`", str(policy.size)).replace("`", "")
     begins_a_word = said[1:2] == " " or said[1:2].islower()
     return f"{said[:1].lower() if begins_a_word else said[:1]}{said[1:]}"
+
+
+def reason(against: Contest, scheduled: bool) -> str:
+    """By how much it was ahead or behind, and by which of the terms."""
+    return f"{_margin(against, scheduled)} {_terms(against)}".rstrip()
 
 
 def _margin(against: Contest, scheduled: bool) -> str:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
 from feelstream.policies.ranking import Ranking
-from feelstream.run.explaining import Explanation, explain_scene, listed, number, ranked, rule
+from feelstream.run.explaining import Explanation, explain_scene, listed, number, ranked, reason, rule
 from feelstream.scenario import Scenario
 from feelstream.studio.views import RoundView
 
@@ -67,27 +67,8 @@ def place(ranking: Ranking, schedule: Ids) -> str:
 
 def _decided(view: RoundView, chosen: np.ndarray) -> str:
     """What put the scheduled before the others: of each, or of the closest to the cut where they are many."""
-    contests = [
-        (int(view.devices["device"][at]), found.contest)
-        for at in chosen[:MOST_RANKED]
-        if view.devices and (found := explained(view, at)) and found.contest is not None
-    ]
-    ties = [(device, against.rival) for device, against in contests if against.rival is not None and not against.margin]
-    contests = [each for each in contests if each[1].decisive]
+    found = [each for at in chosen[:MOST_RANKED] if (each := explained(view, at)) is not None]
+    contests = [(each.contest.margin, each.device, each.contest) for each in found if each.contest is not None]
     if len(contests) > MOST_EXPLAINED:
-        contests = [min(contests, key=lambda each: each[1].margin)]
-    texts = []
-    for device, contest in contests:
-        own, its = contest.terms[contest.decisive or ""]
-        if contest.rival is None:
-            texts.append(f"device {device} lowers the sum by {number(-contest.own)}, mostly by {contest.decisive}")
-        else:
-            texts.append(
-                f"device {device} comes {number(contest.margin)} before device {contest.rival} by "
-                f"{contest.decisive} ({number(own)} against {number(its)})"
-            )
-    decided = f" What decided: {'; '.join(texts)}." if texts else ""
-    if 0 < len(ties) <= MOST_EXPLAINED:
-        drawn = [f"device {device} ties with device {rival}" for device, rival in ties]
-        decided += f" A draw decided where {listed(drawn)}."
-    return decided
+        contests = [min(contests, key=lambda each: each[0])]
+    return "".join(f" Device {device}: {reason(contest, scheduled=True)}" for _, device, contest in contests)
