@@ -152,7 +152,7 @@ class Learner(ABC):
     that are there, and a step without any is not taken (weights and momentum stay as they are).
 
     What comes in and out is checked here; an engine fills the arrays that its `_train`, `_gradients`, `_evaluate` and
-    `_predict` are handed: updates and gradients of 0, losses of NaN.
+    `_predict` are handed, which hold updates and gradients of 0 and losses of NaN.
     """
 
     name: str  # "native" or "torch": stored with the run
@@ -199,25 +199,26 @@ class Learner(ABC):
         batches = padded(batches, len(self.labels["train"]), ("devices", "steps", "batch"))
         updates, losses = self._room(batches)
         velocity, correction = sgd.state(updates.shape, momentum, correction)
+        found = Training(updates, losses, velocity)
         if batches.size:
-            self._train(theta, batches, sgd, velocity, correction, updates, losses)
+            self._train(theta, batches, sgd, correction, found)
         for device in range(len(batches)):
             if not _all_finite(updates[device], losses[device], batches[device]):
                 raise EngineError(
                     f"training diverged: device {device} of the cohort of {len(batches)} (counted from 0) has"
                     f" weights or losses that are no finite numbers; try a learning.local.lr below {sgd.largest_lr:g}"
                 )
-        return Training(updates, losses, velocity)
+        return found
 
     def gradients(self, theta: Floats, samples: Numbers) -> Gradients:
         """At θ, for each device by itself; `samples` is (n, samples) numbers of the training set, padded or not."""
         theta, samples = self._finite(theta), padded(samples, len(self.labels["train"]), ("devices", "samples"))
-        values, losses = self._room(samples)
+        found = Gradients(*self._room(samples))
         if samples.size:
-            self._gradients(theta, samples, values, losses)
-        if not _all_finite(values, losses, samples):
+            self._gradients(theta, samples, found)
+        if not _all_finite(found.values, found.losses, samples):
             raise _too_large("a gradient")
-        return Gradients(values, losses)
+        return found
 
     def evaluate(self, theta: Floats) -> Evaluation:
         loss, right = self._evaluate(self._finite(theta))
@@ -239,19 +240,12 @@ class Learner(ABC):
 
     @abstractmethod
     def _train(
-        self,
-        theta: Floats,
-        batches: Numbers,
-        sgd: LocalSGD,
-        velocity: Floats | None,
-        correction: Floats | None,
-        updates: Floats,
-        losses: Floats,
+        self, theta: Floats, batches: Numbers, sgd: LocalSGD, correction: Floats | None, found: Training
     ) -> None:
-        """Fill updates and losses; velocity becomes that after the last step."""
+        """Fill updates and losses; momentum becomes that after the last step."""
 
     @abstractmethod
-    def _gradients(self, theta: Floats, samples: Numbers, values: Floats, losses: Floats) -> None: ...
+    def _gradients(self, theta: Floats, samples: Numbers, found: Gradients) -> None: ...
 
     @abstractmethod
     def _evaluate(self, theta: Floats) -> tuple[float, int]:

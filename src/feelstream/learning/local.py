@@ -162,31 +162,6 @@ def padded_rows(drawn: Sequence[Ids], *shape: int) -> Ids:
     return found
 
 
-def factor(schedule: Schedule, round: int, rounds: int, *, decay: float, every: int, floor: float) -> float:
-    """What the learning rate of round t of T is multiplied by; 1 in the first round.
-
-    constant: 1
-    step:     decay^⌊(t − 1)/every⌋
-    cosine:   floor + (1 − floor)(1 + cos(π (t − 1)/T)) / 2
-    inverse:  1 / (1 + decay (t − 1)/every)
-
-    >>> [factor("step", t, 4, decay=0.5, every=2, floor=0.0) for t in (1, 2, 3, 4)]
-    [1.0, 1.0, 0.5, 0.5]
-    >>> factor("inverse", 11, 40, decay=0.5, every=10, floor=0.0) * 1.5
-    1.0
-    """
-    before = round - 1
-    match schedule:
-        case "constant":
-            return 1.0
-        case "step":
-            return decay ** (before // every)
-        case "cosine":
-            return floor + (1 - floor) * (1 + cos(pi * before / rounds)) / 2
-        case "inverse":
-            return 1 / (1 + decay * before / every)
-
-
 def rows_of(kept: Nested, ids: Ids, length: int) -> Rows:
     """(n, length) what these devices keep.
 
@@ -277,20 +252,32 @@ class Sgd(MiniBatches):
         )
 
     def rate(self, round: int, rounds: int) -> float:
-        """The learning rate of a round."""
-        if self.schedule == "constant":
-            return self.lr
-        return self.lr * factor(self.schedule, round, rounds, decay=self.decay, every=self.every, floor=self.floor)
+        """The learning rate of round t of T, which is lr in the first.
 
-    def sgd(self, round: int, rounds: int) -> LocalSGD:
-        """What the devices do in each step of a round."""
-        return LocalSGD(self.rate(round, rounds), self.momentum, self.nesterov, self.weight_decay, self.prox, self.clip)
+        constant: lr
+        step:     lr decay^⌊(t − 1)/every⌋
+        cosine:   lr (floor + (1 − floor)(1 + cos(π (t − 1)/T)) / 2)
+        inverse:  lr / (1 + decay (t − 1)/every)
+
+        >>> [Sgd(lr=1.0, schedule="step", decay=0.5, every=2).rate(t, 4) for t in (1, 2, 3, 4)]
+        [1.0, 1.0, 0.5, 0.5]
+        """
+        before = round - 1
+        match self.schedule:
+            case "constant":
+                return self.lr
+            case "step":
+                return self.lr * self.decay ** (before // self.every)
+            case "cosine":
+                return self.lr * (self.floor + (1 - self.floor) * (1 + cos(pi * before / rounds)) / 2)
+            case "inverse":
+                return self.lr * (1 / (1 + self.decay * before / self.every))
 
     def train(
         self, learner: Learner, theta: NDArray[np.float32], cohort: Cohort, state: Nested
     ) -> tuple[Training, Nested]:
-        batches = self.batches(cohort)
-        sgd = self.sgd(cohort.round, cohort.rounds)
+        batches, lr = self.batches(cohort), self.rate(cohort.round, cohort.rounds)
+        sgd = LocalSGD(lr, self.momentum, self.nesterov, self.weight_decay, self.prox, self.clip)
         if self.keep == "momentum":
             before = rows_of(state.get("momentum", {}), cohort.ids, len(theta))
             training = learner.train(theta, batches, sgd, momentum=before)

@@ -17,7 +17,7 @@ from feelstream.data.datasets.dataset import Dataset, Pixels
 from feelstream.errors import EngineError
 from feelstream.evaluation.contract import Part
 from feelstream.learning import cores
-from feelstream.learning.contract import Floats, Learner, LocalSGD, Numbers
+from feelstream.learning.contract import Floats, Gradients, Learner, LocalSGD, Numbers, Training
 from feelstream.learning.models import Conv, Dense, Layer, MaxPool, Model, ReLU
 
 ISA_VARIABLE = "FEELSTREAM_ISA"
@@ -92,24 +92,16 @@ class NativeLearner(Learner):
         return self.model.init(seed)
 
     def _train(
-        self,
-        theta: Floats,
-        batches: Numbers,
-        sgd: LocalSGD,
-        velocity: Floats | None,
-        correction: Floats | None,
-        updates: Floats,
-        losses: Floats,
+        self, theta: Floats, batches: Numbers, sgd: LocalSGD, correction: Floats | None, found: Training
     ) -> None:
         rates = sgd.rates(batches.shape[1]).tolist()
         native = _native.LocalSgd(rates, sgd.momentum, sgd.weight_decay, sgd.prox, sgd.clip or 0.0, sgd.nesterov)
-        self._engine.train(
-            *self._data("train"), theta, batches, native, velocity, correction, self.threads, updates, losses, False
-        )
+        arrays = theta, batches, native, found.momentum, correction
+        self._engine.train(*self._data("train"), *arrays, self.threads, found.updates, found.losses, False)
 
-    def _gradients(self, theta: Floats, samples: Numbers, values: Floats, losses: Floats) -> None:
-        batches = samples[:, None]  # of one step
-        self._engine.gradients(*self._data("train"), theta, batches, self.threads, values, losses[:, None])
+    def _gradients(self, theta: Floats, samples: Numbers, found: Gradients) -> None:
+        arrays = theta, samples[:, None]  # batches of one step
+        self._engine.gradients(*self._data("train"), *arrays, self.threads, found.values, found.losses[:, None])
 
     def _evaluate(self, theta: Floats) -> tuple[float, int]:
         return self._engine.evaluate(*self._data("test"), theta, self.threads, False)[:2]

@@ -12,7 +12,7 @@ import copy
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from feelstream.data.datasets import Dataset
 from feelstream.errors import EngineError
 from feelstream.evaluation.contract import Part
-from feelstream.learning.contract import ABSENT, Floats, Learner, LocalSGD, Numbers
+from feelstream.learning.contract import ABSENT, Floats, Gradients, Learner, LocalSGD, Numbers, Training
 from feelstream.learning.models import Model
 from feelstream.learning.settings import BatchNorm
 
@@ -47,7 +47,6 @@ try:
         vector,
         without_statistics,
     )
-    from feelstream.learning.torch_sgd import Descent
 except ImportError as error:
     raise EngineError(
         "the torch engine needs PyTorch; get it with pip install 'feelstream[torch]' or choose another learning.engine"
@@ -55,6 +54,7 @@ except ImportError as error:
 
 EVALUATION_CHUNK = 250  # test images at a time: a chunk's activations fit the cache
 T = TypeVar("T")
+Tensors = Sequence[torch.Tensor]
 
 
 class TorchLearner(Learner):
@@ -115,7 +115,7 @@ class TorchLearner(Learner):
         module = copy.deepcopy(self._module).train()
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         samples = 2 if batch_norms(module) else 1  # of a single one there are no statistics
-        with _one_thread(), self._random_apart(), FlopCounterMode(display=False) as counted:
+        with self.alone(), FlopCounterMode(display=False) as counted:
             logits = module(self._first_inputs(samples))
             torch.autograd.grad(logits.sum(), trained, allow_unused=True)
         return counted.get_total_flops() / 2 / samples  # a multiply-add is two of its operations
@@ -133,26 +133,21 @@ class TorchLearner(Learner):
         return self._normalised(self.images[of][samples]), labels.to(self._device)
 
     @contextmanager
-    def alone(self, seed: int) -> Iterator[None]:
+    def alone(self, seed: int | None = None) -> Iterator[None]:
         """One intra-op thread, and torch's global random numbers from this seed; outside all is as before."""
-        with _one_thread(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        there = {} if self._device.type == "cpu" else {"device_type": self._device.type}
+        with _one_thread(), torch.random.fork_rng([self._device.index or 0] if there else [], **there):
+            if seed is not None:
+                torch.manual_seed(seed)
             yield
 
     def _train(
-        self,
-        theta: Floats,
-        batches: Numbers,
-        sgd: LocalSGD,
-        velocity: Floats | None,
-        correction: Floats | None,
-        updates: Floats,
-        losses: Floats,
+        self, theta: Floats, batches: Numbers, sgd: LocalSGD, correction: Floats | None, found: Training
     ) -> None:
         def device(k: int) -> None:
             module = self.module(theta).train()
             trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-            kept, added = (None if each is None else parts(module, each[k]) for each in (velocity, correction))
+            kept, added = (None if each is None else parts(module, each[k]) for each in (found.momentum, correction))
             state = (each and [part.to(self._device) for part in each] for each in (kept, added))
             descent = Descent(sgd, trained, *state)
             for step, (batch, lr) in enumerate(zip(batches[k], rates, strict=True)):
@@ -160,14 +155,14 @@ class TorchLearner(Learner):
                 if not len(held):
                     continue
                 loss = self._losses(module, held)
-                losses[k, step, : len(held)] = loss.detach().cpu().numpy()
+                found.losses[k, step, : len(held)] = loss.detach().cpu().numpy()
                 descent.step(torch.autograd.grad(loss.mean(), trained, allow_unused=True), lr)
             for part, moved in zip(kept or (), descent.velocity or (), strict=True):
                 part.copy_(moved)  # itself, on a CPU
-            updates[k] = vector(module) - theta
+            found.updates[k] = vector(module) - theta
 
         rates = sgd.rates(batches.shape[1]).tolist()
-        with _one_thread(), self._random_apart():
+        with self.alone():
             if self._threads > 1:
                 self._side_by_side(device, range(len(batches)))
             else:
@@ -175,7 +170,7 @@ class TorchLearner(Learner):
                     torch.manual_seed(zlib.crc32(batches[k].tobytes()))  # for dropout: by the device's own draw
                     device(k)
 
-    def _gradients(self, theta: Floats, samples: Numbers, values: Floats, losses: Floats) -> None:
+    def _gradients(self, theta: Floats, samples: Numbers, found: Gradients) -> None:
         """A module's dropout is off, as in evaluation."""
         whole = self.module(theta).eval()
 
@@ -183,13 +178,13 @@ class TorchLearner(Learner):
             module = self._own(whole)
             trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
             held = samples[k][samples[k] != ABSENT]
-            totals = parts(module, values[k])
+            totals = parts(module, found.values[k])
             for start in range(0, len(held), EVALUATION_CHUNK):
                 chunk = held[start : start + EVALUATION_CHUNK]
                 loss = self._losses(module, chunk)
-                losses[k, start : start + len(chunk)] = loss.detach().cpu().numpy()
-                found = torch.autograd.grad(loss.sum() / len(held), trained, allow_unused=True)
-                for total, gradient in zip(totals, found, strict=True):
+                found.losses[k, start : start + len(chunk)] = loss.detach().cpu().numpy()
+                gradients = torch.autograd.grad(loss.sum() / len(held), trained, allow_unused=True)
+                for total, gradient in zip(totals, gradients, strict=True):
                     if gradient is not None:
                         total += gradient.cpu()
 
@@ -265,12 +260,6 @@ class TorchLearner(Learner):
         """So many inputs, the first training sample again and again."""
         return self.inputs(np.zeros(samples, np.int64))[0]
 
-    def _random_apart(self) -> AbstractContextManager[None]:
-        """Leave torch's random numbers outside as they are."""
-        if self._device.type == "cpu":
-            return torch.random.fork_rng(devices=[])
-        return torch.random.fork_rng(devices=[self._device.index or 0], device_type=self._device.type)
-
     def _normalised(self, images: NDArray[Any]) -> torch.Tensor:
         if images.dtype == np.int64:
             inputs = images.reshape(len(images), -1).copy()  # of a data set, which is read-only
@@ -279,6 +268,44 @@ class TorchLearner(Learner):
         else:
             inputs = self._inputs.take(images.astype(np.uint8, copy=False))
         return torch.from_numpy(inputs).to(self._device)
+
+
+class Descent:
+    """The steps of one device that contract.LocalSGD describes.
+
+    torch.optim.SGD would do the same, but imports its compiler at the first step, which takes seconds.
+
+    weights: the parameters that are trained; `step` changes them.
+    velocity: momentum's state, like them; `step` changes it. None without momentum.
+    correction: like them, added to every gradient, or None.
+    """
+
+    def __init__(self, sgd: LocalSGD, weights: Tensors, velocity: Tensors | None, correction: Tensors | None) -> None:
+        self.sgd, self.weights, self.velocity, self.correction = sgd, weights, velocity, correction
+        self.start = [weight.detach().clone() for weight in weights] if sgd.prox else None
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[torch.Tensor | None], lr: float) -> None:
+        """One step; a parameter that the loss does not depend on (gradient None) stays as it is, as in PyTorch."""
+        sgd, found = self.sgd, {i: gradient for i, gradient in enumerate(gradients) if gradient is not None}
+        for i in found:
+            if self.correction is not None:
+                found[i] = found[i] + self.correction[i]
+            if self.start is not None:
+                found[i] = found[i] + sgd.prox * (self.weights[i] - self.start[i])
+        factor = None
+        if sgd.clip is not None and found:
+            norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in found.values()])
+            factor = torch.clamp(sgd.clip / (torch.linalg.vector_norm(norms) + 1e-6), max=1.0)
+        for i, gradient in found.items():
+            if factor is not None:
+                gradient = gradient * factor
+            if sgd.weight_decay:
+                gradient = gradient.add(self.weights[i], alpha=sgd.weight_decay)
+            if self.velocity is not None:
+                velocity = self.velocity[i].mul_(sgd.momentum).add_(gradient)
+                gradient = gradient.add(velocity, alpha=sgd.momentum) if sgd.nesterov else velocity
+            self.weights[i].sub_(gradient, alpha=lr)
 
 
 @contextmanager

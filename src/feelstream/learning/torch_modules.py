@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from feelstream.errors import EngineError
+from feelstream.errors import EngineError, sentence
 from feelstream.learning.contract import ABSENT
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU
 from feelstream.learning.settings import BatchNorm
@@ -70,15 +70,10 @@ def without_statistics(module: nn.Module) -> nn.Module:
     return module
 
 
-def statistics(module: nn.Module) -> list[torch.Tensor]:
-    """Running means and variances of its BatchNorm layers, in the order of the layers."""
-    kept = [(layer.running_mean, layer.running_var) for layer in batch_norms(module).values()]
-    return [values for pair in kept for values in pair if values is not None]
-
-
 def carried(module: nn.Module) -> list[torch.Tensor]:
-    """All that θ holds of a module: its parameters, then the running statistics of its BatchNorm layers."""
-    return [*module.parameters(), *statistics(module)]
+    """All that θ holds of a module: its parameters, then running mean and variance of each BatchNorm layer."""
+    kept = [(layer.running_mean, layer.running_var) for layer in batch_norms(module).values()]
+    return [*module.parameters(), *(values for pair in kept for values in pair if values is not None)]
 
 
 def vector(module: nn.Module) -> NDArray[np.float32]:
@@ -147,7 +142,7 @@ def usable(device: str) -> torch.device:
         found = torch.device(device)
         torch.zeros(1, device=found).cpu()
     except Exception as problem:  # of many types, by the kind of device
-        raise EngineError(f"learning.device: '{device}' cannot be used here: {_first_line(problem)}") from problem
+        raise EngineError(f"learning.device: '{device}' cannot be used here: {sentence(problem)}") from problem
     return found
 
 
@@ -181,7 +176,7 @@ def check_answers(module: nn.Module, inputs: torch.Tensor, shape: tuple[int, ...
         what = f"samples of shape {shape}"
         if inputs.dtype == torch.int64:
             what = f"tokens from 0 to {int(inputs.max())}, int64 of shape (batch, {inputs.shape[1]})"
-        raise EngineError(f"the model does not accept {what}: {_first_line(error)}") from error
+        raise EngineError(f"the model does not accept {what}: {sentence(error)}") from error
     if not fits:
         one, n = ("one sample", 1) if len(inputs) == 1 else (f"{len(inputs)} samples", len(inputs))
         raise EngineError(
@@ -194,7 +189,3 @@ def hardest(images: NDArray, test_images: NDArray, samples: int) -> NDArray:
     """So many samples on which to try a module: the first test sample, or of tokens the largest there is."""
     first = np.repeat(test_images[:1], samples, axis=0)
     return np.full_like(first, max(images.max(), test_images.max())) if first.dtype == np.int64 else first
-
-
-def _first_line(problem: Exception) -> str:
-    return (str(problem).splitlines() or [type(problem).__name__])[0]
