@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,25 +164,6 @@ def test_a_step_without_samples_is_not_taken(engine: str):
     assert np.array_equal(training.momentum[1], momentum[1])
 
 
-@every_engine
-@pytest.mark.parametrize("threads", [2, 3, 16])
-def test_threads_do_not_change_a_bit(engine: str, threads: int):
-    alone, together = (learner_of(engine, SMALL, n) for n in (1, threads))
-    theta, batches = alone.init(0), padded(draw(3, 4, 100), [[100, 100, 3, 0], [17, 0, 0, 0], [64, 100, 100, 100]])
-    sgd = replace(TERMS["all"], lr=LR)
-    state = {"momentum": vectors(alone, 3, 0.05, 0), "correction": vectors(alone, 3, 0.03, 1)}
-    one, many = (learner.train(theta, batches, sgd, **state) for learner in (alone, together))
-    assert np.array_equal(one.updates, many.updates)
-    assert np.array_equal(one.losses, many.losses, equal_nan=True)
-    assert one.momentum is not None
-    assert many.momentum is not None
-    assert np.array_equal(one.momentum, many.momentum)
-    samples = batches[:, 0]
-    assert np.array_equal(alone.gradients(theta, samples).values, together.gradients(theta, samples).values)
-    for of in ("train", "test"):
-        assert np.array_equal(alone.predict(theta, of).losses, together.predict(theta, of).losses)
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -204,17 +185,3 @@ def test_terms_that_make_no_sense(change: dict, sentence: str):
 def test_schedules_can_be_any_sequence():
     schedules: list[Any] = [np.array([0.5, 0.25]), [0.5, 0.25]]
     assert all(LocalSGD(lr) == LocalSGD((0.5, 0.25)) for lr in schedules)
-
-
-@every_engine
-def test_arrays_that_do_not_fit(engine: str):
-    learner = learner_of(engine, SMALL)
-    theta, batches, state = learner.init(0), draw(2, 3, 4), vectors(learner, 3, 1.0, 0)
-    with pytest.raises(ValueError, match=r"as many learning rates as steps are needed: 3, not 2"):
-        learner.train(theta, batches, LocalSGD((0.1, 0.1)))
-    with pytest.raises(ValueError, match="momentum must be float32 of shape"):
-        learner.train(theta, batches, TERMS["momentum"], momentum=state)
-    with pytest.raises(ValueError, match="correction must be float32 of shape"):
-        learner.train(theta, batches, LR, correction=cast(Any, state[:2].astype(np.float64)))
-    with pytest.raises(ValueError, match="momentum is 0"):
-        learner.train(theta, batches, LR, momentum=state[:2])

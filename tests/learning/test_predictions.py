@@ -7,7 +7,6 @@ import pytest
 from engines import PAPER, SAMPLES, SMALL, TESTS, draw, every_engine, every_instruction_set, learner_of
 from float64 import TOLERANCE, data, needs_torch, torch, torch_input, torch_module
 
-from feelstream.errors import EngineError
 from feelstream.learning.models import Model
 
 
@@ -58,29 +57,6 @@ def test_a_prediction_does_not_depend_on_its_neighbours(engine: str):
 
 
 @every_engine
-def test_nothing_to_predict(engine: str):
-    learner = learner_of(engine, SMALL)
-    found = learner.predict(learner.init(0), "train", np.empty(0, np.int64))
-    assert [array.shape for array in (found.losses, found.classes, found.labels)] == [(0,)] * 3
-
-
-@every_engine
-@pytest.mark.parametrize(
-    ("samples", "sentence"),
-    [
-        (np.array([0, SAMPLES]), "sample numbers must lie in 0 … 119"),
-        (np.array([0, -1]), "every number must name a sample"),
-        (np.array([[0]]), r"int64 of shape \(samples\)"),
-        (np.array([0.0]), "must be int64"),
-    ],
-)
-def test_samples_that_there_are_not(engine: str, samples: np.ndarray, sentence: str):
-    learner = learner_of(engine, SMALL)
-    with pytest.raises(ValueError, match=sentence):
-        learner.predict(learner.init(0), "train", samples)
-
-
-@every_engine
 @pytest.mark.parametrize("model", [SMALL, PAPER])
 def test_gradients_are_torchs(engine: str, model: Model):
     """Also of a device with fewer samples than the others, and of one with none."""
@@ -112,13 +88,3 @@ def test_a_gradient_is_the_step_that_training_would_take(engine: str):
     update = learner.train(theta, samples[:, None], 1.0).updates
     gradient = learner.gradients(theta, samples).values
     assert np.abs(gradient + update).max() <= 1e-6 * np.linalg.norm(update)
-
-
-@every_engine
-def test_weights_that_have_grown_too_large(engine: str):
-    learner = learner_of(engine, SMALL)
-    theta = np.full(learner.parameters, 3e38, np.float32)
-    with pytest.raises(EngineError):
-        learner.predict(theta)
-    with pytest.raises(EngineError):
-        learner.gradients(theta, draw(1, 5))

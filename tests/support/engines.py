@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from float64 import data_set, needs_torch
 
+from feelstream.data.datasets import Dataset
 from feelstream.learning.contract import Learner
 from feelstream.learning.models import Conv, Dense, MaxPool, Model, ReLU, build
 from feelstream.learning.native import ISA_VARIABLE, NativeLearner, instruction_sets
@@ -23,9 +24,9 @@ every_engine = pytest.mark.parametrize("engine", [*NATIVE, "torch"])
 every_instruction_set = pytest.mark.parametrize("engine", NATIVE)
 
 
-def learner_of(engine: str, model: Model, threads: int = 1) -> Learner:
+def learner_of(engine: str, model: Model, threads: int = 1, data: Dataset | None = None) -> Learner:
     """engine: "torch", or "native" and an instruction set."""
-    data = data_set(model, SAMPLES, TESTS)
+    data = data or data_set(model, SAMPLES, TESTS)
     name, _, isa = engine.partition(" ")
     if name == "native":
         with pytest.MonkeyPatch.context() as patch:  # read when the learner is made

@@ -135,8 +135,11 @@ class TorchLearner(Learner):
     @contextmanager
     def alone(self, seed: int | None = None) -> Iterator[None]:
         """One intra-op thread, and torch's global random numbers from this seed; outside all is as before."""
-        there = {} if self._device.type == "cpu" else {"device_type": self._device.type}
-        with _one_thread(), torch.random.fork_rng([self._device.index or 0] if there else [], **there):
+        if self._device.type == "cpu":
+            apart = torch.random.fork_rng(devices=[])
+        else:
+            apart = torch.random.fork_rng(devices=[self._device.index or 0], device_type=self._device.type)
+        with _one_thread(), apart:
             if seed is not None:
                 torch.manual_seed(seed)
             yield
