@@ -17,6 +17,9 @@ from feelstream.run import Run
 LEAST_J = 1e-27 * 419328000.0**3 / 4.0**2  # of a turn at the paper's constants: computing through the whole round
 
 
+FREE: dict[str, Any] = {"price": 0.0, "scarcity": 0.0, "tolerance": 99.0}
+
+
 def spent_j(run: Run) -> np.ndarray:
     """(T, K) what every device had spent by every round."""
     assert run.devices is not None
@@ -60,69 +63,65 @@ def test_who_has_not_enough_left_waits_and_who_has_had_fewer_turns_comes_first()
     assert min(select(BalancedJoint(size=8), seen, spent_j=some, first=np.ones(20, int)).schedule) >= 10
 
 
-def test_rations_decide_how_many_and_rounds_ahead_of_them_have_the_least_number() -> None:
+@pytest.mark.parametrize(
+    ("fields", "round", "spent", "expected"),
+    [
+        ({}, 1, 0.0, 2),
+        ({}, 4, 0.0, 8),  # 40 mJ are due
+        ({}, 4, 2e-3, 1),
+        ({"least": 3, "haste": 1.3, "peak": 1.0}, 1, 0.0, 3),  # ahead of the rations
+        ({"haste": 1.3}, 4, 0.0, 10),  # eleven turns are due, of which ten balance all classes as well
+        ({"haste": 1.3, "peak": 1.0}, 4, 0.0, 2),  # 10/4.7 turns a round is what the budgets carry on average
+        ({"haste": 1.3, "peak": 2.0}, 4, 0.0, 4),
+        ({"least": 3, "haste": 1.3, "peak": 1.0}, 4, 0.0, 3),
+        ({"haste": 4.0}, 39, 3.1 * LEAST_J, 20),  # the whole budget of four turns is due, and no more
+    ],
+)
+def test_rations_decide_how_many(fields: dict[str, Any], round: int, spent: float, expected: int) -> None:
     """Data since round 1, 40 rounds of 0.5 mJ: 20 devices have 10 mJ a round together, so two turns of 4.7 mJ."""
-    seen = replace(one_class_each(20), round=1)
-    free = BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=1, haste=1.0, peak=99.0)
-    assert len(select(free, seen).schedule) == 2
-    later = replace(seen, round=4)  # 40 mJ are due: eight turns
-    assert len(select(free, later, first=np.ones(20, int)).schedule) == 8
-    assert len(select(free, later, first=np.ones(20, int), spent_j=np.full(20, 2e-3)).schedule) == 1
-    assert len(select(BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=3), seen).schedule) == 3
+    rule = BalancedJoint(**{**FREE, "least": 1, "haste": 1.0, "peak": 99.0, **fields})
+    seen = one_class_each(20, round=round)
+    assert len(select(rule, seen, first=np.ones(20, int), spent_j=np.full(20, spent)).schedule) == expected
 
 
-def test_haste_lets_rations_grow_faster_and_the_peak_levels_them() -> None:
-    """As above: by round 4 of 40, 1.3 times as fast, eleven turns are due, of which ten balance all classes as well;
-    10/4.7 turns a round is what the budgets carry on average."""
-    later, since = replace(one_class_each(20), round=4), np.ones(20, int)
-
-    def chosen(haste: float = 1.3, peak: float = 1.0, least: int = 1) -> int:
-        rule = BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=least, haste=haste, peak=peak)
-        return len(select(rule, later, first=since).schedule)
-
-    assert chosen(peak=99.0) == 10
-    assert chosen(haste=1.0, peak=99.0) == 8
-    assert chosen() == 2
-    assert chosen(peak=2.0) == 4
-    assert chosen(least=3) == 3
-    rule = BalancedJoint(price=0.0, scarcity=0.0, tolerance=99.0, least=1, haste=4.0, peak=99.0)
-    late = replace(later, round=39)  # the whole budget of four turns is due, and no more
-    had = np.full(20, 3.1 * LEAST_J)
-    assert len(select(rule, late, first=since, spent_j=had).schedule) == 20
-
-
-def test_nobody_is_further_ahead_of_its_ration_than_the_lead() -> None:
-    """By round 10 of 40 5 mJ are due, one turn: who had two is two ahead with a third, who had three is three ahead."""
+@pytest.mark.parametrize(
+    ("fields", "budget_j", "turns", "somebody"),
+    [
+        # 5 mJ are due, one turn: who had two is two ahead with a third, who had three is three ahead.
+        ({"lead": 2.5}, 5e-4, (3.1, 2.1), True),
+        ({"lead": 1.5}, 5e-4, (3.1, 2.1), False),
+        # 40 mJ each, eight turns: 10 mJ are due, and a quarter of the budget are two turns.
+        ({"lead": 1.0}, 1e-3, (4.1, 3.1), True),
+        ({"lead": 1.0, "lead_part": 0.0}, 1e-3, (4.1, 3.1), False),
+    ],
+)
+def test_nobody_is_further_ahead_of_its_ration_than_the_lead_or_a_part_of_the_budget(
+    fields: dict[str, Any], budget_j: float, turns: tuple[float, float], somebody: bool
+) -> None:
+    """In round 10 of 40, of devices of which the first ten had one turn more than the others."""
     seen = one_class_each(20, round=10)
-    had = np.where(np.arange(20) < 10, 3.1, 2.1) * LEAST_J
-    rule = BalancedJoint(price=0.0, tolerance=99.0, lead=2.5, haste=1.0)
-    assert min(select(rule, seen, spent_j=had, first=np.ones(20, int)).schedule) >= 10
-    strict = BalancedJoint(price=0.0, tolerance=99.0, lead=1.5, haste=1.0)
-    assert not len(select(strict, seen, spent_j=had, first=np.ones(20, int)).schedule)
+    seen = replace(seen, system=replace(seen.system, energy_budget_j=np.full(20, budget_j)))
+    rule = BalancedJoint(**{"price": 0.0, "tolerance": 99.0, "haste": 1.0, **fields})
+    chosen = select(rule, seen, spent_j=np.repeat(turns, 10) * LEAST_J, first=np.ones(20, int)).schedule
+    assert bool(len(chosen)) == somebody
+    assert min(chosen, default=10) >= 10
 
 
-def test_where_a_budget_has_many_turns_the_lead_is_a_part_of_them() -> None:
-    """The same devices with 40 mJ each, eight turns: 10 mJ are due, and a quarter of the budget are two turns."""
-    seen = one_class_each(20, round=10)
-    seen = replace(seen, system=replace(seen.system, energy_budget_j=np.full(20, 1e-3)))
-    had = np.where(np.arange(20) < 10, 4.1, 3.1) * LEAST_J
-    rule = BalancedJoint(price=0.0, tolerance=99.0, lead=1.0, haste=1.0)
-    assert min(select(rule, seen, spent_j=had, first=np.ones(20, int)).schedule) >= 10
-    turns = BalancedJoint(price=0.0, tolerance=99.0, lead=1.0, lead_part=0.0, haste=1.0)
-    assert not len(select(turns, seen, spent_j=had, first=np.ones(20, int)).schedule)
-
-
-def test_a_round_waits_until_its_set_can_be_balanced() -> None:
+@pytest.mark.parametrize(
+    ("fields", "round", "least"),
+    [
+        ({"tolerance": 1.6, "peak": 99.0}, 1, 0),
+        ({"tolerance": 1.6, "peak": 99.0}, 16, 4),
+        ({"tolerance": 4.1}, 1, 2),
+        ({"tolerance": 0.0, "size": 2}, 1, 2),  # 4 from balance is the best that two places can have
+    ],
+)
+def test_a_round_waits_for_a_set_that_can_be_balanced(fields: dict[str, Any], round: int, least: int) -> None:
     """Two devices of one class each are m‖p − 1/m‖² = 4 from balance, all ten 0; four of them 1.5."""
-    rule = BalancedJoint(price=0.0, scarcity=0.0, tolerance=1.6, peak=99.0)
-    assert not len(select(rule, one_class_each(10)).schedule)
-    assert len(select(rule, one_class_each(10, round=16), first=np.ones(10, int)).schedule) >= 4
-    assert len(select(BalancedJoint(price=0.0, tolerance=4.1), one_class_each(10)).schedule) == 2
-
-
-def test_a_round_does_not_wait_for_what_no_set_of_the_size_can_have() -> None:
-    """With two places and one class a device, 4 from balance is the best there is."""
-    assert len(select(BalancedJoint(price=0.0, size=2, tolerance=0.0), one_class_each(10)).schedule) == 2
+    rule = BalancedJoint(**{**FREE, **fields})
+    chosen = select(rule, one_class_each(10, round=round), first=np.ones(10, int)).schedule
+    assert len(chosen) >= least
+    assert bool(len(chosen)) == bool(least)
 
 
 def test_where_a_budget_has_few_turns_fewer_devices_train_at_a_time() -> None:

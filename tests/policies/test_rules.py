@@ -1,7 +1,8 @@
-"""Each rule on three or four devices, worked out by hand."""
+"""Each rule on three or four devices, worked out by hand; and the lots that break ties and draw at random."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -9,11 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import small
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from observed import alike, observe
+from scipy.stats import chisquare
 
 from feelstream import simulate
-from feelstream.policies import POLICIES
+from feelstream.policies import POLICIES, Random
 from feelstream.policies.base import Observation, Outcome, Policy, State
+from feelstream.policies.ranking import lowest
 
 SMALL = alike(4, rounds=10)
 GHZ = np.array([0.4, 1.0, 0.8, 1.2]) * 1e9
@@ -31,6 +36,12 @@ def choose(rule: Policy, state: State, observation: Observation, seed: int = 0) 
     return rule.select(state, observation, np.random.default_rng(seed)).schedule.tolist()
 
 
+def holding(labels: Any, round: int = 1) -> Observation:
+    """Devices with these samples by class."""
+    stored = np.array(labels, np.int32)
+    return see(round, stored_labels=stored, stored=stored.sum(axis=1))
+
+
 def outcome(round: int, schedule: list[int], **found: Any) -> Outcome:
     n = len(schedule)
     usual: dict[str, Any] = {
@@ -45,11 +56,12 @@ def outcome(round: int, schedule: list[int], **found: Any) -> Outcome:
 
 def test_round_robin_walks_the_circle_past_the_infeasible() -> None:
     rule = policy("round_robin")
-    state: State = {"next": np.array(0), "order": np.arange(4)}
     available = np.array([1, 0, 1, 1], bool)
-    for turn, expected in ((1, [0, 2]), (2, [0, 3]), (3, [2, 3]), (4, [0, 2])):
-        assert choose(rule, state, see(turn, available=available)) == expected
-        state = rule.update(state, outcome(turn, expected))
+    for order, turns in (([0, 1, 2, 3], ([0, 2], [0, 3], [2, 3], [0, 2])), ([2, 0, 3, 1], ([0, 2], [2, 3], [0, 3]))):
+        state: State = {"next": np.array(0), "order": np.array(order)}
+        for turn, expected in enumerate(turns, start=1):
+            assert choose(rule, state, see(turn, available=available)) == expected
+            state = rule.update(state, outcome(turn, expected))
 
 
 def test_round_robin_keeps_its_place_when_nobody_can() -> None:
@@ -58,6 +70,12 @@ def test_round_robin_keeps_its_place_when_nobody_can() -> None:
     assert choose(rule, state, see(2, available=np.zeros(4, bool))) == []
     state = rule.update(state, outcome(2, []))
     assert choose(rule, state, see(3)) == [0, 1, 3]
+
+
+def test_the_circle_of_round_robin_is_drawn_at_random() -> None:
+    rule = policy("round_robin", size=1)
+    states = [rule.start(SMALL, np.random.default_rng(seed)) for seed in range(40)]
+    assert {choose(rule, state, see())[0] for state in states} == {0, 1, 2, 3}
 
 
 def test_proportional_fair_divides_the_last_gain_by_the_service() -> None:
@@ -81,19 +99,40 @@ def test_proportional_fair_serves_everyone_once_first() -> None:
     assert 2 in choose(rule, state, see(2))
 
 
-def test_best_channel_by_mean_and_by_last_gain() -> None:
-    beta = np.array([0.5, 2.0, 1.0, 1.5])
-    mean, last = policy("best_channel"), policy("best_channel", gain="last")
-    assert choose(mean, mean.init(SMALL), see(beta=beta)) == [1, 3]
+def test_best_channel_by_last_gain() -> None:
+    last = policy("best_channel", gain="last")
     state = last.update(last.init(SMALL), outcome(1, [1, 0], gain=np.array([0.1, 9.0])))
-    assert choose(last, state, see(2, beta=beta)) == [0, 3]
+    assert choose(last, state, see(2, beta=np.array([0.5, 2.0, 1.0, 1.5]))) == [0, 3]
 
 
-def test_greedy_energy_takes_the_cheapest() -> None:
-    """Computing costs λ c f²: 0.064, 0.4, 0.256, 0.576 J; sending to β = 1e-9 costs device 0 far more."""
-    rule, beta = policy("greedy_energy"), np.array([1e-9, 1.0, 1.0, 1.0])
-    assert choose(rule, {}, see(f_hz=GHZ)) == [0, 2]
-    assert choose(rule, {}, see(f_hz=GHZ, beta=beta)) == [1, 2]
+CLASSES = np.array([[3, 0, 0], [0, 3, 0], [1, 1, 1], [0, 0, 9]], np.int32)
+FRESH = {"fresh": CLASSES.sum(axis=1), "fresh_labels": CLASSES, "used_labels": np.array([10, 0, 0])}
+ORACLE = {"oracle_gain": np.array([0.4, 3.0, 0.1, 2.0]), "beta": np.array([0.1, 2.0, 1.0, 0.5])}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "known", "expected"),
+    [
+        # Computing costs λ c f²: 0.064, 0.4, 0.256, 0.576 J; sending to β = 1e-9 costs device 0 far more.
+        ("greedy_energy", {}, {"f_hz": GHZ}, [0, 2]),
+        ("greedy_energy", {}, {"f_hz": GHZ, "beta": np.array([1e-9, 1.0, 1.0, 1.0])}, [1, 2]),
+        ("best_channel", {}, {"beta": np.array([0.5, 2.0, 1.0, 1.5])}, [1, 3]),
+        # Gains over means: 4, 1.5, 0.1, 4.
+        ("best_channel", {"gain": "oracle"}, ORACLE, [1, 3]),
+        ("proportional_fair", {"gain": "oracle"}, ORACLE, [0, 3]),
+        ("importance_greedy", {"metric": "amount", "size": 1}, FRESH, [3]),
+        # Dissimilar to X = (10, 0, 0): devices 1 and 3 (1.5 each: ‖x−y‖² = 18 over 12), then 2 (1), then 0 (0).
+        ("importance_greedy", {"metric": "dissimilarity"}, FRESH, [1, 3]),
+        # Costs ≈ 0, 0.004, 0.008, 2 with 0.4 J to compute, against a worth of 0.05·2·5/11.
+        ("ocean", {"size": 4}, {"queue_j": np.array([0.0, 0.01, 0.02, 5.0])}, [0, 1, 2]),
+    ],
+)
+def test_the_best_by_the_rule_are_chosen(
+    name: str, fields: dict[str, Any], known: dict[str, Any], expected: list[int]
+) -> None:
+    rule = policy(name, **fields)
+    assert rule.needs >= {"oracle_gain"} & known.keys()
+    assert choose(rule, rule.init(SMALL), see(5, **known)) == expected
 
 
 def test_age_prefers_who_waited_longest() -> None:
@@ -161,6 +200,25 @@ def test_oort_scores_by_hand() -> None:
     assert scores[:3] == pytest.approx((np.array([1, 2, 2.9]) - low) / (clip - low) + wait)
 
 
+def test_oort_counts_the_samples_that_a_device_trained_on() -> None:
+    """Six draws from 3, 100 and 0 samples at a loss of 2: utilities 3·2, 6·2 and 0, all three known."""
+    rule, seen = policy("oort"), see(stored=np.array([3, 100, 0, 5]))
+    losses = np.full((3, 2, 3), 2.0, np.float32)
+    losses[2] = np.nan  # nothing to train on
+    state = rule.update(rule.init(SMALL), outcome(1, [0, 1, 2], losses=losses, observation=seen))
+    assert state["utility"].tolist() == [6.0, 12.0, 0.0, 0.0]
+    assert state["known"].tolist() == [True, True, True, False]
+
+
+def test_oort_keeps_the_order_of_the_slow_at_any_alpha() -> None:
+    rule = policy("oort", alpha=1e100, prefer=0.0)
+    seen = see(f_hz=GHZ)
+    speed = rule.speed(seen, seen.plan(2))
+    assert (speed > 0).all()
+    assert speed[3] == 1.0
+    assert policy("oort", alpha=0.0).speed(seen, seen.plan(2)).tolist() == [1.0] * 4
+
+
 def test_oort_penalises_the_slow() -> None:
     rule, seen = policy("oort", prefer=0.0, alpha=2.0), see(f_hz=GHZ)
     plan = seen.plan(2)
@@ -168,18 +226,11 @@ def test_oort_penalises_the_slow() -> None:
     assert rule.speed(seen, plan) == pytest.approx((time_s[3] / time_s) ** 2)
 
 
-def test_ocean_stops_where_another_participant_costs_more_than_it_is_worth() -> None:
-    """Queues 0, 0.01, 0.02, 5 J and 0.4 J to compute: costs ≈ 0, 0.004, 0.008, 2 against a worth of 0.05·2·5/11."""
-    rule = policy("ocean", size=4)
-    decision = rule.select({}, see(5, queue_j=np.array([0.0, 0.01, 0.02, 5.0])), np.random.default_rng(0))
-    assert decision.schedule.tolist() == [0, 1, 2]
-    assert rule.weight(5, 10) == pytest.approx(0.05 * 10 / 11)
-
-
 def test_ocean_weights_have_mean_one() -> None:
     for eta in ("ascending", "uniform", "descending"):
         rule = policy("ocean", V=1.0, eta=eta)
         assert np.mean([rule.weight(t, 10) for t in range(1, 11)]) == pytest.approx(1)
+    assert policy("ocean").weight(5, 10) == pytest.approx(0.05 * 10 / 11)
 
 
 def test_myopic_energy_waits_until_it_can_pay() -> None:
@@ -195,24 +246,14 @@ def test_myopic_energy_waits_until_it_can_pay() -> None:
     assert choose(static, static.init(SMALL), see(500, f_hz=np.full(4, 4e8))) == []
 
 
-def test_importance_greedy_takes_the_most_valuable() -> None:
-    labels = np.array([[3, 0, 0], [0, 3, 0], [1, 1, 1], [0, 0, 9]], np.int32)
-    seen = see(2, fresh=labels.sum(axis=1), fresh_labels=labels, used_labels=np.array([10, 0, 0]))
-    assert choose(policy("importance_greedy", metric="amount", size=1), {}, seen) == [3]
-    # Dissimilar to X = (10, 0, 0): devices 1 and 3 (1.5 each: ‖x−y‖² = 18 over 12), then 2 (1), then 0 (0).
-    assert choose(policy("importance_greedy", metric="dissimilarity"), {}, seen) == [1, 3]
-
-
-LABELS = np.array([[6, 0], [0, 6], [5, 1], [0, 0]], np.int32)  # of everyone: 11 of one class, 7 of the other
+LABELS = [[6, 0], [0, 6], [5, 1], [0, 0]]  # of everyone: 11 of one class, 7 of the other
 
 
 def test_fedcgd_stops_where_one_more_device_makes_the_set_no_better() -> None:
     """Alone device 2 is nearest to everyone's mix (5/6 against 11/18), then 1 helps more than 0; all are exact."""
-    seen = see(stored_labels=LABELS, stored=LABELS.sum(axis=1))
-    assert choose(policy("fedcgd", size=2, variance=0.0), {}, seen) == [1, 2]
-    assert choose(policy("fedcgd", size=4, variance=0.0), {}, seen) == [0, 1, 2]
-    alike = np.array([[3, 3]] * 4, np.int32)
-    same = see(stored_labels=alike, stored=alike.sum(axis=1))
+    assert choose(policy("fedcgd", size=2, variance=0.0), {}, holding(LABELS)) == [1, 2]
+    assert choose(policy("fedcgd", size=4, variance=0.0), {}, holding(LABELS)) == [0, 1, 2]
+    same = holding([[3, 3]] * 4)
     assert len(choose(policy("fedcgd", size=3, variance=0.0), {}, same)) == 1  # its mix is right already
     assert len(choose(policy("fedcgd", size=3, variance=9.0), {}, same)) == 3  # more samples, less variance
 
@@ -228,7 +269,7 @@ def test_fedcgd_is_near_the_best_set_found_by_trying_all() -> None:
             for n in (1, 2)
             for pair in combinations(range(4), n)
         }
-        chosen = choose(rule, {}, see(stored_labels=labels, stored=labels.sum(axis=1)))
+        chosen = choose(rule, {}, holding(labels))
         assert costs[tuple(chosen)] <= sorted(costs.values())[3]  # greedy: among the best few of ten
         assert costs[tuple(chosen)] <= min(costs[(k,)] for k in range(4))
 
@@ -236,15 +277,11 @@ def test_fedcgd_is_near_the_best_set_found_by_trying_all() -> None:
 def test_fedteddi_brings_what_has_changed() -> None:
     rule = policy("fedteddi", size=1, drift=10.0)
     state = rule.init(SMALL)
-    labels = np.array([[4, 4, 0], [4, 4, 0], [4, 4, 0], [4, 4, 0]], np.int32)
-    seen = see(stored_labels=labels, stored=labels.sum(axis=1))
-    state = rule.update(state, outcome(1, [0, 1, 2, 3], observation=seen))
-    moved = labels.copy()
-    moved[2] = [0, 4, 4]
-    assert choose(rule, state, see(2, stored_labels=moved, stored=moved.sum(axis=1))) == [2]
-    quiet = policy("fedteddi", size=1, drift=0.0)
-    assert choose(quiet, state, see(2, stored_labels=moved, stored=moved.sum(axis=1))) != [2]
-    lost = outcome(2, [2], transmitted=np.zeros(1, bool), observation=see(2, stored_labels=moved))
+    state = rule.update(state, outcome(1, [0, 1, 2, 3], observation=holding([[4, 4, 0]] * 4)))
+    moved = holding([[4, 4, 0], [4, 4, 0], [0, 4, 4], [4, 4, 0]], 2)
+    assert choose(rule, state, moved) == [2]
+    assert choose(policy("fedteddi", size=1, drift=0.0), state, moved) != [2]
+    lost = outcome(2, [2], transmitted=np.zeros(1, bool), observation=moved)
     assert rule.update(state, lost)["seen"].tolist() == state["seen"].tolist()  # the model has not seen it
 
 
@@ -267,16 +304,38 @@ def test_fedbacys_takes_turns_by_groups_of_what_is_left() -> None:
 
 def test_representative_covers_all_kinds_and_lets_turns_even_out() -> None:
     rule = policy("representative", size=2)
-    labels = np.array([[9, 0, 0], [8, 0, 0], [0, 5, 0], [0, 7, 0]], np.int32)
-    seen = see(stored_labels=labels, stored=labels.sum(axis=1))
-    chosen = choose(rule, rule.init(SMALL), seen)
+    labels = [[9, 0, 0], [8, 0, 0], [0, 5, 0], [0, 7, 0]]
+    chosen = choose(rule, rule.init(SMALL), holding(labels))
     assert len({k // 2 for k in chosen}) == 2  # one of each kind
     state, turns = rule.init(SMALL), np.zeros(4)
     for t in range(1, 41):
-        chosen = choose(rule, state, see(t, stored_labels=labels, stored=labels.sum(axis=1)), seed=t)
+        chosen = choose(rule, state, holding(labels, t), seed=t)
         state = rule.update(state, outcome(t, chosen))
         turns[chosen] += 1
     assert np.abs(turns - 20).max() <= 2
+
+
+def test_ocean_under_power_control_takes_the_prefix_of_greatest_value() -> None:
+    """Against every prefix of its own order, each at a split found by brute force over a grid."""
+    rng = np.random.default_rng(5)
+    rule = policy("ocean", V=0.02, size=2, eta="uniform")
+    for _ in range(20):
+        f_hz, beta, queue_j = rng.uniform(3e8, 1.2e9, 4), rng.uniform(0.3, 2, 4), rng.uniform(0.01, 0.2, 4)
+        seen = see(3, f_hz=f_hz, beta=beta, queue_j=queue_j)
+        at_half = [float(weighed(seen, k, np.array(0.5))) for k in range(4)]
+        i, j = np.argsort(at_half)[:2].tolist()
+        share = np.linspace(0.01, 0.99, 9801)
+        one = 0.02 - weighed(seen, i, np.array(1.0))
+        two = 0.04 - (weighed(seen, i, share) + weighed(seen, j, 1 - share)).min()
+        expected = [] if max(one, two) <= 0 else [i] if one >= two else sorted([i, j])
+        assert choose(rule, {}, seen) == expected
+
+
+def weighed(seen: Observation, k: int, share: np.ndarray) -> np.ndarray:
+    """Q (E_cmp + E_tr) at a share of the band, sending for all the time that is left."""
+    a, left_s = SMALL.update_bits * np.log(2) / SMALL.bandwidth_hz, SMALL.round_s - seen.compute_time_s[k]
+    kappa_w = SMALL.bandwidth_hz * SMALL.noise_w_per_hz / seen.beta[k]
+    return seen.queue_j[k] * (seen.compute_energy_j[k] + left_s * kappa_w * share * np.expm1(a / (share * left_s)))
 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES.names() if policy(name).by_score])
@@ -292,3 +351,48 @@ def test_who_says_by_score_schedules_the_lowest_of_its_scores(name: str) -> None
 def test_who_sends_in_a_way_of_its_own_has_no_equal_shares() -> None:
     own = {name for name in POLICIES.names() if not policy(name).equal_shares}
     assert own == {"lyapunov_joint", "balanced_joint", "ocean"}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 5, 50, 3000]), st.integers(0, 40), st.integers(1, 400))
+def test_lowest_agrees_with_sorting(seed: int, devices: int, n: int, values: int) -> None:
+    """Few distinct values make ties; a share of candidates of 0 to 1 makes the guess of the cut fail, too."""
+    rng = np.random.default_rng(seed)
+    score = rng.integers(0, values, devices).astype(float)
+    candidates = rng.random(devices) < rng.random() ** 2
+    chosen = lowest(score, candidates, n, rng)
+    assert candidates[chosen].all()
+    assert len(np.unique(chosen)) == len(chosen) == min(n, candidates.sum())
+    assert np.array_equal(np.sort(score[chosen]), np.sort(score[candidates])[:n])
+
+
+def test_ties_are_broken_by_lot() -> None:
+    rng = np.random.default_rng(0)
+    picks = np.array([lowest(np.zeros(1000), np.ones(1000, bool), 2, rng) for _ in range(4000)])
+    counts = np.bincount(picks.ravel(), minlength=1000)
+    assert counts.max() < 30  # 8 each on average
+    assert np.abs(np.corrcoef(np.arange(1000), counts)[0, 1]) < 0.1
+
+
+def test_infinite_scores_are_scores() -> None:
+    rng = np.random.default_rng(0)
+    score = np.full(500, np.inf)
+    score[7] = -np.inf
+    chosen = lowest(score, np.ones(500, bool), 3, rng)
+    assert len(chosen) == 3
+    assert 7 in chosen
+
+
+def test_all_pairs_of_feasible_devices_are_equally_likely() -> None:
+    seen = observe(alike(6), 1, available=np.array([1, 0, 1, 1, 1, 1], bool))
+    rng = np.random.default_rng(1)
+    drawn = Counter(tuple(Random(size=2).select({}, seen, rng).schedule.tolist()) for _ in range(3000))
+    pairs = list(combinations([0, 2, 3, 4, 5], 2))
+    assert set(drawn) == set(pairs)
+    assert chisquare([drawn[pair] for pair in pairs]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("able", [0, 1, 3])
+def test_all_feasible_devices_where_there_are_too_few(able: int) -> None:
+    seen = observe(alike(6), 1, available=np.arange(6) < able)
+    assert choose(Random(size=4), {}, seen) == list(range(able))

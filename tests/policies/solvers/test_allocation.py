@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import KINDS, problem
-from scipy.optimize import minimize, minimize_scalar, root_scalar
+from scipy.optimize import minimize, minimize_scalar
 
-from feelstream.policies.solvers.allocation import allocate, respond
+from feelstream.policies.solvers.allocation import allocate, alone_j, respond
 from feelstream.policies.solvers.devices import Devices, energy_j, falling_root, least_power_w
 
 
@@ -22,44 +22,6 @@ def plain_energies_j(d: Devices, tau: np.ndarray, rho: np.ndarray) -> np.ndarray
 def plain_energy_j(d: Devices, k: int, tau: float, rho: float) -> float:
     """The same for one device."""
     return float(plain_energies_j(d.take(np.array(k)), np.array(tau), np.array(rho)))
-
-
-def least_at_share(d: Devices, k: int, rho: float) -> tuple[float, float]:
-    """(least energy, its τ) of one device at a share, by SciPy's scalar search between the deadline's two ends."""
-
-    def power(tau: float) -> float:
-        return rho * d.kappa_w[k] * np.expm1(min(d.airtime_s / (rho * tau), 700.0)) - d.power_w[k]
-
-    longest = float(d.sending_s[k])
-    if power(longest) >= 0:
-        shortest = longest
-    else:
-        tiny = d.airtime_s / rho / 700
-        shortest = tiny
-        if power(tiny) > 0:
-            shortest = root_scalar(power, bracket=(tiny, longest), method="brentq", xtol=1e-15, rtol=1e-14).root
-    # In the logarithm, since the best time may be a thousandth of the longest.
-    found: Any = minimize_scalar(
-        lambda u: plain_energy_j(d, k, np.exp(u), rho),
-        bounds=(np.log(shortest), np.log(longest) + 1e-15),
-        method="bounded",
-        options={"xatol": 1e-12},
-    )
-    ends = [(plain_energy_j(d, k, tau, rho), tau) for tau in (shortest, longest)]
-    return min([(float(found.fun), float(np.exp(found.x))), *ends])
-
-
-def by_search(d: Devices) -> float:
-    """The least Σ w e of two devices by scalar search over the first one's share, each share's time by another."""
-
-    def total(share: float) -> float:
-        return d.weight[0] * least_at_share(d, 0, share)[0] + d.weight[1] * least_at_share(d, 1, 1 - share)[0]
-
-    low, high = np.log(d.share_min[0]), np.log(1 - d.share_min[1])
-    found: Any = minimize_scalar(
-        lambda z: total(np.exp(z)), bounds=(low, high), method="bounded", options={"xatol": 1e-11}
-    )
-    return min(float(found.fun), total(np.exp(low)), total(np.exp(high)))
 
 
 def by_slsqp(d: Devices) -> float:
@@ -104,7 +66,7 @@ def by_slsqp(d: Devices) -> float:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
-    """SciPy's SLSQP, and for two devices a nested scalar search, agree to 1e-6."""
+    """SciPy's SLSQP agrees to 1e-6; test_laws.py has searches of another kind."""
     rng = np.random.default_rng(100 * n + KINDS.index(kind))
     tested = 0
     for _ in range(4):
@@ -115,8 +77,6 @@ def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
         tested += 1
         total = float((d.weight * ours.energy_j).sum())
         assert total == pytest.approx(by_slsqp(d), rel=1e-6)
-        if n == 2:
-            assert total == pytest.approx(by_search(d), rel=1e-6)
     assert tested == 2
 
 
@@ -253,7 +213,7 @@ def test_one_device_gets_the_whole_band() -> None:
     d = problem("paper", (1,), np.random.default_rng(0))
     solved = allocate(d)
     assert solved.share[0] == 1.0
-    assert solved.energy_j[0] == pytest.approx(least_at_share(d, 0, 1.0)[0], rel=1e-9)
+    assert solved.energy_j[0] == pytest.approx(alone_j(d)[0], rel=1e-9)
 
 
 def test_equal_devices_share_alike_and_many_fit() -> None:
