@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from observed import alike, observe
+from builders import alike, observe
 
 from feelstream import preset, simulate, verify
 from feelstream.policies.balanced import Balanced

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import to_run
-from observed import alike, observe
+from builders import alike, observe, to_run
 from scipy.optimize import minimize
 
 from feelstream import preset, simulate, verify

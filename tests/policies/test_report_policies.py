@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from observed import alike, observe
+from builders import alike, observe
 from scipy.optimize import LinearConstraint, minimize
 
 from feelstream.learning.server.base import InverseProbability, UpdateContext

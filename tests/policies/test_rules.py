@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import small
+from builders import alike, observe, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from observed import alike, observe
 from scipy.stats import chisquare
 
 from feelstream import simulate

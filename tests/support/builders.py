@@ -41,6 +41,23 @@ def observation(of: System, **changes: Any) -> Observation:
     return Observation(**(fields | changes))
 
 
+NARROW: dict[str, Any] = {
+    "rounds": 30, "classes": 3, "round_s": 4.0, "deadline_s": 4.0, "energy_budget_j": 5e-3, "cycles": 4e8,
+    "update_bits": 7e5, "frequency_hz": (2e7, 1.5e9), "bandwidth_hz": 1e6, "noise_w_per_hz": 1e-13,
+    "received_power_w": 2.5e-7, "rate_discount": 1.0, "link_margin": 3.0,
+}  # fmt: skip
+
+
+def alike(devices: int, **changes: Any) -> System:
+    """Numbers that are easily reckoned with: 0.4 s of computing at 1 GHz, three classes, a narrow band."""
+    return system(devices, **NARROW | changes)
+
+
+def observe(of: System, round: int, **known: Any) -> Observation:
+    """The same as `observation`, of devices that hold ten samples."""
+    return observation(of, **{"round": round, "stored": np.full(of.devices, 10), **known})
+
+
 def to_run(policy: str) -> list[str]:
     """What a scenario without learning must change for this policy."""
     asks = POLICIES.lookup(policy)().probes  # type: ignore[attr-defined]
