@@ -65,13 +65,11 @@ class Core(Settings):
         """(Hz, V) of the operating points, as arrays."""
         return np.array(self.frequency_hz), np.array(self.voltage_v)
 
-    def interpolated_v(self, f_hz: Reals) -> Reals:
-        """V between the points on the straight line, below the lowest and above the highest that of the point."""
-        return np.interp(f_hz, *self.points)
-
-    def stepped_v(self, f_hz: Reals) -> Reals:
-        """V of the lowest point whose frequency is at least f_hz, above the highest that of the highest."""
+    def volts(self, f_hz: Reals, discrete: bool) -> Reals:
+        """V between the points on the straight line, or that of the next higher; beyond them that of the last point."""
         points_hz, points_v = self.points
+        if not discrete:
+            return np.interp(f_hz, points_hz, points_v)
         above = np.searchsorted(points_hz * (1 + AT_A_POINT), f_hz)
         return points_v[np.minimum(above, len(points_v) - 1)]
 
@@ -235,7 +233,7 @@ class Voltage(EnergyLaw):
         return cycles * per_cycle_j
 
     def _volts(self, core: Core, f_hz: Reals) -> Reals:
-        return core.stepped_v(f_hz) if self.points == "discrete" else core.interpolated_v(f_hz)
+        return core.volts(f_hz, self.points == "discrete")
 
     def _leakage_w(self, cpus: Cpus) -> Reals | float:
         each = np.array([self._leakage_of(core) for core in cpus.cores])

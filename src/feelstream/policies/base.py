@@ -130,13 +130,6 @@ class Observation(Frozen):
         """(K,) factor on the importance of each device; 1 unless the scenario, or a deployment, says otherwise."""
         return self.system.priority
 
-    def importance_parts(self, metric: str, plan: RoundPlan) -> dict[str, Reals]:
-        """(K,) each: what I_k adds up from, by name."""
-        if metric != "combined":
-            return {metric if metric in ("amount", "dissimilarity") else "importance": self.importance(metric, plan)}
-        factor = self.priority if self.reliability is None else self.priority * self.reliability
-        return {"amount": factor * plan.amount, "dissimilarity": factor * self.dissimilarity}
-
     def importance(self, metric: str, plan: RoundPlan) -> Reals:
         """(K,) I_k by a metric's name, times the priority of the device and its probability to deliver."""
         found = importance.importance_of(metric, self, plan)

@@ -34,5 +34,5 @@ class ImportanceGreedy(Policy):
 
     def ranking(self, state: State, observation: Observation, decision: Decision, device: int) -> Ranking:
         """−amount − dissimilarity."""
-        parts = observation.importance_parts(self.metric, decision.plan)
-        return Ranking(importance_terms(parts, decision.plan.feasible, np.inf))
+        plan = decision.plan
+        return Ranking(importance_terms(observation, self.metric, plan, plan.feasible, np.inf))

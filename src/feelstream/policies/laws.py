@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from feelstream.arrays import Reals
 from feelstream.model.transmission import Transmission
@@ -53,25 +52,17 @@ def is_feasible(policy: Policy, found: Decision, state: State, known: Observatio
     """Who is scheduled is available and in time: at the planned rate, or, with a split of its own, at all."""
     chosen, system = np.asarray(found.schedule, np.int64), known.system
     needed_s = known.compute_time_s[chosen]
-    if found.f_hz is not None:
-        needed_s = _at_chosen_frequencies(found.f_hz, chosen, known)
-        if needed_s is None:
+    if (f_hz := found.f_hz) is not None:
+        right = isinstance(f_hz, np.ndarray) and f_hz.shape == chosen.shape and f_hz.dtype.kind in "fiu"
+        if not right or not ((f_hz > 0) & (f_hz <= known.f_hz[chosen] * (1 + 1e-9))).all():
             return "must choose one frequency above 0 per scheduled device, at most its own f_hz, or None"
+        needed_s = system.cycles[chosen] / f_hz
     if policy.equal_shares:
         sending_s = np.broadcast_to(found.plan.transmit_time_s, system.devices)[chosen]
         in_time = needed_s + sending_s <= system.time_s[chosen]
     else:
         in_time = needed_s < system.time_s[chosen]
     return None if (known.available[chosen] & in_time).all() else "scheduled a device that is not feasible"
-
-
-def _at_chosen_frequencies(f_hz: Any, chosen: NDArray, known: Observation) -> Reals | None:
-    """(scheduled,) how long computing takes; None where these are no frequencies of the devices."""
-    if not isinstance(f_hz, np.ndarray) or f_hz.shape != chosen.shape or f_hz.dtype.kind not in "fiu":
-        return None
-    if not ((f_hz > 0) & (f_hz <= known.f_hz[chosen] * (1 + 1e-9))).all():
-        return None
-    return known.system.cycles[chosen] / f_hz
 
 
 def says_why(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:

@@ -114,7 +114,7 @@ class Lyapunov(Policy):
         plan = decision.plan
         queue_j, V = self._queues_and_weight(observation, state)
         energy = Term("energy Q·E", np.where(plan.feasible, queue_j * plan.energy_j, np.nan))
-        worth = importance_terms(observation.importance_parts(self.metric, plan), plan.feasible, V)
+        worth = importance_terms(observation, self.metric, plan, plan.feasible, V)
         return Ranking(worth if np.isinf(V) else (energy, *worth), optional=self.cardinality != "exact")
 
     def init(self, system: System) -> State:

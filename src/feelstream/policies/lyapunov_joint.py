@@ -121,8 +121,7 @@ class LyapunovJoint(Policy):
         score = decision.score
         if score is None or decision.importance is None:
             return None
-        parts = observation.importance_parts(self.metric, decision.plan)
-        terms = importance_terms(parts, np.isfinite(score), self.V)
+        terms = importance_terms(observation, self.metric, decision.plan, np.isfinite(score), self.V)
         if not np.isinf(self.V):
             terms = (Term("energy and band", score + self.V * decision.importance), *terms)
         return Ranking(terms, optional=self.cardinality != "exact")

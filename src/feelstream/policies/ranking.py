@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Flags, Ids, Reals
 
 if TYPE_CHECKING:
-    from feelstream.policies.base import Observation
+    from feelstream.policies.base import Observation, RoundPlan
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,17 @@ class Ranking:
         return np.sum([term.values for term in self.terms], axis=0)
 
 
-def importance_terms(parts: Mapping[str, Reals], candidates: Flags, V: float) -> tuple[Term, ...]:
-    """−V·I, part by part; for infinite V, to which nothing but importance matters, −I."""
+def importance_terms(
+    observation: Observation, metric: str, plan: RoundPlan, candidates: Flags, V: float
+) -> tuple[Term, ...]:
+    """−V·I of the candidates, part by part; for infinite V, to which nothing but importance matters, −I."""
     blind = np.isinf(V)
+    if metric == "combined":
+        factor = observation.priority * (1.0 if observation.reliability is None else observation.reliability)
+        parts = {"amount": factor * plan.amount, "dissimilarity": factor * observation.dissimilarity}
+    else:
+        name = metric if metric in ("amount", "dissimilarity") else "importance"
+        parts = {name: observation.importance(metric, plan)}
     return tuple(
         Term(name if blind else f"{name} V·I", np.where(candidates, -part if blind else -V * part, np.nan), True)
         for name, part in parts.items()

@@ -23,11 +23,11 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from feelstream.arrays import Ids, Reals
+from feelstream.arrays import Reals
 from feelstream.model.system import System
 from feelstream.plugins import NonNegative
 from feelstream.policies.base import STORED_LABELS, Decision, Observation, Outcome, Policy, State
-from feelstream.policies.solvers.balance import holders, mix
+from feelstream.policies.solvers.balance import greedy_set, holders, mix
 
 FARTHEST = 2.0
 STANDING_FOR_ALL = 512
@@ -49,19 +49,15 @@ class Representative(Policy):
         ids, labels, held = holders(observation, plan, rng)  # ties broken at random
         population = np.flatnonzero(held.any(axis=1))
         population = population[:: -(-len(population) // STANDING_FOR_ALL) or 1]
-        chosen = self._build(mix(labels), mix(held[population].astype(float)), state["owed"][ids])
-        return Decision(np.sort(ids[chosen]), plan)
+        mixes, owed, among = mix(labels), state["owed"][ids], mix(held[population].astype(float))
+        nearest = np.full(len(among), FARTHEST)
 
-    def _build(self, mixes: Reals, population: Reals, owed: Reals) -> Ids:
-        """Rows of mixes (candidates, m) for a population (others, m)."""
-        nearest = np.full(len(population), FARTHEST)
-        chosen: list[int] = []
-        for _ in range(min(self.size, len(mixes))):
-            cost = self.weight * _far(mixes, population, nearest) - owed
-            cost[chosen] = np.inf
-            chosen.append(int(np.argmin(cost)))
-            nearest = np.minimum(nearest, np.abs(population - mixes[chosen[-1]]).sum(axis=1))
-        return np.array(chosen, np.int64)
+        def cost(_: Reals, chosen: list[int]) -> Reals:
+            if chosen:
+                np.minimum(nearest, np.abs(among - mixes[chosen[-1]]).sum(axis=1), out=nearest)
+            return self.weight * _far(mixes, among, nearest) - owed
+
+        return Decision(np.sort(ids[greedy_set(mixes, self.size, cost)]), plan)
 
     def update(self, state: State, outcome: Outcome) -> State:
         owed = state["owed"] + min(self.size / len(state["owed"]), 1.0)
