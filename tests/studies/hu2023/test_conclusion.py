@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,13 @@ import polars as pl
 import pytest
 
 from feelstream.experiment import Results
+from feelstream.report.origin import Origin
 from feelstream.run.trace import ROUNDS
 from feelstream.studies.claims import judged
+from feelstream_studies.hu2023 import page
 from feelstream_studies.hu2023 import paper as reproduce
 from feelstream_studies.hu2023.claims import all_claims
-from feelstream_studies.hu2023.page.conclusion import conclusion
+from feelstream_studies.hu2023.conclusion import conclusion
 
 SEEDS, T = 6, 9
 NOISE = np.array([-0.002, -0.001, -0.0005, 0.0005, 0.001, 0.002])
@@ -90,6 +93,22 @@ def test_a_lead_that_stays_is_not_called_empty_slots():
 
 def test_a_saving_that_is_lost_is_not_said_to_remain():
     assert "What remains then is no certain saving of energy, −5 %" in said("all", whole((0.9, 1.05)))
+
+
+def test_the_page_has_the_claims_what_remains_and_what_was_not_reproduced(monkeypatch, tmp_path):
+    worse = whole((0.9, 0.72)) | {"proposed": (0.7, 1.2)}
+    results = Constructed("all", worse, EMPTY)
+    made = Origin("", "feelstream reproduce all", "", "2026-11-19 10:00 UTC", "0.1.0", {"Seeds": "0–5"})
+    monkeypatch.setattr(page, "origin", lambda results, command: made)
+    monkeypatch.setattr(page, "composite", lambda figure, table: figure)
+    monkeypatch.setattr(page, "write_page", lambda directory, name, text, pictures: text)
+    findings = [replace(finding, p_flip=1.0) for finding in judged(results.plan, results.rounds(), all_claims())]
+    text = str(page.write_docs(tmp_path, results, findings))
+    assert text.count("| figure | claim | paper |") == 2  # the paper's claims, and what remains
+    assert "**Not reproduced.**\n\n- 1a: " in text
+    assert "- †: used to choose T and σ, therefore no evidence\n- the permutation test does not confirm" in text
+    assert "so 1c and 1d are fits and no evidence" in text
+    assert "\n\n\n" not in text
 
 
 def test_without_the_other_runs_there_is_the_first_sentence_alone():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from feelstream_studies.hu2023.claims.empty_slots import empty_share
+from feelstream_studies.hu2023.conclusion import empty_share
 
 
 def test_only_scheduled_devices_count():

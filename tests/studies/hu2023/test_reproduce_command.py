@@ -13,8 +13,10 @@ import pytest
 from small_results import SMALL
 from typer.testing import CliRunner
 
+import feelstream as fs
 from feelstream import cli
 from feelstream.errors import RunError, ScenarioError
+from feelstream.experiment import load
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +71,9 @@ def test_a_second_call_plays_nothing_again(made):
 @pytest.mark.slow
 def test_runs_are_the_same_as_single_runs(made):
     """What `reproduce` stores is what `feelstream run` would make of the same settings and seed."""
-    import feelstream as fs
-
     out, _ = made
-    plan = json.loads((out / "plan.json").read_text(encoding="utf-8"))
-    arm = plan["arms"][0]
-    stored = fs.read(out / plan["runs"] / arm["runs"]["1"])
+    results = load(out)
+    stored = results.run(results.plan.arms[0].label, 1)
     alone = fs.simulate(fs.preset("paper-iid", SMALL), 1)
     assert isinstance(alone.rounds, pl.DataFrame)
     assert stored.rounds.equals(alone.rounds)

@@ -9,12 +9,12 @@ from feelstream.studies import Command, Study
 STUDY = Study(
     name="hu2023",
     title="Dynamic Scheduling for Federated Edge Learning with Streaming Data",
-    page="feelstream_studies.hu2023.page.content:page",
+    page="feelstream_studies.hu2023.page:page",
     commands=(
         Command(
             "reproduce",
             "Reproduce the paper's figures: runs, panels, curves, claims and a report.",
-            "feelstream_studies.hu2023.commands.reproduce:app",
+            "feelstream_studies.hu2023.command:app",
         ),
     ),
 )

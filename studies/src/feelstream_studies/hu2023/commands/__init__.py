@@ -1,1 +1,0 @@
-"""`feelstream reproduce`."""

@@ -1,0 +1,102 @@
+"""What the report of a reproduction shows, the paper's figures and claims, and its page of the docs, reproduced.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from feelstream.studies.claims import (
+    EXPLAINED,
+    Finding,
+    Verdict,
+    Wording,
+    chance,
+    evidence,
+    judged,
+    one_run,
+    ours,
+    verdict,
+)
+from feelstream.studies.pages import Page, by_panel, composite, has_data, markdown, origin, write_page
+from feelstream.studies.plans import Scenario
+from feelstream.studies.results import Results, curves
+from feelstream_studies.hu2023 import paper
+from feelstream_studies.hu2023.claims import all_claims, remaining_claims
+from feelstream_studies.hu2023.conclusion import conclusion
+
+OUT = "results/paper"
+ELIGIBLE = {"any": "any device, whether or not it holds data", "with_data": "only devices that hold data"}
+FRESH = {"per_round": "what arrived in this round", "since_use": "what arrived since the device was last used"}
+DISCUSSED = {
+    Verdict.FAILED: "Not reproduced",
+    Verdict.DIRECTION: "Same direction, other size",
+    Verdict.OPEN: "Undecided",
+}
+
+
+def page(results: Results) -> Page | None:
+    """None for a plan that is none of the figures'."""
+    figures = paper.figures_of(results.plan)
+    if not figures:
+        return None
+    changes = paper.changes(results.plan)
+    return Page(
+        title=paper.title(results.plan),
+        command=paper.command(results.plan),
+        changes=changes,
+        changed_from="the paper’s presets",
+        groups=by_panel(figures),
+        figures=figures,
+        comparison=False,
+        claims=all_claims(),
+        wording=WORDING,
+        facts={"changed_from_the_paper_presets": changes},
+        docs=write_docs,
+    )
+
+
+def settings(scenario: Scenario) -> str:
+    """The readings and settings that the paper does not state, as these runs have them."""
+    learning, data = scenario.learning, scenario.data
+    sigma = getattr(data.arrivals, "sigma", None)
+    parts = [f"T = {scenario.system.rounds} rounds"]
+    if sigma is not None:
+        parts.append(f"σ = {sigma:g} of the run")
+    if learning.steps is not None and learning.lr is not None:
+        parts += [f"{learning.steps} SGD steps of {learning.batch} samples", f"learning rate {learning.lr:g}"]
+    return f"{', '.join(parts)}, fresh data read as {FRESH[data.fresh]}, and {ELIGIBLE[data.eligible]} eligible"
+
+
+WORDING = Wording(
+    "The paper’s claims",
+    "used to choose T and σ, therefore no evidence",
+    lambda finding: f"The paper does not state its settings in full; these runs have {settings(finding.scenario)}.",
+)
+
+
+def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
+    """Write reproduced.md and the figures it shows."""
+    figures, rounds = paper.figures_of(results.plan), results.rounds()
+    table = curves(figures, rounds)
+    shown = [figure for figure in figures if any(has_data(panel, table) for panel in figure.panels)]
+    text = markdown(
+        "feelstream_studies.hu2023/page.md.j2",
+        conclusion=conclusion(results, findings),
+        made=origin(results, command=paper.command(results.plan)),
+        out=OUT,
+        seeds=len(results.plan.seeds),
+        figures=shown,
+        findings=findings,
+        left=judged(results.plan, rounds, remaining_claims()),
+        explained=EXPLAINED,
+        wording=WORDING,
+        headings=DISCUSSED,
+        settings=settings(results.plan.arms[0].scenario),
+        changes=paper.changes(results.plan),
+        chance=chance,
+        evidence=evidence,
+        one_run=one_run,
+        ours=ours,
+        verdict=verdict,
+    )
+    return write_page(directory, "reproduced", text, {figure.key: composite(figure, table) for figure in shown})
