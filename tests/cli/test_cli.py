@@ -116,7 +116,7 @@ def test_every_argument_says_what_it_is(feelstream: Command, monkeypatch: pytest
 def test_the_list_of_policies_has_hanging_indents(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "_width", 60)
     _, out, _ = feelstream("policies")
-    assert "\n    cardinality = exact (exact: `size` devices; cap: at\n        most" in out
+    assert "\n    cardinality = exact (exact: `size` devices; cap: at most\n        `size`" in out
     assert all(len(line) <= 60 for line in out.splitlines())
     starts = {line.split(":")[0] for line in out.splitlines() if line and not line.startswith(" ")}
     assert starts == set(POLICIES.names())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.text import Text
 
 from feelstream.data import datasets
 from feelstream.policies import POLICIES
@@ -42,7 +41,10 @@ def show_presets(
         print_json(scenario_files.preset(name, overrides or ()).as_dict() if name else scenario_files.presets())
         return
     if name is None:
-        _two_columns(scenario_files.presets())
+        table = plain_table()
+        for row in scenario_files.presets().items():
+            table.add_row(*row)
+        out.print(table, highlight=False)
         return
     described = scenario_files.presets().get(name, "")
     print(scenario_files.to_toml(scenario_files.preset(name, overrides or ()), described), end="")
@@ -69,11 +71,12 @@ def show_policies(
 
 def print_policy(name: str) -> None:
     """A policy in a line, and its fields with their defaults."""
-    policy = POLICIES.lookup(name)
-    first = next(iter((policy.__doc__ or "").strip().splitlines()), "")
-    _hanging(f"[bold]{escape(name)}[/bold]: {escape(first)}", 0)
-    for field, about in policy.model_fields.items():
-        _hanging(f"{field} = {about.default} ({escape(about.description or '')})", 4)
+    about = _described(name)
+    lines = [f"{name}: {about['about']}"]
+    lines += [f"    {field} = {own['default']} ({own['meaning'] or ''})" for field, own in about["fields"].items()]
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        print(fill(line, out.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
 
 
 def _described(name: str) -> dict[str, Any]:
@@ -82,22 +85,6 @@ def _described(name: str) -> dict[str, Any]:
         field: {"default": about.default, "meaning": about.description} for field, about in policy.model_fields.items()
     }
     return {"about": next(iter((policy.__doc__ or "").strip().splitlines()), ""), "fields": fields}
-
-
-def _hanging(text: str, indent: int) -> None:
-    """Print with what does not fit on the line below it, four columns further in."""
-    first, *rest = Text.from_markup(text).wrap(out, out.width - indent - 4)
-    for line, columns in ((first, indent), *((line, indent + 4) for line in rest)):
-        line.rstrip()
-        line.pad_left(columns)
-        out.print(line, highlight=False, soft_wrap=True)
-
-
-def _two_columns(rows: dict[str, str]) -> None:
-    table = plain_table()
-    for left, right in rows.items():
-        table.add_row(left, right)
-    out.print(table, highlight=False)
 
 
 @data_app.command("get")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from feelstream.cli.running import summary
+from feelstream.cli.running import tell
 from feelstream.errors import RunError
 from feelstream.scenario import files as scenario_files
 from feelstream.terminal.common import (
@@ -69,4 +69,4 @@ def run(
     if as_json:
         print_json(finished.summary().row(0, named=True) | {"directory": str(out)})
     else:
-        summary(finished, out)
+        tell(finished)

@@ -1,4 +1,4 @@
-"""A run as the command makes it: with a progress bar, and a summary at its end."""
+"""A run as the command makes it: with a progress bar, and what it came to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from feelstream.quantities import significant
 from feelstream.run import Change, Run
 from feelstream.run.run import is_unfinished
 from feelstream.scenario import files as scenario_files
-from feelstream.terminal.common import err, hint, next_command, out, plain_table, print_json
+from feelstream.terminal.common import err, hint, next_command, out, print_json
 
 TOLERANCE = 0.05  # of the budget: a run that is so little above it needs no hint
 
@@ -42,7 +42,7 @@ def play(
     if as_json:
         print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
         return
-    summary(finished, directory)
+    tell(finished)
     _hint_nobody(finished)
     _hint_budget(finished)
     if directory is not None:
@@ -51,21 +51,13 @@ def play(
         words = [word for override in overrides for word in ("--set", override)]
         words += [word for change in changes for word in ("--change", change)]
         seeded = ["--seed", str(seed)] if seed else []
+        hint("no files are kept; --out DIR keeps them")
         next_command("feelstream", "run", scenario, *seeded, *words, "--out", f"runs/{Path(scenario).stem}")
 
 
-def summary(finished: Run, directory: Path | None) -> None:
-    budget = finished.budget_j
-    ratio = finished.rounds["energy_mean_cum_j"][-1] / budget if budget > 0 else 0.0
-    table = plain_table()
-    for name, words in finished.in_words().items():
-        table.add_row(name, words)
-        if name == "energy" and ratio > 1 + TOLERANCE:
-            table.add_row("", f"{significant(ratio, 3)} × the budget; why: docs/how-to/budget.md")
-    timings = finished.about["timings"]
-    table.add_row("engine", f"{finished.about['engine']['name']}, {timings['total_s']:.1f} s")
-    table.add_row("files", str(directory) if directory else "none kept; give --out DIR to keep them")
-    out.print(table, highlight=False, markup=False)
+def tell(finished: Run) -> None:
+    """What `print(run)` prints."""
+    out.print(str(finished), markup=False, highlight=False, soft_wrap=True)
 
 
 def _hint_nobody(finished: Run) -> None:
@@ -82,6 +74,7 @@ def _hint_budget(finished: Run) -> None:
     spent, budget = float(finished.rounds["energy_mean_cum_j"][-1]), finished.budget_j
     if budget <= 0 or spent <= (1 + TOLERANCE) * budget:
         return
+    hint(f"energy: {significant(spent / budget, 3)} × the budget; why: docs/how-to/budget.md")
     found = affordable(finished.scenario, finished.seed, budget)
     if found is not None:
         sent = int(finished.rounds["transmitted"].sum())
