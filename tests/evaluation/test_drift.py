@@ -70,10 +70,10 @@ def test_the_test_set_follows_a_drift(tmp_path: Path) -> None:
 
 def test_a_later_test_set_takes_the_place_of_an_earlier_one() -> None:
     rounds = TestSet(np.arange(5), lambda: np.arange(5.0), np.array([1, 4, 1, 9, 4]))
-    found = [(rounds.of(t).labels.tolist(), rounds.of(t).x.tolist()) for t in (1, 3, 4, 8, 9, 100)]
+    found = [(rounds.of(t)[0].labels.tolist(), rounds.of(t)[0].x.tolist()) for t in (1, 3, 4, 8, 9, 100)]
     assert found == [([0, 2],) * 2] * 2 + [([1, 4],) * 2] * 2 + [([3],) * 2] * 2
     whole = TestSet(np.arange(5), lambda: np.arange(5.0))
-    assert whole.of(3) is whole
+    assert whole.of(3) == (whole, None)
 
 
 @pytest.mark.parametrize(

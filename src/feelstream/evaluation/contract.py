@@ -71,15 +71,12 @@ class TestSet(Frozen):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def rows(self, round: int) -> Ints | None:
-        """Which samples of the whole are those of this round; None: all."""
+    def of(self, round: int) -> tuple[TestSet, Ints | None]:
+        """That of a round, and which samples of the whole these are; None: all."""
         if self.first is None:
-            return None
-        return np.flatnonzero(self.first == self.first[self.first <= round].max())
-
-    def of(self, round: int) -> TestSet:
-        rows = self.rows(round)
-        return self if rows is None else TestSet(self.labels[rows], lambda: self.x[rows])
+            return self, None
+        rows = np.flatnonzero(self.first == self.first[self.first <= round].max())
+        return TestSet(self.labels[rows], lambda: self.x[rows]), rows
 
 
 class Held(Sequence[Ints]):

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from feelstream.arrays import Nested
 from feelstream.columns import ROUND_COLUMNS
-from feelstream.errors import ScenarioError
+from feelstream.errors import PluginError, ScenarioError
 from feelstream.evaluation.contract import EvaluationContext, Evaluator, FunctionEvaluator, State, Values
 from feelstream.guard import ask, broken, freeze
 from feelstream.plugins import Kind, in_a_sentence
@@ -161,7 +161,8 @@ class Evaluators:
         self._owner |= {"accuracy": "test", "loss": "test"}
         for name, each in self._all.items():
             for quantity in each.quantities:
-                self._claim(name, quantity.name)
+                if self._owner.setdefault(quantity.name, name) != name:
+                    raise self._taken(name, quantity.name)
         stated = self._owner.items()
         self.nothing = Measured({column: None for name in self._all for column, owner in stated if owner == name})
 
@@ -180,17 +181,15 @@ class Evaluators:
                 if array.ndim:
                     arrays.append((name, column, array.reshape(-1)))
                     continue
-                self._claim(name, column)
+                if self._owner.setdefault(column, name) != name:
+                    raise self._taken(name, column)
                 numbers[column] = None if np.isnan(array) else float(array)
         return Measured(numbers, tuple(arrays))
 
-    def _claim(self, name: str, column: str) -> None:
+    def _taken(self, name: str, column: str) -> PluginError:
         """A column belongs to one evaluator."""
-        owner = self._owner.setdefault(column, name)
-        if owner != name:
-            whose = f"'{owner}'" if owner else "every run"
-            what = f"gives '{column}', which is a column of {whose}; choose another name"
-            raise broken(self._all[name], what)
+        whose = f"'{self._owner[column]}'" if self._owner[column] else "every run"
+        return broken(self._all[name], f"gives '{column}', which is a column of {whose}; choose another name")
 
     def snapshot(self) -> Nested:
         return {name: dict(state) for name, state in self._states.items()}

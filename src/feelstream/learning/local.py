@@ -137,11 +137,12 @@ class MiniBatches(LocalTraining):
         epoch: batches follow one another through a random order of all that the device holds, the last of which may be
             short; then another order begins. With epochs, as many orders.
         """
-        rng, held, steps = cohort.rng(device), cohort.held(device), self.steps
+        rng, steps = cohort.rng(device), self.steps
         if self.sampling == "replacement":
             if self.epochs is not None:
-                steps = ceil(self.epochs * len(held) / self.batch)
+                steps = ceil(self.epochs * len(cohort.held(device)) / self.batch)
             return cohort.draw(device, (steps, self.batch), rng)
+        held = cohort.held(device)
         each = ceil(len(held) / self.batch)
         passes = self.epochs if self.epochs is not None else ceil(steps / each)
         found = np.full((passes, each * self.batch), ABSENT, np.int64)

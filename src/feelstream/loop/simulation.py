@@ -85,7 +85,8 @@ class Simulation:
     def step(self) -> RoundRecord:
         """The next round: arrivals, schedule, local training, admission, queues, aggregation."""
         t, world, stream, clock = self.round + 1, self.world, self.world.stream, [perf_counter()]
-        self._take_up_changes(t)
+        if self.changes:
+            self._take_up_changes(t)
         stream.use(self.senders)
         world.advance(t)
         clock.append(perf_counter())
@@ -116,8 +117,9 @@ class Simulation:
             reporting=reports,
         )
         self.senders = schedule[record.transmission.arrived]
-        if training:
+        if training and world.remembers:
             world.keep(record.transmission.arrived)
+        if training:
             self._aggregate(t, record, training.updates)
         clock.append(perf_counter())
 
@@ -226,9 +228,10 @@ class Simulation:
         if learner is None or theta is None or not due:
             return self.evaluators.nothing
 
+        test, rows = self.test.of(t)
         context = EvaluationContext(
-            predict=Predict(theta, learner, self.test.rows(t)),
-            test=self.test.of(t),
+            predict=Predict(theta, learner, rows),
+            test=test,
             held=Held(lambda: [stream.samples(device) for device in devices]),
             round=t,
             rounds=self.system.rounds,

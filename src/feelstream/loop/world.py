@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from feelstream.arrays import Flags, Ids, Nested, Reals
+from feelstream.arrays import Flags, Ids, Nested, Reals, read_only
 from feelstream.data.datasets.dataset import Recording
 from feelstream.data.streaming.arrivals import ArrivalContext
 from feelstream.data.streaming.stream import Stream
@@ -93,7 +93,7 @@ class World:
         self._values: dict[str, NDArray] = {"availability": np.ones(self.devices, bool)}
         harvest = around.harvest
         self.battery_j = None if harvest.battery_j is None else np.full(self.devices, harvest.charge_j)
-        self._keeps = scenario.learning.local.remembers
+        self.remembers = scenario.learning.local.remembers
         self._kept: Nested = {}  # by the devices, of their local training
         self._trained: tuple[Cohort, Nested, Flags] | None = None  # who trained in this round, until `keep`
 
@@ -170,7 +170,7 @@ class World:
         cohort = self.cohort(t, devices[holds])
         sizes = {"n": len(cohort.ids), "d": len(theta)}
         trained, after = ask(local, "train", learner, theta, cohort, self._kept, at=t, **sizes)
-        if self._keeps:
+        if self.remembers:
             self._trained = cohort, after, holds
         if holds.all():  # as mostly: no copy, since a round needs memory for updates more than for anything else
             return Training(*(np.ascontiguousarray(part, np.float32) for part in (trained.updates, trained.losses)))
@@ -199,7 +199,7 @@ class World:
             most=self.scenario.reports.samples,
             gain=self.gain[ids],
         )
-        return {name: reported(name, asked) for name in names}
+        return {name: read_only(reported(name, asked)) for name in names}
 
     def cohort(self, t: int, devices: Ids) -> Cohort:
         """These devices, as local training and probes know them."""

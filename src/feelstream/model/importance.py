@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -131,16 +132,6 @@ def dissimilarity_only(amount: Reals, dissimilarity: Reals) -> Reals:
     return dissimilarity
 
 
-def _of_observation(metric: Metric) -> bool:
-    try:
-        return next(iter(inspect.signature(metric).parameters), "") == "observation"
-    except (TypeError, ValueError):  # something callable that does not say what it takes
-        return False
-
-
-_found = lru_cache(maxsize=16)(_of_observation)  # a signature takes as long to find as a metric to compute
-
-
 class Weighing:
     """A metric, as it is asked: a function of amount and dissimilarity, or of an Observation and a RoundPlan.
 
@@ -155,14 +146,15 @@ class Weighing:
     contract: ClassVar[Mapping[str, Out]] = {"__call__": Out(Array(least=-MOST, most=MOST))}
 
     def __init__(self, name: str, metric: Metric) -> None:
-        self.name, self.metric = name, metric
+        self.name, self.metric, self.of_observation = name, metric, False
+        with suppress(TypeError, ValueError):  # something callable that does not say what it takes
+            self.of_observation = next(iter(inspect.signature(metric).parameters), "") == "observation"
 
     def plugin_name(self) -> str:
         return self.name
 
     def __call__(self, observation: Any, plan: Any) -> Reals:
-        of_observation = (_found if isinstance(self.metric, Hashable) else _of_observation)(self.metric)
-        known = (observation, plan) if of_observation else (plan.amount, observation.dissimilarity)
+        known = (observation, plan) if self.of_observation else (plan.amount, observation.dissimilarity)
         return np.asarray(self.metric(*known), float)
 
 
@@ -180,6 +172,11 @@ MetricName = Annotated[
 ]
 
 
+_weighing = lru_cache(maxsize=16)(Weighing)  # a signature takes as long to find as a metric to compute
+
+
 def importance_of(metric: str, observation: Any, plan: Any) -> Reals:
     """I_k by a metric's name."""
-    return ask(METRICS.instance(metric), "__call__", observation, plan, at=observation.round, K=len(plan.amount))
+    found = METRICS.ours.get(metric) or METRICS.lookup(metric)
+    weighing = (_weighing if isinstance(found, Hashable) else Weighing)(metric, found)
+    return ask(weighing, "__call__", observation, plan, at=observation.round, K=len(plan.amount))

@@ -96,12 +96,6 @@ class Observation(Frozen):
     oracle_gain: Reals | None = None
     reports: Mapping[str, Reals] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Whatever a policy does with it, an observation stays what the server knows."""
-        super().__post_init__()
-        if self.reports:
-            object.__setattr__(self, "reports", {name: read_only(each) for name, each in self.reports.items()})
-
     def plan(self, n: int, feasible: Flags | None = None) -> RoundPlan:
         """Feasibility, energy and amount for a planned size n (n = 0 is seen as 1: nobody sends, nothing else changes).
 
@@ -234,7 +228,6 @@ class Policy(Plugin):
                 score=Array(finite=False, none=True),
                 probability=Array(least=0, most=1, none=True),
             ),
-            laws.schedules_devices,
             laws.has_the_plan,
             laws.is_feasible,
             laws.says_why,

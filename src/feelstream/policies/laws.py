@@ -26,25 +26,22 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-6  # relative; far above rounding, far below anything that matters
 
 
-def schedules_devices(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
-    """The schedule is of different devices."""
-    chosen, devices = np.asarray(found.schedule), known.system.devices
-    right = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not chosen.size)
-    if right and ((chosen >= 0) & (chosen < devices)).all() and len(np.unique(chosen)) == len(chosen):
-        return None
-    return f"must schedule a list of different device numbers from 0 to {devices - 1}, not {chosen.tolist()!r:.100}"
-
-
 def has_the_plan(policy: Policy, found: Decision, state: State, known: Observation, rng: Any) -> str | None:
-    """The plan is one for n; that feasible and energy_j are right is for `verify` to find."""
-    plan = found.plan
-    right = isinstance(plan.n, int | np.integer) and 0 <= plan.n <= known.system.devices
+    """The schedule is of different devices, and the plan is one for so many or more.
+
+    That feasible and energy_j are right is for `verify` to find.
+    """
+    chosen, plan, devices = np.asarray(found.schedule), found.plan, known.system.devices
+    right = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not chosen.size)
+    if not right or not ((chosen >= 0) & (chosen < devices)).all() or len(np.unique(chosen)) < len(chosen):
+        return f"must schedule a list of different device numbers from 0 to {devices - 1}, not {chosen.tolist()!r:.100}"
+    right = isinstance(plan.n, int | np.integer) and 0 <= plan.n <= devices
     if not right or not np.array_equal(plan.transmit_time_s, known.system.planned_time_s(max(int(plan.n), 1))):
         return "must decide with a plan from observation.plan(n)"
     if not np.isfinite(plan.energy_j[plan.feasible]).all():
         return "must decide with a plan from observation.plan(n), whose energies are finite"
-    if len(found.schedule) > plan.n:
-        return f"planned for {plan.n} devices and scheduled {len(found.schedule)}"
+    if len(chosen) > plan.n:
+        return f"planned for {plan.n} devices and scheduled {len(chosen)}"
     return None
 
 

@@ -66,7 +66,7 @@ class Checkpoint:
     def __init__(self, directory: Path, run: str, every_s: float | None = None) -> None:
         """every_s: time between checkpoints; by default a second, or more where writing one takes long."""
         self.directory, self.run, self.every_s = directory, run, every_s
-        self._next_s = perf_counter() + (CHECKPOINT_SECONDS if every_s is None else every_s)
+        self.next_s = perf_counter() + (CHECKPOINT_SECONDS if every_s is None else every_s)
         self.file = directory / "checkpoint.json"
         self.parts = 0
         self.digests: dict[str, str] = {}  # of the files that count, by name
@@ -105,16 +105,13 @@ class Checkpoint:
             raise RunError(f"{self.file} is the checkpoint of another run")
         self.parts, self.digests = stored["parts"], stored["digests"]
 
-    def is_due(self) -> bool:
-        return perf_counter() >= self._next_s
-
     def save(self, tables: Tables, player: Player) -> None:
         """Add the rows since the last checkpoint, and the player as it is now."""
         begun = perf_counter()
         self.add(tables, player.snapshot())
         took_s = perf_counter() - begun
         pause_s = max(CHECKPOINT_SECONDS, took_s / CHECKPOINT_SHARE) if self.every_s is None else self.every_s
-        self._next_s = begun + took_s + pause_s
+        self.next_s = begun + took_s + pause_s
 
     def add(self, tables: Tables, state: Nested) -> None:
         """The same, of a player in this state."""

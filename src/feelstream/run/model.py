@@ -53,7 +53,7 @@ class FinalModel:
         """Loss and accuracy on the test set of the run's data; on that of the last round, if it changes."""
         dataset = dataset_of(self.scenario)
         test = TestSet(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
-        last = test.rows(self.scenario.system.rounds)
+        _, last = test.of(self.scenario.system.rounds)
         return Evaluation(*Predict(self.theta, self._learner(dataset), last).score())
 
     def predict(self, x: ArrayLike) -> NDArray[np.int32]:

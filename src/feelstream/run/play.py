@@ -129,7 +129,7 @@ def play_in(
         checkpoint = Checkpoint(progress_dir, manifest.identity, checkpoint_s)
         checkpoint.restore(player)
         start, rows = perf_counter(), trace.Rows(full, manifest.facts, checkpoint.energy_sum_j())
-        for tables in _rounds(player, rows, progress, callbacks, checkpoint.is_due):
+        for tables in _rounds(player, rows, progress, callbacks, checkpoint):
             checkpoint.save(tables, player)
         run = write_run(_run(player, manifest, checkpoint.tables(), start), path, finish)
         with as_sentence(progress_dir):
@@ -142,7 +142,7 @@ def _rounds(
     rows: trace.Rows,
     progress: Progress | None,
     callbacks: Sequence[Callback],
-    is_due: Callable[[], bool] = lambda: False,
+    checkpoint: Checkpoint | None = None,
 ) -> Iterator[trace.Tables]:
     """Play all rounds that are left; their rows, when they are due, before they fill the memory and at the end."""
     last = player.scenario.system.rounds
@@ -151,8 +151,9 @@ def _rounds(
         row = rows.add(record)
         if progress:
             progress(record)
-        tell(callbacks, record, row)
-        if player.round == last or rows.many or is_due():
+        if callbacks:
+            tell(callbacks, record, row)
+        if player.round == last or rows.many or (checkpoint and perf_counter() >= checkpoint.next_s):
             yield rows.take()
 
 

@@ -84,7 +84,16 @@ class Rows:
         self._rounds.append(row)
         if self._full:
             self._devices.append(device_rows(record, self._columns))
-            self._evaluations += _evaluation_rows(record)
+            for evaluator, name, values in record.measured.arrays:
+                self._evaluations.append(
+                    {
+                        "round": np.full(len(values), record.observation.round, np.int32),
+                        "evaluator": np.full(len(values), evaluator),
+                        "name": np.full(len(values), name),
+                        "index": np.arange(len(values), dtype=np.int32),
+                        "value": np.asarray(values, np.float64),
+                    }
+                )
         return row
 
     @property
@@ -118,20 +127,6 @@ def _rounds_frame(rows: Sequence[RoundValues]) -> pl.DataFrame:
     measured = dict.fromkeys(name for row in rows for name in row if name not in ROUNDS)  # a set that keeps its order
     kinds = {**ROUNDS, **dict.fromkeys(measured, REAL)}
     return pl.DataFrame({name: pl.Series(name, [row.get(name) for row in rows], kinds[name]) for name in kinds})
-
-
-def _evaluation_rows(record: RoundRecord) -> list[dict[str, NDArray]]:
-    """The rows of the arrays that were given after a round, an array each."""
-    return [
-        {
-            "round": np.full(len(values), record.observation.round, np.int32),
-            "evaluator": np.full(len(values), evaluator),
-            "name": np.full(len(values), name),
-            "index": np.arange(len(values), dtype=np.int32),
-            "value": np.asarray(values, np.float64),
-        }
-        for evaluator, name, values in record.measured.arrays
-    ]
 
 
 def round_row(record: RoundRecord) -> RoundValues:

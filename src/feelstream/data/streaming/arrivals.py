@@ -54,12 +54,6 @@ class Events(Frozen):
     devices: NDArray[np.int32]
     starts: Ints
 
-    def of(self, round: int) -> tuple[Ints, Ints]:
-        """The devices that receive something in this round, ascending, and how much each."""
-        here = self.devices[self.starts[round - 1] : self.starts[round]]
-        first = np.flatnonzero(np.diff(here, prepend=-1))
-        return here[first].astype(np.int64), np.diff(first, append=len(here))
-
 
 @dataclass(frozen=True)
 class ArrivalSchedule:

@@ -140,7 +140,9 @@ class Stream:
     def _arriving(self, round: int) -> tuple[Ints, Ints]:
         """The devices that receive samples in this round, ascending, and how many each."""
         if self._events is not None:
-            return self._events.of(round)
+            here = self._events.devices[self._events.starts[round - 1] : self._events.starts[round]]
+            first = np.flatnonzero(np.diff(here, prepend=-1))
+            return here[first].astype(np.int64), np.diff(first, append=len(here))
         K, rng = self._context.devices, generator(self._context.seed, Purpose.ARRIVALS, round)
         counts, self._arrived = ask(self._arrivals, "counts", round, self._arrived, K, rng, at=round, K=K)
         devices = np.flatnonzero((counts > 0) & (self._sizes > 0))
