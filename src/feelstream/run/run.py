@@ -93,8 +93,18 @@ class Run:
         return f"Run({policy}, seed {self.seed}, {len(self.rounds)} rounds{kept})"
 
     def __str__(self) -> str:
-        """What the run came to, in words."""
-        rows = self.in_words()
+        """What the run came to, as people say it: accuracy, energy against the budget, queues, devices."""
+        last = self.rounds.row(-1, named=True)
+        said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
+        rows = {} if last["accuracy"] is None else {"accuracy": f"{said['accuracy']}  (loss {said['loss']})"}
+        rows |= {quantity.heading: said[quantity.name] for quantity in measures(said)}
+        allowed = QUANTITIES["energy_mean_cum_j"].text(self.budget_j)
+        scheduled, sent = int(self.rounds["scheduled"].sum()), int(self.rounds["transmitted"].sum())
+        rows |= {
+            "energy": f"{said['energy_mean_cum_j']} per device and round, budget {allowed}",
+            "queue": f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}",
+            "devices": f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission",
+        }
         width = max(map(len, rows))
         return "\n".join([repr(self), *(f"  {name:{width}}  {words}" for name, words in rows.items())])
 
@@ -129,20 +139,6 @@ class Run:
         }
         schema = {name: type(value) if value is not None else pl.Float64 for name, value in row.items()}
         return pl.DataFrame([row], schema=schema)
-
-    def in_words(self) -> dict[str, str]:
-        """What the run came to, as people say it: accuracy, energy against the budget, queues, devices."""
-        last = self.rounds.row(-1, named=True)
-        said = {q.name: q.text(last[q.name]) for q in by_round(last) if last[q.name] is not None}
-        rows = {} if last["accuracy"] is None else {"accuracy": f"{said['accuracy']}  (loss {said['loss']})"}
-        rows |= {quantity.heading: said[quantity.name] for quantity in measures(said)}
-        allowed = QUANTITIES["energy_mean_cum_j"].text(self.budget_j)
-        scheduled, sent = int(self.rounds["scheduled"].sum()), int(self.rounds["transmitted"].sum())
-        return rows | {
-            "energy": f"{said['energy_mean_cum_j']} per device and round, budget {allowed}",
-            "queue": f"mean {said['queue_mean_j']}, largest {said['queue_max_j']}",
-            "devices": f"{scheduled} trained, {sent} transmitted, {scheduled - sent} dropped at admission",
-        }
 
     def plot(
         self,
