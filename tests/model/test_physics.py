@@ -63,8 +63,3 @@ def test_rates_and_times(n: int, power: float, bandwidth: float, noise: float, d
 
 def test_a_rate_of_nothing_takes_for_ever() -> None:
     assert physics.surrogate_time_s(1, 1e-300, 1.0, 1e100, 1.0, 1.0) == math.inf
-
-
-@given(st.floats(1e7, 2e9), st.floats(1, 1e12))
-def test_computing(f_hz: float, cycles: float) -> None:
-    assert physics.compute_time_s(cycles, f_hz) * f_hz == pytest.approx(cycles)

@@ -50,15 +50,6 @@ def test_with_importance_alone_probabilities_are_proportional_to_it() -> None:
     np.testing.assert_allclose(probabilities(np.array([40.0, 1, 1, 1]), np.ones(4), 2, 1.0), [1, 1 / 3, 1 / 3, 1 / 3])
 
 
-def test_one_device_a_round_is_the_formula_of_the_source() -> None:
-    """p_k = a_k √(ρ/((1−ρ)T_k + λ)) for one λ: the squares of a/p, less (1−ρ)T/ρ, are all the same."""
-    a, time_s, rho = np.array([1.0, 2.0, 3.0, 0.5]), np.array([0.1, 0.9, 0.4, 0.2]), 0.3
-    p = probabilities(a, time_s, 1, rho)
-    assert p.sum() == pytest.approx(1)
-    left = rho * (a / a.mean() / p) ** 2 - (1 - rho) * time_s / time_s.mean()
-    np.testing.assert_allclose(left, left[0], rtol=1e-6)
-
-
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("rho", [0.05, 0.5, 0.95])
 def test_probabilities_solve_the_problem_that_they_are_said_to(n: int, rho: float) -> None:

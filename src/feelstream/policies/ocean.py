@@ -47,7 +47,7 @@ from feelstream.model import transmission
 from feelstream.model.system import System
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import Magnitude
-from feelstream.policies.base import EQUAL_UPDATES, Decision, Observation, Policy, RoundPlan, State
+from feelstream.policies.base import EQUAL_UPDATES, Decision, Observation, Policy, State
 from feelstream.policies.solvers import joint
 from feelstream.policies.solvers.allocation import allocate
 from feelstream.policies.solvers.devices import Devices, energy_j
@@ -86,7 +86,7 @@ class Ocean(Policy):
             ids, cost, least_j, total = self._controlled(observation, ids)
         else:
             cost, least_j = (observation.queue_j * plan.energy_j)[ids], observation.plan(1).energy_j[ids]
-            total = partial(self._cost, observation, plan)
+            total = partial(self._cost, observation)
         first = np.argsort(cost, kind="stable")[: self.size]
         ids, least_j = ids[first], least_j[first]
         if np.isinf(self.V):
@@ -118,7 +118,7 @@ class Ocean(Policy):
 
         return ids, weight[ids] * (computing_j[ids] + equal), computing_j[ids] + kappa_w[ids] * airtime_s, total
 
-    def _cost(self, observation: Observation, plan: RoundPlan, ids: Ids) -> float:
+    def _cost(self, observation: Observation, ids: Ids) -> float:
         """Σ Q_k (E_cmp,k + P_k T~(b_k)) at the best split, planned at the mean gains and the discounted rate."""
         system = observation.system
         queue, beta, unit_s = observation.queue_j[ids], observation.beta[ids], system.airtime_s / system.rate_discount
