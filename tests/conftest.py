@@ -44,7 +44,6 @@ LONGEST = (
     "testing/test_policies.py",
     "policies/test_lyapunov_joint.py",
     "test_inert.py",
-    "verification/test_rationed.py",
     "test_simulation.py",
 )
 

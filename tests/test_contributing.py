@@ -139,10 +139,6 @@ def a_policy(copy: Copy) -> Tried:
         (following, f"from feelstream.policies.fullest import Fullest\n{following}"),
         ("        SelectAll,\n", "        SelectAll,\n        Fullest,\n"),
     )
-    copy.change(
-        "src/feelstream/verification/ours.py",
-        ('"gradient_norm",\n)  # fmt', '"gradient_norm",\n    "fullest",\n)  # fmt'),
-    )
     row = "| `fullest` | largest |S_k| | – | everything | an example |\n"
     copy.change("docs/policies.md", ("| `select_all` |", f"{row}| `select_all` |"))
     copy.python("docs/make_scenario.py")
@@ -155,7 +151,7 @@ def test_fullest_takes_who_holds_most() -> None:
     )
     tests = {"docs/test_pages.py", "policies/test_rules.py", "testing/test_policies.py", "test_plugins.py"}
     tests |= {"test_promises.py", "environment/test_batteries.py"}
-    return "add a policy", tests, f"fullest or knows_exactly or {FIELDS_PAGE}"
+    return "add a policy", tests, f"fullest or {FIELDS_PAGE}"
 
 
 def a_metric(copy: Copy) -> Tried:
@@ -174,19 +170,8 @@ METRICS: Kind''',
         ("combined, amount, dissimilarity, or file.py", "combined, amount, dissimilarity, larger, or file.py"),
     )
     copy.change(
-        "src/feelstream/verification/ours.py",
-        ('amount", "dissimilarity")\n', 'amount", "dissimilarity", "larger")\n'),
-    )
-    copy.change(
-        "src/feelstream/verification/importance.py",
-        (
-            '    priority = block["priority"] * block["reliability"]\n',
-            """    priority = block["priority"] * block["reliability"]
-    if s.metric == "larger":
-        found = np.maximum(amount, dissimilarity)
-        return Importance(feasible, priority * found, priority * (found + 1.0))
-""",
-        ),
+        "src/feelstream/verification/rounds.py",
+        ('    "amount": lambda', '    "larger": np.maximum,\n    "amount": lambda'),
     )
     copy.append("docs/model.md", "\n`larger` is the greater of both.\n")
     copy.python("docs/make_scenario.py")
@@ -201,7 +186,7 @@ def test_the_larger_metric_verifies(tmp_path) -> None:
 """,
     )
     tests = {"docs/test_pages.py", "model/test_importance.py", "testing/test_kinds.py", "test_promises.py"}
-    return "add a metric", tests, f"larger or knows_exactly or {FIELDS_PAGE}"
+    return "add a metric", tests, f"larger or {FIELDS_PAGE}"
 
 
 def a_buffer(copy: Copy) -> Tried:
@@ -226,9 +211,6 @@ BUFFERS = ''',
         ),
         ("Reservoir, UseOnce))", "Reservoir, UseOnce, Latest))"),
     )
-    once = '"empties_on_use": True},\n'
-    promise = '        "latest": lambda fields: {"most_held": 1},\n'
-    copy.change("src/feelstream/verification/promises.py", (once, once + promise))
     copy.change("docs/model.md", ("emptied when the device has transmitted", "emptied by its use; `latest`"))
     copy.python("docs/make_scenario.py")
     copy.append(
@@ -243,7 +225,7 @@ def test_a_run_with_the_latest_verifies(tmp_path) -> None:
 """,
     )
     tests = {"docs/test_pages.py", "data/streaming/test_buffers.py", "testing/test_kinds.py", "test_promises.py"}
-    return "add a buffer", tests, f"latest or knows_what or {FIELDS_PAGE}"
+    return "add a buffer", tests, f"latest or {FIELDS_PAGE}"
 
 
 def a_column(copy: Copy) -> Tried:

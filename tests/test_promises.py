@@ -16,60 +16,17 @@ from sealing import seal
 from small_plans import in_process
 
 import feelstream as fs
-from feelstream.data.streaming.buffers import BUFFERS, Buffer, Fifo, UseOnce
-from feelstream.environment.availability import AVAILABILITIES, FAULTS
-from feelstream.environment.harvest import HARVESTS
-from feelstream.environment.mobility import MOBILITIES
-from feelstream.errors import RunError
+from feelstream.data.streaming.buffers import Buffer, Fifo, UseOnce
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
 from feelstream.experiment.comparison import COLUMNS, participation
-from feelstream.learning.local import LOCAL_TRAININGS
-from feelstream.learning.server import SERVER_UPDATES
-from feelstream.model.importance import METRICS
 from feelstream.model.transmission import Transmission
-from feelstream.plugins import Inert, Kind
-from feelstream.policies import POLICIES
+from feelstream.plugins import Inert
 from feelstream.policies.base import Decision, Observation
 from feelstream.policies.random import Random
 from feelstream.run import simulate_in
-from feelstream.verification.ours import (
-    CONTROLLED_OCEAN,
-    KNOWS_PROBABILITY,
-    OUR_LOCAL_TRAININGS,
-    OUR_METRICS,
-    OUR_POLICIES,
-    OUR_SERVER_UPDATES,
-)
-from feelstream.verification.promises import OURS, Promises
 
 HERE = Path(__file__).resolve()
-
-
-def test_verification_knows_exactly_our_policies_metrics_and_local_training() -> None:
-    assert set(OUR_POLICIES) - {CONTROLLED_OCEAN} == set(POLICIES.ours), "OUR_POLICIES in verification/ours.py"
-    assert set(OUR_METRICS) == set(METRICS.ours), "OUR_METRICS in verification/ours.py"
-    assert set(OUR_SERVER_UPDATES) == set(SERVER_UPDATES.ours), "OUR_SERVER_UPDATES in verification/ours.py"
-    knowing = {name for name, policy in POLICIES.ours.items() if policy().knows_probability}  # type: ignore[attr-defined]
-    assert set(KNOWS_PROBABILITY) == knowing, "KNOWS_PROBABILITY in verification/ours.py"
-    assert set(OUR_LOCAL_TRAININGS) == set(LOCAL_TRAININGS.ours), "OUR_LOCAL_TRAININGS in verification/ours.py"
-
-
-@pytest.mark.parametrize("kind", [BUFFERS, MOBILITIES, AVAILABILITIES, HARVESTS, FAULTS], ids=lambda each: each.group)
-def test_verification_knows_what_our_plugins_promise(kind: Kind[Any]) -> None:
-    """Its own table, which shares no code with the classes, says of each of ours what the class says."""
-    known = OURS[kind.group]
-    assert list(known) == list(kind.ours), "OURS in verification/promises.py"
-    for name, cls in kind.ours.items():
-        plugin = cls(**({"path": "file.csv"} if "path" in cls.model_fields else {}))  # type: ignore[arg-type]
-        said = known[name](plugin.model_dump())
-        flags = {flag for each in known.values() for flag in each(_any_fields())}  # those that a re-check goes by
-        promised = {flag: value for flag, value in plugin.plugin_promises().items() if flag in flags and value}
-        assert said == promised, name
-
-
-def _any_fields() -> dict[str, Any]:
-    return {"capacity": 1, "capacity_j": 1.0, "start": 1.0}
 
 
 @pytest.mark.parametrize("buffer", [*odd.BUFFERS, UseOnce()], ids=lambda each: type(each).__name__)
@@ -141,27 +98,12 @@ def test_a_promise_that_is_not_kept_is_found(tmp_path: Path) -> None:
     assert found.rule.startswith("where nothing is deleted")
 
 
-def test_runs_from_before_promises_were_stored_are_read_and_verified(tmp_path: Path) -> None:
-    settings = ["data.buffer.kind=fifo", "world.harvest.kind=packets", "world.mobility.kind=random_direction"]
-    simulate_in(tmp_path, small(*settings), 1)
-    _without_promises(tmp_path)
-    assert fs.read(tmp_path).scenario.world.harvest.battery_j == 20.0
-    report = fs.verify(tmp_path)
-    assert report.ok, str(report)
-
-
-def test_an_odd_run_from_before_promises_nothing(tmp_path: Path) -> None:
+def test_a_stored_plugin_without_promises_makes_none(tmp_path: Path) -> None:
     simulate_in(tmp_path, small(*odd.ODD[:-1]), 1)
-    _without_promises(tmp_path)
-    assert not any(fs.read(tmp_path).scenario.data.buffer.plugin_promises().values())
-    assert fs.verify(tmp_path).ok
-
-
-def _without_promises(directory: Path) -> None:
-    about = json.loads((directory / "run.json").read_text())
+    about = json.loads((tmp_path / "run.json").read_text())
     del about["promises"]
-    (directory / "run.json").write_text(json.dumps(about))
-    seal(directory)
+    (tmp_path / "run.json").write_text(json.dumps(about))
+    assert not any(fs.read(seal(tmp_path)).scenario.data.buffer.plugin_promises().values())
 
 
 class HalfBand(Random):
@@ -180,7 +122,7 @@ def test_a_policy_with_its_own_transmit_verifies(tmp_path: Path) -> None:
     path = run.save(tmp_path / "run")
     report = fs.verify(path)
     assert report.ok, str(report)
-    assert "the user's own transmit" in str(report)
+    assert "how the band was split, beyond physics" in str(report)
     for column, factor, rule in (
         ("bandwidth_share", 5.0, "no more than the whole band"),
         ("e_tr_j", -1.0, "e_tr_j is not negative"),
@@ -192,28 +134,9 @@ def test_a_policy_with_its_own_transmit_verifies(tmp_path: Path) -> None:
         assert found.rule.startswith(rule)
 
 
-def test_a_metric_known_by_an_entry_point_is_the_users_own(tmp_path: Path) -> None:
-    """Its name has no colon; that it is not ours says enough."""
+def test_a_metric_that_is_not_ours_is_taken_as_stored(tmp_path: Path) -> None:
     simulate_in(tmp_path, small())
-    about = json.loads((tmp_path / "run.json").read_text())
-    about["scenario"]["policy"]["metric"] = "theirs"
-    (tmp_path / "run.json").write_text(json.dumps(about))
-    report = fs.verify(seal(tmp_path))
+    resolved = json.loads((tmp_path / "run.json").read_text())["resolved"] | {"own": ["policy.metric"]}
+    report = fs.verify(seal(tmp_path, resolved=resolved))
     assert report.ok, str(report)
     assert "the importance by a user's own metric" in str(report)
-
-
-@pytest.mark.parametrize("value", ["many", True, -1, [2]])
-def test_nonsense_in_place_of_a_promise_gets_a_sentence(value: Any, tmp_path: Path) -> None:
-    simulate_in(tmp_path, small(*odd.ODD[:2]), 1)
-    about = json.loads((tmp_path / "run.json").read_text())
-    about["promises"]["buffers"]["most_held"] = value
-    (tmp_path / "run.json").write_text(json.dumps(about))
-    with pytest.raises(RunError, match=r"run.json: promises\.buffers\.most_held must be a number of at least 0"):
-        fs.verify(seal(tmp_path))
-
-
-def test_flags_are_true_only_if_they_say_true() -> None:
-    flags = Promises.of("buffers", {"kind": "mine.py:Mine"}, {"buffers": {"keeps": 1, "empties_on_use": True}})
-    assert "keeps" not in flags
-    assert "empties_on_use" in flags

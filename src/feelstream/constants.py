@@ -119,10 +119,12 @@ class Policy(Part):
 
     name: str
     equal_shares: bool  # the scenario's admission decides who sends, each with an equal share of the band at P0/β
+    by_score: bool  # it schedules the feasible devices with the lowest scores, as many as it planned for
     metric: str
     cardinality: str | None
     gain: str | None  # which gains it goes by
     power: str | None  # whether it controls the power
+    pace: str | None  # of the budgets that it promises to keep
     power_max_w: Above0 | None
     least_share: Above0 | None
 
@@ -140,6 +142,7 @@ class Phase(Part):
     V: Annotated[float, Field(ge=0)] | None  # a number where it is auto; infinite: blind to energy
     auto: bool  # it follows from the budgets, and the fleet has a queue
     size: Annotated[int, Field(ge=0)]
+    smallest_plan: Annotated[int, Field(ge=0)]  # the fewest devices, above none, that it plans for
     energy_budget_j: AtLeast0 | None  # None: devices differ, and the column `budget_column(first)` has it
 
 

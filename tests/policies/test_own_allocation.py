@@ -96,7 +96,7 @@ UNLAWFUL: dict[str, tuple[dict[str, float], str, str]] = {
     ),
     "more than the band": ({"bandwidth_share": 20.0}, "of the band, at most 1 in all", "no more than the whole band"),
     "negative energy": ({"e_tr_j": -1.0}, "whose e_tr_j is an array of finite .* at least 0", "e_tr_j is not negative"),
-    "a share for the silent": ({"sent": 0.0}, "of the band, at most 1 in all", "a share of the band if it transmits"),
+    "a share for the silent": ({"sent": 0.0}, "of the band, at most 1 in all", "for those who did not send"),
     "no share for a sender": (
         {"bandwidth_share": 0.0}, "a share of the band, at most 1 in all", "a share of the band if it transmits",
     ),

@@ -78,11 +78,12 @@ def test_an_interrupted_run_with_changes_ends_in_the_same_bytes_and_other_change
 @pytest.mark.parametrize(("field", "value"), [("V", 0.41), ("size", 2), ("energy_budget_j", 0.021)])
 def test_verify_sees_a_change_that_was_noted_wrongly(tmp_path: Path, field: str, value: float) -> None:
     path = simulate(small(), 2, changes=CHANGES).save(tmp_path / "run") / "run.json"
-    about = json.loads(path.read_text())
-    for change in about["changes"]:
-        if change["field"].endswith(field):
-            change["value"] = value
-    found = verify(seal(tmp_path / "run", changes=about["changes"])).disagreement
+    resolved = json.loads(path.read_text())["resolved"]
+    before, *later = resolved["phases"]
+    for phase in later:
+        if phase[field] != before[field]:
+            phase[field] = value
+    found = verify(seal(tmp_path / "run", resolved=resolved)).disagreement
     assert found is not None
     assert found.round == {"V": 3, "size": 5, "energy_budget_j": 6}[field]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 from sealing import seal
+from second_resolver import whole
 
 CLASSES = 3
 ROUND_TYPES = {
@@ -35,7 +36,7 @@ DEVICE_TYPES = {
 
 @dataclass
 class Stored:
-    """A run as it lies on disk."""
+    """A run as it lies on disk; what its settings come to is stated anew whenever it is saved."""
 
     run: dict[str, Any]
     rounds: pl.DataFrame
@@ -43,7 +44,12 @@ class Stored:
 
     def save(self, directory: Path) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "run.json").write_text(json.dumps(self.run))
+        came_to = whole(self.run["scenario"], CLASSES)
+        budgets = self.run["scenario"]["system"]["energy_budget_j"]
+        if came_to["phases"][0]["energy_budget_j"] is None:
+            devices = pl.DataFrame({"device": range(len(budgets)), "energy_budget_j": budgets})
+            devices.write_parquet(directory / "constants.parquet")
+        (directory / "run.json").write_text(json.dumps(self.run | {"resolved": came_to}))
         self.rounds.write_parquet(directory / "rounds.parquet")
         if self.run["scenario"]["trace"]["level"] == "full":
             self.devices.write_parquet(directory / "devices.parquet")
@@ -174,10 +180,7 @@ def simulate(tree: dict[str, Any], seed: int = 0) -> Stored:
                 "loss": rng.expovariate(1.0) if evaluated else None,
             }
         )
-    tree = copy.deepcopy(tree)
-    if tree["policy"].get("V") == math.inf:
-        tree["policy"]["V"] = "inf"
-    run = {"format": 4, "feelstream": "0.1.0", "status": "complete", "seed": seed, "scenario": tree}
+    run = {"format": 4, "feelstream": "0.1.0", "status": "complete", "seed": seed, "scenario": copy.deepcopy(tree)}
     run |= {"engine": {}, "data": {"name": "synthetic", "digest": "", "classes": CLASSES}}
     run |= {"versions": {}, "timings": {}, "facts": []}
     return Stored(run, pl.DataFrame(round_rows, ROUND_TYPES), pl.DataFrame(device_rows, DEVICE_TYPES))

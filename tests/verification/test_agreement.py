@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from slow_simulator import scenario, simulate
 
-from feelstream.verification import reading, verify
+from feelstream.verification import files, verify
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "exact": {},
@@ -106,7 +106,7 @@ def test_blocks_of_rounds_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path = simulate(scenario(policy__cardinality="cap")).save(tmp_path)
     whole = verify(path)
     for rows in (1, 11, 15):
-        monkeypatch.setattr(reading, "BLOCK_ROWS", rows)
+        monkeypatch.setattr(files, "BLOCK_ROWS", rows)
         assert verify(path) == whole
 
 

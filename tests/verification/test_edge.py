@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +12,8 @@ import feelstream as fs
 from feelstream.model.physics import rate_bit_per_s
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict
-from feelstream.verification.admission import EDGE, _admit_by_dropping, _admit_largest
-from feelstream.verification.settings import read_settings
-from feelstream.verification.stored import StoredSettings
+from feelstream.verification.admission import EDGE, Scheduled, admit_by_dropping, admit_largest
+from feelstream.verification.recheck import rounds_of
 
 SLOW_HZ, FAST_HZ = 3e8, 1.5e9
 
@@ -66,34 +65,34 @@ def test_verify_agrees_with_admission_within_a_rounding_of_the_deadline(admissio
     assert counts >= {2, 3}, "rounding decided nothing"
 
 
-@dataclass(frozen=True)
-class Case:
-    """Three devices with a share of the round left that is `margin` more than the first of them needs."""
-
-    s: StoredSettings
-    ratio: np.ndarray
-    computing_s: np.ndarray
-
-
-def case(tmp_path: Path, admission: str, margin: float) -> Case:
-    s = read_settings(fs.simulate(three(8.0, admission)).save(tmp_path / f"{margin}"))
-    ratio = np.array([2.0, 1.0, 0.9])
-    needed_s = s.update_bits / rate_bit_per_s(3, s.received_power_w * ratio, s.bandwidth_hz, s.noise_w_per_hz)
-    return Case(s, ratio, np.array([s.round_s * (1 - margin) - needed_s[0], 0.1, 0.1]))
+def of_three(admission: str, margin: float, sent: list[bool], tmp_path: Path) -> Scheduled:
+    """Three devices, of which the first has `margin` of the round more left than it needs; `sent` is what is stored."""
+    path = fs.simulate(three(8.0, admission)).save(tmp_path / f"{admission} {margin} {sent}")
+    (r,) = rounds_of(path)
+    radio, ratio = r.run.radio, np.array([2.0, 1.0, 0.9])
+    needed_s = r.update_bits / rate_bit_per_s(
+        3, radio.received_power_w * ratio, radio.bandwidth_hz, radio.noise_w_per_hz
+    )
+    computing_s = np.array([8.0 * (1 - margin) - needed_s[0], 0.1, 0.1])
+    return Scheduled(r, ratio, computing_s, np.full(3, 8.0), np.full(3, r.update_bits), np.array(sent))
 
 
 @pytest.mark.parametrize(("margin", "at_edge"), [(0.0, True), (10 * EDGE, False), (-10 * EDGE, False)])
-def test_only_at_the_edge_both_decisions_stand(margin: float, at_edge: bool, tmp_path: Path) -> None:
-    everyone, two = np.array([True, True, True]), np.array([True, True, False])
-    largest, paper = case(tmp_path / "largest", "largest", margin), case(tmp_path / "paper", "paper", margin)
-    for given, admit, fewer in (
-        (largest, _admit_largest, two),
-        (paper, _admit_by_dropping, np.array([False, True, True])),
-    ):
-        right = everyone if margin >= 0 else fewer
-        wrong = fewer if margin >= 0 else everyone
-        assert admit(given.s, given.ratio, given.computing_s, right).tolist() == right.tolist()
-        assert (admit(given.s, given.ratio, given.computing_s, wrong).tolist() == wrong.tolist()) is at_edge
+@pytest.mark.parametrize(
+    ("admission", "admit", "fewer"),
+    [("largest", admit_largest, [True, True, False]), ("paper", admit_by_dropping, [False, True, True])],
+)
+def test_only_at_the_edge_both_decisions_stand(
+    admission: str,
+    admit: Callable[[Scheduled], np.ndarray],
+    fewer: list[bool],
+    margin: float,
+    at_edge: bool,
+    tmp_path: Path,
+) -> None:
+    right, wrong = ([True] * 3, fewer) if margin >= 0 else (fewer, [True] * 3)
+    assert admit(of_three(admission, margin, right, tmp_path)).tolist() == right
+    assert (admit(of_three(admission, margin, wrong, tmp_path)).tolist() == wrong) is at_edge
 
 
 @pytest.mark.parametrize("admission", ["paper", "largest"])

@@ -11,7 +11,6 @@ from builders import small
 
 from feelstream import simulate, verify
 from feelstream.model.energy import Voltage
-from feelstream.policies.solvers import modes
 from feelstream.verification.findings import Report
 
 A72 = ("cpu.energy.kind=voltage", "cpu.profile=rk3399-a72", "cpu.frequency_hz=profile")
@@ -74,12 +73,6 @@ def leaks_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Voltage, "_leakage_of", lambda self, core: 0.0)
 
 
-def at_the_fastest_point(patch: pytest.MonkeyPatch) -> None:
-    """Every device in the mode that needs least band, whatever it costs."""
-    patch.setattr(modes._Sets, "search", lambda self: None)
-    patch.setattr(modes._Sets, "combine", lambda self, beat: None)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "policy", "law"),
@@ -87,19 +80,16 @@ def at_the_fastest_point(patch: pytest.MonkeyPatch) -> None:
         (colder, "lyapunov", "interpolated"),
         (colder, "lyapunov_joint", "discrete"),
         (leaks_nothing, "lyapunov", "leaking"),
-        (at_the_fastest_point, "lyapunov_joint", "discrete"),
-        (at_the_fastest_point, "balanced_joint", "discrete"),
-        (at_the_fastest_point, "balanced_joint", "interpolated"),
     ],
 )
-def test_wrong_laws_and_solvers_are_seen(
+def test_wrong_laws_are_seen(
     wrong: Any, policy: str, law: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong(monkeypatch)
     more = ("radio.noise_w_per_hz=1e-9",)  # sending is cheap, so that slow points are worth it
     report = checked(tmp_path, policy, *LAWS[law], *more, rounds=4)
     assert report.disagreement is not None
-    assert report.disagreement.field in ("e_cmp_j", "t_cmp_s", "score"), report.disagreement
+    assert report.disagreement.field in ("e_cmp_j", "score"), report.disagreement
 
 
 OWN = '''
@@ -137,4 +127,4 @@ def test_a_budget_is_checked_whatever_the_law(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(rations, "left_j", lambda pace, system, t, spent_j: np.full(system.devices, np.inf))
     report = checked(tmp_path, "balanced_joint", f"cpu.energy.kind={file}:Linear", "system.energy_budget_j=0.01")
     assert report.disagreement is not None
-    assert "never" in report.disagreement.rule or "no device ever spends" in report.disagreement.rule
+    assert report.disagreement.rule.startswith("no device spends more than its budget")

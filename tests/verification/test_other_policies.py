@@ -45,7 +45,6 @@ def other_score(observation: Observation, decision: Decision) -> Decision:
         ("age", another, "scheduled"),
         ("best_channel", another, "scheduled"),
         ("oort", lambda o, d: replace(d, schedule=d.schedule[:-1]), "scheduled"),
-        ("round_robin", lambda o, d: replace(d, score=np.zeros(len(o.beta))), "score"),
         ("fedcs", lambda o, d: replace(d, schedule=d.schedule[:-1]), "planned"),
     ],
 )
@@ -60,26 +59,3 @@ def test_a_wrong_decision_is_seen(
     found = verify(run.save(tmp_path / "run")).disagreement
     assert found is not None
     assert found.field == field
-
-
-@pytest.mark.parametrize("shift", [0.0, 0.02])
-def test_a_split_of_the_band_that_is_not_the_cheapest_is_seen(
-    shift: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All times and energies fit the shares; only the shares themselves are moved by 2 % towards equal ones."""
-    from feelstream.policies import ocean
-
-    right = ocean.split
-
-    def moved(*given: np.ndarray) -> np.ndarray:
-        shares = right(*given)  # type: ignore[arg-type]
-        return shares * (1 - shift) + shift / max(len(shares), 1)
-
-    monkeypatch.setattr(ocean, "split", moved)
-    run = simulate(
-        preset("stress", ["learning.engine=none", "data.dataset=synthetic", "policy.name=ocean", "policy.power=fixed"])
-    )
-    report = verify(run.save(tmp_path / "run"))
-    assert report.ok == (shift == 0), str(report)
-    if report.disagreement is not None:
-        assert report.disagreement.field == "bandwidth_share"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from feelstream.api.simulating import note
-from feelstream.errors import RunError, sentence
+from feelstream.errors import FeelstreamError, RunError, sentence
+from feelstream.run.decisions import Decisions, ask_again
 from feelstream.run.replaying import Replay
 from feelstream.run.replaying import replay as replay_run
 from feelstream.run.run import SO_FAR
@@ -20,12 +21,27 @@ if TYPE_CHECKING:
     from feelstream.verification import Report
 
 app = typer.Typer()
+DONE = {"files": "recomputed from the files", "decisions": "asked the policy again", "replay": "repeated the run"}
+OPTIONS = {
+    "decisions": ("--decisions", "asks the policy again"),
+    "replay": ("--replay", "repeats the run and compares the bytes"),
+}
 
 
 @app.command("verify")
 def verify_runs(
     directory: Annotated[Path, typer.Argument(help="The run directory to check, or one with runs anywhere below.")],
     as_json: JsonOption = False,
+    decisions: Annotated[
+        bool,
+        typer.Option(
+            "--decisions", help="Also ask the policy again in every round, by what the tables say that it knew."
+        ),
+    ] = False,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="With --decisions: run a policy, metric or energy law of the run's own code."),
+    ] = False,
     replay: Annotated[
         bool,
         typer.Option(
@@ -34,8 +50,10 @@ def verify_runs(
     ] = False,
 ) -> None:
     """Recompute stored runs from their files alone; exit code 1 if anything disagrees."""
-    runs = _runs_in(directory)
-    ok = _one(directory, as_json, replay) if runs == [directory] else _many(runs, as_json, replay)
+    if trust and not decisions:
+        raise RunError("--trust is of --decisions; --replay runs the code that the run names in any case")
+    runs, more = _runs_in(directory), _More(decisions, trust, replay)
+    ok = _one(directory, as_json, more) if runs == [directory] else _many(runs, as_json, more)
     if not ok:
         raise typer.Exit(1)
 
@@ -64,24 +82,46 @@ def _refused(problem: OSError) -> None:
         raise RunError(f"cannot look for runs in {problem.filename}: {problem.strerror}") from problem
 
 
-def _one(directory: Path, as_json: bool, replay: bool) -> bool:
+class _More(NamedTuple):
+    """What is to be done beside recomputing from the files, and what was."""
+
+    decisions: bool
+    trust: bool
+    replay: bool
+
+    def done(self, run: Path) -> dict[str, Decisions | Replay]:
+        """In order, up to the first that differs."""
+        found: dict[str, Decisions | Replay] = {}
+        if self.decisions:
+            found["decisions"] = ask_again(run, trust=self.trust)
+        if self.replay and all(each.ok for each in found.values()):
+            found["replay"] = _replay(run)
+        return found
+
+
+def _one(directory: Path, as_json: bool, more: _More) -> bool:
     from feelstream.verification import verify
 
     report = verify(directory)
-    again = _replay(directory) if replay and report.ok else None
+    found = more.done(directory) if report.ok else {}
+    done = ["files", *found]
     if as_json:
-        print_json(report.as_dict() | ({"replay": again.as_dict()} if again else {}))
+        print_json(report.as_dict() | {name: each.as_dict() for name, each in found.items()} | {"done": done})
     else:
         print(report)
-        print(again or "feelstream verify --replay also repeats the run and compares the bytes")
-    return report.ok and (again is None or again.ok)
+        for each in found.values():
+            print(each)
+        print(f"done: {', '.join(DONE[name] for name in done)}")
+        if left := [f"{option} {what}" for name, (option, what) in OPTIONS.items() if name not in done]:
+            print(f"not done: {', '.join(left)}")
+    return report.ok and all(each.ok for each in found.values())
 
 
-def _many(runs: list[Path], as_json: bool, replay: bool) -> bool:
+def _many(runs: list[Path], as_json: bool, more: _More) -> bool:
     """A line for each run, and how many agree; a run that cannot be checked does not."""
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for run in runs:
-        ok, said, about = _checked(run, replay)
+        ok, said, about = _checked(run, more)
         found[str(run)] = about | {"ok": ok}
         if not as_json:
             out.print(f"{'pass' if ok else 'FAIL'}  {run}{said}", markup=False, highlight=False, soft_wrap=True)
@@ -93,18 +133,17 @@ def _many(runs: list[Path], as_json: bool, replay: bool) -> bool:
     return agreeing == len(runs)
 
 
-def _checked(run: Path, replay: bool) -> tuple[bool, str, dict[str, object]]:
+def _checked(run: Path, more: _More) -> tuple[bool, str, dict[str, Any]]:
     from feelstream.verification import verify
 
     try:
         report: Report = verify(run)
-        again = _replay(run) if replay and report.ok else None
-    except RunError as problem:
+        found = more.done(run) if report.ok else {}
+    except FeelstreamError as problem:
         return False, f": {sentence(problem)}", {"problem": sentence(problem)}
-    said = "" if report.ok else f": {report.disagreement}"
-    if again is not None and not again.ok:
-        said = f": {again}"
-    return report.ok and (again is None or again.ok), said, report.as_dict()
+    wrong = [each for each in found.values() if not each.ok]
+    said = f": {report.disagreement}" if not report.ok else f": {wrong[0]}" if wrong else ""
+    return report.ok and not wrong, said, report.as_dict() | {name: each.as_dict() for name, each in found.items()}
 
 
 def _replay(directory: Path) -> Replay:

@@ -146,11 +146,12 @@ def _law(law: EnergyLaw, system: System) -> constants.Law:
 
 def _policy(scenario: Scenario) -> constants.Policy:
     policy = scenario.policy
-    texts = {name: _field(policy, name, str) for name in ("cardinality", "gain", "power")}
+    texts = {name: _field(policy, name, str) for name in ("cardinality", "gain", "power", "pace")}
     numbers = {name: _field(policy, name, float) for name in ("power_max_w", "least_share")}
     return constants.Policy(
         name=policy.plugin_name(),
         equal_shares=policy.equal_shares,
+        by_score=policy.by_score,
         metric=_field(policy, "metric", str) or "combined",
         **texts,
         **{name: value if value is not None and 0 < value < np.inf else None for name, value in numbers.items()},
@@ -162,7 +163,9 @@ def _phase(scenario: Scenario, first: int, budget_j: float | None) -> constants.
     auto = getattr(policy, "V", None) == "auto"
     V = weight_j2(scenario.known_system(classes=1), policy.size) if auto else _field(policy, "V", float)
     V = V if V is not None and V >= 0 else None
-    return constants.Phase(first=first, V=V, auto=auto, size=policy.size, energy_budget_j=budget_j)
+    return constants.Phase(
+        first=first, V=V, auto=auto, size=policy.size, smallest_plan=policy.smallest_plan, energy_budget_j=budget_j
+    )
 
 
 def _field(policy: Plugin, name: str, kind: type) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from feelstream.columns import spent_j
-from feelstream.errors import FeelstreamError
+from feelstream.errors import FeelstreamError, RunError
 from feelstream.guard import ask
 from feelstream.loop.changes import from_list, in_order, scenario_in
 from feelstream.loop.round import decide
@@ -48,13 +48,25 @@ class Scene:
         return ask(self.policy, "ranking", self.state, self.observation, self.decision, device)
 
 
-class Scenes:
-    """The rounds of a run, rebuilt from its table of devices one after the other."""
+class Unstored(Outcome):
+    """What a round came to, as far as the trace tells: not what training found."""
 
-    def __init__(self, run: Run) -> None:
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("losses", "update_norm"):
+            raise RunError(f"the policy goes by {name}, which no trace holds")
+        return super().__getattribute__(name)
+
+
+class Scenes:
+    """The rounds of a run, rebuilt from its table of devices one after the other.
+
+    scenario: by default the run's, whose code of the user's own is not read.
+    """
+
+    def __init__(self, run: Run, scenario: Scenario | None = None) -> None:
         assert run.devices is not None
-        self.scenario, self.seed, self.facts = run.scenario, run.seed, run.manifest.facts
-        self.changes = in_order(run.scenario, from_list(run.about.get("changes") or []))
+        self.scenario, self.seed, self.facts = scenario or run.scenario, run.seed, run.manifest.facts
+        self.changes = in_order(self.scenario, from_list(run.about.get("changes") or []))
         self._rounds = run.devices.partition_by("round", as_dict=True, include_key=False)
         self._states: list[State] = []  # before the rounds 1, 2, … as far as they were asked for
 
@@ -69,15 +81,18 @@ class Scenes:
         """
         if any(isinstance(self.scenario_in(t).policy, Inert) for t in (1, round)):
             return None
-        policy, nobody = self.scenario_in(round).policy, np.zeros(0, int)
         try:
-            known = self._observation(round)
-            scene = Scene(policy, self._state(round), known, self.seed, Decision(nobody, known.plan(1)))
-            decision = scene.decide()
+            scene = self.decided(round)
         except FeelstreamError:
             return None
         scheduled = np.flatnonzero(self.rows(round)["scheduled"].to_numpy())
-        return replace(scene, decision=decision) if np.array_equal(np.sort(decision.schedule), scheduled) else None
+        return scene if np.array_equal(np.sort(scene.decision.schedule), scheduled) else None
+
+    def decided(self, round: int) -> Scene:
+        """The round with what the policy decides now; FeelstreamError where the trace does not hold what it goes by."""
+        policy, known = self.scenario_in(round).policy, self._observation(round)
+        scene = Scene(policy, self._state(round), known, self.seed, Decision(np.zeros(0, int), known.plan(1)))
+        return replace(scene, decision=scene.decide())
 
     def scenario_in(self, round: int) -> Scenario:
         """With the changes until then."""
@@ -130,7 +145,9 @@ class Scenes:
         rows = self.rows(round)
         ids = np.flatnonzero(rows["scheduled"].to_numpy())
         sent, gain, energy_j = (column.to_numpy()[ids] for column in (rows["transmitted"], rows["gain"], spent_j(rows)))
-        return Outcome(round, ids, sent, gain, energy_j, None, self._observation(round))
+        trained = "deployed" in self.facts or self.scenario.learning.engine != "none"
+        outcome = Unstored if trained else Outcome
+        return outcome(round, ids, sent, gain, energy_j, None, self._observation(round))
 
 
 def counts(lists: pl.Series) -> NDArray:

@@ -1,270 +1,187 @@
-"""Scores and decisions, by policy. A policy without rules of its own here gets the generic ones."""
+"""Who may be scheduled, how important each one's data is, and whether the set is the one that the policy names.
+
+Here stand the scores and sets that follow from the trace alone. What else a policy goes by, it is asked again by
+`feelstream verify --decisions`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from feelstream.verification.admission import check_admission
-from feelstream.verification.energy import check_energy
-from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
-from feelstream.verification.formulas import surrogate_energy_j
-from feelstream.verification.importance import Case, check_feasible, check_null_outside, feasible_at
-from feelstream.verification.joint import (
-    check_joint_decision,
-    check_joint_planned,
-    check_joint_score,
-    least_joint_energy_j,
-    limit_w,
-)
-from feelstream.verification.joint_sending import check_joint_admission, check_joint_energy
-from feelstream.verification.lyapunov import check_lyapunov_decision, check_lyapunov_planned, check_lyapunov_score
-from feelstream.verification.ours import CONTROLLED_OCEAN
-from feelstream.verification.rationed import (
-    check_rationed_decision,
-    check_rationed_planned,
-    check_rationed_score,
-    check_rationed_subset,
-)
-from feelstream.verification.reading import Block, Table
-from feelstream.verification.reports import answered, check_answered, check_largest_norms
-from feelstream.verification.shares import (
-    check_own_energy,
-    check_own_feasible,
-    check_own_transmission,
-    no_known_power_w,
-)
-from feelstream.verification.stored import StoredSettings
-from feelstream.verification.whole_run import least_planned_energy_j
+from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Stage
+from feelstream.verification.reports import answered
+from feelstream.verification.rounds import Rounds, Totals
+from feelstream.verification.rules import holds, same, within
 
-Rule = Callable[[Case], None]
-
-
-def equal_power_w(s: StoredSettings, block: Block) -> Array:
-    """P0/β: all are received with the same power. [R, K]"""
-    return s.received_power_w / block["beta"]
-
-
-@dataclass(frozen=True)
-class PolicyRules:
-    """How a policy's planned size, scores and schedule are re-checked, and what the report says of it.
-
-    Where it does not share the band equally at full frequency, also who was admitted and what that cost, the least
-    energy per device (of mean gains β) with which it can have scheduled, and the power that no device exceeds.
-    """
-
-    planned: Callable[[Findings, StoredSettings, Table, Array], None]
-    score: Rule
-    decision: Rule
-    note: str
-    admission: Rule = check_admission
-    energy: Rule = check_energy
-    least_energy: Callable[[StoredSettings, Array], Array] = least_planned_energy_j
-    most_power: Callable[[StoredSettings, Block], Array] = equal_power_w
-    feasible: Callable[[Findings, StoredSettings, Block, Array], None] = check_feasible
-
-
-def rules_for(s: StoredSettings) -> PolicyRules:
-    rules = POLICY_RULES.get(s.policy, GENERIC if s.equal_shares else OWN_TRANSMIT)
-    if s.law.known or s.policy not in BY_ENERGY:
-        return rules
-    note = "not the choice, by a law of the user's"
-    if s.policy == "balanced_joint":  # what each may spend follows from the law, and who sends from that
-        budgets = replace(OWN_TRANSMIT, score=_check_no_score, decision=check_rationed_subset)
-        return replace(budgets, planned=rules.planned, note=f"{note}; budgets of every device in every round")
-    return replace(rules, score=_check_any_score, decision=check_subset, note=note)
-
-
-def check_planned(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
-    """0 ≤ planned ≤ K; `scheduled` [R] is the number of devices scheduled."""
-    rule = f"the planned size lies between 0 and the number of devices, {s.K}"
-    found.at(Stage.INPUTS, rounds).within("planned", 0, s.K, rule)
-
-
-def _check_size_set(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
-    check_planned(found, s, rounds, scheduled)
-    if s.size is not None:
-        bad = rounds["planned"] != s.size
-        found.at(Stage.INPUTS, rounds).flag("planned", bad, s.size, "the planned size is the size set")
-
-
-def _check_up_to_size(found: Findings, s: StoredSettings, rounds: Table, scheduled: Array) -> None:
-    """Packing plans for what it schedules; `select_all` heeds no size."""
-    check, most = found.at(Stage.INPUTS, rounds), s.K if s.policy == "select_all" else s.size or 0
-    check.within("planned", 0, most, "no more devices are planned for than the size set, or than there are")
-    bad = (rounds["planned"] != scheduled) & (scheduled == rounds["scheduled"])
-    check.flag("planned", bad, scheduled, "a packed schedule has the size that was planned for")
-
-
-def check_subset(case: Case) -> None:
-    """Only feasible devices are scheduled, and no more than planned [R]."""
-    check, scheduled, feasible = case.at(Stage.DECISION), case.block["scheduled"], case.importance.feasible
-    check.flag("scheduled", scheduled & ~feasible, scheduled & feasible, "only feasible devices are scheduled")
-    count, rule = scheduled.sum(axis=1), "no more devices are scheduled than planned"
-    check.flag("scheduled", count > case.planned, case.planned, rule, stored=count)
-
-
-def _check_some_with_data(case: Case) -> None:
-    """Feasible devices that hold data, at most as many as planned."""
-    check_subset(case)
-    check, scheduled, holds = case.at(Stage.DECISION), case.block["scheduled"], case.block["stored"] > 0
-    check.flag("scheduled", scheduled & ~holds, holds, "only devices that hold data are scheduled")
-
-
-def _check_with_data_only(case: Case) -> None:
-    """Feasible devices that hold data, and as many of them as planned, or all."""
-    _check_some_with_data(case)
-    _check_count(case, case.importance.feasible & (case.block["stored"] > 0), "feasible ones that hold data")
-
-
-def _check_count(case: Case, candidates: Array, who: str) -> None:
-    count, expected = case.block["scheduled"].sum(axis=1), np.minimum(case.planned, candidates.sum(axis=1))
-    rule = f"as many devices are scheduled as planned, or all {who} if they are fewer"
-    case.at(Stage.DECISION).flag("scheduled", count != expected, expected, rule, stored=count)
-
-
-def _check_as_many(case: Case) -> None:
-    check_subset(case)
-    _check_count(case, case.importance.feasible, "feasible ones")
-
-
-def _check_all_that_fit(case: Case) -> None:
-    """All that is left out cannot be added: one device more, and fewer would meet the deadline than share the band."""
-    check_subset(case)
-    more = case.planned + 1
-    feasible, unsure = feasible_at(case.s, case.block, more[:, None])
-    fits = (feasible & ~unsure).sum(axis=1) >= more
-    rule = "no larger set of devices meets the deadline together"
-    case.at(Stage.DECISION).flag("planned", fits, more, rule, stored=case.planned)
-
-
-def _check_lowest(case: Case) -> None:
-    """As many as planned, and no feasible device that was left out has a lower score than one that was not."""
-    _check_as_many(case)
-    feasible, score = case.importance.feasible, case.block["score"]
-    scheduled = case.block["scheduled"] & feasible
-    worst = np.where(scheduled, score, -np.inf).max(axis=1, keepdims=True)
-    better = feasible & ~scheduled & (score < worst - RELATIVE * np.abs(worst)) & scheduled.any(axis=1, keepdims=True)
-    rule = "no device that was left out has a lower score than one that was scheduled"
-    case.at(Stage.DECISION).flag("scheduled", better, ~better, rule, stored=scheduled)
-
-
-def _check_no_score(case: Case) -> None:
-    bad, rule = ~case.block.nulls["score"], "this policy has no score, so none is stored"
-    case.at(Stage.SCORE).flag("score", bad, np.array(None), rule)
-
-
-def _check_any_score(case: Case) -> None:
-    check_null_outside(case.at(Stage.SCORE), "score")
-
-
-def _score(rule: str, formula: Callable[[Case], Array]) -> Rule:
-    """A score that follows from the stored round alone."""
-
-    def check(case: Case) -> None:
-        _check_any_score(case)
-        expected = np.broadcast_to(formula(case), case.importance.feasible.shape)
-        scale, feasible = case.importance.scale, case.importance.feasible
-        case.at(Stage.SCORE).compare("score", expected, rule, scale, where=feasible)
-
-    return check
-
-
-CHANNEL_SCORES = {
-    ("best_channel", "mean"): _score("score = −β", lambda case: -case.block["beta"]),
-    ("best_channel", "oracle"): _score("score = −|g|²", lambda case: -case.block["gain"]),
-    ("proportional_fair", "oracle"): _score(
-        "score = −|g|²/β", lambda case: -case.block["gain"] / case.block["beta"]
-    ),
-}  # fmt: skip
-
-
-def _check_channel_score(case: Case) -> None:
-    """Oracles and best_channel by mean gains go by what is stored; what the others have seen is not."""
-    CHANNEL_SCORES.get((case.s.policy, case.s.gain_known), _check_any_score)(case)
-
-
-def _check_norms(case: Case) -> None:
-    check_subset(case)
-    check_largest_norms(case)
-    _check_count(case, case.importance.feasible & answered(case.block), "feasible ones that reported")
-
-
-def _check_drawn_by_reports(case: Case) -> None:
-    """How many are drawn depends on how many gradients are above 0, which is not stored."""
-    check_subset(case)
-    check_answered(case)
-
-
-_check_energy_score = _score(
-    "score = E~(planned size)",
-    lambda case: surrogate_energy_j(case.s, case.block, case.n),
-)
-_check_importance_score = _score("score = −importance", lambda case: -case.importance.importance)
-_LEFT_OPEN = PolicyRules(_check_size_set, _check_no_score, check_subset, "feasibility and largest size only")
-_AS_MANY = PolicyRules(_check_size_set, _check_no_score, _check_as_many, "size and feasibility only")
-_WITH_DATA = PolicyRules(
-    _check_size_set, _check_no_score, _check_with_data_only, "size, feasibility and data, not the choice among them"
-)
-_DRAWN = "size and feasibility, the draw is not repeated"
-_BY_CHANNEL = PolicyRules(_check_size_set, _check_channel_score, _check_lowest, "the lowest of the stored scores")
-
-GENERIC = PolicyRules(
-    check_planned, _check_any_score, check_subset, "schedule within the feasible set and the planned size only"
-)
-OWN_TRANSMIT = replace(
-    GENERIC, admission=check_own_transmission, energy=check_own_energy, most_power=no_known_power_w,
-    feasible=check_own_feasible,
+INPUTS, FEASIBLE, IMPORTANCE, SCORE, DECISION = (
+    Stage.INPUTS, Stage.FEASIBLE, Stage.IMPORTANCE, Stage.SCORE, Stage.DECISION,
 )  # fmt: skip
-BY_ENERGY = ("lyapunov", "lyapunov_joint", "balanced_joint", "greedy_energy")  # whose scores follow from the energy law
-POLICY_RULES = {
-    "lyapunov": PolicyRules(
-        check_lyapunov_planned, check_lyapunov_score, check_lyapunov_decision,
-        "no allowed subset has a smaller total score",
-    ),
-    "lyapunov_joint": PolicyRules(
-        check_joint_planned, check_joint_score, check_joint_decision,
-        "no set found with a smaller total; see the scores for the price",
-        check_joint_admission, check_joint_energy, least_joint_energy_j, limit_w,
-    ),
-    "random": replace(_AS_MANY, note=f"random: {_DRAWN}"),
-    "greedy_energy": PolicyRules(
-        _check_size_set, _check_energy_score, _check_lowest, "the devices with the least planned energy"
-    ),
-    "importance_greedy": PolicyRules(
-        _check_size_set, _check_importance_score, _check_lowest, "the devices with the largest importance"
-    ),
-    "balanced": replace(_WITH_DATA, note="size, feasibility and data, not the balance"),
-    "balanced_joint": PolicyRules(
-        check_rationed_planned, check_rationed_score, check_rationed_decision,
-        "the set, its size and its lots repeated; budgets of every device in every round",
-        check_joint_admission, check_joint_energy, least_joint_energy_j, limit_w,
-    ),
-    "fedcgd": replace(_WITH_DATA, decision=_check_some_with_data),
-    "fedteddi": _WITH_DATA,
-    "representative": _WITH_DATA,
-    "fedbacys": replace(_WITH_DATA, decision=_check_some_with_data),
-    "select_all": PolicyRules(
-        _check_up_to_size, _check_no_score, _check_all_that_fit, "as many as meet the deadline together"
-    ),
-    "fedcs": PolicyRules(_check_up_to_size, _check_no_score, check_subset, f"fedcs: {_DRAWN}"),
-    "age": PolicyRules(_check_size_set, _check_any_score, _check_lowest, "the lowest of the stored scores"),
-    "proportional_fair": _BY_CHANNEL,
-    "best_channel": _BY_CHANNEL,
-    "round_robin": _AS_MANY,
-    "update_norm": PolicyRules(
-        _check_size_set, _check_any_score, _check_norms, "the largest of the norms stored as scores"
-    ),
-    "gradient_norm": replace(
-        _LEFT_OPEN, decision=_check_drawn_by_reports, note=f"gradient_norm: {_DRAWN}; only devices that reported"
-    ),
-    "power_of_choice": _AS_MANY,
-    "oort": _AS_MANY,
-    CONTROLLED_OCEAN: replace(
-        _LEFT_OPEN, admission=check_joint_admission, energy=check_joint_energy, most_power=limit_w
-    ),
-    "ocean": _LEFT_OPEN,
-    "myopic_energy": _LEFT_OPEN,
-}  # fmt: skip
+
+# Scores of ours, by name and by the gains that the policy knows, and the size of their terms.
+SCORES: dict[tuple[str, str | None], Callable[[Rounds], tuple[Array, Array | float]]] = {
+    ("lyapunov", None): lambda r: drift_plus_penalty(r, r.n, *r.worth),
+    ("greedy_energy", None): lambda r: (r.planned_j(r.n), 0.0),
+    ("importance_greedy", None): lambda r: (-r.worth[0], r.worth[1]),
+    ("best_channel", "mean"): lambda r: (-r.beta, 0.0),
+    ("best_channel", "oracle"): lambda r: (-r.gain, 0.0),
+    ("proportional_fair", "oracle"): lambda r: (-r.gain / r.beta, 0.0),
+}
+
+
+def drift_plus_penalty(r: Rounds, n: Array | int, importance: Array, scale: Array) -> tuple[Array, Array]:
+    """Q E~(n) − V I, −I for infinite V, and the size of its terms; with V = auto, Q with the fleet's queue."""
+    V = r.phase.V or 0.0
+    if np.isinf(V):
+        return -importance, scale
+    backlog = r.memory["backlog_j"][r.rounds - 1][:, None]
+    energy = (r.queue_j + backlog) * r.planned_j(n)
+    return energy - V * importance, energy + V * scale
+
+
+class Chosen(NamedTuple):
+    """The allowed set of least total, and that total, against the stored; [R] but for the set [R, K]."""
+
+    best: Array
+    wrong: Array
+    total: Array
+    scale: Array
+
+
+def _chosen(r: Rounds) -> Chosen:
+    """The schedule has the allowed size and the least possible total; ties may fall any way."""
+    score, scale = drift_plus_penalty(r, r.n, *r.worth)
+    slack = RELATIVE * scale
+    # Where rounding alone decides the sign, scores are equal and the stored choice stands.
+    ranked = np.where(np.abs(score) <= slack, 0.0, score)
+    best = _lowest(ranked, r.planned, r.feasible, prefer=r.scheduled)
+    if r.has("cap"):
+        best &= (score < -slack) | (r.scheduled & (score < slack))
+    size_is_wrong = r.scheduled.sum(axis=1) != best.sum(axis=1)
+    chosen_total, chosen_scale = _total(score, scale, r.scheduled & r.feasible)
+    total, total_scale = _total(score, scale, best)
+    worse = chosen_total > total + RELATIVE * (chosen_scale + total_scale) + ABSOLUTE
+    return Chosen(best, size_is_wrong | worse, total, total_scale)
+
+
+def _other_size(r: Rounds) -> tuple[Array, Array]:
+    """Whether another size n with |Π_f(n)| ≥ n has a smaller least total, all recomputed at that n; and which."""
+    planned = r.found(_chosen)
+    least, least_scale, least_n = (np.zeros_like(planned.total) for _ in range(3))
+    for n in range(1, r.phase.size + 1):
+        feasible, unsure = r.feasible_at(n)
+        score, scale = drift_plus_penalty(r, n, *r.importance_at(feasible))
+        total, total_scale = _total(score, scale, _lowest(score, np.array(n), feasible))
+        # A set whose members rounding decides proves nothing against the stored choice.
+        better = (total < least) & (feasible.sum(axis=1) >= n) & ~unsure.any(axis=1)
+        least, least_scale = np.where(better, total, least), np.where(better, total_scale, least_scale)
+        least_n = np.where(better, n, least_n)
+    return planned.total > least + RELATIVE * (planned.scale + least_scale) + ABSOLUTE, least_n.astype(int)
+
+
+def _lowest(score: Array, n: Array, feasible: Array, prefer: Array | None = None) -> Array:
+    """The n lowest scores of each round's feasible devices, a mask [R, K]; of equals, the preferred first."""
+    others = np.zeros_like(feasible) if prefer is None else ~prefer
+    order = np.lexsort((others, score, ~feasible), axis=-1)
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(score.shape[1])[None, :], axis=-1)
+    return feasible & (rank < np.reshape(n, (-1, 1)))
+
+
+def _total(score: Array, scale: Array, members: Array) -> tuple[Array, Array]:
+    return np.where(members, score, 0.0).sum(axis=1), np.where(members, scale, 0.0).sum(axis=1)
+
+
+def _score(r: Rounds) -> tuple[Array, Array | float]:
+    policy = r.run.policy
+    return (SCORES.get((policy.name, policy.gain)) or SCORES[policy.name, None])(r)
+
+
+def _candidates(r: Rounds) -> Array:
+    """The feasible devices, of which some policies leave out those without data, or those that did not report."""
+    return r.feasible & ((not r.has("with data")) | (r.stored > 0)) & ((not r.has("asks, ours")) | answered(r))
+
+
+def _left_out_lower(r: Rounds) -> Array:
+    """Devices that have a lower stored score than one that was scheduled."""
+    who, score = _candidates(r), r.score
+    scheduled = r.scheduled & who
+    worst = np.where(scheduled, score, -np.inf).max(axis=1, keepdims=True)
+    return who & ~scheduled & (score < worst - RELATIVE * np.abs(worst)) & scheduled.any(axis=1, keepdims=True)
+
+
+def _unfilled(r: Rounds) -> Array:
+    """How many candidates there are for the planned places. [R]"""
+    return np.minimum(r.planned, _candidates(r).sum(axis=1))
+
+
+def _count(r: Rounds) -> Array:
+    return r.scheduled.sum(axis=1)
+
+
+def _fits(r: Rounds) -> Array:
+    """Whether one device more would meet the deadline together with the others. [R]"""
+    more = r.planned + 1
+    feasible, unsure = r.feasible_at(more[:, None])
+    return (feasible & ~unsure).sum(axis=1) >= more
+
+
+def _scheduled(r: Totals) -> Array:
+    """By the devices' rows, where there are such. [R]"""
+    return r.scheduled if r.devices is None else _count(r.devices)
+
+
+PLAN_RULES = (
+    within(INPUTS, "planned", "the planned size lies between 0 and the number of devices", 0, lambda r: r.run.devices),
+    within(INPUTS, "planned", "no more devices are planned for than the size set", 0, lambda r: r.phase.size,
+           "ours, not all that fit"),
+    holds(INPUTS, "planned", "the planned size is the size set, unless the policy may plan for as few as one",
+          lambda r: (r.planned == r.phase.size) | (r.phase.smallest_plan == 1), lambda r: r.phase.size, "ours"),
+    # Two of three stored counts agree against the planned one, so it is that one which is wrong.
+    holds(INPUTS, "planned", "a packed, or freely chosen, schedule has the size that was planned for",
+          lambda r: (r.planned == _scheduled(r)) | (_scheduled(r) != r.scheduled), _scheduled, "packed"),
+)  # fmt: skip
+
+RULES = (
+    holds(FEASIBLE, "feasible", "feasible: available, and c/f + T~(planned size) within the round",
+          lambda r: (r.feasible == r.feasible_at(r.n)[0]) | r.feasible_at(r.n)[1], lambda r: r.feasible_at(r.n)[0],
+          "planned by ours"),
+    holds(FEASIBLE, "feasible", "feasible: available, and c/f within the round",
+          lambda r: ~r.feasible | (r.available & (r.cycles / r.f_hz < r.time_s * (1 + RELATIVE))), False,
+          "not planned by ours"),
+    same(IMPORTANCE, "amount", "amount = |Π_f|·fresh / Σ fresh over Π_f, 0 if nothing is fresh",
+         lambda r: r.amount_at(r.feasible)),
+    same(IMPORTANCE, "dissimilarity", "dissimilarity = ‖x−y‖²/(‖x‖²+‖y‖²) of centred label counts, with the rules for "
+         "empty sets", lambda r: r.unlike[0], scale=lambda r: np.where(r.unlike[1], 0.0, 1.0)),
+    same(IMPORTANCE, "importance", "importance by the metric (one that is not ours: some number for every feasible "
+         "device), times the device's priority and reliability", lambda r: r.worth[0], scale=lambda r: r.worth[1]),
+    same(SCORE, "score", "score: Q·E~ − V·importance of lyapunov (V = auto: Q with the fleet's queue; infinite V: "
+         "−importance), E~ of greedy_energy, −importance of importance_greedy, −gain by channel",
+         lambda r: _score(r)[0], "scored", scale=lambda r: _score(r)[1]),
+    holds(SCORE, "score", "a policy gives all feasible devices a score, or none",
+          lambda r: (r.nulls["score"] == (r.nulls["score"][r.feasible].mean() > 0.5)) | ~r.feasible, None,
+          "ours, not scored, not priced"),
+    holds(DECISION, "scheduled", "only feasible devices are scheduled", lambda r: ~r.scheduled | r.feasible,
+          lambda r: r.scheduled & r.feasible),
+    holds(DECISION, "scheduled", "only devices that hold data, and that reported if they were asked, are scheduled",
+          lambda r: ~r.scheduled | _candidates(r), lambda r: r.scheduled & _candidates(r), "ours"),
+    holds(DECISION, "scheduled", "no more devices are scheduled than planned", lambda r: _count(r) <= r.planned,
+          lambda r: r.planned, stored=_count),
+    holds(DECISION, "scheduled", "as many devices are scheduled as planned, or all candidates if they are fewer",
+          lambda r: _count(r) == _unfilled(r), _unfilled, "as many", _count),
+    holds(DECISION, "scheduled", "no device that was left out has a lower score than one that was scheduled",
+          lambda r: ~_left_out_lower(r), lambda r: ~_left_out_lower(r), "lowest", lambda r: r.scheduled),
+    holds(DECISION, "score", "a device that did not report has the score 0, others minus a norm",
+          lambda r: np.where(answered(r), r.score <= 0, r.score == 0) | ~r.feasible, 0.0, "norms"),
+    holds(DECISION, "scheduled",
+          "the planned number of lowest scores is scheduled, or all feasible devices (cap: of these, those below 0)",
+          lambda r: ~r.found(_chosen).wrong[:, None] | (r.scheduled == r.found(_chosen).best),
+          lambda r: r.found(_chosen).best, "optimal"),
+    holds(DECISION, "planned", "free plans for the size whose lowest scores have the least total",
+          lambda r: ~r.found(_other_size)[0], lambda r: r.found(_other_size)[1], "optimal, free, metric",
+          lambda r: r.planned),
+    holds(DECISION, "planned", "no larger set of devices meets the deadline together", lambda r: ~_fits(r),
+          lambda r: r.planned + 1, "all that fit", lambda r: r.planned),
+)  # fmt: skip

@@ -1,130 +1,154 @@
-"""Times, energies, the queue step, and the bound on the queues' drift."""
+"""Times, energies, the queue step, and the bound on the queues' drift.
+
+Where the scenario's admission decides who sends, n of them get 1/n of the band each at the power P0/β. Any other
+allocation is held to physics: rate·time carries the update, E = E_cmp(f) + P·T, no share twice, no frequency above the
+device's, and all of it before the deadline.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from feelstream.columns import MEASURED
-from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Findings, Stage, close
-from feelstream.verification.formulas import computing_energy_j, computing_time_s, sending_time_s, surrogate_time_s
-from feelstream.verification.importance import Case
-from feelstream.verification.ours import OUR_POLICIES
-from feelstream.verification.reading import Block
-from feelstream.verification.shares import OWN_SHARES, check_frequency, check_split, chosen_hz
-from feelstream.verification.stored import StoredSettings
+from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Stage
+from feelstream.verification.rounds import Rounds
+from feelstream.verification.rules import holds, same
+
+ENERGY = Stage.ENERGY
+AMOUNTS = ("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
 
 
-def check_energy(case: Case) -> None:
-    """Every time and energy follows from f, β, |g|² and who computed and sent; deadlines are met."""
-    s, block, check = case.s, case.block, case.at(Stage.ENERGY)
-    scheduled, sent = block["scheduled"], block.sent
-    n = sent.sum(axis=1, keepdims=True)
-    power = s.received_power_w / block["beta"]
-    share = 1.0 / np.maximum(n, 1)
-    share_rule = "n transmitters get 1/n of the band each, others none"
-    if s.policy in OWN_SHARES:
-        share, share_rule = block["bandwidth_share"], "only a transmitter has a share of the band"
-        check_split(case)
-    sending = sending_time_s(s, 1.0 / np.where(sent, share, 1.0), block["gain"] / block["beta"])
-    check_frequency(case)
-    f_hz = chosen_hz(s, block)
-    computing = computing_time_s(s, f_hz)
-    if s.costs.block_bits:
-        sending = sending + check_repeats(case, computing, sending)
-    expected = {
-        "t_cmp_s": (scheduled, computing, "T_cmp = c/f for a scheduled device, else 0"),
-        "e_cmp_j": (
-            scheduled,
-            computing_energy_j(s, f_hz),
-            f"E_cmp = {s.law.formula} for a scheduled device, else 0",
-        ),
-        "bandwidth_share": (sent, share, share_rule),
-        "power_w": (sent, power, "P = P0/β for a transmitter, else 0"),
-        "t_tr_s": (sent, sending, "T_tr = S_bits/R(|g|²) on the transmitter's share of the band, else 0"),
-        "e_tr_j": (sent, power * sending, "E_tr = P·T_tr for a transmitter, else 0"),
-    }
-    for name, (who, value, rule) in expected.items():
-        own = block[f"{name}_measured"] & who if name in MEASURED else np.zeros_like(who)
-        if name == "e_cmp_j":  # nor is the frequency known where a device measured its time under a user's policy
-            own |= who & (not s.law.known)
-            own |= block["t_cmp_s_measured"] & (s.policy not in OUR_POLICIES)
-        check.compare(name, np.where(who, value, 0.0), rule, where=~own)
-    check_measured(case)
-    planned_s = np.where(scheduled, computing + surrogate_time_s(s, case.n), 0.0)
-    rule = "a scheduled device meets the deadline at the surrogate rate: T_cmp + T~ ≤ T_k"
-    check.flag("t_cmp_s", scheduled & ~(planned_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=planned_s)
-    # Where one device's share is wrong, that device is named instead.
-    unfair = ~close(block["bandwidth_share"], np.where(sent, share, 0.0))
-    share, wanted = block["bandwidth_share"].sum(axis=1), (n[:, 0] > 0).astype(float)
-    rule = "the shares add up to 1 if anyone transmits"
-    check.compare("bandwidth_share", wanted, rule, where=unfair.sum(axis=1) == 0, stored=share)
+def _once_s(r: Rounds) -> Array:
+    """T_tr on an equal share, without any repeat."""
+    return r.sending_s(np.maximum(r.n_sent, 1), r.gain / r.beta)
 
 
-def check_repeats(case: Case, computing: Array, once: Array) -> Array:
-    """What sending blocks again took of those that sent: a whole number of blocks, all that fit where it was lost.
+def _repeats(r: Rounds) -> tuple[Array, Array, Array]:
+    """How often blocks were sent again, how often that would have fitted the deadline, and what each took, s."""
+    radio, once = r.run.radio, _once_s(r)
+    information = r.update_bits / (1 + radio.code_overhead)
+    each = once / np.maximum(np.ceil(information / radio.block_bits * (1 - 1e-9)), 1)
+    spare = np.maximum(np.floor((r.time_s - r.cycles / r.used_hz - once) / each + 1e-9), 0.0)
+    return np.clip(np.rint((r.t_tr_s - once) / each), 0.0, spare), spare, each
 
-    once: T_tr without any repeat. [R, K] each
+
+def _sending_s(r: Rounds) -> Array:
+    """With a whole number of blocks that were sent again."""
+    if not r.has("packet_errors"):
+        return _once_s(r)
+    repeats, _, each = r.found(_repeats)
+    return _once_s(r) + repeats * each
+
+
+def _carried_bits(r: Rounds) -> Array:
+    """R·T_tr with the share and the power that are stored."""
+    radio = r.run.radio
+    share_hz = np.where(r.sent & (r.bandwidth_share > 0), r.bandwidth_share, 1.0) * radio.bandwidth_hz
+    rate = share_hz * np.log1p(r.power_w * r.gain / (share_hz * radio.noise_w_per_hz)) / np.log(2.0)
+    return rate * r.t_tr_s
+
+
+def _unmeasured(*names: str):
+    return lambda r: ~np.any([getattr(r, f"{name}_measured") for name in names], axis=0)
+
+
+def _end_s(r: Rounds) -> Array:
+    return np.where(r.sent, r.t_cmp_s + r.t_tr_s, 0.0)
+
+
+def _planned_s(r: Rounds) -> Array:
+    return np.where(r.scheduled, r.cycles / r.used_hz + r.surrogate_s(r.n), 0.0)
+
+
+def _step(r: Rounds) -> tuple[Array, Array]:
+    """max(Q + E − E^avg, 0), and the size of its terms."""
+    return np.maximum(r.queue_j + r.energy_j - r.budget_j, 0.0), r.queue_j + r.energy_j + r.budget_j
+
+
+def _drift(r: Rounds) -> tuple[Array, Array, Array]:
+    """L(t+1) − L(t), its bound ½Σu² + ΣQu, and what rounding may add. [R] each"""
+    change = r.energy_j - r.budget_j
+    drift = 0.5 * (np.square(r.queue_next_j) - np.square(r.queue_j)).sum(axis=1)
+    slack = RELATIVE * np.square(r.found(_step)[1]).sum(axis=1) + ABSOLUTE
+    return drift, (0.5 * np.square(change) + r.queue_j * change).sum(axis=1), slack
+
+
+def _promised(r: Rounds) -> tuple[Array, Array]:
+    """What each device has spent so far, and the most that a policy that keeps to its budgets lets it spend.
+
+    By the horizon T·E^avg; else what it was granted so far, t·E^avg, and its dearest turn.
     """
-    s, block = case.s, case.block
-    information = s.update_bits / (1 + s.costs.code_overhead)
-    each = once / max(np.ceil(information / s.costs.block_bits * (1 - 1e-9)), 1)
-    spare = np.maximum(np.floor((s.time_s - computing - once) / each + 1e-9), 0.0)
-    repeats = np.clip(np.rint((block["t_tr_s"] - once) / each), 0.0, spare)
-    early = block["lost"] & (repeats < spare)
-    rule = "an update is lost only after its blocks were sent again for as long as they fitted the deadline"
-    case.at(Stage.ENERGY).flag("lost", early, spare, rule, stored=repeats)
-    return np.where(block.sent, repeats * each, 0.0)
+    turn_j = r.e_cmp_j + r.e_tr_j
+    spent, dearest = r.memory.get("turns_j", (np.zeros(r.K), np.zeros(r.K)))
+    spent, dearest = spent + np.cumsum(turn_j, axis=0), np.maximum(dearest, np.maximum.accumulate(turn_j))
+    r.memory["turns_j"] = spent[-1], dearest[-1]
+    granted = np.broadcast_to(r.run.rounds * r.budget_j, spent.shape)
+    return spent, granted if r.run.policy.pace == "horizon" else r.t * r.budget_j + dearest
 
 
-def check_lost(found: Findings, block: Block) -> None:
-    check, lost = found.at(Stage.ADMISSION, block), block["lost"]
-    check.flag("lost", lost & block["transmitted"], ~block["transmitted"], "an update that was lost did not arrive")
-    check.flag("lost", lost & ~block["scheduled"], block["scheduled"], "only scheduled devices send, and are lost")
+ALLOCATIONS = (
+    # What the scenario's admission gives
+    same(ENERGY, "bandwidth_share", "n transmitters get 1/n of the band each, others none",
+         lambda r: 1.0 / np.maximum(r.n_sent, 1), "equal"),
+    same(ENERGY, "power_w", "P = P0/β for a transmitter, else 0", lambda r: r.equal_power_w, "equal"),
+    same(ENERGY, "t_tr_s", "T_tr = S/R(|g|²) on the transmitter's share of the band, else 0", _sending_s, "equal"),
+    same(ENERGY, "e_tr_j", "E_tr = P·T_tr for a transmitter, else 0",
+         lambda r: r.equal_power_w * _sending_s(r), "equal"),
+    holds(ENERGY, "lost", "an update is lost only after its blocks were sent again for as long as they fitted the "
+          "deadline", lambda r: ~(r.lost & (r.found(_repeats)[0] < r.found(_repeats)[1])), True,
+          "equal, packet_errors"),
+    # What physics gives
+    *(holds(ENERGY, name, f"{name} is not negative", lambda r, name=name: getattr(r, name) >= 0, 0.0)
+      for name in AMOUNTS),
+    holds(ENERGY, "t_cmp_s", "a scheduled device computes for some time",
+          lambda r: ~r.scheduled | (r.t_cmp_s > 0) | r.t_cmp_s_measured, 0.0, "not equal"),
+    holds(ENERGY, "t_cmp_s", "no device computes faster than it can: c/t_cmp ≤ f",
+          lambda r: r.used_hz <= r.f_hz * (1 + r.tolerance), lambda r: r.cycles / r.f_hz),
+    holds(ENERGY, "t_cmp_s", "no device computes more slowly than the lowest frequency",
+          lambda r: r.used_hz >= r.constants["frequency_low_hz"].min() * (1 - RELATIVE),
+          lambda r: r.cycles / r.constants["frequency_low_hz"].min(), "ours, not equal"),
+    holds(ENERGY, "bandwidth_share", "a device has a share of the band if it transmits, and only then",
+          lambda r: (r.bandwidth_share > 0) == r.sent, lambda r: r.sent, "not equal"),
+    same(ENERGY, "t_tr_s", "T_tr = S/R(P·|g|²) on the transmitter's share of the band, else 0",
+         lambda r: r.t_tr_s * r.update_bits / _carried_bits(r), "ours, not equal, not packet_errors"),
+    holds(ENERGY, "t_tr_s", "a transmitter sends the whole update: R·T_tr ≥ S",
+          lambda r: ~(r.sent & ~r.t_tr_s_measured & ~(_carried_bits(r) >= r.update_bits * (1 - r.tolerance))),
+          lambda r: r.update_bits, "not equal", stored=_carried_bits),
+    same(ENERGY, "e_tr_j", "E_tr = P·T_tr for a transmitter, else 0", lambda r: r.power_w * r.t_tr_s, "not equal",
+         by=lambda r: r.tolerance, where=_unmeasured("t_tr_s")),
+    holds(ENERGY, "power_w", "no device sends with more than its power_max_w, or than the policy allows",
+          lambda r: ~(r.sent & ~(r.power_w <= r.most_power_w * (1 + r.tolerance))), lambda r: r.most_power_w,
+          "not equal"),
+    holds(Stage.ROUND, "bandwidth_share", "no more than the whole band is shared out",
+          lambda r: r.bandwidth_share.sum(axis=1) <= 1 + RELATIVE, 1.0, "not equal",
+          stored=lambda r: r.bandwidth_share.sum(axis=1)),
+    holds(Stage.ROUND, "bandwidth_share", "the shares add up to 1 if anyone transmits",
+          lambda r: (r.bandwidth_share.sum(axis=1) >= 1 - RELATIVE) | (r.n_sent[:, 0] == 0), 1.0, "ours, not equal",
+          stored=lambda r: r.bandwidth_share.sum(axis=1)),
+)  # fmt: skip
 
-
-def check_measured(case: Case) -> None:
-    """What a device measured is no formula's to say, but nothing is less than nothing, and the deadline holds."""
-    s, block, check = case.s, case.block, case.at(Stage.ENERGY)
-    for name in MEASURED:
-        negative = block[f"{name}_measured"] & ~(block[name] >= 0)
-        check.flag(name, negative, 0.0, f"a measured {name} is not negative")
-    check.flag("e_cmp_j", ~(block["e_cmp_j"] >= 0), 0.0, "the energy of computing is not negative")
-    if s.link_margin >= 1:
-        true_s = np.where(block.sent, block["t_cmp_s"] + block["t_tr_s"], 0.0)
-        rule = "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_k"
-        check.flag("t_tr_s", block.sent & ~(true_s <= s.time_s * (1 + RELATIVE)), s.time_s, rule, stored=true_s)
-
-
-def check_downloads(found: Findings, s: StoredSettings, block: Block) -> None:
-    """Receiving the model takes S_down/R_down seconds and the receiver's power for so long."""
-    if "downloads" not in s.facts:
-        return
-    check, scheduled = found.at(Stage.ENERGY, block), block["scheduled"]
-    own = "what the cost rule says" if s.costs.own else ""
-    for name, value, rule in (
-        (
-            "t_down_s",
-            s.costs.download_s,
-            f"T_down = {own or 'bits/rate of the download'} for a scheduled device, else 0",
-        ),
-        ("e_down_j", s.costs.download_j, f"E_down = {own or 'P_receive·T_down'} for a scheduled device, else 0"),
-    ):
-        check.compare(name, np.where(scheduled, value, 0.0), rule)
-
-
-def check_queues(found: Findings, s: StoredSettings, block: Block) -> None:
-    """Q(t+1) = max(Q + E − E^avg, 0), and L(t+1) − L(t) ≤ ½Σu² + ΣQu with u = E − E^avg, L = ½ΣQ²."""
-    queue, after = block["queue_j"], block["queue_next_j"]
-    energy = block.energy_j
-    change = energy - s.budget_j
-    scale = queue + energy + s.budget_j
-    stepped = np.maximum(queue + change, 0.0)
-    check = found.at(Stage.QUEUE, block)
-    check.compare("queue_next_j", stepped, "Q(t+1) = max(Q(t) + E − budget, 0)", scale)
-    check.flag("queue_next_j", ~(after >= 0), stepped, "a queue is never negative")
-
-    drift = 0.5 * (np.square(after) - np.square(queue)).sum(axis=1)
-    bound = (0.5 * np.square(change) + queue * change).sum(axis=1)
-    slack = RELATIVE * np.square(scale).sum(axis=1) + ABSOLUTE
-    rule = "the drift of ½ΣQ² is at most ½Σu² + ΣQu, u = E − budget"
-    found.at(Stage.DRIFT, block).flag("queue_next_j", ~(drift <= bound + slack), bound, rule, stored=drift)
+RULES = (
+    same(ENERGY, "t_cmp_s", "T_cmp = c/f for a scheduled device, else 0", lambda r: r.cycles / r.used_hz, "equal"),
+    *ALLOCATIONS,
+    same(ENERGY, "e_cmp_j", "E_cmp = λ·c·f², or c·C·V(f)² + P_leak·c/f by operating points; f = c/t_cmp where chosen",
+         lambda r: r.computing_j(r.used_hz), "law", by=lambda r: r.tolerance,
+         where=lambda r: ~r.t_cmp_s_measured | r.has("ours")),
+    holds(ENERGY, "t_tr_s", "a transmitter meets the true deadline: T_cmp + T_tr ≤ T_k",
+          lambda r: ~(r.sent & ~(_end_s(r) <= r.time_s * (1 + r.tolerance))), lambda r: r.time_s, "margin", _end_s),
+    holds(ENERGY, "t_cmp_s", "a scheduled device meets the deadline at the surrogate rate: T_cmp + T~ ≤ T_k",
+          lambda r: ~(r.scheduled & ~(_planned_s(r) <= r.time_s * (1 + RELATIVE))), lambda r: r.time_s, "equal",
+          _planned_s),
+    same(ENERGY, "t_down_s", "T_down = bits/rate of the download, or what the cost rule says, for a scheduled device",
+         lambda r: r.download_s, "downloads"),
+    same(ENERGY, "e_down_j", "E_down = P_receive·T_down, or what the cost rule says, for a scheduled device",
+         lambda r: r.download_j, "downloads"),
+    holds(Stage.WHOLE_RUN, "e_tr_j",
+          "no device spends more than its budget for the whole run (pace = running: than that so far and one turn)",
+          lambda r: r.found(_promised)[0] <= r.found(_promised)[1] * (1 + RELATIVE), lambda r: r.found(_promised)[1],
+          "keeps to its budget", lambda r: r.found(_promised)[0]),
+    same(Stage.QUEUE, "queue_next_j", "Q(t+1) = max(Q(t) + E − budget, 0)", lambda r: r.found(_step)[0],
+         scale=lambda r: r.found(_step)[1]),
+    holds(Stage.QUEUE, "queue_next_j", "a queue is never negative", lambda r: r.queue_next_j >= 0, 0.0),
+    holds(Stage.DRIFT, "queue_next_j", "the drift of ½ΣQ² is at most ½Σu² + ΣQu, u = E − budget",
+          lambda r: r.found(_drift)[0] <= r.found(_drift)[1] + r.found(_drift)[2], lambda r: r.found(_drift)[1],
+          stored=lambda r: r.found(_drift)[0]),
+)  # fmt: skip

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from enum import Enum
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from feelstream.verification.reading import Table
 
 Array = npt.NDArray[Any]
 
@@ -23,39 +20,25 @@ RELATIVE = 1e-9
 ABSOLUTE = 1e-30
 
 
-class Stage(IntEnum):
-    """The stages of a round, in the order in which a mistake would spread."""
+class Stage(Enum):
+    """The stages of a round, in the order in which a mistake would spread, by their names in the report."""
 
-    FILES = -1
-    INPUTS = 0
-    FEASIBLE = 1
-    IMPORTANCE = 2
-    SCORE = 3
-    DECISION = 4
-    ADMISSION = 5
-    ENERGY = 6
-    QUEUE = 7
-    DRIFT = 8
-    ROUND = 9
-    EVALUATION = 10
-    WHOLE_RUN = 11
+    FILES = "files by SHA-256"
+    INPUTS = "inputs"
+    FEASIBLE = "feasible set"
+    IMPORTANCE = "importance"
+    SCORE = "score"
+    DECISION = "decision"
+    ADMISSION = "admission"
+    ENERGY = "times and energies"
+    QUEUE = "queue step"
+    DRIFT = "drift bound"
+    ROUND = "round totals"
+    EVALUATION = "evaluators"
+    WHOLE_RUN = "whole run"
 
 
-CHECK_NAMES = {
-    Stage.FILES: "files by SHA-256",
-    Stage.INPUTS: "inputs",
-    Stage.FEASIBLE: "feasible set",
-    Stage.IMPORTANCE: "importance",
-    Stage.SCORE: "score",
-    Stage.DECISION: "decision",
-    Stage.ADMISSION: "admission",
-    Stage.ENERGY: "times and energies",
-    Stage.QUEUE: "queue step",
-    Stage.DRIFT: "drift bound",
-    Stage.ROUND: "round totals",
-    Stage.EVALUATION: "evaluators",
-    Stage.WHOLE_RUN: "whole run",
-}
+ORDER = {stage: place for place, stage in enumerate(Stage)}
 
 
 class Check(NamedTuple):
@@ -152,57 +135,23 @@ class Findings:
             return
         index = np.unravel_index(int(np.argmax(bad)), bad.shape)
         device = int(index[1]) if bad.ndim == 2 else None
-        key = (int(rounds[index[0]]), int(stage), -1 if device is None else device)
+        key = (int(rounds[index[0]]), ORDER[stage], -1 if device is None else device)
         if self._key is None or key < self._key:
             self._key = key
             missing = null is not None and bool(null[index])
             value = None if missing else _at(stored, index, bad.shape)
             self.first = Disagreement(key[0], device, name, value, _at(recomputed, index, bad.shape), rule)
 
-    def at(self, stage: Stage, table: Table) -> Checker:
-        return Checker(self, stage, table)
-
     def checks(self) -> list[Check]:
         """All stages; evaluators only where the run has some beside the test."""
-        stages = (s for s in Stage if s is not Stage.EVALUATION or s in self.counts)
-        return [Check(CHECK_NAMES[s], self.counts.get(s, 0), self.notes.get(s, "")) for s in stages]
+        stages = (stage for stage in Stage if stage is not Stage.EVALUATION or stage in self.counts)
+        return [Check(stage.value, self.counts.get(stage, 0), self.notes.get(stage, "")) for stage in stages]
 
 
-@dataclass(frozen=True)
-class Checker:
-    """One stage of the re-check, on some rounds of a table: what is stored is the column itself, unless it is given."""
-
-    found: Findings
-    stage: Stage
-    table: Table
-
-    def flag(self, name: str, bad: Array, recomputed: Array | float, rule: str, stored: Array | None = None) -> None:
-        """Flag what is `bad` [R] or [R, K], as `Findings.flag` does."""
-        value, null = (self.table[name], self.table.nulls.get(name)) if stored is None else (stored, None)
-        recomputed = np.asarray(recomputed)
-        self.found.flag(self.stage, name, self.table.rounds, bad, value, recomputed, rule, null)
-
-    def compare(
-        self, name: str, recomputed: Array, rule: str, scale: Array | float = 0.0, where: Array | bool = True,
-        stored: Array | None = None,
-    ) -> None:  # fmt: skip
-        """Flag numbers that differ by more than rounding; `scale` is the size of terms that may cancel."""
-        value = self.table[name] if stored is None else stored
-        self.flag(name, ~close(value, recomputed, scale) & where, recomputed, rule, stored)
-
-    def within(
-        self, name: str, low: Array | float, high: Array | float, rule: str, stored: Array | None = None
-    ) -> None:
-        """Flag numbers below `low` or above `high` by more than rounding, and NaN."""
-        value = self.table[name] if stored is None else stored
-        inside = (value >= low - RELATIVE * np.abs(low)) & (value <= high + RELATIVE * np.abs(high))
-        self.flag(name, ~inside, np.clip(value, low, high), rule, stored)
-
-
-def close(left: Array, right: Array | float, scale: Array | float = 0.0) -> Array:
-    """|left − right| ≤ RELATIVE·max(|left|, |right|, scale) + ABSOLUTE; never for NaN and infinity."""
+def close(left: Array, right: Array | float, scale: Array | float = 0.0, by: float = RELATIVE) -> Array:
+    """|left − right| ≤ by·max(|left|, |right|, scale) + ABSOLUTE; never for NaN and infinity."""
     size = np.maximum(np.maximum(np.abs(left), np.abs(right)), scale)
-    return np.isfinite(size) & (np.abs(left - right) <= RELATIVE * size + ABSOLUTE)
+    return np.isfinite(size) & (np.abs(left - right) <= by * size + ABSOLUTE)
 
 
 def _at(values: Array, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:

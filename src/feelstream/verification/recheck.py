@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from feelstream.columns import OUR_EVALUATORS
-from feelstream.verification.changes import phases, with_backlog
-from feelstream.verification.decisions import rules_for
-from feelstream.verification.energy import check_downloads, check_lost, check_queues
-from feelstream.verification.estimates import check_estimates
-from feelstream.verification.evaluations import FILE as ARRAYS
-from feelstream.verification.evaluations import ArrayChecks, check_numbers, has_arrays
+from feelstream.columns import DEVICE_COLUMNS, OUR_EVALUATORS, REAL, ROUND_COLUMNS, Column, columns_of
+from feelstream.constants import Phase
+from feelstream.verification import admission, decisions, deployment, energy, inputs, reports, totals
+from feelstream.verification.evaluations import Arrays
+from feelstream.verification.files import Stored, names_in, read_blocks, read_run, read_table
 from feelstream.verification.findings import Findings, Report, Stage
-from feelstream.verification.importance import Case, check_importance
-from feelstream.verification.inputs import check_inputs, check_round_inputs
-from feelstream.verification.intact import check_files
-from feelstream.verification.ours import OUR_LOCAL_TRAININGS, OUR_POLICIES, OUR_SERVER_UPDATES
-from feelstream.verification.reading import Block, Table, read_blocks, read_rounds
-from feelstream.verification.reliability import check_reliability
-from feelstream.verification.reports import check_reports
-from feelstream.verification.settings import read_settings
-from feelstream.verification.stored import StoredSettings
-from feelstream.verification.stored_costs import of_block
-from feelstream.verification.totals import check_counts, check_rounds, check_totals
-from feelstream.verification.whole_run import RunningTotals, check_whole_run
+from feelstream.verification.rounds import Rounds, Totals
+from feelstream.verification.rules import apply
+from feelstream.verification.traits import traits_of
 
-TABLES = {"full": ("rounds.parquet", "devices.parquet"), "rounds": ("rounds.parquet",)}
+RULES = (
+    *deployment.RULES, *inputs.RULES, *decisions.RULES, *admission.RULES, *energy.RULES, *reports.RULES,
+)  # fmt: skip
+OF_THE_USER = Column(REAL, "", "a number of an evaluator of the user's own", "where not evaluated")
 NOT_STORED = "not re-checked: trace level rounds stores no devices"
 
 
@@ -37,111 +31,112 @@ def verify(path: str | PathLike[str]) -> Report:
 
     Raises RunError if the files are missing, damaged, of another format, or of a run that is not complete.
     """
-    directory = Path(path)
-    settings = read_settings(directory)
-    arrays = (ARRAYS,) if has_arrays(settings) and "deployed" not in settings.facts else ()
-    files = check_files(directory, (*TABLES[settings.trace_level], *arrays))
-    rounds = read_rounds(directory, settings)
-    settings = with_backlog(settings, np.nan_to_num(rounds["energy_mean_j"]))
-    found = Findings({Stage.FILES: files})
+    stored = read_run(Path(path))
+    traits, found = traits_of(stored), Findings({Stage.FILES: stored.files})
     # What is wrong in the files may well be 0/0 here; it is reported as a disagreement, not as a warning.
     with np.errstate(all="ignore"):
-        if settings.trace_level == "full":
-            _check_devices(found, settings, directory, rounds)
+        whole = _totals(stored, traits)
+        if stored.run.trace == "full":
+            _check_devices(found, whole)
         else:
-            for phase in phases(settings):
-                part = _rows(rounds, phase.first, phase.end)
-                rules_for(settings).planned(found, phase.settings, part, part["scheduled"])
-            check_counts(found, settings, rounds)
-            stored = (Stage.FILES, Stage.INPUTS, Stage.ROUND, Stage.EVALUATION)
-            found.notes.update({stage: NOT_STORED for stage in Stage if stage not in stored})
-        check_round_inputs(found, rounds)
-        check_rounds(found, settings, rounds)
-        check_numbers(found, settings, rounds)
-    return Report(str(directory), found.checks(), found.first, _not_checked(settings))
+            for phase, end in totals.phases(stored):
+                apply(decisions.PLAN_RULES, found, _part(whole, phase, phase.first, end))
+            apply(totals.COUNTS, found, whole)
+            checked = (Stage.FILES, Stage.INPUTS, Stage.ROUND, Stage.EVALUATION)
+            found.notes.update({stage: NOT_STORED for stage in Stage if stage not in checked})
+        apply((*inputs.ROUND_RULES, *totals.BY_ITSELF), found, whole)
+        if not stored.deployed:
+            apply(totals.evaluator_rules(totals.numbers_of_evaluators(whole.values)), found, whole)
+    return Report(str(stored.directory), found.checks(), found.first, _not_checked(stored, traits))
 
 
-def _not_checked(s: StoredSettings) -> list[str]:
-    """What no computation from the stored files can tell."""
-    full = s.trace_level == "full"
-    policy = "user's own policy" if s.policy not in OUR_POLICIES else "policy"
-    own_training = s.local_training not in OUR_LOCAL_TRAININGS
-    own_update = s.server_update not in OUR_SERVER_UPDATES
-    return [
-        *([f"{_learned(s)}, beyond their range and the rounds they belong to"] if s.learns else []),
-        "the draws: frequencies, gains and arrivals, beyond their range and what follows from them"
-        if full
-        else "everything about single devices, since trace level rounds stores none",
-        *([f"the choices of the {policy}, beyond what every policy must obey"] if policy != "policy" else []),
-        *(
-            []
-            if s.equal_shares
-            else ["who was let through and how the band was split, by the user's own transmit, beyond physics"]
-        ),
-        *(["which blocks failed, beyond how often they could be sent again"] if s.costs.block_bits and full else []),
-        *(["what a round costs each device by the user's own rule, beyond its range"] if s.costs.own and full else []),
-        *([] if s.law.known else ["the energy of computing by a user's own law, and choices that go by it"]),
-        *(["the importance by a user's own metric"] if s.metric == "own" and policy == "policy" else []),
-        *(["what devices reported to the policy, beyond what that cost them"] if s.reports else []),
-        *(["what the user's own local training does"] if s.learns and own_training else []),
-        *(["what the user's own server update does"] if s.learns and own_update else []),
-        "that run.json was not rewritten together with the tables",
-    ]
+def _totals(stored: Stored, traits: frozenset[str]) -> Totals:
+    """rounds.parquet, with the numbers of a user's own evaluators."""
+    columns, path = columns_of(ROUND_COLUMNS, stored.facts), stored.directory / "rounds.parquet"
+    if not stored.deployed and not set(stored.run.learning.evaluators) <= {"test", *OUR_EVALUATORS}:
+        columns |= {name: OF_THE_USER for name in names_in(path) if name not in ROUND_COLUMNS}
+    values, nulls = read_table(path, columns, stored.run.rounds)
+    return Totals(stored, traits, 1, values, nulls, stored.run.phases[0])
 
 
-def _learned(s: StoredSettings) -> str:
-    """What only repeating the run can tell of the model."""
-    if "deployed" in s.facts or set(s.evaluators) <= {"test"}:
-        return "accuracy and loss"
-    own = [name for name in s.evaluators if name not in ("test", *OUR_EVALUATORS)]
-    made = "what the model says of single samples, so accuracy, loss, and losses, accuracies and recalls in arrays"
-    return made + (f"; what {' and '.join(own)} measured" if own else "")
+def _part(whole: Totals, phase: Phase, first: int, end: int) -> Totals:
+    """The rounds first, …, end − 1."""
+    found = whole.of_rounds(np.arange(first, end))
+    found.phase = phase
+    return found
 
 
-def _check_devices(found: Findings, s: StoredSettings, directory: Path, rounds: Table) -> None:
-    found.notes[Stage.DECISION] = rules_for(s).note
-    totals, arrays = RunningTotals(s.K), ArrayChecks(found, s, directory)
-    parts = phases(s)
-    for block in read_blocks(directory, s, [phase.first for phase in parts]):
-        present = next(phase.settings for phase in parts if block.rounds[0] < phase.end)
-        part = _rows(rounds, block.rounds[0], block.rounds[-1] + 1)
-        _check_block(found, present, block, part)
-        arrays.block(block, part)
+def rounds_of(path: Path) -> Iterator[Rounds]:
+    """A run's rounds in blocks, in order."""
+    stored = read_run(path)
+    return _blocks(_totals(stored, traits_of(stored)))
+
+
+def _blocks(whole: Totals) -> Iterator[Rounds]:
+    stored = whole.source
+    memory: dict[str, Any] = {"last": {}, "backlog_j": totals.backlog_j(stored, np.nan_to_num(whole.energy_mean_j))}
+    for first, values, nulls in read_blocks(stored, columns_of(DEVICE_COLUMNS, stored.facts)):
+        phase = next(phase for phase, end in totals.phases(stored) if first < end)
+        part = _part(whole, phase, first, first + len(values["round"]))
+        part.devices = Rounds(stored, whole.traits, first, values, nulls, phase, memory, part)
+        yield part.devices
+        memory["last"] = {name: column[-1] for name, column in part.devices.values.items()}
+
+
+def _check_devices(found: Findings, whole: Totals) -> None:
+    stored, traits = whole.source, whole.traits
+    rules = (*inputs.of_columns(columns_of(DEVICE_COLUMNS, stored.facts)), *RULES)
+    found.notes[Stage.DECISION] = _decided(traits)
+    run, arrays, backlog_j = totals.WholeRun(stored), Arrays(stored), np.zeros(0)
+    for block in _blocks(whole):
+        apply(rules, found, block)
+        apply((*decisions.PLAN_RULES, *totals.SUMS), found, block.totals)
+        arrays.check(found, block.totals)
         if found.first is not None:
             # Later blocks hold later rounds, so the first disagreement is known.
             found.notes[Stage.WHOLE_RUN] = "not reached"
             return
-        totals.add(block)
-    # E_tr counts by the probability to deliver, as if the best channel had been that much better.
-    beta = totals.beta / totals.reliability_min
-    least_j = np.min([rules_for(s).least_energy(totals.cheapest(phase.settings), beta) for phase in parts], axis=0)
-    check_whole_run(found, s, totals, least_j)
+        run.add(block)
+        backlog_j = block.memory["backlog_j"]
+    run.check(found, backlog_j, traits)
 
 
-def _check_block(found: Findings, s: StoredSettings, block: Block, rounds: Table) -> None:
-    """One block of rounds through the stages of a round, in order."""
-    rules, planned = rules_for(s), np.clip(rounds["planned"], 0, s.K)
-    s = check_estimates(found, of_block(s, block.values), block)
-    check_inputs(found, s, block, rules.most_power(s, block))
-    check_reliability(found, s, block)
-    rules.planned(found, s, rounds, block["scheduled"].sum(axis=1))
-    rules.feasible(found, s, block, np.maximum(planned, 1)[:, None])
-    importance = check_importance(found, s, block)
-    case = Case(found, s, block, planned, importance)
-    for rule in (rules.score, rules.decision, rules.admission, rules.energy):
-        rule(case)
-    check_lost(found, block)
-    check_downloads(found, s, block)
-    check_reports(case)
-    check_queues(found, s, block)
-    check_totals(found, block, rounds)
+def _decided(traits: frozenset[str]) -> str:
+    if "optimal" in traits:
+        return "no allowed subset has a smaller total score"
+    if "lowest" in traits:
+        return "the lowest of the stored scores"
+    return "feasibility and size only; --decisions asks the policy again"
 
 
-def _rows(rounds: Table, first: int, end: int) -> Table:
-    """The rounds first, …, end − 1."""
-    part = slice(first - 1, end - 1)
-    return Table(
-        rounds.rounds[part],
-        {name: column[part] for name, column in rounds.values.items()},
-        {name: column[part] for name, column in rounds.nulls.items()},
-    )
+def _not_checked(stored: Stored, traits: frozenset[str]) -> list[str]:
+    """What no computation from the stored files can tell."""
+    run, full = stored.run, stored.run.trace == "full"
+    own = [name for name in run.learning.evaluators if name not in ("test", *OUR_EVALUATORS)]
+    learned = "accuracy and loss"
+    if not stored.deployed and not set(run.learning.evaluators) <= {"test"}:
+        learned = (
+            "what the model says of single samples, so accuracy, loss, and losses, accuracies and recalls in arrays"
+        )
+        learned += f"; what {' and '.join(own)} measured" if own else ""
+    policy = "policy" if "ours" in traits else "user's own policy"
+    said = {
+        f"{learned}, beyond their range and the rounds they belong to": run.learning.learns,
+        "the draws: frequencies, gains and arrivals, beyond their range and what follows from them": full,
+        "everything about single devices, since trace level rounds stores none": not full,
+        f"the choices of the {policy}, beyond what every policy must obey": not traits & {"optimal", "lowest"},
+        "who was let through and how the band was split, beyond physics": "equal" not in traits,
+        "which blocks failed, beyond how often they could be sent again": full and "packet_errors" in traits,
+        "what a round costs each device by the user's own rule, beyond its range": full and "own_costs" in traits,
+        "the energy of computing by a user's own law, and choices that go by it": "law" not in traits,
+        "the importance by a user's own metric": "ours" in traits and "metric" not in traits,
+        "what devices reported to the policy, beyond what that cost them": run.slot is not None,
+        "what the user's own local training does": run.learning.learns and _names(run.own, "learning.local"),
+        "what the user's own server update does": run.learning.learns and _names(run.own, "learning.server"),
+        "that run.json was not rewritten together with the tables": True,
+    }
+    return [what for what, so in said.items() if so]
+
+
+def _names(own: tuple[str, ...], part: str) -> bool:
+    return any(each.startswith(part) for each in own)

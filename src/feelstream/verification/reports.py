@@ -4,79 +4,61 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.verification.computing import energy_j
-from feelstream.verification.findings import RELATIVE, Array, Stage, close
-from feelstream.verification.formulas import computing_energy_j, sending_time_s
-from feelstream.verification.importance import Case
-from feelstream.verification.ours import ASKS_EVERYONE
-from feelstream.verification.reading import Block
-from feelstream.verification.stored import StoredSettings
+from feelstream.constants import Slot
+from feelstream.verification.findings import Array, Stage, close
+from feelstream.verification.rounds import Rounds
+from feelstream.verification.rules import holds, same
+
+ENERGY = Stage.ENERGY
 
 
-def answered(block: Block) -> Array:
+def _slot(r: Rounds) -> Slot:
+    assert r.run.slot is not None
+    return r.run.slot
+
+
+def answered(r: Rounds) -> Array:
     """Who paid for a report. [R, K]"""
-    return block["e_report_j"] > 0
+    return r.e_report_j > 0
 
 
-def _sending_s(s: StoredSettings, block: Block) -> Array:
+def _sending_s(r: Rounds) -> Array:
     """b/R(K, |g|²): everyone has the K-th part of the band."""
-    assert s.reports is not None
-    return sending_time_s(s, s.K, block["gain"] / block["beta"]) * (s.reports.bits / s.update_bits)
+    return r.sending_s(r.K, r.gain / r.beta, _slot(r).bits)
 
 
-def check_reports(case: Case) -> None:
-    """E_report = E_cmp(c_r) + P·b/R(K), 0 for those who did not answer; with E_cmp of training where it took that and
-    the device was not scheduled. Only available devices that hold data answer, and only in time.
-    """
-    s, block, check = case.s, case.block, case.at(Stage.ENERGY)
-    if s.reports is None:
-        return
-    asked, sending = s.reports, _sending_s(s, block)
-    cycles = asked.cycles + (s.cycles if asked.trains else 0.0)
-    needed = cycles / block["f_hz"] + sending
-    holds = block["available"] & (block["stored"] > 0)
+def _may(r: Rounds, edge: bool) -> Array:
+    """Available devices that hold data and are in time for the slot; those at its edge count if `edge`."""
+    asked = _slot(r)
+    needed = (asked.cycles + (r.cycles if asked.trains else 0.0)) / r.f_hz + _sending_s(r)
     unsure = close(needed, np.full_like(needed, asked.slot_s))
-    may = holds & ((needed <= asked.slot_s) | unsure)
-    paid = answered(block)
-    rule = "only an available device that holds data and is in time for the slot pays for a report"
-    check.flag("e_report_j", ~(block["e_report_j"] >= 0) | (paid & ~may), 0.0, rule)
-    silent = ~paid & may & ~unsure
-    if s.policy in ASKS_EVERYONE:
-        check.flag("e_report_j", silent, np.array("above 0"), "every device that may report does")
-    if s.law.known:
-        own = energy_j(s.law, asked.cycles, block["f_hz"]) if asked.cycles else 0.0
-        trained = computing_energy_j(s, block["f_hz"]) if asked.trains else 0.0
-        expected = own + s.received_power_w / block["beta"] * sending + np.where(block["scheduled"], 0.0, trained)
-        rule = f"E_report = {s.law.formula} of the report's cycles + (P0/β)·b/R on the K-th part of the band"
-        check.compare("e_report_j", np.where(paid, expected, 0.0), rule)
+    return r.available & (r.stored > 0) & np.where(unsure, edge, needed <= asked.slot_s)
 
 
-def worst_report_j(s: StoredSettings, block: Block) -> Array | float:
-    """What no report exceeds: E_cmp(c_r) + (P0/β)·slot_s, and E_cmp of training where it takes that."""
-    if s.reports is None:
+def _report_j(r: Rounds) -> Array:
+    """E_cmp(c_r) + (P0/β)·b/R; with E_cmp of training where it took that and the device was not scheduled; else 0."""
+    asked = _slot(r)
+    own = r.law_j(asked.cycles, r.f_hz) * r.factor if asked.cycles else 0.0
+    trained = np.where(r.scheduled, 0.0, r.computing_j(r.f_hz)) if asked.trains else 0.0
+    return np.where(answered(r), own + r.equal_power_w * _sending_s(r) + trained, 0.0)
+
+
+def worst_report_j(r: Rounds) -> Array | float:
+    """What no report exceeds: sending through the whole slot, and training where it takes that."""
+    if r.run.slot is None:
         return 0.0
-    own = energy_j(s.law, s.reports.cycles, block["f_hz"]) if s.reports.cycles else 0.0
-    trained = computing_energy_j(s, block["f_hz"]) if s.reports.trains else 0.0
-    return own + trained + s.received_power_w / block["beta"] * s.reports.slot_s
+    asked = r.run.slot
+    own = r.law_j(asked.cycles, r.f_hz) * r.factor if asked.cycles else 0.0
+    return own + (r.computing_j(r.f_hz) if asked.trains else 0.0) + r.equal_power_w * asked.slot_s
 
 
-def check_answered(case: Case) -> None:
-    """Only devices that answered are scheduled."""
-    rule = "only devices that reported are scheduled"
-    paid = answered(case.block)
-    case.at(Stage.DECISION).flag("scheduled", case.block["scheduled"] & ~paid, paid, rule)
-
-
-def check_largest_norms(case: Case) -> None:
-    """score = −‖Δθ‖, 0 of a device that did not answer: of those that did, no device left out has a lower one."""
-    check_answered(case)
-    block, feasible = case.block, case.importance.feasible
-    who = feasible & answered(block)
-    score, scheduled = block["score"], block["scheduled"] & who
-    worst = np.where(scheduled, score, -np.inf).max(axis=1, keepdims=True)
-    better = who & ~scheduled & (score < worst - RELATIVE * np.abs(worst)) & scheduled.any(axis=1, keepdims=True)
-    check = case.at(Stage.DECISION)
-    rule = "no device that reported and was left out has a larger norm than one that was scheduled"
-    check.flag("scheduled", better, ~better, rule, stored=scheduled)
-    rule = "a device that did not report has the score 0, others minus a norm"
-    check.flag("score", feasible & ~np.where(answered(block), score <= 0, score == 0), 0.0, rule)
+RULES = (
+    holds(ENERGY, "e_report_j",
+          "only an available device that holds data and is in time for the slot pays for a report",
+          lambda r: ~answered(r) | _may(r, edge=True), 0.0, "asks"),
+    holds(ENERGY, "e_report_j", "the energy of a report is not negative", lambda r: r.e_report_j >= 0, 0.0, "asks"),
+    holds(ENERGY, "e_report_j", "every device that may report does", lambda r: answered(r) | ~_may(r, edge=False),
+          "above 0", "asks everyone"),
+    same(ENERGY, "e_report_j", "E_report = E_cmp of the report's cycles + (P0/β)·b/R on the K-th part of the band",
+         _report_j, "asks, law"),
+)  # fmt: skip

@@ -1,0 +1,239 @@
+"""`verify --decisions`: a policy that is asked again decides as it did, and one that broke its rule is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from builders import small
+from click.testing import Result
+from deployed_clients import FAST, client, grid_of, growing, model, silent_in_training
+from sealing import seal
+from typer.testing import CliRunner
+
+import feelstream as fs
+from feelstream.cli import app
+from feelstream.errors import RunError
+from feelstream.flower import ScheduledFedAvg
+from feelstream.policies import POLICIES, balanced_joint
+from feelstream.policies.solvers import rations
+from feelstream.policies.solvers.balance import Balance
+from feelstream.run.decisions import ask_again
+
+RATIONED = ("policy.name=balanced_joint", "policy.size=5", "system.rounds=16", "system.energy_budget_j=0.002")
+OWN = """
+import numpy as np
+from feelstream.policies.random import Random
+
+class Mine(Random):
+    pass
+
+class Draws(Random):
+    def select(self, state, observation, rng):
+        return super().select(state, observation, np.random.default_rng())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", [name for name, cls in POLICIES.ours.items() if not cls().probes])
+def test_every_policy_decides_again_as_it_did(policy: str, tmp_path: Path) -> None:
+    world = ("world.faults.kind=random", "world.mobility.kind=random_direction", "costs.cycles_per_sample=2e7")
+    joint = ("lyapunov_joint", "balanced_joint", "ocean")
+    scenario = small(
+        f"policy.name={policy}", "system.rounds=8", "policy.size=3", *(world[: 2 if policy in joint else 3])
+    )
+    run = fs.simulate(scenario, 1, changes=[fs.Change(4, "size", 2), fs.Change(6, "energy_budget_j", 0.1)])
+    again = ask_again(run.save(tmp_path / "run"))
+    assert again.ok, str(again)
+    assert (again.asked, again.not_asked) == (8, None)
+
+
+def checked(path: Path, *more: str) -> Result:
+    return CliRunner().invoke(app, ["verify", str(path), *more])
+
+
+def changed(path: Path, column: str, by: float) -> Path:
+    """One number of a scheduled device in round 3."""
+    table = pl.read_parquet(path / "devices.parquet")
+    row = int(table.with_row_index().filter(pl.col("scheduled"), pl.col("round") == 3)["index"][0])
+    values = table[column].to_list()
+    values[row] *= by
+    table.with_columns(pl.Series(column, values)).write_parquet(path / "devices.parquet")
+    return seal(path)
+
+
+@pytest.mark.parametrize(("column", "field"), [("score", "score"), ("gain", "bandwidth_share")])
+def test_what_no_formula_recomputes_is_seen(column: str, field: str, tmp_path: Path) -> None:
+    path = fs.simulate(small("policy.name=lyapunov_joint", "system.rounds=4", "policy.size=3"), 1).save(
+        tmp_path / "run"
+    )
+    assert ask_again(path).ok
+    difference = ask_again(changed(path, column, 1.001)).difference
+    assert difference is not None
+    assert difference.startswith("round 3, device")
+    assert f", {field}: stored" in difference
+
+
+def test_code_of_the_users_own_runs_only_if_it_is_trusted(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    for name in ("Mine", "Draws"):
+        fs.simulate(small(f"policy.name={own}:{name}", "system.devices=8", "data.samples=400"), 1).save(tmp_path / name)
+    with pytest.raises(RunError, match=r"decides by code of the user's own \(policy\); add --trust to run that code"):
+        ask_again(tmp_path / "Mine")
+    assert ask_again(tmp_path / "Mine", trust=True).ok
+    assert "scheduled: stored" in str(ask_again(tmp_path / "Draws", trust=True))
+    own.write_text(OWN + "# changed")
+    with pytest.raises(fs.FeelstreamError, match=r"other files|changed"):
+        ask_again(tmp_path / "Mine", trust=True)
+
+
+def test_what_the_trace_does_not_hold_is_said(tmp_path: Path) -> None:
+    learning = ("learning.engine=native", "learning.local.steps=2", "learning.local.batch=4", "system.rounds=4")
+    path = fs.simulate(small(*learning, "policy.name=oort"), 1).save(tmp_path / "oort")
+    again = ask_again(path)
+    assert again.ok
+    assert (again.asked, again.not_asked) == (1, "the policy goes by losses, which no trace holds")
+    assert "in 1 of 4 rounds" in str(again)
+    path = fs.simulate(small(*learning, "policy.name=update_norm"), 1).save(tmp_path / "norms")
+    with pytest.raises(RunError, match=r"goes by reports \(update_norm\), which no trace holds"):
+        ask_again(path)
+    path = fs.simulate(small("trace.level=rounds")).save(tmp_path / "rounds")
+    with pytest.raises(RunError, match="stores no devices"):
+        ask_again(path)
+
+
+def test_a_deployment_decides_again_as_it_did(tmp_path: Path) -> None:
+    grid = grid_of(
+        client(growing, after={"t_cmp_s": 1.5, "e_cmp_j": 0.25}), silent_in_training(client(growing)), client(growing)
+    )
+    scenario = fs.preset("tiny", [*FAST, "policy.size=2", "radio.fading=none"])
+    ScheduledFedAvg(scenario, classes=3, out=tmp_path / "run").start(grid, model(), num_rounds=4)
+    again = ask_again(tmp_path / "run")
+    assert again.ok, str(again)
+    assert again.asked == 4
+
+
+def test_the_command_says_which_of_the_three_was_done(tmp_path: Path) -> None:
+    path = fs.simulate(small("policy.name=lyapunov_joint", "system.rounds=4", "policy.size=3"), 1).save(
+        tmp_path / "run"
+    )
+    plain = checked(path).stdout
+    assert "done: recomputed from the files\n" in plain
+    assert "not done: --decisions asks the policy again, --replay repeats the run" in plain
+    both = checked(path, "--decisions", "--replay").stdout
+    assert "done: recomputed from the files, asked the policy again, repeated the run\n" in both
+    assert "asked again in 4 of 4 rounds" in both
+    assert '"done": [\n    "files",\n    "decisions"\n  ]' in checked(path, "--decisions", "--json").stdout
+    assert "--trust is of --decisions" in str(checked(path, "--trust").exception)
+    wrong = checked(changed(path, "score", 1.001), "--decisions", "--replay")
+    assert wrong.exit_code == 1
+    assert "it DIFFERS: round 3" in wrong.stdout
+    assert "repeated the run" not in wrong.stdout.partition("not done")[0]
+    assert "FAIL" in checked(tmp_path, "--decisions").stdout
+
+
+def never_due(patch: pytest.MonkeyPatch) -> None:
+    """Paces by the round alone, not since data was there."""
+    right = rations.due_j
+    patch.setattr(rations, "due_j", lambda pace, system, t, first, haste: right(pace, system, t, 0 * first + 1, haste))
+
+
+def forgets_what_was_spent(patch: pytest.MonkeyPatch) -> None:
+    right = balanced_joint.BalancedJoint.update
+
+    def wrong(self: Any, state: Any, outcome: Any) -> Any:
+        return right(self, state, outcome) | {"spent_j": state["spent_j"]}
+
+    patch.setattr(balanced_joint.BalancedJoint, "update", wrong)
+
+
+def takes_the_first(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Balance, "choose", lambda self, most: list(range(min(most, len(self.cost)))))
+
+
+def takes_the_worst(patch: pytest.MonkeyPatch) -> None:
+    right = Balance.value
+    patch.setattr(Balance, "value", lambda self, *sums: -right(self, *sums))
+
+
+def one_too_many(patch: pytest.MonkeyPatch) -> None:
+    right = rations.turns
+    patch.setattr(rations, "turns", lambda *known: right(*known) + 1)
+
+
+def runs_ahead(patch: pytest.MonkeyPatch) -> None:
+    """Every lead counts as a hundred turns."""
+    right = balanced_joint.BalancedJoint._candidates
+
+    def wrong(self: Any, state: Any, observation: Any) -> Any:
+        return right(self.model_copy(update={"lead": 100.0}), state, observation)
+
+    patch.setattr(balanced_joint.BalancedJoint, "_candidates", wrong)
+
+
+def counts_turns_alone(patch: pytest.MonkeyPatch) -> None:
+    """No part of the budget lets a device get further ahead."""
+    patch.setattr(rations, "whole_j", lambda pace, system, t: np.zeros(system.devices))
+
+
+def takes_its_time(patch: pytest.MonkeyPatch) -> None:
+    """Rations that grow evenly, whatever the haste."""
+    right = rations.due_j
+    patch.setattr(rations, "due_j", lambda pace, system, t, first, haste: right(pace, system, t, first, 1.0))
+
+
+def knows_no_peak(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rations, "carried", lambda system, turn_j, peak: system.devices)
+
+
+def never_waits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(balanced_joint.BalancedJoint, "_waits", lambda self, known, members: False)
+
+
+def knows_no_scarcity(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rations, "part", lambda pace, system, t, turn_j: np.zeros(len(turn_j)))
+
+
+def spends_without_limit(patch: pytest.MonkeyPatch) -> None:
+    right = balanced_joint.BalancedJoint.transmit
+
+    def wrong(self: Any, observation: Any, decision: Any, gain: Any) -> Any:
+        return right(self, observation, replace(decision, allowance_j=None), gain)
+
+    patch.setattr(balanced_joint.BalancedJoint, "transmit", wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "more"),
+    [
+        (never_due, ("policy.least=1", "policy.peak=100.0", "data.arrivals.kind=truncated_normal")),
+        (forgets_what_was_spent, ()),
+        (takes_the_first, ()),
+        (takes_the_worst, ()),
+        (one_too_many, ("policy.least=1", "policy.scarcity=0.0", "policy.peak=100.0")),
+        (runs_ahead, ("policy.lead=1.0", "policy.lead_part=0.0")),
+        (counts_turns_alone, ("policy.lead=1.0",)),
+        (takes_its_time, ("policy.haste=2.0", "policy.least=1", "policy.scarcity=0.0", "policy.peak=100.0")),
+        (knows_no_peak, ("policy.peak=0.2", "policy.least=1", "policy.scarcity=0.0")),
+        (never_waits, ("policy.tolerance=0.01", "data.partition.kind=digits", "data.partition.per_device=2")),
+        (knows_no_scarcity, ("policy.scarcity=2.0",)),
+        (spends_without_limit, ("radio.noise_w_per_hz=1e-7", "system.energy_budget_j=0.02")),
+    ],
+)
+def test_wrong_rules_are_seen(
+    wrong: Callable[[pytest.MonkeyPatch], None], more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def paths() -> list[Path]:
+        return [fs.simulate(small(*RATIONED, *more), seed).save(tmp_path / f"{seed}") for seed in range(3)]
+
+    with monkeypatch.context() as patch:
+        wrong(patch)
+        made = paths()
+    assert any(not ask_again(path).ok for path in made), "nothing was seen in three runs"
