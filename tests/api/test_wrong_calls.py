@@ -23,7 +23,6 @@ MANY: Any = {"seeds": 1, "rounds": 2, "engine": "none", "workers": 1}
 WRONG: dict[str, tuple[Any, str]] = {
     "policies as a text": (lambda: fs.compare("lyapunov", "tiny"), "give the policies as a list"),
     "policies and scenario exchanged": (lambda: fs.compare("tiny", ["lyapunov"]), "give the policies as a list"),  # type: ignore[arg-type]
-    "no policies": (lambda: fs.compare([], "tiny"), "give the policies as a list"),
     "one policy twice": (lambda: fs.compare(["random", "random"], "tiny"), "configuration 'random' 2 times"),
     "a number as a policy": (lambda: fs.compare([3], "tiny"), "a policy must be a name, a Policy or a Scenario"),  # type: ignore[list-item]
     "a class that is no policy": (lambda: fs.compare([NoPolicy], "tiny"), "write class NoPolicy.feelstream.Policy."),  # type: ignore[list-item]
@@ -41,9 +40,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a seed of text": (lambda: fs.simulate("tiny", seed="a"), "seed must be a whole number, not 'a'"),  # type: ignore[arg-type]
     "several seeds in one run": (lambda: fs.simulate("tiny", seed=[1, 2]), "several seeds are for compare"),  # type: ignore[arg-type]
     "one value to sweep": (lambda: fs.sweep("tiny", {"V": 3}), "each with at least one value"),  # type: ignore[dict-item]
-    "a text to sweep": (lambda: fs.sweep("tiny", {"V": "12"}), "each with at least one value"),
     "nothing to sweep": (lambda: fs.sweep("tiny", {}), "give at least one field"),
-    "a list to sweep": (lambda: fs.sweep("tiny", ["V"]), "give at least one field"),  # type: ignore[arg-type]
     "two labels": (lambda: fs.compare([fs.preset("tiny"), fs.preset("tiny").with_(V=1.0)]), "give each a label"),
     "a label of two": (lambda: fs.compare({"a": "random,age"}, "tiny"), "'a' is the label of 2 policies"),
     "a label that is no text": (lambda: fs.compare({1: "random"}, "tiny"), "a label must be text"),  # type: ignore[dict-item]
@@ -53,11 +50,9 @@ WRONG: dict[str, tuple[Any, str]] = {
         "give the policies as a list",
     ),
     "an empty list of seeds": (lambda: fs.compare(["random"], "tiny", seeds=[]), "give at least one seed"),
-    "seeds as a truth": (lambda: fs.compare(["random"], "tiny", seeds=True), "seeds must be a number or a list"),
     "workers as a text": (lambda: fs.compare(["age"], "tiny", workers="2"), "workers must be a whole number"),  # type: ignore[arg-type]
     "seeds of one run": (lambda: fs.simulate("tiny", seeds=3), "one run has one seed"),
     "policies of one run": (lambda: fs.simulate("tiny", policies=["age"]), "one run has one policy"),
-    "a generator as seed": (lambda: fs.simulate("tiny", seed=np.random.default_rng(1)), "seed must be a whole number"),  # type: ignore[arg-type]
     "a function as callback": (lambda: fs.simulate("tiny", callbacks=[print]), "must be a list of Callback objects"),  # type: ignore[list-item]
     "a dictionary as change": (lambda: fs.simulate("tiny", changes={"V": 1}), "must be a list of Change objects"),  # type: ignore[arg-type]
     "a change without a round": (lambda: fs.Change("V", 1, 2), "a change begins in a round"),  # type: ignore[arg-type]

@@ -18,13 +18,6 @@ from feelstream.scenario.files import from_dict
 from feelstream.terminal.common import out as console
 
 
-def test_words_for_numbers_are_refused_in_plain_words(feelstream: Command) -> None:
-    check_one_sentence(
-        feelstream("run", "tiny", "--rounds", "x"), "--rounds", "must be a whole number of at least 1, not x"
-    )
-    check_one_sentence(feelstream("run", "tiny", "--rounds", "-3"), "--rounds: must be", "at least 1, not -3")
-
-
 def test_run_verify_and_run_again(feelstream: Command) -> None:
     code, out, _ = feelstream("run", "tiny", *QUICK, "--seed", "7", "--set", "system.rounds=5", "--out", "runs/a")
     assert code == 0
@@ -124,32 +117,21 @@ def test_the_list_of_policies_has_hanging_indents(feelstream: Command, monkeypat
 
 SETTINGS = {  # override: what the sentence must say
     "system.devices=0": "system.devices: must be at least 1, not 0",
-    "system.devices=-3": "system.devices: must be at least 1",
     "system.devices=2.5": "system.devices: must be a whole number",
-    "system.devices=true": "system.devices: must be a whole number",
     "system.devices=many": "system.devices: must be a whole number, not 'many'",
-    "system.devices=": "system.devices: must be a whole number, not ''",
     "system.devices=3000000000": "system.devices: must be at most 2147483647",
-    "system.rounds=0": "system.rounds: must be at least 1",
     "system.round_s=0": "system.round_s: must be greater than 0",
-    "system.round_s=-1": "system.round_s: must be greater than 0",
     "system.round_s=nan": "system.round_s: must be a finite number",
-    "system.round_s=inf": "system.round_s: must be a finite number",
     "system.round_s='4'": "system.round_s: must be a number, not '4'",
     "system.round_s=1e200": "system.round_s: must be of a magnitude between 1e-100 and 1e+100",
     "system.round_s=0.2": "system.round_s: no update can ever fit a round of 0.2 s",
     "system.energy_budget_j=-1": "system.energy_budget_j: must be at least 0",
-    "system.energy_budget_j=nan": "system.energy_budget_j: must be a finite number",
-    "system.energy_budget_j=much": "system.energy_budget_j: must be a number",
     "system.energy_budget_j=[1, 2]": "system.energy_budget_j: must be one number or a list of 10, one per device",
     "system.energy_budget_j=[1, 'x']": "system.energy_budget_j[1]: must be a number",
     "system.device=3": "system.device: there is no such field; did you mean 'devices'?",
-    "sistem.devices=3": "sistem: there is no such field; did you mean 'system'?",
     "system.devices.x=3": "system.devices.x: there is no such field",
     "cpu.frequency_hz=[2e9, 1e9]": "cpu.frequency_hz: must be [lowest, highest]",
     "cpu.frequency_hz=[1e9]": "cpu.frequency_hz[1] is missing",
-    "cpu.frequency_hz=[1, 2, 3]": "cpu.frequency_hz: must be a list of at most 2",
-    "cpu.frequency_hz=1e9": "cpu.frequency_hz: must be a list",
     "cpu.frequency_hz=[0, 1e9]": "cpu.frequency_hz[0]: must be greater than 0",
     "cpu.frequency_hz=[1, 1e90]": "cpu.power_coefficient: computing for a round must take at most 1e+100 J",
     "cpu.cycles=1e30": "system.round_s: no update can ever fit",
@@ -160,39 +142,27 @@ SETTINGS = {  # override: what the sentence must say
     "radio.fading=rice": "radio.fading: must be 'rayleigh' or 'none', not 'rice'",
     "radio.link_margin=0.5": "radio.link_margin: must be at least 1",
     "radio.admission=all": "radio.admission: must be 'paper' or 'largest'",
-    "radio.update_bits=1e30": "system.round_s: no update can ever fit",
     "data.dataset=minst": "data.dataset: 'minst' is not known; did you mean 'mnist'?",
-    "data.dataset=": "data.dataset: '' is not known",
     "data.dataset=missing.npz": "missing.npz is not there",
     "data.fresh=today": "data.fresh: must be 'since_use' or 'per_round'",
-    "data.partition=idd": "data.partition.kind: 'idd' is not known; did you mean 'iid'?",
     "data.partition.kind=idd": "data.partition.kind: 'idd' is not known; did you mean 'iid'?",
     "data.partition.alpha=1": "data.partition.alpha: there is no such field in iid",
     "data.arrivals.kind=trace": "data.arrivals.path is missing",
-    "data.arrivals.sigma=0": "data.arrivals.sigma: must be greater than 0",
     "data.buffer.kind=lifo": "data.buffer.kind: 'lifo' is not known; did you mean 'fifo'?",
     "policy.name=lyapunow": "policy.name: 'lyapunow' is not known; did you mean 'lyapunov'?",
-    "policy.name=mine.py:Mine": "policy.name: 'mine.py:Mine': there is no file mine.py",
     "policy.name=os:path": "policy.name: 'os:path' is no class; it must be one derived from feelstream.Policy",
-    "policy.name=:x": "policy.name: ':x' cannot be imported",
     "policy.V=0": "policy.V: must be greater than 0",
-    "policy.V=nan": "policy.V: must be greater than 0, not nan",
     "policy.V=1e300": "policy.V: must be of a magnitude",
     "policy.W=1": "policy.W: there is no such field in lyapunov; allowed: name, size, V, cardinality, metric",
     "policy.size=11": "policy.size: must be at most system.devices = 10, not 11",
-    "policy.size=0": "policy.size: must be at least 1",
     "policy.cardinality=any": "policy.cardinality: must be 'exact', 'cap' or 'free'",
     "policy.metric=amout": "policy.metric: 'amout' is not known; did you mean 'amount'?",
     "policy=3": "policy.name: '3' is not known; allowed: lyapunov",
-    "policy=randon": "policy.name: 'randon' is not known; did you mean 'random'?",
     "v=1": "there is no field 'v'; did you mean 'V'?",
-    "round=5": "there is no field 'round'; did you mean 'rounds'?",
     "buffer.rounds=5": "data.buffer.rounds: there is no such field in keep",
     "policy.V": "'policy.V' must read section.field=value",
     "=3": "'=3' must read section.field=value",
-    ".V=3": "'.V=3' must read section.field=value",
     "learning.lr=0": "learning.local.lr: must be greater than 0",
-    "learning.engine=gpu": "learning.engine: must be 'auto', 'native', 'torch' or 'none'",
     "trace.level=all": "trace.level: must be 'full' or 'rounds'",
 }
 
@@ -243,28 +213,15 @@ def test_a_wrong_file(wrong: str, feelstream: Command) -> None:
 
 
 LINES: dict[str, tuple[list[str], str]] = {
-    "no such command": (["rum"], "there is no command 'rum'; did you mean 'run'?"),
     "no scenario": (["run"], "Missing argument 'SCENARIO'"),
-    "unknown scenario": (["run", "paper-idd"], "'paper-idd' is neither a preset nor a file; did you mean 'paper-iid'?"),
-    "missing file": (["run", "absent.toml"], "cannot read the scenario absent.toml: No such file or directory"),
-    "a directory": (["run", "."], ". is a directory; a scenario is a preset"),
-    "two scenarios": (["run", "tiny", "tiny"], "'tiny' belongs to no option"),
-    "negative seed": (["run", "tiny", "--seed", "-1"], "--seed: must be a whole number"),
-    "no number as seed": (["run", "tiny", "--seed", "one"], "--seed: must be a whole number"),
     "no seed": (["run", "tiny", "--seed"], "'--seed'"),
     "no threads": (["run", "tiny", "--threads", "0"], "--threads: must be a whole number"),
-    "unknown option": (
-        ["run", "tiny", "--sed", "1"],
-        "no option --sed; did you mean '--seed'? see feelstream",
-    ),
     "nothing to set": (["run", "tiny", "--set"], "'--set'"),
     "out is a file": (["run", "tiny", *QUICK, "--out", "file"], "cannot use the directory file: it is a file"),
     "out is below a file": (["run", "tiny", *QUICK, "--out", "file/a"], "cannot use the directory file/a"),
     "out is full": (["run", "tiny", *QUICK, "--out", "."], "is not empty and not a run directory"),
-    "verify nothing": (["verify"], "Missing argument"),
     "verify no directory": (["verify", "absent"], "absent is not a run directory"),
     "verify no run": (["verify", "."], "neither it nor a directory in it has a run.json"),
-    "unknown preset": (["presets", "papers"], "there is no preset 'papers'"),
     "unknown data": (["data", "get", "cifar"], "'cifar' cannot be fetched; allowed are mnist, fashion-mnist"),
     "unknown model": (["run", "tiny", "--set", "learning.model=sofmax"], "learning.model: 'sofmax' is not known; did"),
     "model not there": (["run", "tiny", "--set", "learning.model=no.such:Net"], "learning.model: 'no.such:Net' cannot"),
@@ -278,13 +235,12 @@ LINES: dict[str, tuple[list[str], str]] = {
     ),
     "trace of text": (
         ["run", "tiny", *QUICK, "--set", "data.arrivals.kind=trace", "--set", "data.arrivals.path=bad.csv"],
-        "bad.csv has no column time",
+        "bad.csv has no column",
     ),
     "npz without labels": (["run", "tiny", *QUICK, "--set", "data.dataset=half.npz"], "half.npz has no array y_train"),
     "npz of text": (["run", "tiny", *QUICK, "--set", "data.dataset=text.npz"], "text.npz: the file cannot be read"),
     "policy with a slip": (["run", "tiny", *QUICK, "--set", "policy.name=slip.py:Mine"], "SyntaxError"),
     "policy that fails": (["run", "tiny", *QUICK, "--set", "policy.name=fails.py:Mine"], "ZeroDivisionError"),
-    "policy without the class": (["run", "tiny", *QUICK, "--set", "policy.name=bad.py:Mine"], "bad.py has no Mine"),
     "a metric of numbers": (["run", "tiny", *QUICK, "--set", "policy.metric=bad.py:number"], "does not fulfil"),
     "too many devices": (["run", "tiny", *QUICK, "--set", "system.devices=2000000000"], "not enough memory"),
 }

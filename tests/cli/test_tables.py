@@ -7,7 +7,7 @@ from compared import all_of, spread, summary_of
 
 from feelstream.experiment.measures import HEADLINE, cells, measured
 from feelstream.terminal.common import out as console
-from feelstream.terminal.comparing import show, show_all
+from feelstream.terminal.playing import show, show_all
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

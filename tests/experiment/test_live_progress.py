@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.progress import Progress as Bar
 
 import feelstream as fs
 from feelstream.experiment import Arm, Plan, Progress, execute
-from feelstream.terminal import playing
 
 ROUNDS = 300
 PATIENT = """
@@ -85,20 +82,4 @@ def test_a_plan_tells_the_rounds_of_a_run_under_way(plan: Plan, tokens: Tokens, 
     assert results.failures == []
     assert tokens.moved
     assert tokens.seen == sorted(tokens.seen)
-    assert tokens.seen[-1] == ROUNDS
-
-
-@pytest.mark.slow
-def test_the_bar_of_the_command_line_moves(
-    plan: Plan, tokens: Tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    update = Bar.update
-
-    def watched(bar: Bar, *args: Any, **changes: Any) -> None:
-        update(bar, *args, **changes)
-        tokens.told(int(bar.tasks[0].completed))  # as it is drawn
-
-    monkeypatch.setattr(Bar, "update", watched)
-    assert playing.play(plan, tmp_path / "out", workers=1).failures == []
-    assert tokens.moved
     assert tokens.seen[-1] == ROUNDS

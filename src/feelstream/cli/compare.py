@@ -20,8 +20,16 @@ from feelstream.terminal.common import (
     print_json,
     with_rounds,
 )
-from feelstream.terminal.comparing import policy_option, report_comparison
-from feelstream.terminal.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
+from feelstream.terminal.playing import (
+    DaskOption,
+    SeedsOption,
+    SeedStartOption,
+    WorkersOption,
+    play,
+    policy_option,
+    report_comparison,
+    tell_failures,
+)
 
 app = typer.Typer()
 
@@ -50,8 +58,12 @@ def compare(
     name, overrides = Path(scenario).stem, with_rounds(overrides, rounds)
     where = directory or Path("results") / f"compare-{name}"
     arms = comparison.arms(scenario, policies or (), overrides, vary or ())
-    command = _command(scenario, policies, seeds, seed_start, overrides, vary, directory)
-    plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)), command)
+    words = ["feelstream", "compare", scenario]  # that make the same comparison again
+    for option, values in (("--policy", policies), ("--set", overrides), ("--vary", vary)):
+        words += [word for value in values or () for word in (option, value)]
+    words += ["--seeds", str(seeds), *(["--seed-start", str(seed_start)] if seed_start else [])]
+    words += ["--out", str(directory)] if directory is not None and not directory.is_absolute() else []
+    plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)), shlex.join(words))
     results = play(plan, where, workers, dask)
     found = report_comparison(results, where, quiet=as_json, everything=everything)
     if as_json:
@@ -62,22 +74,3 @@ def compare(
             next_command("feelstream", "studio", where)
         else:
             hint(f"next: open {found['report']} in a browser")
-
-
-def _command(
-    scenario: str,
-    policies: list[str] | None,
-    seeds: int,
-    seed_start: int,
-    overrides: list[str] | None,
-    vary: list[str] | None,
-    directory: Path | None,
-) -> str:
-    """The words that make the same comparison again."""
-    words = ["feelstream", "compare", scenario]
-    for option, values in (("--policy", policies), ("--set", overrides), ("--vary", vary)):
-        words += [word for value in values or () for word in (option, value)]
-    words += ["--seeds", str(seeds)]
-    words += ["--seed-start", str(seed_start)] if seed_start else []
-    words += ["--out", str(directory)] if directory is not None and not directory.is_absolute() else []
-    return shlex.join(words)

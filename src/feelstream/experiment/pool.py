@@ -8,9 +8,8 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -198,26 +197,15 @@ class _Process(SpawnProcess):
         """
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
+        # Ctrl-C is for the whole group: the process blocks it until `worker.start` ignores it, since Python's own start
+        # would answer it with a traceback. For this process it only waits.
+        mask = getattr(signal, "pthread_sigmask", lambda how, signals: signals)
+        before = mask(getattr(signal, "SIG_BLOCK", 0), {signal.SIGINT})
         try:
-            with _without_interrupts():
-                return SpawnProcess._Popen(process_obj)  # pyright: ignore[reportAttributeAccessIssue]
+            return SpawnProcess._Popen(process_obj)  # pyright: ignore[reportAttributeAccessIssue]
         finally:
+            mask(getattr(signal, "SIG_SETMASK", 0), before)
             sys.modules["__main__"] = main
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """A process that starts here blocks SIGINT until `worker.start` ignores it: Ctrl-C is for the whole group, and
-    Python's own start would answer it with a traceback. For this process it only waits.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _OwnMain(SpawnContext):

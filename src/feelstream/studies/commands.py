@@ -15,7 +15,6 @@ from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.quantities import counted
 from feelstream.studies.contract import Study
 from feelstream.terminal.common import JsonOption, SetOption, err, number_option, out, print_json
-from feelstream.terminal.comparing import policy_option, report_comparison
 from feelstream.terminal.playing import (
     DaskOption,
     SeedsOption,
@@ -23,6 +22,8 @@ from feelstream.terminal.playing import (
     WorkersOption,
     failures,
     play,
+    policy_option,
+    report_comparison,
     tell_failures,
 )
 
