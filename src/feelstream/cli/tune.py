@@ -17,7 +17,7 @@ from feelstream.experiment.affordable import affordable
 from feelstream.quantities import QUANTITIES, significant
 from feelstream.report.drawing.figures import save
 from feelstream.report.drawing.trade_off import trade_off_figure
-from feelstream.run.files import make_directory, write_atomically
+from feelstream.run.files import usable_directory, write_atomically
 from feelstream.scenario.files import load
 from feelstream.terminal.common import (
     JsonOption,
@@ -94,7 +94,7 @@ def tune(
     results, table, allowed = tuned.comparison.results, tuned.table(), tuned.budget_j
     write_atomically(where / "trade-off.csv", table.write_csv)
     pictures = where / "figures"
-    make_directory(pictures)
+    usable_directory(pictures)
     budget_mj = f"{allowed * QUANTITIES['energy_j'].scale:g}"
     written = save(trade_off_figure(tuned.field, tuned.trades, allowed), pictures, f"trade-off-{budget_mj}mJ")
     if as_json:

@@ -16,7 +16,7 @@ from feelstream.report.drawing.figures import save
 from feelstream.report.drawing.pareto import TITLE, pareto_chart, pareto_figure
 from feelstream.report.html.groups import by_world
 from feelstream.report.html.templates import render
-from feelstream.run.files import make_directory
+from feelstream.run.files import usable_directory
 
 
 def worlds(plan: Plan, summary: pl.DataFrame) -> list[tuple[str, list[Point]]]:
@@ -37,7 +37,7 @@ def save_pareto(plan: Plan, summary: pl.DataFrame, directory: Path) -> list[Path
     written: list[Path] = []
     shown = worlds(plan, summary)
     for number, (_, points) in enumerate(shown, start=1):
-        make_directory(directory)
+        usable_directory(directory)
         name = "pareto" if len(shown) == 1 else f"pareto-{number}"
         written += save(pareto_figure(points), directory, name)
     return written

@@ -98,12 +98,6 @@ def _fsync_directory(directory: Path | str) -> None:
         os.close(handle)
 
 
-def make_directory(path: Path) -> None:
-    """The directory and those above it, unless they are there."""
-    with as_sentence(path):
-        path.mkdir(parents=True, exist_ok=True)
-
-
 def digest_of(path: Path) -> str:
     """SHA-256 of a file's contents."""
     try:

@@ -19,9 +19,9 @@ from feelstream.run.callbacks import Callback, tell
 from feelstream.run.checkpoint import Checkpoint, Player
 from feelstream.run.files import (
     as_sentence,
-    make_directory,
     remove_temporaries,
     sole_writer,
+    usable_directory,
     write_atomically,
 )
 from feelstream.run.manifest import Manifest, check_same_run
@@ -124,7 +124,7 @@ def play_in(
             manifest.write(path)
         if manifest.constants is not None:
             write_atomically(path / CONSTANTS, manifest.constants.write_parquet)
-        make_directory(progress_dir)
+        usable_directory(progress_dir)
         remove_temporaries(progress_dir)
         checkpoint = Checkpoint(progress_dir, manifest.identity, checkpoint_s)
         checkpoint.restore(player)

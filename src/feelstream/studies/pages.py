@@ -22,7 +22,7 @@ from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, PANEL_
 from feelstream.report.html.groups import by_panel
 from feelstream.report.html.templates import render
 from feelstream.report.origin import origin
-from feelstream.run.files import make_directory, write_atomically
+from feelstream.run.files import usable_directory, write_atomically
 from feelstream.studies.claims import Claim, Finding, Wording
 
 __all__ = [
@@ -64,7 +64,7 @@ def write_page(
     dpi: int = DOCS_DPI,
 ) -> Path:
     """Write page.md, figures/NAME.png and NAME.csv; the page's path."""
-    make_directory(directory / "figures")
+    usable_directory(directory / "figures")
     for name, figure in pictures.items():
         save(figure, directory / "figures", name, formats=("png",), dpi=dpi)
     for name, table in (tables or {}).items():

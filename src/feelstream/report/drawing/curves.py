@@ -30,7 +30,7 @@ from feelstream.report.drawing.style import (
     line_style,
 )
 from feelstream.report.html.charts import Group
-from feelstream.run.files import make_directory
+from feelstream.run.files import usable_directory
 from feelstream.run.picture import Look, drawable, label_beside
 from feelstream.scenario.fields import flat
 
@@ -173,7 +173,7 @@ def save_curves(
     plan: Plan, groups: Sequence[Group], rounds: pl.DataFrame, summary: pl.DataFrame, out: Path
 ) -> list[Path]:
     """accuracy and energy by round, and both against each field that was varied, as PDF, PNG and SVG."""
-    make_directory(out)
+    usable_directory(out)
     written: list[Path] = []
     for name, column in BY_ROUND.items():
         if rounds[column].null_count() < len(rounds):

@@ -33,7 +33,7 @@ from feelstream.report.drawing.style import (
     line_colour,
     line_style,
 )
-from feelstream.run.files import make_directory, write_atomically
+from feelstream.run.files import usable_directory, write_atomically
 from feelstream.run.picture import ONE_AT_A_TIME, draw_limit, draw_line, label_beside, round_axis
 
 # No creation date in the files: the same results give the same bytes.
@@ -183,7 +183,7 @@ def save_all(
     figures: Sequence[PanelFigure], curves: pl.DataFrame, directory: Path, rounds: pl.DataFrame | None = None
 ) -> list[Path]:
     """Every panel and every figure that has data, as PDF, PNG and SVG."""
-    make_directory(directory)
+    usable_directory(directory)
     written: list[Path] = []
     for whole in figures:
         shown = [panel for panel in whole.panels if has_data(panel, curves)]
