@@ -61,23 +61,6 @@ def test_a_run_verifies_and_is_the_same_world_for_all_policies(tmp_path: Path) -
     assert run.manifest.versions.items() >= paths_stand_in.VERSIONS.items()
 
 
-@pytest.mark.usefixtures("stand_in")
-@pytest.mark.parametrize("stop", [2, 3, 5])
-def test_a_run_that_was_interrupted_goes_on_with_the_same_clusters(tmp_path: Path, stop: int) -> None:
-    scenario = small(*BOTH, "world.channel.drop_rounds=3")
-    simulate_in(tmp_path / "alone", scenario)
-
-    def interrupt(record: Any) -> None:
-        if record.observation.round == stop:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate_in(tmp_path / "run", scenario, progress=interrupt, checkpoint_s=0)
-    simulate_in(tmp_path / "run", scenario)
-    for table in ("rounds.parquet", "devices.parquet"):
-        assert (tmp_path / "run" / table).read_bytes() == (tmp_path / "alone" / table).read_bytes()
-
-
 def test_drops_begin_where_devices_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every drop goes by places, speeds and sights of the round in which it begins, a block of devices at a time."""
     asked: list[tuple[Links, np.ndarray, int, float]] = []

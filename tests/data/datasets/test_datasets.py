@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from feelstream.data import datasets
-from feelstream.data.datasets import npz
 from feelstream.data.datasets.synthetic import CHUNK, Synthetic
 from feelstream.errors import DataError
 
@@ -32,45 +31,31 @@ def write(path: Path, arrays: dict[str, Any]) -> str:
 
 class TestSynthetic:
     def test_is_a_function_of_its_settings(self) -> None:
-        one, two = datasets.load("synthetic"), datasets.load("synthetic")
-        assert np.array_equal(one.train_images, two.train_images)
-        assert one.digest == two.digest
-        others: list[dict[str, Any]] = [{"samples": 5999}, {"test_samples": 1001}, {"classes": 9}]
-        assert len({one.digest, *(datasets.load("synthetic", **other).digest for other in others)}) == 4
-
-    def test_an_image_does_not_depend_on_how_many_there_are(self) -> None:
-        few, many = (Synthetic(samples=n).images("train") for n in (CHUNK + 7, 2 * CHUNK + 1))
-        assert np.array_equal(few, many[: len(few)])
-
-    def test_images_differ(self) -> None:
-        images = Synthetic(samples=CHUNK + 10, test_samples=10)
-        train, test = images.images("train"), images.images("test")
-        assert len(np.unique(np.concatenate([train, test]), axis=0)) == CHUNK + 20
-
-    def test_shape_types_and_balance(self) -> None:
-        data = datasets.load("synthetic")
+        data, again = datasets.load("synthetic"), pickle.loads(pickle.dumps(datasets.load("synthetic")))
         assert (data.name, data.classes, data.shape) == ("synthetic", 10, (1, 28, 28))
         assert data.train_images.shape == (6000, 1, 28, 28)
         assert data.test_images.shape == (1000, 1, 28, 28)
         assert data.train_images.dtype == data.train_labels.dtype == np.uint8
+        assert np.array_equal(data.train_images, again.train_images)
         assert np.bincount(data.train_labels).tolist() == [600] * 10
         assert np.ptp(np.bincount(datasets.load("synthetic", samples=1234).train_labels)) == 1
-
-    def test_normalisation_is_that_of_the_training_images(self) -> None:
-        data = datasets.load("synthetic", samples=500)
+        others: list[dict[str, Any]] = [{}, {"samples": 5999}, {"test_samples": 1001}, {"classes": 9}]
+        assert len({data.digest, *(datasets.load("synthetic", **other).digest for other in others)}) == 4
         scaled = data.train_images / 255
         assert data.mean == pytest.approx(scaled.mean(), rel=1e-12)
         assert data.std == pytest.approx(scaled.std(), rel=1e-12)
+
+    def test_images_differ_and_do_not_depend_on_how_many_there_are(self) -> None:
+        few, many = (Synthetic(samples=n, test_samples=10) for n in (CHUNK + 7, 2 * CHUNK + 1))
+        train, test = many.images("train"), many.images("test")
+        assert np.array_equal(few.images("train"), train[: CHUNK + 7])
+        assert len(np.unique(np.concatenate([train, test]), axis=0)) == 2 * CHUNK + 11
 
     def test_labels_come_without_images(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Synthetic, "images", lambda *_: pytest.fail("images were made"))
         data = datasets.load("synthetic", samples=10_000_019)
         assert data.train_labels[-1] == 10_000_018 % 10
         assert data.train_labels.nbytes == 10_000_019
-
-    def test_travels_to_another_process(self) -> None:
-        data = datasets.load("synthetic", samples=50)
-        assert np.array_equal(pickle.loads(pickle.dumps(data)).train_images, data.train_images)
 
     def test_classes_overlap_a_little(self) -> None:
         """The nearest class mean, a learner in closed form, gets most test images right but not all."""
@@ -91,23 +76,17 @@ class TestSynthetic:
 
 
 class TestOwn:
-    def test_grey_images(self, tmp_path: Path) -> None:
-        arrays = own(np.random.default_rng(0))
-        data = datasets.load(write(tmp_path / "a.npz", arrays))
-        assert (data.classes, data.shape) == (4, (1, 6, 5))
-        assert np.array_equal(data.train_images[:, 0], arrays["x_train"])
-        assert data.test_labels.tolist() == [0, 1, 2, 3]
-        assert data.mean == pytest.approx(np.mean(arrays["x_train"]) / 255, rel=1e-12)
-        assert data.std == pytest.approx(np.std(arrays["x_train"]) / 255, rel=1e-12)
-
-    def test_colour_images(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(("given", "shape"), [((6, 5), (1, 6, 5)), ((3, 6, 5), (3, 6, 5))], ids=["grey", "colour"])
+    def test_images(self, given: tuple[int, ...], shape: tuple[int, ...], tmp_path: Path) -> None:
         rng = np.random.default_rng(0)
-        colour = {
-            key: rng.integers(256, size=(n, 3, 6, 5), dtype=np.uint8) for key, n in (("x_train", 12), ("x_test", 4))
-        }
-        data = datasets.load(write(tmp_path / "a.npz", own(rng, **colour)))
-        assert data.shape == (3, 6, 5)
-        assert np.array_equal(data.test_images, colour["x_test"])
+        x = {key: rng.integers(256, size=(n, *given), dtype=np.uint8) for key, n in (("x_train", 12), ("x_test", 4))}
+        data = datasets.load(write(tmp_path / "a.npz", own(rng, **x)))
+        assert (data.classes, data.shape) == (4, shape)
+        assert np.array_equal(data.train_images, x["x_train"].reshape(12, *shape))
+        assert np.array_equal(data.test_images, x["x_test"].reshape(4, *shape))
+        assert data.test_labels.tolist() == [0, 1, 2, 3]
+        assert data.mean == pytest.approx(np.mean(x["x_train"]) / 255, rel=1e-12)
+        assert data.std == pytest.approx(np.std(x["x_train"]) / 255, rel=1e-12)
 
     def test_digest_follows_the_content(self, tmp_path: Path) -> None:
         arrays = own(np.random.default_rng(0))
@@ -207,13 +186,12 @@ class TestOwn:
         assert np.array_equal(full.train_images, plain.train_images)
         assert full.digest != plain.digest
 
-    @pytest.mark.slow
     def test_archives_that_numpy_did_not_write(self, tmp_path: Path) -> None:
         good = Path(write(tmp_path / "good.npz", own(np.random.default_rng(0))))
         path = tmp_path / "a.npz"
 
-        def repacked(change: Callable[[str, bytes], tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> str:
-            with zipfile.ZipFile(good) as source, zipfile.ZipFile(path, "w", method) as target:
+        def repacked(change: Callable[[str, bytes], tuple[str, bytes]]) -> str:
+            with zipfile.ZipFile(good) as source, zipfile.ZipFile(path, "w") as target:
                 for name in source.namelist():
                     target.writestr(*change(name, source.read(name)))
             return str(path)
@@ -221,15 +199,10 @@ class TestOwn:
         def longer(name: str, content: bytes) -> tuple[str, bytes]:
             return name, content.replace(b"(12, 6, 5)", b"(12, 6, 6)")
 
-        def bomb(name: str, content: bytes) -> tuple[str, bytes]:
-            return name, content + bytes(npz.BOMB_BYTES) if name == "x_train.npy" else content
-
         with pytest.raises(DataError, match="has no array x_train"):
             datasets.load(repacked(lambda name, content: (name.replace(".npy", ".txt"), content)))
         with pytest.raises(DataError, match="x_train cannot be read"):
             datasets.load(repacked(longer))
-        with pytest.raises(DataError, match="which no real data does"):
-            datasets.load(repacked(bomb, zipfile.ZIP_DEFLATED))
 
 
 def test_unknown_names_are_refused() -> None:

@@ -200,24 +200,24 @@ def test_the_next_mirror_helps_out(server: Server, folder: Path) -> None:
     assert other.asked == [f"{name}.gz" for name in list(RAW)[1:]]
 
 
-def test_a_missing_file_is_reported_with_its_status(server: Server) -> None:
-    server.bodies.clear()
-    with pytest.raises(DataError, match=f"404 .*{TRAIN_IMAGES}.gz"):
-        small(server.mirror).obtain()
-
-
-def test_a_silent_mirror_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "SILENCE_S", 0.05)
-    server.silent.set()
-    with pytest.raises(DataError, match="ReadTimeout"):
+@pytest.mark.parametrize(
+    ("limits", "silent", "bodies", "sentence"),
+    [
+        ({}, False, {}, f"404 .*{TRAIN_IMAGES}.gz"),
+        ({"SILENCE_S": 0.05}, True, None, "ReadTimeout"),
+        ({"FETCH_S": -1.0}, False, None, "takes longer, than it should"),  # it has passed when the first piece arrives
+    ],
+    ids=["empty", "silent", "dripping"],
+)
+def test_a_mirror_is_given_up(limits, silent, bodies, sentence, server: Server, monkeypatch) -> None:
+    for name, seconds in limits.items():
+        monkeypatch.setattr(catalogue, name, seconds)
+    server.bodies = server.bodies if bodies is None else bodies
+    if silent:
+        server.silent.set()
+    with pytest.raises(DataError, match=sentence):
         small(server.mirror).obtain()
     assert len(server.asked) == 1  # not once more for each file
-
-
-def test_a_dripping_mirror_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "FETCH_S", -1.0)  # the deadline has passed when the first piece arrives
-    with pytest.raises(DataError, match="takes longer, than it should"):
-        small(server.mirror).obtain()
 
 
 def test_without_network_the_error_says_what_to_put_where(folder: Path) -> None:

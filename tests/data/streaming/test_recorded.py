@@ -126,16 +126,6 @@ def test_a_natural_stream_is_learned_and_verifies(policy: str, tmp_path: Path) -
     assert fs.verify(tmp_path / "run").ok
 
 
-@pytest.mark.slow
-def test_both_engines_learn_the_same(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    path = series_of_five(tmp_path / "a.npz")
-    native, torch = (fs.simulate(natural(path, f"learning.engine={name}")) for name in ("native", "torch"))
-    assert native.rounds["accuracy"].to_list() == pytest.approx(torch.rounds["accuracy"].to_list(), abs=0.05)
-    assert native.devices is not None
-    assert native.devices.drop("score").equals(torch.devices.drop("score"))  # type: ignore[union-attr]
-
-
 def test_many_classes_are_scheduled_and_learned(tmp_path: Path) -> None:
     """Beyond 256 classes labels take two bytes; counts must not wrap."""
     rng = np.random.default_rng(0)

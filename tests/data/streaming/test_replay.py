@@ -63,14 +63,6 @@ def test_labels_are_served_in_turn_by_their_samples(tmp_path: Path) -> None:
     assert len(seen) == 6  # every order of three samples turns up in 60 seeds
 
 
-def test_an_empty_trace_is_quiet(tmp_path: Path) -> None:
-    path = tmp_path / "trace.csv"
-    path.write_text("time,device,sample\n")
-    world = stream(path)
-    world.advance(1)
-    assert world.stored.tolist() == [0, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 import pytest
@@ -299,13 +298,3 @@ def test_rounds_are_taken_in_turn_and_the_empty_have_nothing_to_draw() -> None:
         stream.advance(round)
     with pytest.raises(ValueError, match="round 8 cannot follow round 7 of 7"):
         stream.advance(ROUNDS + 1)
-
-
-def test_the_world_does_not_depend_on_who_is_used() -> None:
-    for kind, buffer in product(KINDS, [Keep(), Window(rounds=2), Fifo(capacity=3), Reservoir(capacity=3)]):
-        one, two = world(kind(), buffer).stream(), world(kind(), buffer).stream()
-        for round in range(1, ROUNDS + 1):
-            one.advance(round)
-            two.advance(round)
-            two.use(np.array([round % 4]))
-            assert np.array_equal(one.stored_labels, two.stored_labels)
