@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 from problems import KINDS, problem
 from scipy.optimize import minimize, minimize_scalar
 
-from feelstream.policies.solvers.allocation import allocate, alone_j, respond
-from feelstream.policies.solvers.devices import Devices, energy_j, falling_root, least_power_w
+from feelstream.policies.solvers.allocation import allocate, alone_j
+from feelstream.policies.solvers.devices import Devices, falling_root, least_power_w
 
 
 def plain_energies_j(d: Devices, tau: np.ndarray, rho: np.ndarray) -> np.ndarray:
@@ -63,50 +64,33 @@ def by_slsqp(d: Devices) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("floor", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 2, 5])
-def test_scipy_finds_nothing_better(kind: str, n: int) -> None:
-    """SciPy's SLSQP agrees to 1e-6; test_laws.py has searches of another kind."""
+def test_scipy_finds_nothing_better(kind: str, n: int, floor: bool) -> None:
+    """SLSQP agrees to 1e-6, also where some devices have a shortest sending time and others none.
+
+    It sometimes stops a few 1e-6 above our total, and with floors sometimes finds no allowed point: then there is
+    nothing to compare with. test_laws.py has searches of another kind.
+    """
     rng = np.random.default_rng(100 * n + KINDS.index(kind))
     tested = 0
-    for _ in range(4):
+    for _ in range(8):
         d = problem(kind, (n,), rng)
+        shortest_s = d.sending_s * np.array([0.9, 0.0, 0.5, 0.98, 0.0])[:n] * floor
+        d = Devices.of(d.weight, d.kappa_w, d.sending_s, d.power_w, d.round_s, d.work_j_s2, d.airtime_s, shortest_s)
         ours = allocate(d)
         if not ours.feasible or tested == 2:
             continue
-        tested += 1
-        total = float((d.weight * ours.energy_j).sum())
-        assert total == pytest.approx(by_slsqp(d), rel=1e-6)
-    assert tested == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["paper", "power", "cycles"])
-def test_every_device_has_its_own_lowest_frequency(kind: str) -> None:
-    """Sending times with a floor for some devices and none for others: allowed, and SciPy finds nothing better.
-
-    SLSQP sometimes stops a few 1e-6 above our total, and sometimes finds no allowed point: then there is nothing to
-    compare with.
-    """
-    rng = np.random.default_rng(31 + KINDS.index(kind))
-    tested = bound = 0
-    for _ in range(8):
-        d = problem(kind, (4,), rng)
-        floor = d.sending_s * np.array([0.0, 0.5, 0.9, 0.98])
-        d = Devices.of(d.weight, d.kappa_w, d.sending_s, d.power_w, d.round_s, d.work_j_s2, d.airtime_s, floor)
-        ours = allocate(d)
-        if not ours.feasible:
-            continue
-        assert (ours.sending_s >= floor * (1 - 1e-12)).all()
+        assert (ours.sending_s >= shortest_s * (1 - 1e-12)).all()
         assert (ours.sending_s <= d.sending_s).all()
         assert (least_power_w(d, ours.sending_s, ours.share) <= d.power_w * (1 + 1e-9)).all()
         assert ours.share.sum() == pytest.approx(1.0, abs=1e-12)
-        bound += int((ours.sending_s <= floor * (1 + 1e-12)).sum())
-        theirs = by_slsqp(d)
+        total, theirs = float((d.weight * ours.energy_j).sum()), by_slsqp(d)
         tested += int(np.isfinite(theirs))
-        assert float((d.weight * ours.energy_j).sum()) <= theirs * (1 + 1e-6)
-    assert tested >= 3
-    assert bound >= 3
+        assert total <= theirs * (1 + 1e-6)
+        assert floor or total >= theirs * (1 - 1e-6)
+    assert tested >= 2 - floor
 
 
 def least_at_share_slopes(d: Devices, tau: np.ndarray, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -147,9 +131,9 @@ def test_no_residual_in_the_optimality_conditions(kind: str) -> None:
 
 
 def test_the_limits_bind_somewhere() -> None:
-    """Otherwise the test above would not have met the cases it is for."""
+    """Otherwise the tests above would not have met the cases they are for."""
     rng = np.random.default_rng(7)
-    limited = at_end = free = 0
+    limited = at_end = free = at_floor = 0
     for kind in KINDS:
         d = problem(kind, (60, 5), rng)
         ours = allocate(d)
@@ -157,20 +141,10 @@ def test_the_limits_bind_somewhere() -> None:
         limited += int((ok & (ours.power_w >= d.power_w * (1 - 1e-9))).sum())
         at_end += int((ok & (ours.sending_s >= d.sending_s)).sum())
         free += int((ok & (ours.power_w < d.power_w * 0.99) & (ours.sending_s < d.sending_s * 0.99)).sum())
-    assert min(limited, at_end, free) >= 50
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_midpoints_never_cost_more(kind: str) -> None:
-    """Convexity as such: e at the middle of two allowed points is at most their mean, and the middle is allowed."""
-    rng = np.random.default_rng(3)
-    d = problem(kind, (500,), rng)
-    tau, rho = (d.sending_s * rng.uniform(0.2, 1, (2, 500)), rng.uniform(0.05, 1, (2, 500)))
-    power = least_power_w(d, tau, rho)
-    middle = least_power_w(d, tau.mean(axis=0), rho.mean(axis=0))
-    assert (middle <= power.max(axis=0) * (1 + 1e-12)).all()
-    energies = energy_j(d, tau, rho)
-    assert (energy_j(d, tau.mean(axis=0), rho.mean(axis=0)) <= energies.mean(axis=0) * (1 + 1e-12)).all()
+        floor = 0.9 * d.sending_s
+        d = Devices.of(d.weight, d.kappa_w, d.sending_s, d.power_w, d.round_s, d.work_j_s2, d.airtime_s, floor)
+        at_floor += int((ok & (allocate(d).sending_s <= floor * (1 + 1e-12))).sum())
+    assert min(limited, at_end, free, at_floor) >= 50
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -209,23 +183,14 @@ def test_no_room_at_all_still_has_an_answer() -> None:
     np.testing.assert_allclose(solved.sending_s, d.sending_s[0], rtol=1e-9)
 
 
-def test_one_device_gets_the_whole_band() -> None:
-    d = problem("paper", (1,), np.random.default_rng(0))
-    solved = allocate(d)
+def test_the_band_is_shared_alike_among_equals_and_whatever_the_scale_of_weights() -> None:
+    one = problem("paper", (1,), np.random.default_rng(0))
+    solved = allocate(one)
     assert solved.share[0] == 1.0
-    assert solved.energy_j[0] == pytest.approx(alone_j(d)[0], rel=1e-9)
-
-
-def test_equal_devices_share_alike_and_many_fit() -> None:
-    one = problem("paper", (1,), np.random.default_rng(1))
-    solved = allocate(one.take(np.zeros(1000, int)))
-    np.testing.assert_allclose(solved.share, 1e-3, rtol=1e-9)
-
-
-def test_the_scale_of_the_weights_does_not_matter() -> None:
+    assert solved.energy_j[0] == pytest.approx(alone_j(one)[0], rel=1e-9)
+    np.testing.assert_allclose(allocate(one.take(np.zeros(1000, int))).share, 1e-3, rtol=1e-9)
     d = problem("stress", (4,), np.random.default_rng(2))
-    far = Devices.of(d.weight * 1e-25, d.kappa_w, d.sending_s, d.power_w, d.round_s, d.work_j_s2, d.airtime_s)
-    np.testing.assert_allclose(allocate(far).share, allocate(d).share, rtol=1e-9)
+    np.testing.assert_allclose(allocate(replace(d, weight=d.weight * 1e-25)).share, allocate(d).share, rtol=1e-9)
 
 
 def test_with_computing_done_all_the_time_left_is_used() -> None:
@@ -246,21 +211,6 @@ def test_with_computing_done_all_the_time_left_is_used() -> None:
         found: Any = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
         best = min(found.fun, total(low), total(high))
         assert float((d.weight * solved.energy_j).sum()) == pytest.approx(best, rel=1e-6)
-
-
-def test_asking_for_band_falls_with_its_price() -> None:
-    for kind in KINDS:
-        d = problem(kind, (50,), np.random.default_rng(6))
-        prices = np.linspace(-40, 20, 61)[:, None]
-        answer = respond(d, prices)
-        able = np.isfinite(d.share_min)
-        assert (np.diff(answer.share[:, able], axis=0) <= 1e-9 * answer.share[1:, able]).all()
-        assert np.isnan(answer.share[:, ~able]).all()
-        # The stated elasticity against a difference quotient, where no limit is crossed in between.
-        near = respond(d, prices + 1e-5)
-        measured = (np.log(near.share) - np.log(answer.share))[:, able] / 1e-5
-        agrees = np.isclose(measured, answer.elasticity[:, able], atol=1e-3, rtol=1e-3)
-        assert agrees.mean() > 0.99
 
 
 def test_falling_root_needs_few_steps_and_keeps_to_the_bracket() -> None:
