@@ -14,6 +14,7 @@ from feelstream.errors import ScenarioError
 from feelstream.model.system import System
 from feelstream.policies import lyapunov_joint
 from feelstream.policies.base import Observation
+from feelstream.policies.laws import broken_law
 from feelstream.policies.lyapunov import Lyapunov
 from feelstream.policies.lyapunov_joint import LyapunovJoint
 from feelstream.policies.solvers import joint
@@ -114,17 +115,11 @@ def test_decisions_keep_the_limits(cardinality: str, V: float) -> None:
             gain = seen.beta[ids] * rng.standard_exponential(len(ids))
             spent = policy.transmit(seen, decision, gain)
             sent = spent.sent
+            assert broken_law(seen, decision, spent, gain) is None
             assert not spent.bandwidth_share[~sent].any()
             assert spent.bandwidth_share.sum() == pytest.approx(1.0 if sent.any() else 0.0, abs=1e-12)
             assert (spent.power_w <= policy.most_power_w(seen.system, seen.beta)[ids] * (1 + 1e-12)).all()
-            # The rate at that share, power and gain carries the update in the time that is left.
-            system = seen.system
-            hertz = spent.bandwidth_share[sent] * system.bandwidth_hz
-            rate = hertz * np.log2(1 + spent.power_w[sent] * gain[sent] / (hertz * system.noise_w_per_hz))
-            np.testing.assert_allclose(rate * spent.t_tr_s[sent], system.update_bits, rtol=1e-9)
-            np.testing.assert_allclose((spent.t_cmp_s + spent.t_tr_s)[sent], system.round_s, rtol=1e-12)
-            computing_j = system.power_coefficient * system.cycles[ids] * f_hz**2
-            np.testing.assert_allclose(spent.e_cmp_j, computing_j)
+            np.testing.assert_allclose((spent.t_cmp_s + spent.t_tr_s)[sent], seen.system.round_s, rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -201,6 +196,8 @@ VARIANTS = {
     "mixed-cycles-free": ["stress", MIXED, "system.rounds=6", "system.devices=6", "policy.cardinality=free"],
     # At 20 MHz the first class computes for 2.5 s and the others beyond the round: a floor for some, none for others.
     "mixed-floors": ["tiny", MIXED, "system.round_s=20.0", "policy.size=3"],
+    "floors": ["paper-iid", "system.rounds=10", "cpu.frequency_hz=[4e8, 1.52e9]"],
+    "stress-floors": ["stress", "system.rounds=10", "cpu.frequency_hz=[4e8, 1.52e9]"],
     "stress-moving": ["stress", "system.rounds=6", "world.mobility.kind=random_direction"],
 }
 
@@ -292,33 +289,15 @@ def test_wrong_policies_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert ask_again(run("stress").save(tmp_path / "right")).ok
 
 
-@pytest.mark.slow
-def test_no_device_computes_more_slowly_than_its_lowest_frequency(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["floors", "stress-floors"])
+def test_no_device_computes_more_slowly_than_its_lowest_frequency(name: str) -> None:
     """At 0.4 GHz and more, computing takes 1.05 s of 4 s at most; without the floor it would be stretched to 3.9 s."""
-    overrides = [
-        "cpu.frequency_hz=[4e8, 1.52e9]",
-        "policy.name=lyapunov_joint",
-        "learning.engine=none",
-        "data.dataset=synthetic",
-    ]
-    for scenario in ("paper-iid", "stress"):
-        run = simulate(preset(scenario, [*overrides, "system.rounds=10"]))
-        assert run.devices is not None
-        busy = run.devices.filter(run.devices["scheduled"])["t_cmp_s"].to_numpy()
-        assert (419328000 / busy >= 4e8 * (1 - 1e-12)).all()
-        assert verify(run.save(tmp_path / scenario)).ok
+    table = run(name).devices
+    assert table is not None
+    busy = table.filter(table["scheduled"])["t_cmp_s"].to_numpy()
+    assert (419328000 / busy >= 4e8 * (1 - 1e-12)).all()
 
 
 def test_rounds_of_which_computing_takes_nothing_are_refused() -> None:
-    quick = ["policy.name=lyapunov_joint", "learning.engine=none", "data.dataset=synthetic", "system.rounds=1"]
     with pytest.raises(ScenarioError, match="must take at least 1e-07 of a round"):
-        simulate(preset("paper-iid", [*quick, "cpu.cycles=1.0"]))
-
-
-def test_a_flat_optimum_is_compared_by_its_cost(tmp_path: Path) -> None:
-    """A factor of two in the sending time changes the energy by 4e-9: both solvers are right, each at its time."""
-    flat = ["cpu.power_coefficient=7.9e-43", "cpu.frequency_hz=[2e7, 1.39e8]", "radio.bandwidth_hz=5.6e16"]
-    quick = ["policy.name=lyapunov_joint", "learning.engine=none", "data.dataset=synthetic", "system.rounds=3"]
-    run = simulate(preset("paper-iid", [*quick, *flat, "system.devices=6", "radio.gain_db=[-83.0, 93.0]"]), 18)
-    report = verify(run.save(tmp_path / "run"))
-    assert report.ok, str(report)
+        run("stress", "cpu.cycles=1.0")
