@@ -11,7 +11,7 @@ from flwr.app import ArrayRecord, MetricRecord
 from typer.testing import CliRunner
 
 import feelstream as fs
-from feelstream.cli.report import app as report_app
+from feelstream.cli.study import app as report_app
 from feelstream.errors import RunError
 from feelstream.flower import ScheduledFedAvg
 from feelstream.run.run import read_so_far
@@ -49,7 +49,7 @@ def test_its_rounds_so_far_are_there(run: Path) -> None:
 
 
 def test_a_report_shows_them_and_leaves_the_run_alone(run: Path) -> None:
-    done = CliRunner().invoke(report_app, [str(run), "--json"], catch_exceptions=False)
+    done = CliRunner().invoke(report_app, ["report", str(run), "--json"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     assert (run / "so-far" / "report.html").is_file()
     assert fs.read(run / "so-far" / "run").rounds.height == 3

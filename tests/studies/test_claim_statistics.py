@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from feelstream.experiment.significance import one_sided_p
+from feelstream.studies.claims.evidence import Paired, Resampled, resampled
 from feelstream.studies.claims.judging import p_values
-from feelstream.studies.claims.resampling import Resampled, resampled
 from feelstream_studies.hu2023.claims.metrics import MARGIN, shrinkage
 from feelstream_studies.hu2023.claims.statements import slope_by_width
 
@@ -19,7 +19,7 @@ CHANCE = 4 * np.sqrt(0.05 * 0.95 / WORLDS)  # four deviations of a share of 5 %
 
 def rejected(effects: np.ndarray, margin: float = 0.0) -> float:
     """Share of simulated studies (WORLDS, rivals, SEEDS) in which all effects are shown to be above −margin."""
-    said = [p_values([dict(enumerate(row + margin)) for row in world]) for world in effects]
+    said = [p_values([Paired(row + margin) for row in world]) for world in effects]
     return float(np.mean([each is not None and each.p_for <= 0.05 for each in said]))
 
 
@@ -49,7 +49,7 @@ def gap_is_smaller(rng: np.random.Generator, gaps: tuple[float, float], worlds: 
 
 
 def shown(found: list[Resampled]) -> float:
-    return float(np.mean([(each.one_sided() or 0.0) <= 0.05 for each in found]))
+    return float(np.mean([(each.p_values(1)[0] or 0.0) <= 0.05 for each in found]))
 
 
 @pytest.mark.parametrize("gaps", [(0.5, 0.5), (0.0, 0.0)])
@@ -76,7 +76,7 @@ def test_the_distance_per_seed_would_be_half_noise():
 
 def test_one_seed_has_no_interval():
     found = resampled(shrinkage, curves(np.random.default_rng(6), (0.5, 0.1))[:1])
-    assert (found.interval.low, found.one_sided(), found.share()) == (None, None, None)
+    assert (found.interval.low, found.p_values(1)) == (None, (None, None))
 
 
 def test_the_resamples_are_the_same_every_time():
@@ -115,13 +115,3 @@ def test_the_slope_is_that_of_least_squares():
     leads = [{7: rng.normal()} for _ in widths]
     slope = np.polyfit([-log2(width) for width in widths], [lead[7] for lead in leads], 1)[0]
     assert slope_by_width(leads, widths)[7] == pytest.approx(slope)
-
-
-def test_pseudo_values_average_to_the_jackknife_estimate_and_of_a_mean_are_the_values():
-    rng = np.random.default_rng(6)
-    values = rng.normal(1, 2, (7, 1))
-    plain = resampled(lambda mean: float(mean[0]), values, seeds=tuple(range(7)))
-    assert plain.per_seed == pytest.approx(dict(enumerate(values[:, 0])))
-    folded = resampled(lambda mean: float(mean[0] ** 2), values)
-    # The square of a mean is too large by its variance, which the jackknife takes off exactly.
-    assert folded.pseudo_values.mean() == pytest.approx(values.mean() ** 2 - values.var(ddof=1) / 7)

@@ -20,7 +20,7 @@ COMMANDS = {
         ("run", "run", "Run one scenario and show the result."),
         ("compare", "compare", "Compare policies in pairs over many seeds; stored runs are not repeated."),
         ("tune", "tune", "Find the weight (V or price) that favours importance most and keeps an energy budget."),
-        ("report", "report", "Rebuild the report of stored results, with the figures and claims of their study."),
+        ("report", "study", "Rebuild the report of stored results, with the figures and claims of their study."),
         ("verify", "verify", "Recompute stored runs from their files alone; exit code 1 if anything disagrees."),
         ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
         ("flower", "flower", "Run federations of real processes with Flower."),

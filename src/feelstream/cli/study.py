@@ -1,4 +1,4 @@
-"""The command that runs a study of the user's own."""
+"""The commands that run a study of the user's own, and make the report of any results again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import typer
 from feelstream.studies import commands
 from feelstream.studies.registry import study_named
 from feelstream.terminal.common import JsonOption, SetOption
-from feelstream.terminal.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play, tell_failures
+from feelstream.terminal.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play
 
 app = typer.Typer()
+DocsOption = Annotated[
+    Path | None,
+    typer.Option("--docs", metavar="DIR", help="Also write the study's page for the docs there, if it has one."),
+]
 
 
 @app.command()
@@ -29,9 +33,7 @@ def study(
     directory: Annotated[
         Path | None, typer.Option("--out", help="Directory of the results; default: results/STUDY.")
     ] = None,
-    docs: Annotated[
-        Path | None, typer.Option("--docs", metavar="DIR", help="Also write the study's page for the docs there.")
-    ] = None,
+    docs: DocsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a study of your own, as file.py:NAME or by its name, and write its report.
@@ -44,8 +46,30 @@ def study(
     words += ["--seed-start", str(seed_start)] if seed_start else []
     words += [word for change in overrides or () for word in ("--set", change)]
     plan = found.plan_of(range(seed_start, seed_start + seeds), overrides or (), shlex.join(words))
-    results = play(plan, where, workers, dask)
-    if not results.finished:
-        tell_failures(results)
-    commands.report(results, where, docs, as_json, found)
-    tell_failures(results)
+    commands.report(play(plan, where, workers, dask), where, docs, as_json, found)
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="Results of a study or of compare, or a run directory.")],
+    docs: DocsOption = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--study", metavar="STUDY", help="The study, if it is not installed: file.py:NAME."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Rebuild the report of stored results, with the figures and claims of their study.
+
+    For an unfinished run, such as a deployment in progress, it shows the rounds so far and goes to so-far. Damaged runs
+    are named and left out, and the exit code is then 1.
+    """
+    from feelstream.report import results_in  # matplotlib takes a while to come
+    from feelstream.run.run import SO_FAR, is_unfinished, saved_so_far
+
+    found = study_named(name) if name else None
+    if is_unfinished(directory):
+        stored, directory = saved_so_far(directory), directory / SO_FAR
+        commands.report(results_in(stored), directory, docs, as_json, found)
+    else:
+        commands.report(results_in(directory), directory, docs, as_json, found, played=False)

@@ -38,9 +38,24 @@ _COLOURS = {"reproduced": "green", "direction only": "cyan", "not reproduced": "
 
 
 def report(
-    results: Results, directory: Path, docs: Path | None = None, as_json: bool = False, study: Study | None = None
+    results: Results,
+    directory: Path,
+    docs: Path | None = None,
+    as_json: bool = False,
+    study: Study | None = None,
+    played: bool = True,
 ) -> None:
-    """Write the report of the results to a directory and show the claims; study: by default the plan's."""
+    """Write the report of the results to a directory, show the claims, and end with code 1 where runs failed.
+
+    study: by default the plan's. played: whether the runs were tried just now.
+    """
+    if not results.finished:
+        tell_failures(results, played)
+    _report(results, directory, docs, as_json, study)
+    tell_failures(results, played)
+
+
+def _report(results: Results, directory: Path, docs: Path | None, as_json: bool, study: Study | None) -> None:
     from feelstream.studies import reporting  # matplotlib takes a while to come
 
     with err.status("drawing figures and report"):
@@ -70,7 +85,7 @@ def report(
 
 def claims_table(findings: Sequence[Finding]) -> Table:
     """The claims as the terminal shows them."""
-    from feelstream.studies.claims.words import ours
+    from feelstream.studies.claims import ours
 
     table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
     for heading in ("fig", "claim", "paper", "ours [95 %]", "verdict"):

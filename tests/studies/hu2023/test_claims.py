@@ -11,8 +11,9 @@ from scipy import stats
 
 from feelstream.experiment.significance import holm
 from feelstream.run.trace import ROUNDS
-from feelstream.studies.claims import Finding, Verdict, judged, p_values
-from feelstream.studies.claims.words import cited
+from feelstream.studies.claims import Finding, Verdict, judged
+from feelstream.studies.claims.evidence import Paired
+from feelstream.studies.claims.judging import p_values
 from feelstream_studies.hu2023 import paper as reproduce
 from feelstream_studies.hu2023.claims import LATE, all_claims, claims_of_late, remaining_claims
 
@@ -142,15 +143,15 @@ def test_early_and_late_are_thirds_of_the_run():
     """Amount is better by 3, 2, 1, 0, … points in rounds 1, 2, 3, 4, …: early is the mean of the first three."""
     amount = 0.5 + np.tile(np.arange(3, 3 - T, -1) / 100, (SEEDS, 1))
     found = by_key("fig2", metrics("iid", "accuracy", combined=flat(0.4), amount=amount, dissimilarity=flat(0.5)))
-    assert [effect.interval.mean for effect in found["2a-early"].effects] == pytest.approx([2.0, 2.0 + 4.0])
+    assert [effect.mean for effect in found["2a-early"].effects.values()] == pytest.approx([2.0, 2.0 + 4.0])
     # rounds 7, 8, 9 of 9: behind by 3, 4, 5 points, so dissimilarity is ahead by 4; of combined by 10
-    assert [effect.interval.mean for effect in found["2a-late"].effects] == pytest.approx([4.0, 10.0])
+    assert [effect.mean for effect in found["2a-late"].effects.values()] == pytest.approx([4.0, 10.0])
     assert found["2a-late"].ours.mean == pytest.approx(4.0)
     plan, rows = (
         reproduce.plan("fig2", range(SEEDS)),
         table(metrics("iid", "accuracy", combined=flat(0.4), amount=amount, dissimilarity=flat(0.5))),
     )
-    by_span = {span: judged(plan, rows, claims_of_late(span))[0].effects[0].interval.mean for span in LATE}
+    by_span = {span: judged(plan, rows, claims_of_late(span))[0].effects["amount"].mean for span in LATE}
     # last quarter of 9 rounds: 7, 8, 9; last half: 5 to 9, behind by 1, 2, 3, 4, 5
     assert by_span == pytest.approx({"late_quarter": 4.0, "late": 4.0, "late_half": 3.0})
 
@@ -193,7 +194,7 @@ def test_temporal_correlation_is_a_slope_over_the_width_of_arrivals():
 
 
 def test_against_a_claim_of_two_leads_speaks_either():
-    strong, weak = {0: 1.0, 1: 1.1, 2: 0.9}, {0: -1.0, 1: -1.2, 2: -0.7}
+    strong, weak = Paired([1.0, 1.1, 0.9]), Paired([-1.0, -1.2, -0.7])
     both = p_values([strong, weak])
     alone = p_values([weak])
     assert both is not None
@@ -223,7 +224,7 @@ def test_the_gap_is_that_of_the_averaged_curves_and_more_clear_is_a_difference_o
 def test_every_claim_quotes_the_clause_that_says_it():
     for claim in all_claims():
         assert 20 < len(claim.quote) < 220
-        assert cited(claim.quote).endswith(("” (5.1)", "” (5.2)", "” (abstract)"))
+        assert claim.quote.endswith((" (5.1)", " (5.2)", " (abstract)"))
 
 
 def test_pairs_are_matched_by_seed_not_by_position():

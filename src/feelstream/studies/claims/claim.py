@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -15,12 +16,10 @@ import polars as pl
 from feelstream.arrays import Reals
 from feelstream.experiment.statistics import Series, Span, series
 from feelstream.quantities import QUANTITIES
-from feelstream.studies.claims.resampling import Resampled, resampled
-from feelstream.studies.claims.verdicts import Test
+from feelstream.studies.claims.evidence import Resampled, resampled
 
 PerSeed = dict[int, float]
-Evidence = PerSeed | Resampled  # numbers per seed, or one of all seeds together
-Effects = Mapping[str, Evidence]  # rival → what speaks for being ahead of it
+Effects = Mapping[str, PerSeed | Resampled]  # rival → what speaks for being ahead of it
 
 
 class Measured:
@@ -58,7 +57,40 @@ class Measured:
         if not shared:
             return None
         rows = [each.values[[each.seeds.index(seed) for seed in shared]] for each in known]
-        return resampled(statistic, QUANTITIES[column].scale * np.stack(rows, axis=1), seeds=tuple(shared))
+        return resampled(statistic, QUANTITIES[column].scale * np.stack(rows, axis=1))
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The claim is a sign: ahead of every rival that is named."""
+
+    margin: ClassVar[float] = 0.0
+
+    def __str__(self) -> str:
+        return "lead above 0"
+
+
+@dataclass(frozen=True)
+class Published:
+    """The claim is a number of one run; it is met if it lies in the prediction interval of one of ours."""
+
+    number: float
+    unit: str
+    margin: ClassVar[float] = 0.0
+
+    def __str__(self) -> str:
+        return f"above 0, and {self.number:g} {self.unit} in the prediction interval of one run"
+
+
+@dataclass(frozen=True)
+class NotBehind:
+    """The claim is "as good as, or better": behind no rival by a margin, which was fixed before the runs."""
+
+    margin: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"lead above −{self.margin:g} {self.unit}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +117,7 @@ class Claim:
     paper: str
     measure: str
     unit: str
-    test: Test
+    test: Ahead | Published | NotBehind
     arms: tuple[str, ...]
     effects: Callable[[Measured], Effects | None]
     fitted: bool = False

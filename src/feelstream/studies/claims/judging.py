@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import polars as pl
 
 from feelstream.experiment.plan import Plan
-from feelstream.experiment.significance import holm, one_sided_p, prediction, sign_flip, two_sided
-from feelstream.experiment.statistics import LEAST_SEEDS, Interval, interval
+from feelstream.experiment.significance import holm, two_sided
+from feelstream.experiment.statistics import LEAST_SEEDS, Interval
 from feelstream.scenario import Scenario
-from feelstream.studies.claims.claim import Claim, Evidence, Measured
-from feelstream.studies.claims.resampling import Resampled
-from feelstream.studies.claims.verdicts import ALPHA, NotBehind, Verdict, judge, margin_of
+from feelstream.studies.claims.claim import Claim, Measured, NotBehind, PerSeed, Published
+from feelstream.studies.claims.evidence import Paired, Resampled
+
+ALPHA = 0.05  # for all claims together, by Holm's correction
 
 
-@dataclass(frozen=True)
-class Effect:
-    """The evidence behind a claim; `rival` names what it is measured against."""
+class Verdict(StrEnum):
+    REPRODUCED = "reproduced"
+    DIRECTION = "direction only"
+    FAILED = "not reproduced"
+    OPEN = "undecided"
+    TOO_FEW = "too few seeds"
 
-    rival: str
-    interval: Interval
+
+EXPLAINED: dict[Verdict, str] = {
+    Verdict.REPRODUCED: "the effect has the claimed sign beyond chance (or is above minus the margin, where the claim "
+    "is to be as good), and a published number is one that a single run of ours could have given",
+    Verdict.DIRECTION: "the effect has the claimed sign beyond chance, but the published number is outside the "
+    "prediction interval of one run",
+    Verdict.FAILED: "the effect has the opposite sign (or is below minus the margin) beyond chance",
+    Verdict.OPEN: "either sign is possible",
+    Verdict.TOO_FEW: f"there is no verdict below {LEAST_SEEDS} seeds",
+}
 
 
 @dataclass(frozen=True)
@@ -31,22 +44,22 @@ class Finding:
 
     claim: Claim
     scenario: Scenario  # of the claim's first arm
-    effects: tuple[Effect, ...]
+    effects: Mapping[str, Interval]  # rival → the lead over it
     predicted: Interval  # of one run, for the effect that decides
-    p: float | None  # t-test
-    p_flip: float | None  # sign flips, or resamples
-    p_holm: float | None  # t-test, after Holm's correction over all claims
-    verdict: Verdict
+    p: float | None = None  # t-test
+    p_flip: float | None = None  # sign flips, or resamples
+    p_holm: float | None = None  # t-test, after Holm's correction over all claims
+    verdict: Verdict = Verdict.TOO_FEW
 
     @property
     def ours(self) -> Interval:
         """The effect that decides: the least lead, where a claim names several rivals."""
-        return min((effect.interval for effect in self.effects), key=lambda each: each.mean)
+        return min(self.effects.values(), key=lambda effect: effect.mean)
 
     @property
     def higher(self) -> bool:
         """Whether every lead is above 0 by its own 95 % interval: more than a claim to be as good asks for."""
-        return all(each.interval.low is not None and each.interval.low > 0 for each in self.effects)
+        return all(effect.low is not None and effect.low > 0 for effect in self.effects.values())
 
     @property
     def flips_agree(self) -> bool:
@@ -55,23 +68,24 @@ class Finding:
         return not decided or (self.p_flip is not None and self.p_flip <= ALPHA)
 
     def as_dict(self) -> dict[str, Any]:
+        claim, ours = self.claim, self.ours
         return {
-            "key": self.claim.key,
-            "panel": self.claim.panel,
-            "claim": self.claim.statement,
-            "paper": self.claim.paper,
-            "quote": self.claim.quote,
-            "used_to_choose_settings": self.claim.fitted,
-            "measure": self.claim.measure,
-            "unit": self.claim.unit,
-            "test": str(self.claim.test),
-            "mean": self.ours.mean,
-            "low": self.ours.low,
-            "high": self.ours.high,
-            "seeds": self.ours.n,
+            "key": claim.key,
+            "panel": claim.panel,
+            "claim": claim.statement,
+            "paper": claim.paper,
+            "quote": claim.quote,
+            "used_to_choose_settings": claim.fitted,
+            "measure": claim.measure,
+            "unit": claim.unit,
+            "test": str(claim.test),
+            "mean": ours.mean,
+            "low": ours.low,
+            "high": ours.high,
+            "seeds": ours.n,
             "effects": [
-                {"rival": each.rival, "mean": each.interval.mean, "low": each.interval.low, "high": each.interval.high}
-                for each in self.effects
+                {"rival": rival, "mean": effect.mean, "low": effect.low, "high": effect.high}
+                for rival, effect in self.effects.items()
             ],
             "one_run_low": self.predicted.low,
             "one_run_high": self.predicted.high,
@@ -79,7 +93,7 @@ class Finding:
             "p_sign_flip": self.p_flip,
             "p_holm": self.p_holm,
             "verdict": str(self.verdict),
-            **({"also_higher": self.higher} if isinstance(self.claim.test, NotBehind) else {}),
+            **({"also_higher": self.higher} if isinstance(claim.test, NotBehind) else {}),
         }
 
 
@@ -88,43 +102,23 @@ class PValues:
     """The two one-sided p values of a claim, by each of two tests."""
 
     p_for: float
-    p_against: float
     flip_for: float
+    p_against: float
     flip_against: float
 
 
-def interval_of(evidence: Evidence) -> Interval:
-    return evidence.interval if isinstance(evidence, Resampled) else interval(list(evidence.values()))
-
-
-def _shifted(evidence: Evidence, by: float) -> Evidence:
-    if isinstance(evidence, Resampled):
-        return evidence.shifted(by)
-    return {seed: value + by for seed, value in evidence.items()}
-
-
-def _chances(evidence: Evidence) -> tuple[float | None, float | None, float | None, float | None]:
-    """One-sided p values for and against by Student's t, then for and against by sign flips, or by resamples."""
-    if isinstance(evidence, Resampled):
-        return evidence.one_sided(1), evidence.one_sided(-1), evidence.share(1), evidence.share(-1)
-    values = list(evidence.values())
-    opposite = [-value for value in values]
-    return one_sided_p(values), one_sided_p(opposite), sign_flip(values), sign_flip(opposite)
-
-
-def p_values(effects: Sequence[Evidence]) -> PValues | None:
+def p_values(effects: Sequence[Paired | Resampled]) -> PValues | None:
     """Of a claim that is true only if all effects are above 0; None for fewer than two seeds.
 
     For it speaks only what speaks for every effect, p = max p_i (an intersection-union test, which needs no
     correction); against it, what speaks against any, p = min(1, m · min p_i), Bonferroni's correction over m effects.
     """
-    found = []
-    for column in zip(*(_chances(each) for each in effects), strict=True):
-        known = [p for p in column if p is not None]
-        if len(known) < len(effects):
-            return None
-        found.append(min(1.0, len(effects) * min(known)) if len(found) % 2 else max(known))
-    return PValues(*found)
+    columns = [column for sign in (1, -1) for column in zip(*(each.p_values(sign) for each in effects), strict=True)]
+    known = [[p for p in column if p is not None] for column in columns]
+    if any(len(each) < len(effects) for each in known):
+        return None
+    against = [min(1.0, len(effects) * min(column)) for column in known[2:]]
+    return PValues(max(known[0]), max(known[1]), *against)
 
 
 def judged(plan: Plan, rounds: pl.DataFrame, claims: Iterable[Claim]) -> list[Finding]:
@@ -133,35 +127,38 @@ def judged(plan: Plan, rounds: pl.DataFrame, claims: Iterable[Claim]) -> list[Fi
     measured = Measured(rounds)
     found: list[tuple[Finding, PValues | None]] = []
     for claim in claims:
-        if not all(arm in scenarios for arm in claim.arms):
-            continue
-        values = claim.effects(measured)
-        if values is None:
-            continue
-        effects = tuple(Effect(rival, interval_of(each)) for rival, each in values.items())
-        least = min(values.values(), key=lambda each: interval_of(each).mean)
-        enough = min(effect.interval.n for effect in effects) >= LEAST_SEEDS
-        test = p_values([_shifted(each, margin_of(claim.test)) for each in values.values()]) if enough else None
-        finding = Finding(
-            claim,
-            scenarios[claim.arms[0]],
-            effects,
-            effects[0].interval if isinstance(least, Resampled) else prediction(list(least.values())),
-            None if test is None else two_sided(test.p_for, test.p_against),
-            None if test is None else two_sided(test.flip_for, test.flip_against),
-            None,
-            Verdict.TOO_FEW,
-        )
-        found.append((finding, test))
+        values = claim.effects(measured) if all(arm in scenarios for arm in claim.arms) else None
+        if values is not None:
+            found.append(_tested(claim, scenarios[claim.arms[0]], values))
     adjusted = iter(holm([finding.p for finding, _ in found if finding.p is not None]))
     return [finding if test is None else _decided(finding, test, next(adjusted)) for finding, test in found]
 
 
-def _decided(finding: Finding, test: PValues, p_holm: float) -> Finding:
-    verdict = judge(finding.claim.test, test.p_for, test.p_against, p_holm, finding.predicted)
+def _tested(
+    claim: Claim, scenario: Scenario, values: Mapping[str, PerSeed | Resampled]
+) -> tuple[Finding, PValues | None]:
+    effects = {rival: each if isinstance(each, Resampled) else Paired(each.values()) for rival, each in values.items()}
+    least = min(effects.values(), key=lambda each: each.interval.mean)
+    intervals = {rival: each.interval for rival, each in effects.items()}
+    finding = Finding(claim, scenario, intervals, least.predicted)
+    if min(each.n for each in intervals.values()) < LEAST_SEEDS:
+        return finding, None
+    test = p_values([each.shifted(claim.test.margin) for each in effects.values()])
+    if test is None:
+        return finding, None
+    p, p_flip = two_sided(test.p_for, test.p_against), two_sided(test.flip_for, test.flip_against)
+    return replace(finding, p=p, p_flip=p_flip), test
+
+
+def _decided(finding: Finding, found: PValues, p_holm: float) -> Finding:
+    test, one_run = finding.claim.test, finding.predicted
+    verdict = Verdict.REPRODUCED
+    if p_holm > ALPHA:
+        verdict = Verdict.OPEN
+    elif found.p_against < found.p_for:
+        verdict = Verdict.FAILED
+    elif isinstance(test, Published) and not (
+        one_run.low is not None and one_run.high is not None and one_run.low <= test.number <= one_run.high
+    ):
+        verdict = Verdict.DIRECTION
     return replace(finding, p_holm=p_holm, verdict=verdict)
-
-
-def evidence(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that were not used to choose the settings."""
-    return [finding for finding in findings if not finding.claim.fitted]

@@ -1,24 +1,30 @@
-"""The claims as a section of the report."""
+"""The claims as a section of the report, and what that says of one of them in numbers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from feelstream.experiment.measures import with_interval
 from feelstream.experiment.statistics import LEAST_SEEDS
+from feelstream.quantities import number, significant
 from feelstream.report import Section
 from feelstream.report.html.templates import render
-from feelstream.studies.claims.judging import Finding
-from feelstream.studies.claims.verdicts import EXPLAINED, Verdict
-from feelstream.studies.claims.words import Wording, chance, cited, one_run, ours, reason
+from feelstream.studies.claims.claim import NotBehind, Published
+from feelstream.studies.claims.judging import EXPLAINED, Finding, Verdict
 
-_CHIP = {
-    Verdict.REPRODUCED: "good",
-    Verdict.DIRECTION: "part",
-    Verdict.FAILED: "bad",
-    Verdict.OPEN: "open",
-    Verdict.TOO_FEW: "open",
-}
+DIGITS = {"nat": 3, "pp": 2}
+CHIPS = {Verdict.REPRODUCED: "good", Verdict.DIRECTION: "part", Verdict.FAILED: "bad"}  # the rest: open
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a study speaks of its claims."""
+
+    heading: str = "Claims"
+    fitted: str = ""  # why claims that are marked † are no evidence, as in "used to choose T, therefore no evidence"
+    caveat: Callable[[Finding], str] = lambda finding: ""  # what to bear in mind where a claim is not reproduced
 
 
 def claims_section(findings: Sequence[Finding], wording: Wording) -> Section:
@@ -31,12 +37,43 @@ def claims_section(findings: Sequence[Finding], wording: Wording) -> Section:
         seeds=sorted({finding.ours.n for finding in findings}),
         least=LEAST_SEEDS,
         wording=wording,
-        chips=_CHIP,
+        chips=CHIPS,
         explained=EXPLAINED,
         ours=ours,
         one_run=one_run,
         chance=chance,
-        cited=cited,
-        reason=reason,
+        significant=significant,
     )
     return Section("claims", "Claims", html, heading=wording.heading)
+
+
+def ours(finding: Finding) -> str:
+    """The mean and its 95 % interval; one per rival where a claim names several."""
+    digits, unit = DIGITS.get(finding.claim.unit, 1), finding.claim.unit
+    signed = not isinstance(finding.claim.test, Published)
+    told = {rival: with_interval(effect, digits, unit, signed) for rival, effect in finding.effects.items()}
+    if len(told) == 1:
+        return told.popitem()[1]
+    return "; ".join(f"over {rival} {effect}" for rival, effect in told.items())
+
+
+def one_run(finding: Finding) -> str:
+    """The prediction interval that a published number is held against; a dash where there is no such number."""
+    low, high, digits = finding.predicted.low, finding.predicted.high, DIGITS.get(finding.claim.unit, 1)
+    if not isinstance(finding.claim.test, Published) or low is None or high is None:
+        return "–"
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def chance(p: float | None) -> str:
+    """A p value: two significant digits, and never 0."""
+    if p is None:
+        return "–"
+    return "< 0.0001" if p < 1e-4 else significant(p, 2)
+
+
+def verdict(finding: Finding) -> str:
+    also = ""
+    if isinstance(finding.claim.test, NotBehind) and finding.verdict is Verdict.REPRODUCED:
+        also = ", and higher" if finding.higher else ", not shown to be higher"
+    return f"{finding.verdict}{also}{' †' if finding.claim.fitted else ''}"

@@ -17,7 +17,6 @@ from feelstream.studies.commands import (
     number_option,
     play,
     report,
-    tell_failures,
 )
 from feelstream_studies.hu2023 import paper
 
@@ -58,7 +57,4 @@ def reproduce(
     specification = paper.LITERAL if presets is Presets.LITERAL else ()
     plan = paper.plan(figure, range(seed_start, seed_start + seeds), overrides or (), specification)
     results = play(plan, directory, workers, dask)
-    if not results.finished:
-        tell_failures(results)
     report(results, directory, docs, as_json)
-    tell_failures(results)

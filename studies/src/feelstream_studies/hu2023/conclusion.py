@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from feelstream.studies.claims import Finding, Published, Verdict, evidence, judged
+from feelstream.studies.claims import Finding, Published, Verdict, judged
 from feelstream.studies.pages import markdown
 from feelstream.studies.results import LEAST_SEEDS, Results
 from feelstream_studies.hu2023 import paper
@@ -27,7 +27,7 @@ def conclusion(results: Results, findings: Sequence[Finding]) -> str:
     left = judged(results.plan, results.rounds(), remaining_claims())
     said = markdown(
         "feelstream_studies.hu2023/conclusion.md.j2",
-        claims=_counted(evidence(findings)),
+        claims=_counted([finding for finding in findings if not finding.claim.fitted]),
         saved=_savings(findings),
         slots=_slots(results, _leads(findings), _leads(left)),
         left=_remaining(left),
