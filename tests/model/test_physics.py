@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,10 +57,12 @@ def test_rates_and_times(n: int, power: float, bandwidth: float, noise: float, d
     snr = n * power / (bandwidth * noise)
     rate = bandwidth / n * math.log1p(snr) / math.log(2)
     assert physics.rate_bit_per_s(n, np.array([power]), bandwidth, noise)[0] == pytest.approx(rate)
-    assert physics.surrogate_time_s(n, power, bandwidth, noise, discount, bits) == pytest.approx(
-        bits / (discount * rate)
-    )
+    of = replace(
+        system(), received_power_w=power, bandwidth_hz=bandwidth, noise_w_per_hz=noise, rate_discount=discount,
+        update_bits=bits,
+    )  # fmt: skip
+    assert of.surrogate_time_s(n) == pytest.approx(bits / (discount * rate))
 
 
 def test_a_rate_of_nothing_takes_for_ever() -> None:
-    assert physics.surrogate_time_s(1, 1e-300, 1.0, 1e100, 1.0, 1.0) == math.inf
+    assert replace(system(), received_power_w=1e-300, noise_w_per_hz=1e100).surrogate_time_s(1) == math.inf

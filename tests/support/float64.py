@@ -95,7 +95,7 @@ def torch_training(
     torch.optim.SGD and torch.nn.utils.clip_grad_norm_, with the gradients of the proximal term and of the correction
     added by hand; batches are (steps, batch), with −1 behind the samples of a step.
     """
-    sgd = LocalSGD.of(sgd)
+    sgd = sgd if isinstance(sgd, LocalSGD) else LocalSGD(sgd)
     module = torch_module(model, theta)
     weights = list(module.parameters())
     start = [weight.detach().clone() for weight in weights]

@@ -79,6 +79,7 @@ class TestSet(Frozen):
         return TestSet(self.labels[rows], lambda: self.x[rows]), rows
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Held(Sequence[Ints]):
     """What each device holds: held[k] is S_k(t) as numbers of training samples; a number may repeat.
 
@@ -89,12 +90,11 @@ class Held(Sequence[Ints]):
     ([4, 2], [2, 0, 1], [1.5, nan, 5.0])
     """
 
-    def __init__(self, gather: Callable[[], Iterable[Ints]]) -> None:
-        self._gather = gather
+    gather: Callable[[], Iterable[Ints]]
 
     @cached_property
     def _each(self) -> list[Ints]:
-        return [read_only(samples) for samples in self._gather()]
+        return [read_only(samples) for samples in self.gather()]
 
     @cached_property
     def samples(self) -> Ints:

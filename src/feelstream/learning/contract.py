@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Annotated
 
 import numpy as np
@@ -54,7 +53,7 @@ class LocalSGD:
     def __post_init__(self) -> None:
         if isinstance(self.lr, Iterable):  # a list or an array too; a tuple can be compared and hashed
             object.__setattr__(self, "lr", tuple(float(rate) for rate in self.lr))
-        if not all(map(isfinite, self._lrs)):
+        if not np.isfinite(self.lr).all():
             raise ValueError(f"the learning rate must be a finite number, not {self.lr}")
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must be at least 0 and below 1, not {self.momentum}")
@@ -66,18 +65,9 @@ class LocalSGD:
         if self.clip is not None and not 0 < self.clip < float("inf"):
             raise ValueError(f"clip must be a positive finite number or None, not {self.clip}")
 
-    @classmethod
-    def of(cls, sgd: LocalSGD | float) -> LocalSGD:
-        """Itself, or plain SGD with this step size."""
-        return sgd if isinstance(sgd, LocalSGD) else cls(sgd)
-
-    @property
-    def _lrs(self) -> tuple[float, ...]:
-        return self.lr if isinstance(self.lr, tuple) else (self.lr,)
-
     @property
     def largest_lr(self) -> float:
-        return max(self._lrs)
+        return float(np.max(self.lr))
 
     def rates(self, steps: int) -> Floats:
         """The step size of each of so many steps."""
@@ -157,16 +147,13 @@ class Learner(ABC):
 
     name: str  # "native" or "torch": stored with the run
     details: dict[str, str]  # what else decides the last bit: instruction set, library version
+    parameters: int  # of the model: the length of θ
 
     def __init__(self, data: Dataset) -> None:
         """An input is (x/255 − mean) / std where x is uint8, (x − mean) / std where it is float32, and x of tokens."""
         self.images: dict[Part, Features] = {"train": data.train_images, "test": data.test_images}
         labels: dict[Part, NDArray] = {"train": data.train_labels, "test": data.test_labels}
         self.labels = {part: np.ascontiguousarray(own, np.int32) for part, own in labels.items()}
-
-    @property
-    @abstractmethod
-    def parameters(self) -> int: ...
 
     @abstractmethod
     def init(self, seed: int) -> Floats:
@@ -195,9 +182,10 @@ class Learner(ABC):
         momentum: float32 (n, parameters), each device's v to begin with, such as it came back from an earlier round.
         correction: float32 (n, parameters), added to each of a device's gradients: c − c_k in SCAFFOLD.
         """
-        theta, sgd = self._finite(theta), LocalSGD.of(sgd)
+        theta, sgd = self._finite(theta), sgd if isinstance(sgd, LocalSGD) else LocalSGD(sgd)
         batches = padded(batches, len(self.labels["train"]), ("devices", "steps", "batch"))
-        updates, losses = self._room(batches)
+        updates = np.zeros((len(batches), self.parameters), np.float32)
+        losses = np.full(batches.shape, np.nan, np.float32)
         velocity, correction = sgd.state(updates.shape, momentum, correction)
         found = Training(updates, losses, velocity)
         if batches.size:
@@ -213,7 +201,8 @@ class Learner(ABC):
     def gradients(self, theta: Floats, samples: Numbers) -> Gradients:
         """At θ, for each device by itself; `samples` is (n, samples) numbers of the training set, padded or not."""
         theta, samples = self._finite(theta), padded(samples, len(self.labels["train"]), ("devices", "samples"))
-        found = Gradients(*self._room(samples))
+        values = np.zeros((len(samples), self.parameters), np.float32)
+        found = Gradients(values, np.full(samples.shape, np.nan, np.float32))
         if samples.size:
             self._gradients(theta, samples, found)
         if not _all_finite(found.values, found.losses, samples):
@@ -264,10 +253,6 @@ class Learner(ABC):
         if not np.isfinite(theta).all():
             raise EngineError("theta holds weights that are no finite numbers: an earlier round diverged")
         return np.ascontiguousarray(theta)
-
-    def _room(self, numbers: Numbers) -> tuple[Floats, Floats]:
-        vectors = np.zeros((len(numbers), self.parameters), np.float32)
-        return vectors, np.full(numbers.shape, np.nan, np.float32)
 
 
 def _all_finite(vectors: Floats, losses: Floats, numbers: Numbers) -> bool:

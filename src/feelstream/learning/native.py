@@ -78,15 +78,12 @@ class NativeLearner(Learner):
         isa = chosen_instruction_set()
         self.model, self.threads, self.details = model, threads or cores(), {"isa": isa}
         self._engine = compile_engine(model, isa)
+        self.parameters = self._engine.parameters
         self._pixels: dict[Part, Any] = {
             part: np.ascontiguousarray(own).reshape(len(own), -1) for part, own in self.images.items()
         }
         most = 255.0 if data.train_images.dtype == np.uint8 else 1.0
         self._normalise = 1.0 / (most * data.std), -data.mean / data.std  # times x, plus that
-
-    @property
-    def parameters(self) -> int:
-        return self._engine.parameters
 
     def init(self, seed: int) -> Floats:
         return self.model.init(seed)

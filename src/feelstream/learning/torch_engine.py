@@ -85,6 +85,7 @@ class TorchLearner(Learner):
         self._model, self._batch_norm, self._foreign = model, batch_norm, not isinstance(model, Model)
         with _one_thread():
             self._module = self._made(0).to(self._device)
+        self.parameters = sum(values.numel() for values in carried(self._module))
         # One rounding per pixel value, the same in every engine and batch.
         self._inputs = ((np.arange(256) / 255 - data.mean) / data.std).astype(np.float32)
         self._mean, self._std = np.float32(data.mean), np.float32(data.std)
@@ -104,10 +105,6 @@ class TorchLearner(Learner):
             return stack(self._model).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         module = seeded(self._model, seed)
         return without_statistics(module) if self._batch_norm == "batch" else module
-
-    @property
-    def parameters(self) -> int:
-        return sum(values.numel() for values in carried(self._module))
 
     @property
     def multiply_adds(self) -> float:

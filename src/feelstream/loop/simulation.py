@@ -85,7 +85,7 @@ class Simulation:
     def step(self) -> RoundRecord:
         """The next round: arrivals, schedule, local training, admission, queues, aggregation."""
         t, world, stream, clock = self.round + 1, self.world, self.world.stream, [perf_counter()]
-        if self.changes:
+        if self._phases:
             self._take_up_changes(t)
         stream.use(self.senders)
         world.advance(t)

@@ -5,7 +5,6 @@ Wherever n devices share the band, each has the share B/n of it.
 
 from __future__ import annotations
 
-import math
 from typing import TypeVar
 
 import numpy as np
@@ -43,19 +42,3 @@ def rate_bit_per_s(
     """R = (B/n) log2(1 + n P|g|² / (B N0)), with P|g|² the power that arrives at the base station."""
     snr = n * received_power_w / (bandwidth_hz * noise_w_per_hz)
     return bandwidth_hz / n * np.log1p(snr) / np.log(2)
-
-
-def surrogate_time_s(
-    n: int,
-    received_power_w: float,
-    bandwidth_hz: float,
-    noise_w_per_hz: float,
-    rate_discount: float,
-    update_bits: float,
-) -> float:
-    """T~(n) = S_bits / R~(n), R~(n) = γ R at the mean received power P0: the same for every device, as P_k β_k = P0.
-
-    Infinite where the rate is too small for a floating-point number.
-    """
-    rate = rate_discount * float(rate_bit_per_s(n, received_power_w, bandwidth_hz, noise_w_per_hz))
-    return update_bits / rate if rate > 0 else math.inf

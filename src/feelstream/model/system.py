@@ -7,6 +7,7 @@ each device and round.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -152,7 +153,7 @@ class System(Frozen):
         """a = S_bits ln 2 / B: sending takes a / (ρ ln(1 + SNR)) on the share ρ of the band."""
         return self.update_bits * np.log(2) / self.bandwidth_hz
 
-    @property
+    @cached_property
     def period_s(self) -> float:
         """From the beginning of one round to that of the next."""
         return self.round_s if self.reports is None else self.round_s + self.reports.slot_s
@@ -167,7 +168,8 @@ class System(Frozen):
             if cycles == 0:
                 return np.zeros(len(training))
             training = np.full(len(training), cycles)
-        energy_j = ask(self.energy, "energy_j", self.cpus.take(ids), training, f_hz, n=len(training))
+        cpus = self.cpus if self.core is None else self.cpus.take(ids)
+        energy_j = ask(self.energy, "energy_j", cpus, training, f_hz, n=len(training))
         return energy_j if self.energy_factor is None else energy_j * self.energy_factor[ids]
 
     def most_compute_energy_j(self, f_hz: Reals) -> Reals:
@@ -188,9 +190,13 @@ class System(Frozen):
         return alike_s * (self.device_bits / self.update_bits) if self.own_costs else alike_s
 
     def surrogate_time_s(self, n: int) -> float:
-        """The same of an update of update_bits."""
-        radio = self.received_power_w, self.bandwidth_hz, self.noise_w_per_hz
-        return physics.surrogate_time_s(n, *radio, self.rate_discount, self.update_bits)
+        """T~(n) = S_bits / R~(n), R~(n) = γ R at the mean received power P0: the same for all devices, as P_k β_k = P0.
+
+        Of an update of update_bits. Infinite where the rate is too small for a floating-point number.
+        """
+        rate = physics.rate_bit_per_s(n, self.received_power_w, self.bandwidth_hz, self.noise_w_per_hz)
+        planned = self.rate_discount * float(rate)
+        return self.update_bits / planned if planned > 0 else math.inf
 
 
 @dataclass(frozen=True)

@@ -69,30 +69,26 @@ def importance_terms(
 
 
 def lowest(score: Reals, candidates: NDArray[np.bool_], n: int, rng: np.random.Generator) -> Ids:
-    """The n candidates with the lowest scores (all, where there are fewer); ties at the cut are broken at random."""
+    """The n candidates with the lowest scores (all, where there are fewer); ties at the cut are broken at random.
+
+    Of many devices most are sifted out first: a cut is guessed from every 16th score, and if n scores do not exceed
+    it, then neither do the n lowest.
+    """
     if n == 0 or np.count_nonzero(candidates) <= n:
         return np.flatnonzero(candidates)[:n]
-    ids = _low_ones(score, candidates, n)
+    if len(score) > 100 * n:
+        sample = np.where(candidates[::16], score[::16], np.inf)
+        place = min(n // 8 + 8, len(sample) - 1)
+        guess = np.partition(sample, place)[place]
+        low = (score <= guess) & candidates
+        if guess < np.inf and np.count_nonzero(low) >= n:
+            candidates = low
+    ids = np.flatnonzero(candidates)
     scores = score[ids]
     cut = np.partition(scores, n - 1)[n - 1]
     certain, tied = ids[scores < cut], ids[scores == cut]
     drawn = rng.permutation(tied)[: n - len(certain)] if len(certain) + len(tied) > n else tied
     return np.sort(np.concatenate([certain, drawn]))
-
-
-def _low_ones(score: Reals, candidates: NDArray[np.bool_], n: int) -> Ids:
-    """Candidates that are sure to include the n lowest and all that tie with them; few, where there are many to sift.
-
-    A cut is guessed from every 16th score. If n scores do not exceed it, then neither do the n lowest.
-    """
-    if len(score) > 100 * n:
-        sample = np.where(candidates[::16], score[::16], np.inf)
-        place = min(n // 8 + 8, len(sample) - 1)
-        guess = np.partition(sample, place)[place]
-        low = np.flatnonzero((score <= guess) & candidates)
-        if guess < np.inf and len(low) >= n:
-            return low
-    return np.flatnonzero(candidates)
 
 
 def pack(observation: Observation, candidates: Flags, most: int) -> Ids:

@@ -75,6 +75,7 @@ class Rows:
         self._evaluations: list[dict[str, NDArray]] = []
         self._rounds: list[RoundValues] = []
         self._devices: list[dict[str, NDArray]] = []
+        self.many = False  # whether it is time to write them, before they fill the memory
 
     def add(self, record: RoundRecord) -> RoundValues:
         """Take in a round; its row of rounds.parquet."""
@@ -94,13 +95,8 @@ class Rows:
                         "value": np.asarray(values, np.float64),
                     }
                 )
+        self.many = len(self._rounds) * (len(record.gain) if self._full else 1) >= MANY
         return row
-
-    @property
-    def many(self) -> bool:
-        """Whether it is time to write them, before they fill the memory."""
-        devices = len(self._devices[0]["device"]) if self._devices else 1
-        return len(self._rounds) * devices >= MANY
 
     def take(self) -> Tables:
         """The tables of the rows so far, which are forgotten here."""

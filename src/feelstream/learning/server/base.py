@@ -72,10 +72,7 @@ class ServerUpdate(Plugin):
         "handed_out": Out(Array(("d",), dtype=np.float32)),
     }
 
-    @property
-    def needs_probability(self) -> bool:
-        """Whether it must know with which probability each device was scheduled."""
-        return False
+    needs_probability: ClassVar[bool] = False  # it must know with which probability each device was scheduled
 
     def bits(self, parameters: int) -> float:
         """Bits of the update that a device would send: 32 for each parameter, unless it is compressed."""
@@ -175,10 +172,7 @@ class InverseProbability(Moved):
     """
 
     tag: ClassVar[str] = "inverse_probability"
-
-    @property
-    def needs_probability(self) -> bool:
-        return True
+    needs_probability: ClassVar[bool] = True
 
     def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
         assert context.probability is not None

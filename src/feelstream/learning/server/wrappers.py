@@ -27,7 +27,7 @@ class Wrapper(ServerUpdate):
     inner: Annotated[ServerUpdate, SERVER_UPDATES] = SERVER_UPDATES.chosen()
 
     @property
-    def needs_probability(self) -> bool:
+    def needs_probability(self) -> bool:  # type: ignore[override]
         return self.inner.needs_probability
 
     def bits(self, parameters: int) -> float:
