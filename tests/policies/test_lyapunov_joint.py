@@ -23,7 +23,7 @@ from feelstream.policies.solvers.devices import Devices, least_power_w
 from feelstream.policies.solvers.joint import admit, weights
 from feelstream.policies.solvers.modes import allocate
 from feelstream.run import Run
-from feelstream.run.decisions import ask_again
+from feelstream.run.replaying import ask_again
 from feelstream.verification import verify
 
 

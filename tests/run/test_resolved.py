@@ -19,6 +19,7 @@ from feelstream.constants import TABLE, budget_column
 from feelstream.loop.changes import as_list, in_order
 from feelstream.run.manifest import Manifest
 from feelstream.run.resolved import resolved
+from feelstream.scenario.population import core
 
 
 def test_what_all_devices_share_is_one_number(tmp_path: Path) -> None:
@@ -127,7 +128,8 @@ def test_a_second_resolver_comes_to_the_same(
             reject()
         found, table_of = resolved(scenario, 10, changes)
         differing = {} if table_of is None else {name: table_of[name].to_numpy() for name in table_of.columns}
-        listed, cores = as_list(scenario, changes), scenario.profiles.stated()
+        listed, named = as_list(scenario, changes), [name for name in scenario.profiles.names if name]
+        cores = {name: core(name).model_dump() for name in named}
         came_to, constants = second(json.loads(json.dumps(scenario.as_dict())), 10, listed, cores)
     stated = found.model_dump()
     alike, phases = stated.pop("alike"), stated.pop("phases")

@@ -23,7 +23,7 @@ from feelstream.flower import ScheduledFedAvg
 from feelstream.policies import POLICIES, balanced_joint
 from feelstream.policies.solvers import rations
 from feelstream.policies.solvers.balance import Balance
-from feelstream.run.decisions import ask_again
+from feelstream.run.replaying import ask_again
 
 RATIONED = ("policy.name=balanced_joint", "policy.size=5", "system.rounds=16", "system.energy_budget_j=0.002")
 OWN = """
@@ -50,7 +50,7 @@ def test_every_policy_decides_again_as_it_did(policy: str, tmp_path: Path) -> No
     run = fs.simulate(scenario, 1, changes=[fs.Change(4, "size", 2), fs.Change(6, "energy_budget_j", 0.1)])
     again = ask_again(run.save(tmp_path / "run"))
     assert again.ok, str(again)
-    assert (again.asked, again.not_asked) == (8, None)
+    assert (again.about["asked"], again.about["not_asked"]) == (8, None)
 
 
 def checked(path: Path, *more: str) -> Result:
@@ -98,7 +98,7 @@ def test_what_the_trace_does_not_hold_is_said(tmp_path: Path) -> None:
     path = fs.simulate(small(*learning, "policy.name=oort"), 1).save(tmp_path / "oort")
     again = ask_again(path)
     assert again.ok
-    assert (again.asked, again.not_asked) == (1, "the policy goes by losses, which no trace holds")
+    assert (again.about["asked"], again.about["not_asked"]) == (1, "the policy goes by losses, which no trace holds")
     assert "in 1 of 4 rounds" in str(again)
     path = fs.simulate(small(*learning, "policy.name=update_norm"), 1).save(tmp_path / "norms")
     with pytest.raises(RunError, match=r"goes by reports \(update_norm\), which no trace holds"):
@@ -116,7 +116,7 @@ def test_a_deployment_decides_again_as_it_did(tmp_path: Path) -> None:
     ScheduledFedAvg(scenario, classes=3, out=tmp_path / "run").start(grid, model(), num_rounds=4)
     again = ask_again(tmp_path / "run")
     assert again.ok, str(again)
-    assert again.asked == 4
+    assert again.about["asked"] == 4
 
 
 def test_the_command_says_which_of_the_three_was_done(tmp_path: Path) -> None:

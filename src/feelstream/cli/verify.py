@@ -10,8 +10,7 @@ import typer
 
 from feelstream.api.simulating import note
 from feelstream.errors import FeelstreamError, RunError, sentence
-from feelstream.run.decisions import Decisions, ask_again
-from feelstream.run.replaying import Replay
+from feelstream.run.replaying import Again, ask_again
 from feelstream.run.replaying import replay as replay_run
 from feelstream.run.run import SO_FAR
 from feelstream.terminal.common import JsonOption, out, print_json
@@ -89,9 +88,9 @@ class _More(NamedTuple):
     trust: bool
     replay: bool
 
-    def done(self, run: Path) -> dict[str, Decisions | Replay]:
+    def done(self, run: Path) -> dict[str, Again]:
         """In order, up to the first that differs."""
-        found: dict[str, Decisions | Replay] = {}
+        found: dict[str, Again] = {}
         if self.decisions:
             found["decisions"] = ask_again(run, trust=self.trust)
         if self.replay and all(each.ok for each in found.values()):
@@ -146,11 +145,8 @@ def _checked(run: Path, more: _More) -> tuple[bool, str, dict[str, Any]]:
     return report.ok and not wrong, said, report.as_dict() | {name: each.as_dict() for name, each in found.items()}
 
 
-def _replay(directory: Path) -> Replay:
-    total = list[int]()
+def _replay(directory: Path) -> Again:
     with bar(f"{directory.name} again") as show:
         return replay_run(
-            directory,
-            begin=lambda scenario: total.append(scenario.system.rounds),
-            progress=lambda record: show(record.observation.round, total[0], note(record)),
+            directory, progress=lambda record, rounds: show(record.observation.round, rounds, note(record))
         )

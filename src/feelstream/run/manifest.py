@@ -44,7 +44,6 @@ class Manifest(BaseModel):
     seed: Annotated[int, Field(strict=True, ge=0)]
     scenario: dict[str, Any]
     promises: dict[str, dict[str, Promise]] = Field(default_factory=dict)  # of its plug-ins, by group and flag
-    cores: dict[str, Any] = Field(default_factory=dict)  # operating points of the profiles that the scenario names
     resolved: Resolved  # what its settings came to
     constants: pl.DataFrame | None = Field(default=None, exclude=True, repr=False)  # constants.parquet, of a new run
     facts: tuple[str, ...]  # what is true of it, of columns.FACTS: it decides which columns the tables have
@@ -80,7 +79,6 @@ class Manifest(BaseModel):
             seed=seed,
             scenario=settings,
             promises=scenario.promises(),
-            cores=scenario.profiles.stated(),
             resolved=came_to,
             constants=constants,
             facts=facts_of(scenario, more.get("deployment")),

@@ -160,10 +160,6 @@ class Profiles:
         """One for each of the names; none at all where a device has no profile."""
         return tuple(map(core, self.names)) if all(self.names) else ()
 
-    def stated(self) -> dict[str, Any]:
-        """The operating points of every profile that is named, as plain tables."""
-        return {name: core(name).model_dump(mode="python") for name in self.names if name}
-
 
 def _range_hz(given: Range, profile: str) -> tuple[float, float]:
     """The range in numbers: where it is that of the profile, from its lowest point to its highest; NaN without one."""
