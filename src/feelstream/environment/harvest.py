@@ -16,7 +16,7 @@ from pydantic import Field
 
 from feelstream.environment.base import Process, ProcessContext, State, Step, gives
 from feelstream.guard import Array, Out
-from feelstream.plugins import Kind, NonNegative, Positive
+from feelstream.plugins import Fraction, Kind, NonNegative, Positive
 
 
 class Harvest(Process):
@@ -41,9 +41,7 @@ class Battery(Harvest):
     """What every kind of harvest with a battery has."""
 
     capacity_j: Annotated[Positive, Field(description="C, capacity of a battery, J; > 0")] = 20.0
-    start: Annotated[float, Field(strict=True, ge=0, le=1, description="charge before round 1, share of C; 0 to 1")] = (
-        0.5
-    )
+    start: Annotated[Fraction, Field(description="charge before round 1, share of C; 0 to 1")] = 0.5
 
     @property
     def battery_j(self) -> float | None:

@@ -29,7 +29,7 @@ class Scene:
     line_of_sight: Callable[[Reals], Reals]  # P(LOS) by d_2D
     loss_los_db: Callable[[Reals, float], Reals]  # by d_2D and GHz
     loss_other_db: Callable[[Reals, float], Reals]  # PL', of which NLOS takes the greater of both
-    spread_los_db: Callable[[Reals, float], Reals]  # σ_SF by d_2D and GHz
+    spread_los_db: tuple[float, float]  # σ_SF before and beyond the break point of RMa; one elsewhere
     spread_other_db: float
     correlation_m: tuple[float, float]  # of shadowing, LOS and not
     sight_correlation_m: float  # of line of sight
@@ -42,7 +42,8 @@ class Scene:
         return np.where(sight, seen_db, np.maximum(seen_db, self.loss_other_db(distance_m, ghz)))
 
     def spread_db(self, distance_m: Reals, ghz: float, sight: Flags | bool) -> Reals:
-        return np.where(sight, self.spread_los_db(distance_m, ghz), self.spread_other_db)
+        seen_db = np.where(distance_m <= _rural_break_m(ghz), *self.spread_los_db)
+        return np.where(sight, seen_db, self.spread_other_db)
 
 
 def _apart_m(distance_m: Reals, station_m: float) -> Reals:
@@ -111,17 +112,13 @@ def _rural_other_db(distance_m: Reals, ghz: float) -> Reals:
     )
 
 
-def _four(distance_m: Reals, ghz: float) -> Reals:
-    return np.full(np.shape(distance_m), 4.0)
-
-
 SCENES: dict[Place, Scene] = {
     "umi": Scene(
         station_m=10.0,
         line_of_sight=_seen_in_town(36.0),
         loss_los_db=_two_slopes(10.0, 32.4, 21.0, 9.5),
         loss_other_db=lambda d, ghz: 22.4 + 35.3 * np.log10(_apart_m(d, 10.0)) + 21.3 * np.log10(ghz),
-        spread_los_db=_four,
+        spread_los_db=(4.0, 4.0),
         spread_other_db=7.82,
         correlation_m=(10.0, 13.0),
         sight_correlation_m=50.0,
@@ -131,7 +128,7 @@ SCENES: dict[Place, Scene] = {
         line_of_sight=_seen_in_town(63.0),
         loss_los_db=_two_slopes(25.0, 28.0, 22.0, 9.0),
         loss_other_db=lambda d, ghz: 13.54 + 39.08 * np.log10(_apart_m(d, 25.0)) + 20 * np.log10(ghz),
-        spread_los_db=_four,
+        spread_los_db=(4.0, 4.0),
         spread_other_db=6.0,
         correlation_m=(37.0, 50.0),
         sight_correlation_m=50.0,
@@ -141,7 +138,7 @@ SCENES: dict[Place, Scene] = {
         line_of_sight=_seen_in_the_country,
         loss_los_db=_rural_los_db,
         loss_other_db=_rural_other_db,
-        spread_los_db=lambda d, ghz: np.where(d <= _rural_break_m(ghz), 4.0, 6.0),
+        spread_los_db=(4.0, 6.0),
         spread_other_db=8.0,
         correlation_m=(37.0, 120.0),
         sight_correlation_m=60.0,

@@ -11,19 +11,16 @@ import os
 import struct
 import subprocess
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from patience import PATIENCE_S
+from served import Server, serving
 
 from feelstream.data import datasets
 from feelstream.data.datasets import catalogue
@@ -53,63 +50,14 @@ RAW, GOOD = raw_files(), b"good"
 FILES = tuple(File(name, hashlib.md5(raw).hexdigest(), len(raw)) for name, raw in RAW.items())
 
 
-class Server(ThreadingHTTPServer):
-    """Serves `bodies` under any folder and counts what was asked for."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.bodies = {f"{name}.gz": gzip.compress(raw) for name, raw in RAW.items()}
-        self.cut: set[str] = set()  # announced in full, but the connection ends half way
-        self.silent = threading.Event()  # once set, no answer comes
-        self.over = threading.Event()
-        self.asked: list[str] = []
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/data"
-
-    @property
-    def mirror(self) -> Source:
-        return Source("website", self.address)
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        name = self.path.rsplit("/", 1)[1]
-        assert isinstance(self.server, Server)
-        self.server.asked.append(name)
-        if self.server.silent.is_set():
-            self.server.over.wait(PATIENCE_S)
-            return
-        body = self.server.bodies.get(name)
-        if body is None:
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: len(body) // 2] if name in self.server.cut else body)
-
-    def log_message(self, format: str, *args: object) -> None: ...
-
-
-@contextmanager
-def serving() -> Iterator[Server]:
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield running
-        running.over.set()
-        running.shutdown()
-        thread.join()
+def packed_up() -> dict[str, bytes]:
+    return {f"{name}.gz": gzip.compress(raw) for name, raw in RAW.items()}
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with serving() as running:
+    with serving(packed_up()) as running:
         yield running
 
 
@@ -194,7 +142,7 @@ def test_the_next_mirror_helps_out(server: Server, folder: Path) -> None:
         small(refused, server.mirror).obtain()
     assert server.asked == [f"{TRAIN_IMAGES}.gz", f"{TRAIN_LABELS}.gz"]
     server.asked.clear()
-    with serving() as other:
+    with serving(packed_up()) as other:
         assert small(refused, server.mirror, other.mirror).obtain() == RAW
     assert server.asked == [f"{TRAIN_LABELS}.gz"]
     assert other.asked == [f"{name}.gz" for name in list(RAW)[1:]]
