@@ -21,8 +21,8 @@ play_in_processes = pool.play_here
 class InThread(pool.Worker):
     """A worker that is a thread of this process."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def start(self) -> None:
+        super().start()
         self.pool = ThreadPoolExecutor(1, "worker")
 
 

@@ -17,6 +17,9 @@ from feelstream.terminal.common import (
     SetOption,
     ThreadsOption,
     err,
+    hint,
+    next_command,
+    print_json,
     with_policy,
     with_rounds,
 )
@@ -51,8 +54,31 @@ def run(
 ) -> None:
     """Run one scenario and show the result."""
     with err.status(f"{escape(scenario)}, seed {seed}"):  # NumPy, Polars and all take half a second
-        from feelstream.cli.running import play
-    play(
-        scenario, seed, with_rounds(with_policy(overrides, policy), rounds), changes or [],
-        directory=directory, threads=threads, log=log, log_dir=log_dir, as_json=as_json,
+        from feelstream.api import simulate
+        from feelstream.callbacks import logger
+        from feelstream.cli.running import hint_budget, hint_nobody, tell
+        from feelstream.run import Change
+        from feelstream.run.run import is_unfinished
+        from feelstream.scenario.files import load
+    overrides, changes = with_rounds(with_policy(overrides, policy), rounds), changes or []
+    complete = directory is not None and (directory / "run.json").is_file() and not is_unfinished(directory)
+    finished = simulate(
+        load(scenario, overrides), seed, out=directory, changes=[Change.parse(text) for text in changes],
+        threads=threads, progress=True, callbacks=[logger(log, log_dir)] if log else [],
     )  # fmt: skip
+    if complete:
+        err.print(f"{directory} holds this run already, complete; nothing was run", markup=False, highlight=False)
+    if as_json:
+        print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
+        return
+    tell(finished)
+    hint_nobody(finished)
+    hint_budget(finished)
+    if directory is not None:
+        next_command("feelstream", "report", directory)
+        return
+    words = [word for override in overrides for word in ("--set", override)]
+    words += [word for change in changes for word in ("--change", change)]
+    seeded = ["--seed", str(seed)] if seed else []
+    hint("no files are kept; --out DIR keeps them")
+    next_command("feelstream", "run", scenario, *seeded, *words, "--out", f"runs/{Path(scenario).stem}")

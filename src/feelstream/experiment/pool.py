@@ -116,7 +116,8 @@ def play_here(
     repeated at the end, each while nothing else is played; a run whose worker dies three times then fails.
     """
     waiting, suspects, deaths, fruitless = deque(batches), deque[Job](), Counter[Path](), 0
-    idle = [Worker() for _ in range(workers)]
+    players = [Worker() for _ in range(workers)]
+    idle = list(players)
     running: dict[Future[list[Answer]], tuple[Worker, Batch, bool]] = {}
     try:
         while waiting or suspects or running:
@@ -154,10 +155,9 @@ def play_here(
                 waiting.clear()
                 suspects.clear()
     finally:
-        everyone = [*idle, *(player for player, _, _ in running.values())]
-        for player in everyone:
+        for player in players:
             player.lifeline.close()
-        for player in everyone:
+        for player in players:
             player.stop()
 
 
@@ -165,6 +165,9 @@ class Worker:
     """A process, and the lifeline that ends it at once: by `stop`, or by the death of this process."""
 
     def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
         context = _OwnMain()
         self.lifeline: Connection
         theirs, self.lifeline = context.Pipe(duplex=False)
@@ -184,7 +187,7 @@ class Worker:
 
     def renew(self) -> None:
         self.stop()
-        Worker.__init__(self)
+        self.start()
 
 
 class _Process(SpawnProcess):
