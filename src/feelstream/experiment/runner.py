@@ -60,32 +60,25 @@ def execute(
     with sole_writer(out / "runs"):
         store.tidy(out)
         plan, known, problems = _identities(plan, executor)
-        directories: dict[Key, Path] = {
-            (arm.label, seed): out / "runs" / name
-            for arm in plan.arms
-            if arm.label in known
-            for seeds in [plan.seeds_of(arm)]
-            for seed, name in zip(seeds, run_names(arm.scenario, seeds, known[arm.label]), strict=True)
-        }
+        directories, jobs = dict[Key, Path](), dict[Path, Job]()
+        for arm in (arm for arm in plan.arms if arm.label in known):
+            seeds, table, made_with = plan.seeds_of(arm), arm.scenario.as_dict(), known[arm.label]
+            for seed, name in zip(seeds, run_names(arm.scenario, seeds, made_with), strict=True):
+                path = directories[arm.label, seed] = out / "runs" / name
+                jobs[path] = Job(arm.scenario, table, seed, path, made_with)
         if earlier is not None:
             tell_repeated(out / "runs", earlier, plan, directories, known)
         store.write_plan(out, plan, directories, problems)
-        why_not = store.checked(directories.values())
-        jobs: dict[Path, Job] = {}
-        for arm in plan.arms:
-            table = arm.scenario.as_dict()
-            for seed in plan.seeds_of(arm):
-                path = directories.get((arm.label, seed))
-                if path and why_not[path] == store.NOT_YET:  # damage is reported, and nothing thrown away unasked
-                    jobs[path] = Job(arm.scenario, table, seed, path, known[arm.label])
-        playing = _Playing(list(jobs.values()), len(why_not), progress or (lambda _: None))
-        number = min(workers or cores(), len(jobs))
-        if jobs and executor is not None:
-            play_on(executor, batches(jobs.values(), number), playing.done)
-        elif jobs:
-            waiting = batches(jobs.values(), number)
-            play_here(number, waiting, playing.done, begun=playing.begun, meanwhile=playing.report)
-        why_not |= {path: reason and playing.failed.get(path, reason) for path, reason in store.checked(jobs).items()}
+        why_not = store.checked(jobs)  # damage is reported, and nothing thrown away unasked
+        missing = [job for path, job in jobs.items() if why_not[path] == store.NOT_YET]
+        playing = _Playing(missing, len(jobs), progress or (lambda _: None))
+        number = min(workers or cores(), len(missing))
+        if missing and executor is not None:
+            play_on(executor, batches(missing, number), playing.done)
+        elif missing:
+            play_here(number, batches(missing, number), playing.done, begun=playing.begun, meanwhile=playing.report)
+        played = store.checked(job.directory for job in missing)
+        why_not |= {path: reason and playing.failed.get(path, reason) for path, reason in played.items()}
         return Results.of(plan, directories, problems, why_not)
 
 
