@@ -27,6 +27,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a number as a policy": (lambda: fs.compare([3], "tiny"), "a policy must be a name, a Policy or a Scenario"),  # type: ignore[list-item]
     "a class that is no policy": (lambda: fs.compare([NoPolicy], "tiny"), "write class NoPolicy.feelstream.Policy."),  # type: ignore[list-item]
     "a policy without select": (lambda: fs.compare([NoSelect], "tiny"), "NoSelect lacks select"),
+    "a function as policy": (
+        lambda: fs.simulate("tiny", policy=dict.fromkeys),
+        "policy: must be a name, a class or an object of a class",
+    ),
     "a policy that is near": (lambda: fs.simulate("tiny", policy="randm"), "did you mean 'random'?"),
     "seed in place of seeds": (lambda: fs.compare(["random"], "tiny", seed=7), r"seeds=10 or seeds=\[7\]"),
     "no seeds": (lambda: fs.compare(["random"], "tiny", seeds=0), "seeds must be at least 1, not 0"),

@@ -69,6 +69,7 @@ MISTAKES = {  # command line: what the sentence must say
     "compare tiny --policy 'lyapunov(V=1'": "must read name or name(field=value,…), as in lyapunov(V=0.1)",
     "compare tiny --vary V": "--vary 'V' must read section.field=value,value,…",
     "compare tiny --vary V=": "--vary 'V=' must read section.field=value,value,…",
+    "compare tiny --dask nonsense://": "there is no Dask scheduler at nonsense://",
     "compare tiny --vary roundz=1,2": "there is no field 'roundz'; did you mean 'rounds'?",
     "check file.py": "'file.py' is not known; give the name of a plug-in, or your own as file.py:Name",
     "study xyz": "'xyz' is not known; allowed: hu2023",
