@@ -52,15 +52,11 @@ def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_the_papers_cnn_costs_what_the_paper_says():
+def test_the_papers_cnn_costs_what_the_paper_says_and_cycles_grow_with_steps_and_batch():
     found = cost.of(Scenario().learning, DATA)
     assert (found.update_bits, found.cycles) == (Scenario().radio.update_bits, Scenario().cpu.cycles)
     assert found.cycles == 600 * 32 * 21840
-
-
-def test_cycles_grow_with_steps_and_batch():
-    learning = Scenario().with_(steps=5, batch=64).learning
-    assert cost.of(learning, DATA).cycles == 419328000 / 2
+    assert cost.of(Scenario().with_(steps=5, batch=64).learning, DATA).cycles == 600 * 32 * 21840 / 2
 
 
 @pytest.mark.slow
@@ -74,17 +70,12 @@ def test_multiply_adds_are_those_that_pytorch_counts(name: str):
     assert TorchLearner(model, of_arrays(one, label, one, label)).multiply_adds == model.multiply_adds
 
 
-def test_a_module_of_the_users_costs_what_the_same_stack_costs(tmp_path: Path):
+def test_a_module_of_the_users_costs_what_the_same_stack_costs_or_needs_its_cycles(tmp_path: Path):
     pytest.importorskip("torch")
     (tmp_path / "nets.py").write_text(OWN)
     learning = Scenario().with_(model=f"{tmp_path / 'nets.py'}:Net").learning
     assert cost.of(learning, DATA) == cost.of(Scenario().learning, DATA)
-
-
-def test_a_module_whose_work_cannot_be_counted_needs_its_cycles(tmp_path: Path):
-    pytest.importorskip("torch")
-    (tmp_path / "nets.py").write_text(OWN)
-    model = f"{tmp_path / 'nets.py'}:Scale"
+    model = f"{tmp_path / 'nets.py'}:Scale"  # whose work cannot be counted
     with pytest.raises(ScenarioError, match=r"^cpu\.cycles: auto counts .*nets.py:Scale' has none; give the number"):
         fs.simulate(small(f"learning.model={model}", *AUTO))
     run = fs.simulate(small(f"learning.model={model}", "radio.update_bits=auto"))
@@ -112,20 +103,15 @@ def test_a_class_of_devices_may_set_its_own_cycles():
     assert set(run.scenario.population.cycles) == {1e8, cost.cycles(7840 * 2, 20, 32)}
 
 
-def test_a_plan_shares_its_runs_with_one_that_gives_the_numbers(tmp_path: Path):
-    cycles = cost.cycles(7840 * 2, 20, 32)
-    auto = in_process(Plan("auto", (Arm("a", small(*AUTO)),), (0,)), tmp_path)
-    given = Arm("a", small(f"cpu.cycles={cycles!r}", "radio.update_bits=251200"))
-    assert auto.failures == []
-    assert auto.plan.arms == (given,)
-    assert in_process(Plan("given", (given,), (0,)), tmp_path).directories == auto.directories
-
-
-def test_a_plan_tells_the_problem_of_one_arm(tmp_path: Path):
+def test_a_plan_shares_its_runs_with_one_that_gives_the_numbers_and_tells_the_problem_of_one_arm(tmp_path: Path):
+    given = Arm("a", small(f"cpu.cycles={cost.cycles(7840 * 2, 20, 32)!r}", "radio.update_bits=251200"))
     slow = Arm("slow", small(*AUTO, "cpu.frequency_hz=[1.0, 2.0]"))
-    results = in_process(Plan("p", (slow, Arm("fine", small(*AUTO))), (0,)), tmp_path)
-    assert [failure.arm for failure in results.failures] == ["slow"]
-    assert "no update can ever fit a round" in results.failures[0].reason
+    auto = in_process(Plan("auto", (Arm("a", small(*AUTO)), slow), (0,)), tmp_path)
+    assert auto.plan.arms[0] == given
+    assert [failure.arm for failure in auto.failures] == ["slow"]
+    assert "no update can ever fit a round" in auto.failures[0].reason
+    alone = in_process(Plan("given", (given,), (0,)), tmp_path).directories
+    assert set(alone.values()) <= set(auto.directories.values())
 
 
 def test_cycles_that_leave_nobody_in_time_are_told_of_before_the_run(told: pytest.LogCaptureFixture):
@@ -139,12 +125,9 @@ def test_cycles_that_leave_nobody_in_time_are_told_of_before_the_run(told: pytes
     assert model_cost.nobody_on_time(small("cpu.cycles=1e8")) is None
 
 
-def test_a_deployment_asks_for_the_number():
+def test_a_deployment_asks_for_the_number_and_another_word_than_auto_is_refused():
     with pytest.raises(ScenarioError, match=r"^radio\.update_bits: auto takes its number from learning\.model when"):
         small("radio.update_bits=auto").known_system(10)
-
-
-def test_another_word_than_auto_is_refused():
     with pytest.raises(ScenarioError, match=r"^radio\.update_bits: must be a number or 'auto', not 'autoo'$"):
         small("radio.update_bits=autoo")
 

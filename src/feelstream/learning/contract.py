@@ -76,23 +76,6 @@ class LocalSGD:
         with np.errstate(over="ignore"):  # what float32 has no room for is infinite, and the model soon no number
             return np.full(steps, self.lr, np.float32)
 
-    def state(
-        self, shape: tuple[int, ...], momentum: Floats | None, correction: Floats | None
-    ) -> tuple[Floats | None, Floats | None]:
-        """(a copy of momentum's state that training may change, correction), found to have the shape (n, parameters).
-
-        Without momentum the first is None; with it and without a state handed in it is 0.
-        """
-        for name, array in (("momentum", momentum), ("correction", correction)):
-            if array is not None and (array.dtype != np.float32 or array.shape != shape):
-                raise ValueError(f"{name} must be float32 of shape {shape}, not {array.dtype} of shape {array.shape}")
-        if momentum is not None and self.momentum == 0:
-            raise ValueError("a state of momentum was handed in, and momentum is 0")
-        velocity = None
-        if self.momentum:
-            velocity = np.zeros(shape, np.float32) if momentum is None else np.array(momentum, order="C")
-        return velocity, None if correction is None else np.ascontiguousarray(correction)
-
 
 @dataclass(frozen=True)
 class Training:
@@ -186,8 +169,17 @@ class Learner(ABC):
         batches = padded(batches, len(self.labels["train"]), ("devices", "steps", "batch"))
         updates = np.zeros((len(batches), self.parameters), np.float32)
         losses = np.full(batches.shape, np.nan, np.float32)
-        velocity, correction = sgd.state(updates.shape, momentum, correction)
-        found = Training(updates, losses, velocity)
+        for name, array in (("momentum", momentum), ("correction", correction)):
+            if array is not None and (array.dtype != np.float32 or array.shape != updates.shape):
+                wrong = f"{array.dtype} of shape {array.shape}"
+                raise ValueError(f"{name} must be float32 of shape {updates.shape}, not {wrong}")
+        if momentum is not None and sgd.momentum == 0:
+            raise ValueError("a state of momentum was handed in, and momentum is 0")
+        if sgd.momentum:  # a copy, which training changes
+            momentum = np.zeros_like(updates) if momentum is None else np.array(momentum, order="C")
+        if correction is not None:
+            correction = np.ascontiguousarray(correction)
+        found = Training(updates, losses, momentum)
         if batches.size:
             self._train(theta, batches, sgd, correction, found)
         for device in range(len(batches)):

@@ -82,7 +82,7 @@ class TorchLearner(Learner):
         self._device = usable(device)
         if device != "cpu":
             self.details["device"] = device
-        self._model, self._batch_norm, self._foreign = model, batch_norm, not isinstance(model, Model)
+        self._model, self._batch_norm = model, batch_norm
         with _one_thread():
             self._module = self._made(0).to(self._device)
         self.parameters = sum(values.numel() for values in carried(self._module))
@@ -95,7 +95,7 @@ class TorchLearner(Learner):
         check_answers(self._module, inputs, data.shape, data.classes)
         # Threads share one device other than the CPU, and one generator of random numbers.
         serial = self._device.type != "cpu" or (
-            self._foreign and threads > 1 and draws_random_numbers(self._module, self._first_inputs(2))
+            threads > 1 and draws_random_numbers(self._module, self._first_inputs(2))
         )
         self._threads = 1 if serial else threads
 
@@ -253,8 +253,8 @@ class TorchLearner(Learner):
         return cross_entropy(logits, labels, reduction="none")
 
     def _own(self, module: nn.Module) -> nn.Module:
-        """A module for one thread: a foreign one may keep what it computes in attributes of its own."""
-        return copy.deepcopy(module) if self._foreign and self._threads > 1 else module
+        """A module for one thread: a user's own may keep what it computes in attributes."""
+        return copy.deepcopy(module) if self._threads > 1 else module
 
     def _first_inputs(self, samples: int) -> torch.Tensor:
         """So many inputs, the first training sample again and again."""

@@ -31,10 +31,6 @@ KINDS = {
 }  # fmt: skip
 
 
-def models(scenario: fs.Scenario) -> bytes:
-    return fs.simulate(scenario).model().theta.tobytes()
-
-
 def cohort(held: dict[int, int], round: int = 1) -> Cohort:
     """Devices that hold so many samples each, numbered from 10 times the device."""
 
@@ -77,14 +73,6 @@ def test_a_field_by_its_old_and_its_new_name_is_refused() -> None:
 def test_what_cannot_be_is_refused_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         fs.Scenario.of({"learning": {"local": settings}})
-
-
-def test_fedprox_without_its_term_and_momentum_0_are_plain_sgd() -> None:
-    plain = small(*LEARNING)
-    nothing = ("learning.local.prox=0.0", "learning.local.momentum=0.0", "learning.local.weight_decay=0.0")
-    assert models(plain) == models(plain.overridden(nothing))
-    assert models(plain) != models(plain.overridden(["learning.local.prox=1.0"]))
-    assert models(plain) != models(plain.overridden(["learning.local.momentum=0.5"]))
 
 
 @pytest.mark.parametrize("schedule", ["step", "cosine", "inverse"])

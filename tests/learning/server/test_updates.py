@@ -43,6 +43,7 @@ class Reply:
 # Flower weighs by its metric num-examples, or not at all where its strategy is robust.
 AS_IN_FLOWER = {
     "FedAvg": (FedAvg(), {}),
+    "FedAvg, equal": (Equal(), {}),
     "FedAvgM": (FedAvgM(), {"server_momentum": 0.9}),
     "FedAdam": (FedAdam(), {}),
     "FedYogi": (FedYogi(), {}),
@@ -60,7 +61,7 @@ def test_each_is_flowers_strategy_of_its_name(name: str) -> None:
     from flwr.serverapp import strategy as theirs
 
     server, options = AS_IN_FLOWER[name]
-    strategy = getattr(theirs, name)(**options)
+    strategy = getattr(theirs, name.partition(",")[0])(**options)
     theta = np.linspace(-1, 1, 11).astype(np.float32)
     for t, ((updates, held), ours) in enumerate(zip(rounds(), played(server, rounds()), strict=True), 1):
         strategy.current_arrays = (
@@ -71,7 +72,7 @@ def test_each_is_flowers_strategy_of_its_name(name: str) -> None:
             content = RecordDict(
                 {
                     "arrays": ArrayRecord({"w": Array(theta + update)}),
-                    "metrics": MetricRecord({"num-examples": int(count)}),
+                    "metrics": MetricRecord({"num-examples": 1 if "equal" in name else int(count)}),
                 }
             )
             replies.append(Reply(content, len(replies) + 1))
@@ -88,14 +89,6 @@ def test_fedadam_is_its_recursion() -> None:
         m, v = 0.9 * m + 0.1 * change, 0.99 * v + 0.01 * change**2
         theta = theta + 0.1 * np.sqrt(1 - 0.99 ** (s + 1)) / (1 - 0.9 ** (s + 1)) * m / (np.sqrt(v) + 1e-3)
         np.testing.assert_allclose(ours, theta, rtol=1e-5, atol=1e-6)
-
-
-def test_equal_weights_are_the_mean() -> None:
-    [(updates, held)] = rounds(1)
-    start = np.linspace(-1, 1, 11).astype(np.float32)
-    np.testing.assert_allclose(
-        played(Equal(), [(updates, held)])[0], start + updates.mean(axis=0), rtol=1e-5, atol=1e-7
-    )
 
 
 def test_inverse_probabilities_are_unbiased() -> None:
@@ -214,53 +207,19 @@ def test_a_rate_of_the_server_that_is_too_high_is_named() -> None:
         fs.simulate(small(*LEARNING, "learning.server.kind=fedadam", "learning.server.eta=1e39"))
 
 
-OWN = """
-import numpy as np
-from feelstream.learning.server import ServerUpdate
-
-class First(ServerUpdate):
-    def step(self, theta, updates, context, state, rng):
-        return theta + updates[0], state
-
-class Broken(ServerUpdate):
-    def step(self, theta, updates, context, state, rng):
-        return updates[7], state
-
-class Long(ServerUpdate):
-    def step(self, theta, updates, context, state, rng):
-        return np.zeros(3), state
-
-class Late(First):
-    def init(self, parameters):
-        return {"v": 1 / 0}
-
-class Short(First):
-    def handed_out(self, theta, state):
-        return theta[:2]
-
-class Odd(First):
-    def init(self, parameters):
-        return {"v": [1.0]}
-"""
-
-
-def test_ones_own_is_run_and_its_mistakes_become_sentences(tmp_path: Path) -> None:
+def test_one_of_ones_own_is_run_and_named_where_it_fails(tmp_path: Path) -> None:
+    """tests/test_contracts.py tries all else that one may do wrong."""
     file = tmp_path / "own.py"
-    file.write_text(OWN)
+    file.write_text(
+        "from feelstream.learning.server import ServerUpdate\n"
+        "class First(ServerUpdate):\n"
+        "    def step(self, theta, updates, context, state, rng):\n        return theta + updates[0], state\n"
+        "class Late(First):\n    def init(self, parameters):\n        return {'v': 1 / 0}\n"
+    )
     simulate_in(tmp_path / "run", small(*LEARNING, f"learning.server.kind={file}:First"))
     assert "what the user's own server update does" in verify(tmp_path / "run").not_checked
-    with pytest.raises(
-        FeelstreamError, match=r"learning\.server: '.*own\.py:Broken' failed in round 1: IndexError.*line 11"
-    ):
-        fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Broken"))
-    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Long' must return from step .* float32 numbers of shape"):
-        fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Long"))
-    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Short' must return from handed_out .* finite float32"):
-        fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Short"))
-    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Late' failed before the first round: .*line 19"):
+    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Late' failed before the first round: .*line 7"):
         fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Late"))
-    with pytest.raises(FeelstreamError, match=r"'.*own\.py:Odd' must return from init a dictionary of plain arrays"):
-        fs.simulate(small(*LEARNING, f"learning.server.kind={file}:Odd"))
 
 
 @pytest.mark.parametrize(
