@@ -131,7 +131,7 @@ def _instance(run: Run) -> Instance:
         (costs.cycles_per_sample, "costs.cycles_per_sample = 0: what devices hold may depend on the schedule"),
         (not costs.rule.of_settings, "costs.rule.kind = settings: what another rule says may depend on the schedule"),
         (emptied, "data.eligible = any, or a buffer that use does not empty"),
-        (run.about.get("changes"), "a run whose settings did not change on the way"),
+        (run.manifest.changes, "a run whose settings did not change on the way"),
     ):
         if depends:
             raise RunError(f"a bound needs {needed}")

@@ -51,6 +51,7 @@ class Manifest(BaseModel):
     engine: dict[str, Any]
     data: dict[str, Any]
     versions: dict[str, str]
+    changes: tuple[dict[str, Any], ...] = ()  # in mid-run: round, field and value of each
     quantities: tuple[Quantity, ...] = ()  # how users' own evaluators say that their numbers are shown
     timings: dict[str, Any] = Field(default_factory=dict)
     digests: dict[str, Digest] = Field(default_factory=dict)  # of the run's own files, once it is complete
@@ -73,8 +74,6 @@ class Manifest(BaseModel):
         for part in scenario.plugins():
             versions |= part.plugin_versions()
         came_to, constants = resolved(scenario, data.get("classes"), changes, more.get("deployment"))
-        if changes:
-            more["changes"] = as_list(scenario, changes)
         return cls(
             seed=seed,
             scenario=settings,
@@ -86,6 +85,7 @@ class Manifest(BaseModel):
             engine=engine,
             data=data,
             versions=versions,
+            changes=tuple(as_list(scenario, changes)),
             **more,
         )
 
@@ -166,7 +166,7 @@ def _deciding(about: Mapping[str, Any]) -> dict[str, Any]:
 
     Of versions those of libraries that compute, and of Python its minor.
     """
-    found = {name: about.get(name) for name in DECIDES}
+    found = {name: about.get(name) for name in DECIDES} | {"changes": about.get("changes", ())}
     if versions := found["versions"]:
         found["versions"] = {name: version for name, version in versions.items() if name != "polars"}
         found["versions"]["python"] = ".".join(versions["python"].split(".")[:2])

@@ -113,7 +113,7 @@ def play_in(
                 )
             settings = scenario.as_dict()
             wanted = {"seed": seed, "scenario": settings, "files": code.named_files(scenario)}
-            check_same_run(path, stored, wanted | {"changes": as_list(scenario, changes) or None})
+            check_same_run(path, stored, wanted | {"changes": as_list(scenario, changes)})
             shutil.rmtree(progress_dir, ignore_errors=True)  # left by a call that died after it wrote run.json
             return read_complete(path, scenario, stored)
         player, manifest = prepare()

@@ -158,7 +158,7 @@ def replay(
         raise RunError(f"{path} holds a run of real devices, which cannot be repeated")
     stored = {name: read_stored(path, name, manifest) for name in manifest.digests if name.endswith(".parquet")}
     scenario = from_dict(manifest.scenario)
-    changes = from_list(manifest.as_dict().get("changes", ()))
+    changes = from_list(manifest.changes)
     rounds, difference = scenario.system.rounds, None
     with tempfile.TemporaryDirectory(prefix="feelstream-") as elsewhere:
         again = simulate_in(

@@ -66,7 +66,7 @@ class Scenes:
     def __init__(self, run: Run, scenario: Scenario | None = None) -> None:
         assert run.devices is not None
         self.scenario, self.seed, self.facts = scenario or run.scenario, run.seed, run.manifest.facts
-        self.changes = in_order(self.scenario, from_list(run.about.get("changes") or []))
+        self.changes = in_order(self.scenario, from_list(run.manifest.changes))
         self._rounds = run.devices.partition_by("round", as_dict=True, include_key=False)
         self._states: list[State] = []  # before the rounds 1, 2, … as far as they were asked for
 
@@ -90,9 +90,8 @@ class Scenes:
 
     def decided(self, round: int) -> Scene:
         """The round with what the policy decides now; FeelstreamError where the trace does not hold what it goes by."""
-        policy, known = self.scenario_in(round).policy, self._observation(round)
-        scene = Scene(policy, self._state(round), known, self.seed, Decision(np.zeros(0, int), known.plan(1)))
-        return replace(scene, decision=scene.decide())
+        policy, state, known = self.scenario_in(round).policy, self._state(round), self._observation(round)
+        return Scene(policy, state, known, self.seed, decide(policy, state, known, self.seed))
 
     def scenario_in(self, round: int) -> Scenario:
         """With the changes until then."""

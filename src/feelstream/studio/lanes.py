@@ -218,7 +218,7 @@ class StoredLane:
 
     def __init__(self, label: str, run: Run) -> None:
         self.label, self.scenario, self.seed = label, run.scenario, run.seed
-        self.changes = in_order(run.scenario, from_list(run.about.get("changes") or []))
+        self.changes = in_order(run.scenario, from_list(run.manifest.changes))
         self.rows = run.rounds.to_dicts()
         chosen = None if run.devices is None else run.devices.filter("scheduled")
         self.schedule = [] if chosen is None else chosen.select("round", "device", "transmitted").rows()
