@@ -6,8 +6,8 @@ columns that some runs have may be added: they were in no run before.
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,25 +17,12 @@ import pytest
 
 import feelstream as fs
 from feelstream import columns
-from feelstream.columns import (
-    DEVICE_COLUMNS,
-    EVALUATION_COLUMNS,
-    FACTS,
-    ROUND_COLUMNS,
-    SPENT,
-    Column,
-    columns_of,
-)
-from feelstream.constants import CONSTANT_COLUMNS
+from feelstream.columns import DEVICE_COLUMNS, FACTS, SPENT, Column, columns_of
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("schema.json")
-TABLES = {
-    "rounds.parquet": ROUND_COLUMNS,
-    "devices.parquet": DEVICE_COLUMNS,
-    "evaluations.parquet": EVALUATION_COLUMNS,
-    "constants.parquet": CONSTANT_COLUMNS,
-}
+MAKER = runpy.run_path(str(ROOT / "docs" / "make_trace.py"))
+TABLES: dict[str, dict[str, Column]] = MAKER["TABLES"]
 UNITS = {"_j": "J", "_s": "s", "_hz": "Hz", "_w": "W"}
 
 
@@ -94,14 +81,9 @@ def against_their_names() -> list[str]:
 
 
 def against_the_page() -> list[str]:
-    spec = importlib.util.spec_from_file_location("make_trace", ROOT / "docs" / "make_trace.py")
-    assert spec is not None
-    assert spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
-    page = maker.PAGE.read_text(encoding="utf-8")
+    page = MAKER["PAGE"].read_text(encoding="utf-8")
     missing = [name for of in TABLES.values() for name in of if f"\n| `{name}` |" not in page]
-    stale = maker.page(page) != page or missing or " + ".join(f"`{name}`" for name in SPENT) not in page
+    stale = MAKER["page"](page) != page or missing or " + ".join(f"`{name}`" for name in SPENT) not in page
     return ["docs/trace.md is stale; run python docs/make_trace.py"] if stale else []
 
 
