@@ -16,7 +16,7 @@ from feelstream.studies.claims import judged
 from feelstream_studies.hu2023 import page
 from feelstream_studies.hu2023 import paper as reproduce
 from feelstream_studies.hu2023.claims import all_claims
-from feelstream_studies.hu2023.conclusion import conclusion
+from feelstream_studies.hu2023.conclusion import conclusion, empty_share
 
 SEEDS, T = 6, 9
 NOISE = np.array([-0.002, -0.001, -0.0005, 0.0005, 0.001, 0.002])
@@ -73,6 +73,12 @@ def figure_1_alone():
     yield
     reproduce.FIGURES.clear()
     reproduce.FIGURES.update(kept)
+
+
+def test_only_scheduled_devices_count_as_slots():
+    devices = pl.DataFrame({"stored": [0, 5, 0, 0, 7], "scheduled": [True, True, False, True, True]})
+    assert empty_share(devices) == pytest.approx(0.5)
+    assert empty_share(devices.filter(~pl.col("scheduled"))) is None
 
 
 def test_a_lead_that_vanishes_is_mostly_empty_slots_and_the_saving_remains():

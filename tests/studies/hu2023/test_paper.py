@@ -31,18 +31,13 @@ def test_the_plan_is_the_papers_table():
     assert arms[reproduce.metric("minority", "amount")].data.arrivals.plugin_name() == "truncated_normal"
 
 
-def test_panels_that_show_the_same_runs_share_them():
-    figure = reproduce.FIGURES["fig1"]
-    curves = [curve for panel in figure.panels for curve in panel.curves]
-    assert len(curves) == 16
-    assert len(reproduce.plan("fig1", [0]).arms) == 8
-
-
 def test_eight_panels_and_figure_1_twice_more_without_empty_devices_and_by_width():
     panels = [panel.key for figure in reproduce.FIGURES.values() for panel in figure.panels]
     assert panels[:8] == ["1a", "1b", "1c", "1d", "2a", "2b", "3a", "3b"]
     assert panels[8:12] == ["1a-with-data", "1b-with-data", "1c-with-data", "1d-with-data"]
     assert panels[12:] == ["1a-widths", "1b-widths"]
+    assert sum(len(panel.curves) for panel in reproduce.FIGURES["fig1"].panels) == 16
+    assert len(reproduce.plan("fig1", [0]).arms) == 8  # panels that show the same runs share them
     assert "".join(panel.letter for panel in reproduce.FIGURES["fig1-with-data"].panels) == "abcd"
 
 
@@ -55,18 +50,13 @@ def test_the_figure_without_empty_devices_differs_in_nothing_else():
         }
 
 
-def test_the_width_of_arrivals_is_set_where_there_is_one():
-    plan = reproduce.plan("fig3", [0], ["data.arrivals.sigma=0.1"])
-    widths = {arm.label: getattr(arm.scenario.data.arrivals, "sigma", None) for arm in plan.arms}
-    assert widths[reproduce.metric("minority", "amount")] == 0.1
-    assert widths[reproduce.metric("minority-uniform", "amount")] is None
-
-
-def test_arms_by_width_keep_their_width_and_take_everything_else():
+def test_a_width_of_arrivals_is_set_where_there_is_one_and_arms_by_width_keep_theirs():
     plan = reproduce.plan("all", [0], ["data.arrivals.sigma=0.1", "system.rounds=7"])
     widths = {arm.label: getattr(arm.scenario.data.arrivals, "sigma", None) for arm in plan.arms}
     for width in reproduce.WIDTHS:
         assert widths[reproduce.at_width(reproduce.random("3digit", 2), width)] == width
+    assert widths[reproduce.metric("minority", "amount")] == 0.1
+    assert widths[reproduce.metric("minority-uniform", "amount")] is None
     assert {arm.scenario.system.rounds for arm in plan.arms} == {7}
 
 
@@ -77,9 +67,6 @@ def test_overrides_reach_every_arm_that_has_the_field():
     assert reproduce.changes(plan) == ["system.rounds=7", "policy.V=0.5"]
     again = reproduce.plan("fig1", [0], reproduce.changes(plan))
     assert again == plan
-
-
-def test_unchanged_plans_have_no_changes():
     assert reproduce.changes(reproduce.plan("all", [0])) == []
 
 

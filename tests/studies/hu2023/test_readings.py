@@ -1,6 +1,8 @@
-"""Readings that are no settings: what each does to the savings with the paper's numbers."""
+"""Readings that are no settings: what each does to the savings with the paper's numbers, and the model with dropout."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import feelstream as fs
 from feelstream.loop import round as loop_round
 
 SEEDS = range(4)
+MODEL = Path(__file__).parents[3] / "examples" / "dropout_cnn.py"
 
 
 def saved(size: int, *changes: str) -> list[float]:
@@ -35,3 +38,13 @@ def test_queues_without_max_save_less_with_two_devices_a_round(monkeypatch):
     base = saved(2)
     monkeypatch.setattr(loop_round, "next_queue_j", lambda queue, spent, budget: queue + spent - budget)
     assert np.mean(saved(2)) < np.mean(base) - 3
+
+
+def test_the_model_with_dropout_has_the_papers_parameters_and_learns_on_torch():
+    """The classic example's model runs where the literal presets omit its dropout."""
+    pytest.importorskip("torch")
+    fields = [f"learning.model={MODEL}:DropoutCNN", "system.rounds=1", "learning.local.steps=1", "trace.level=rounds"]
+    run = fs.simulate(fs.preset("literal-iid", fields))
+    assert run.theta is not None
+    assert run.theta.size == 21_840
+    assert 0 <= run.rounds["accuracy"][0] <= 1
