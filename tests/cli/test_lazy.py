@@ -40,7 +40,7 @@ def test_a_command_of_studies_that_are_not_installed_says_what_to_install(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "installed", list)
-    with pytest.raises(ScenarioError, match=r"comes with the package feelstream-studies.*pip install \. \./studies"):
+    with pytest.raises(ScenarioError, match=r"is not installed; it comes with .*pip install \. \./studies"):
         CliRunner().invoke(feelstream.cli.app, [name, "fig1"], catch_exceptions=False)
 
 

@@ -11,7 +11,7 @@ from report_page import Page
 from small_plans import tables
 from typer.testing import CliRunner
 
-from feelstream import cli
+from feelstream import cli, plugins
 from feelstream.errors import ScenarioError
 from feelstream.experiment import load
 from feelstream.studies.registry import study_named, study_of
@@ -109,11 +109,16 @@ def test_the_docs_show_the_file_as_it_is():
     assert (EXAMPLE / "own_study.py").read_text(encoding="utf-8").endswith(shown)
 
 
-def test_a_study_without_a_plan_names_its_commands():
+def test_a_study_without_a_plan_names_its_commands(monkeypatch):
     done = CliRunner().invoke(cli.app, ["study", "hu2023"])
     assert isinstance(done.exception, ScenarioError)
     assert "its commands: feelstream reproduce" in str(done.exception)
     with pytest.raises(ScenarioError, match="did you mean 'hu2023'"):
         study_named("hu2032")
+    monkeypatch.setattr(plugins, "entry_points", lambda **of: ())
+    with pytest.raises(
+        ScenarioError, match=r"'hu2023' is not installed; those of the repository come with .*; one of your own"
+    ):
+        study_named("hu2023")
     with pytest.raises(ScenarioError, match=r"does not fulfil the contract of feelstream\.studies"):
         study_named(f"{EXAMPLE / 'own_study.py'}:page")

@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 from typer.models import ArgumentInfo
 
-from feelstream.cli.usage import APART, MEANT, SWEEP
+from feelstream.cli.usage import MEANT, OF_STUDIES, SWEEP
 from feelstream.errors import ScenarioError
 from feelstream.studies import Command, registry
 
@@ -62,8 +62,8 @@ class LazyGroup(TyperGroup):
                 ctx.exit()
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            if name in APART:
-                raise ScenarioError(APART[name])
+            if name in OF_STUDIES:
+                raise ScenarioError(f"the command '{name}' is not installed; it comes with {registry.APART}")
             from feelstream.plugins import near_or_all  # with pydantic, which nothing else here needs
 
             known = self.list_commands(ctx)

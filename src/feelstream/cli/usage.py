@@ -10,11 +10,7 @@ MEANT = {  # commands that other programs have
     "show": "explain", "list": "presets", "ls": "presets", "fetch": "data", "download": "data", "version": "--version",
 }  # fmt: skip
 MEANT_OF_DATA = {"fetch": "get", "download": "get", "ls": "list", "show": "list"}
-APART = {
-    name: f"the command '{name}' comes with the package feelstream-studies, which is not installed; in a copy of the "
-    "repository, install it with pip install . ./studies"
-    for name in ("reproduce", "leaderboard")
-}
+OF_STUDIES = {"reproduce", "leaderboard"}  # commands of feelstream-studies
 SWEEP = "values are swept by compare, as in feelstream compare tiny --vary V=0.01,0.1"
 
 

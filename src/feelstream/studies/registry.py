@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from feelstream.errors import explain
+from feelstream.errors import ScenarioError, explain
 from feelstream.studies.contract import Command, Study
 
 if TYPE_CHECKING:
     from feelstream.experiment import Plan
 
+APART = "the package feelstream-studies (in a copy of the repository: pip install . ./studies)"
 log = logging.getLogger("feelstream")
 
 
@@ -39,7 +40,13 @@ def study_named(name: str) -> Study:
     """A study by its name, or as `file.py:NAME` or `package.module:NAME`."""
     from feelstream.plugins import Kind  # with pydantic, which `feelstream --help` does not need
 
-    return Kind("study", "studies", Study, is_one=lambda found: isinstance(found, Study)).lookup(name)
+    kind = Kind("study", "studies", Study, is_one=lambda found: isinstance(found, Study))
+    if ":" not in name and not kind.names():
+        raise ScenarioError(
+            f"the study '{name}' is not installed; those of the repository come with {APART}; one of your own is named "
+            "as file.py:NAME"
+        )
+    return kind.lookup(name)
 
 
 def study_of(plan: Plan) -> Study | None:
