@@ -216,12 +216,12 @@ def test_padding_weighs_nothing():
     assert np.array_equal(np.repeat(one.losses, 4, axis=2), four.losses)
 
 
-@pytest.mark.parametrize("batch", [1, 10, 33])
-def test_a_samples_loss_does_not_depend_on_its_neighbours(batch: int):
+def test_a_samples_loss_does_not_depend_on_its_neighbours():
     learner = learner_of(build("paper-cnn", (1, 28, 28), 10))
     theta = learner.init(0)
-    apart = learner.train(theta, np.arange(batch).reshape(batch, 1, 1), 0.1).losses.ravel()
-    assert np.array_equal(learner.train(theta, np.arange(batch).reshape(1, 1, batch), 0.1).losses.ravel(), apart)
+    apart = learner.train(theta, np.arange(33).reshape(33, 1, 1), 0.1).losses.ravel()
+    for batch in (10, 33):
+        assert np.array_equal(learner.train(theta, np.arange(batch)[None, None], 0.1).losses.ravel(), apart[:batch])
 
 
 def test_strided_arrays_are_read_right():

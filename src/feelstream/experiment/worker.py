@@ -75,7 +75,7 @@ def identify(scenario: dict[str, Any]) -> Answer:
     try:
         settings = from_dict(scenario)
         dataset = dataset_of(settings)
-        learner = learning.make(settings.learning, learning.probe(dataset), threads=1)
+        learner = learning.make(settings.learning, learning.blank(dataset), threads=1)
         return Answer(
             identity=identity(settings, learner, dataset),
             parameters=learner.parameters if learner else None,

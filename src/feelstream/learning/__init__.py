@@ -55,7 +55,7 @@ def make(settings: LearningSettings, dataset: Dataset, threads: int | None = Non
     return TorchLearner(model, dataset, threads or cores(), settings.device, settings.batch_norm)
 
 
-def probe(dataset: Dataset) -> Dataset:
+def blank(dataset: Dataset) -> Dataset:
     """The same with one blank sample: a learner made with it answers questions about itself at no cost."""
     one = np.zeros((1, *dataset.shape), np.uint8 if dataset.vocabulary is None else np.int64)
     return replace(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from feelstream.data.datasets import Dataset
-from feelstream.learning import describe, probe
+from feelstream.learning import blank, describe
 from feelstream.learning.models import Model
 from feelstream.learning.settings import LearningSettings
 
@@ -42,7 +42,7 @@ def of(settings: LearningSettings, dataset: Dataset) -> Cost:
     if not isinstance(model, Model):
         from feelstream.learning.torch_engine import TorchLearner
 
-        model = TorchLearner(model, probe(dataset), batch_norm=settings.batch_norm)
+        model = TorchLearner(model, blank(dataset), batch_norm=settings.batch_norm)
     shape = settings.local.shape
     needed = cycles(model.multiply_adds, *shape) if shape else None
     beside = 32.0 * model.parameters * (settings.local.vectors_sent - 1)  # of which nothing is compressed
