@@ -116,9 +116,7 @@ def test_a_study_without_a_plan_names_its_commands(monkeypatch):
     with pytest.raises(ScenarioError, match="did you mean 'hu2023'"):
         study_named("hu2032")
     monkeypatch.setattr(plugins, "entry_points", lambda **of: ())
-    with pytest.raises(
-        ScenarioError, match=r"'hu2023' is not installed; those of the repository come with .*; one of your own"
-    ):
+    with pytest.raises(ScenarioError, match=r"'hu2023' is not installed; those of the repository come with"):
         study_named("hu2023")
     with pytest.raises(ScenarioError, match=r"does not fulfil the contract of feelstream\.studies"):
         study_named(f"{EXAMPLE / 'own_study.py'}:page")
