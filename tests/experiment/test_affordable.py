@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import feelstream as fs
-from feelstream.experiment.affordable import CHANGES, LEAST_SENT, affordable
+from feelstream.experiment.tuning import CHANGES, LEAST_SENT, affordable
 
 SMALL = {"system.rounds": 12, "learning.engine": "none"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from feelstream.experiment.affordable import affordable
+from feelstream.experiment.tuning import affordable
 from feelstream.quantities import significant
 from feelstream.run import Run
 from feelstream.terminal.common import hint, out
