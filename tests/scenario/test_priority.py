@@ -55,17 +55,6 @@ def test_a_priority_of_1_changes_no_byte(policy: list[str]) -> None:
     assert with_it.rounds.equals(without.rounds, null_equal=True)
 
 
-def test_a_table_may_state_it_and_verify_reads_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "devices.csv"
-    path.write_text("device,priority\n" + "\n".join(f"{k},{k + 1}" for k in range(6)))
-    scenario = small(f"devices.table={path}", "data.arrivals.kind=poisson")
-    assert np.asarray(scenario.known_system(3).priority).tolist() == [1, 2, 3, 4, 5, 6]
-    run = fs.simulate(scenario, 0).save(tmp_path / "run")
-    assert fs.verify(run).ok
-    path.write_text(path.read_text().replace("5,6", "5,7"))
-    assert not fs.verify(run).ok
-
-
 @pytest.mark.parametrize("value", ["0.0", "-1.0", "1001.0", "nan", "'high'"])
 def test_only_positive_numbers_are_priorities(value: str) -> None:
     with pytest.raises(ScenarioError, match="priority"):
