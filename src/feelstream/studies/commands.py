@@ -65,7 +65,7 @@ def _report(results: Results, directory: Path, docs: Path | None, as_json: bool,
         print_json({"claims": claims, "failures": failures(results), "report": str(written.report)})
         return
     if written.findings:
-        fitted = f"; †: {written.wording.fitted}" if written.wording.fitted else ""
+        fitted = f"; †: {written.fitted}" if written.fitted else ""
         out.print(claims_table(written.findings))
         seeds = len(results.plan.seeds)
         judged = "verdicts after Holm's correction over all claims"

@@ -23,7 +23,7 @@ from feelstream.report.html.groups import by_panel
 from feelstream.report.html.templates import render
 from feelstream.report.origin import origin
 from feelstream.run.files import usable_directory, write_atomically
-from feelstream.studies.claims import Claim, Finding, Wording
+from feelstream.studies.claims import Claim, Finding
 
 __all__ = [
     "BUDGET_LINE", "COLUMN_WIDTH_IN", "PANEL_HEIGHT_IN", "PNG_DPI", "LineStyle", "Page", "Section", "by_panel",
@@ -39,13 +39,17 @@ class Page(Content):
 
     Attributes:
         claims: What is judged on the results.
-        wording: How the page speaks of them.
+        heading: Over them.
+        fitted: Why those that are marked † are no evidence, as in "used to choose T, therefore no evidence".
+        caveat: What to bear in mind where one is not reproduced.
         facts: More to say in claims.json.
         docs: Directory, results, findings → the page that was written there; None: there is none.
     """
 
     claims: Sequence[Claim] = ()
-    wording: Wording = field(default_factory=Wording)
+    heading: str = "Claims"
+    fitted: str = ""
+    caveat: Callable[[Finding], str] = lambda finding: ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     docs: Callable[[Path, Results, Sequence[Finding]], Path] | None = None
 

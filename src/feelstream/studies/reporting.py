@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,13 +11,18 @@ from typing import Any
 from feelstream import report
 from feelstream.errors import RunError
 from feelstream.experiment import Results
+from feelstream.experiment.statistics import LEAST_SEEDS
+from feelstream.quantities import significant
+from feelstream.report import Section
+from feelstream.report.html.templates import render
 from feelstream.report.writing import usable
 from feelstream.run.files import write_sealed
-from feelstream.studies.claims import EXPLAINED, Finding, Wording, judged
-from feelstream.studies.claims.section import claims_section
+from feelstream.studies.claims import EXPLAINED, Finding, Verdict, chance, judged, one_run, ours
 from feelstream.studies.contract import Study
 from feelstream.studies.pages import Page
 from feelstream.studies.registry import study_of
+
+CHIPS = {Verdict.REPRODUCED: "good", Verdict.DIRECTION: "part", Verdict.FAILED: "bad"}  # the rest: open
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Reported:
     report: Path
     figures: list[Path]
     findings: list[Finding]
-    wording: Wording
+    fitted: str  # of the page
 
 
 def write(results: Results, out: str | Path, docs: Path | None = None, study: Study | None = None) -> Reported:
@@ -42,13 +48,33 @@ def write(results: Results, out: str | Path, docs: Path | None = None, study: St
     if docs is not None and page.docs is None:
         raise RunError("--docs: these results belong to no study that writes a page for the docs")
     findings = judged(results.plan, results.rounds(), page.claims) if page.claims else []
-    claimed = [claims_section(findings, page.wording)] if findings else []
+    claimed = [_claims_section(findings, page)] if findings else []
     written = report.write(results, out, replace(page, sections=[*claimed, *page.sections]))
     if page.claims:
         write_sealed(out / "claims.json", _claims_file(results, page, findings))
     if docs is not None and page.docs is not None:
         page.docs(docs, results, findings)
-    return Reported(written.report, written.figures, findings, page.wording)
+    return Reported(written.report, written.figures, findings, page.fitted)
+
+
+def _claims_section(findings: Sequence[Finding], page: Page) -> Section:
+    """How many claims are reproduced, and each with its interval and reason."""
+    counts = Counter(finding.verdict for finding in findings)
+    html = render(
+        "feelstream.studies/claims.html",
+        findings=findings,
+        counts={verdict: counts[verdict] for verdict in Verdict if counts[verdict]},
+        seeds=sorted({finding.ours.n for finding in findings}),
+        least=LEAST_SEEDS,
+        page=page,
+        chips=CHIPS,
+        explained=EXPLAINED,
+        ours=ours,
+        one_run=one_run,
+        chance=chance,
+        significant=significant,
+    )
+    return Section("claims", "Claims", html, heading=page.heading)
 
 
 def _claims_file(results: Results, page: Page, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from feelstream.studies.claims.claim import (
     share_saved,
 )
 from feelstream.studies.claims.judging import EXPLAINED, Finding, Verdict, judged
-from feelstream.studies.claims.section import Wording, chance, one_run, ours, verdict
+from feelstream.studies.claims.shown import chance, one_run, ours, verdict
 
 __all__ = [
     "EXPLAINED", "Ahead", "Claim", "Effects", "Finding", "Measured", "NotBehind", "PerSeed", "Published", "Verdict",
-    "Wording", "chance", "judged", "lead", "one_run", "ours", "share_saved", "verdict",
+    "chance", "judged", "lead", "one_run", "ours", "share_saved", "verdict",
 ]  # fmt: skip

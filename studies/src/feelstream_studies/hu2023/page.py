@@ -9,7 +9,6 @@ from feelstream.studies.claims import (
     EXPLAINED,
     Finding,
     Verdict,
-    Wording,
     chance,
     judged,
     one_run,
@@ -24,6 +23,7 @@ from feelstream_studies.hu2023.claims import all_claims, remaining_claims
 from feelstream_studies.hu2023.conclusion import conclusion
 
 OUT = "results/paper"
+FITTED = "used to choose T and σ, therefore no evidence"
 ELIGIBLE = {"any": "any device, whether or not it holds data", "with_data": "only devices that hold data"}
 FRESH = {"per_round": "what arrived in this round", "since_use": "what arrived since the device was last used"}
 DISCUSSED = {
@@ -48,7 +48,9 @@ def page(results: Results) -> Page | None:
         figures=figures,
         comparison=False,
         claims=all_claims(),
-        wording=WORDING,
+        heading="The paper’s claims",
+        fitted=FITTED,
+        caveat=caveat,
         facts={"changed_from_the_paper_presets": changes},
         docs=write_docs,
     )
@@ -66,11 +68,8 @@ def settings(scenario: Scenario) -> str:
     return f"{', '.join(parts)}, fresh data read as {FRESH[data.fresh]}, and {ELIGIBLE[data.eligible]} eligible"
 
 
-WORDING = Wording(
-    "The paper’s claims",
-    "used to choose T and σ, therefore no evidence",
-    lambda finding: f"The paper does not state its settings in full; these runs have {settings(finding.scenario)}.",
-)
+def caveat(finding: Finding) -> str:
+    return f"The paper does not state its settings in full; these runs have {settings(finding.scenario)}."
 
 
 def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -> Path:
@@ -88,7 +87,7 @@ def write_docs(directory: Path, results: Results, findings: Sequence[Finding]) -
         findings=findings,
         left=judged(results.plan, rounds, remaining_claims()),
         explained=EXPLAINED,
-        wording=WORDING,
+        why_fitted=FITTED,
         headings=DISCUSSED,
         settings=settings(results.plan.arms[0].scenario),
         changes=paper.changes(results.plan),

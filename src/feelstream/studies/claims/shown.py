@@ -1,50 +1,13 @@
-"""The claims as a section of the report, and what that says of one of them in numbers."""
+"""What pages and the terminal show of a finding."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 from feelstream.experiment.measures import with_interval
-from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.quantities import number, significant
-from feelstream.report import Section
-from feelstream.report.html.templates import render
 from feelstream.studies.claims.claim import NotBehind, Published
-from feelstream.studies.claims.judging import EXPLAINED, Finding, Verdict
+from feelstream.studies.claims.judging import Finding, Verdict
 
 DIGITS = {"nat": 3, "pp": 2}
-CHIPS = {Verdict.REPRODUCED: "good", Verdict.DIRECTION: "part", Verdict.FAILED: "bad"}  # the rest: open
-
-
-@dataclass(frozen=True)
-class Wording:
-    """How a study speaks of its claims."""
-
-    heading: str = "Claims"
-    fitted: str = ""  # why claims that are marked † are no evidence, as in "used to choose T, therefore no evidence"
-    caveat: Callable[[Finding], str] = lambda finding: ""  # what to bear in mind where a claim is not reproduced
-
-
-def claims_section(findings: Sequence[Finding], wording: Wording) -> Section:
-    """How many claims are reproduced, and each with its interval and reason."""
-    counts = Counter(finding.verdict for finding in findings)
-    html = render(
-        "feelstream.studies.claims/section.html",
-        findings=findings,
-        counts={verdict: counts[verdict] for verdict in Verdict if counts[verdict]},
-        seeds=sorted({finding.ours.n for finding in findings}),
-        least=LEAST_SEEDS,
-        wording=wording,
-        chips=CHIPS,
-        explained=EXPLAINED,
-        ours=ours,
-        one_run=one_run,
-        chance=chance,
-        significant=significant,
-    )
-    return Section("claims", "Claims", html, heading=wording.heading)
 
 
 def ours(finding: Finding) -> str:
