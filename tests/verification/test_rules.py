@@ -81,7 +81,7 @@ def test_importance_at_its_edges(tmp_path: Path) -> None:
 def seen(run: WholeRun, *traits: str) -> tuple[int, int | None] | None:
     """Round and device of the first disagreement."""
     found = Findings()
-    run.check(found, np.zeros(40), frozenset(traits))
+    run.check(found, frozenset(traits))
     return None if found.first is None else (found.first.round, found.first.device)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from feelstream.verification.findings import RELATIVE, Array, Stage, close
 from feelstream.verification.rounds import Rounds
-from feelstream.verification.rules import holds
+from feelstream.verification.rules import exact, only
 
 # Both sides compute a sending time by some ten operations, each right to half an ulp: 64 ulps of T_k, the time that a
 # device has, are above what rounding can do, and far below any difference that means something.
@@ -91,9 +91,9 @@ def _admitted(r: Rounds) -> Array:
 
 
 RULES = (
-    holds(Stage.ADMISSION, "transmitted",
+    exact(Stage.ADMISSION, "transmitted",
           "whoever would be late is dropped, as radio.admission says: paper, the late one with the least |g|²/β, until "
           "nobody is late; largest, all but the largest set that is on time",
-          lambda r: r.sent == r.found(_admitted), lambda r: r.found(_admitted), "equal", stored=lambda r: r.sent),
-    holds(Stage.ADMISSION, "lost", "an update that was lost did not arrive", lambda r: ~(r.lost & r.transmitted), 0),
+          _admitted, "equal", stored=lambda r: r.sent),
+    only(Stage.ADMISSION, "lost", "an update that was lost did not arrive", lambda r: ~r.transmitted),
 )  # fmt: skip

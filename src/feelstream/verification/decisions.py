@@ -1,7 +1,7 @@
 """Who may be scheduled, how important each one's data is, and whether the set is the one that the policy names.
 
-Here stand the scores and sets that follow from the trace alone. What else a policy goes by, it is asked again by
-`feelstream verify --decisions`.
+Here stand the scores and sets that follow from the trace alone, and what else is known of our policies by name. What a
+policy draws, solves or remembers, it is asked again by `feelstream verify --decisions`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from feelstream.verification.energy import answered
+from feelstream.verification.files import Stored
 from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Stage
-from feelstream.verification.reports import answered
-from feelstream.verification.rounds import Rounds, Totals
-from feelstream.verification.rules import holds, same, within
+from feelstream.verification.rounds import METRICS, Rounds, Totals
+from feelstream.verification.rules import exact, holds, only, same, within
 
 INPUTS, FEASIBLE, IMPORTANCE, SCORE, DECISION = (
     Stage.INPUTS, Stage.FEASIBLE, Stage.IMPORTANCE, Stage.SCORE, Stage.DECISION,
@@ -29,6 +30,12 @@ SCORES: dict[tuple[str, str | None], Callable[[Rounds], tuple[Array, Array | flo
     ("best_channel", "oracle"): lambda r: (-r.gain, 0.0),
     ("proportional_fair", "oracle"): lambda r: (-r.gain / r.beta, 0.0),
 }
+LYAPUNOV = ("lyapunov", "lyapunov_joint")
+BY_ENERGY = ("lyapunov", "greedy_energy")  # whose scores follow from the energy law
+# Who goes by the data that devices hold, who takes as many as planned (or all), and who plans for what it schedules.
+WITH_DATA = ("balanced", "balanced_joint", "fedcgd", "fedteddi", "fedbacys", "representative")
+AS_MANY = ("random", "round_robin", "power_of_choice", "oort", "balanced", "fedteddi", "representative", "update_norm")
+PACKED = ("select_all", "fedcs")
 
 
 def drift_plus_penalty(r: Rounds, n: Array | int, importance: Array, scale: Array) -> tuple[Array, Array]:
@@ -112,11 +119,6 @@ def _left_out_lower(r: Rounds) -> Array:
     return who & ~scheduled & (score < worst - RELATIVE * np.abs(worst)) & scheduled.any(axis=1, keepdims=True)
 
 
-def _unfilled(r: Rounds) -> Array:
-    """How many candidates there are for the planned places. [R]"""
-    return np.minimum(r.planned, _candidates(r).sum(axis=1))
-
-
 def _count(r: Rounds) -> Array:
     return r.scheduled.sum(axis=1)
 
@@ -137,20 +139,18 @@ PLAN_RULES = (
     within(INPUTS, "planned", "the planned size lies between 0 and the number of devices", 0, lambda r: r.run.devices),
     within(INPUTS, "planned", "no more devices are planned for than the size set", 0, lambda r: r.phase.size,
            "ours, not all that fit"),
-    holds(INPUTS, "planned", "the planned size is the size set, unless the policy may plan for as few as one",
-          lambda r: (r.planned == r.phase.size) | (r.phase.smallest_plan == 1), lambda r: r.phase.size, "ours"),
+    exact(INPUTS, "planned", "the planned size is the size set, unless the policy may plan for as few as one",
+          lambda r: r.phase.size, "ours", but=lambda r: r.phase.smallest_plan == 1),
     # Two of three stored counts agree against the planned one, so it is that one which is wrong.
-    holds(INPUTS, "planned", "a packed, or freely chosen, schedule has the size that was planned for",
-          lambda r: (r.planned == _scheduled(r)) | (_scheduled(r) != r.scheduled), _scheduled, "packed"),
+    exact(INPUTS, "planned", "a packed, or freely chosen, schedule has the size that was planned for", _scheduled,
+          "packed", but=lambda r: _scheduled(r) != r.scheduled),
 )  # fmt: skip
 
 RULES = (
-    holds(FEASIBLE, "feasible", "feasible: available, and c/f + T~(planned size) within the round",
-          lambda r: (r.feasible == r.feasible_at(r.n)[0]) | r.feasible_at(r.n)[1], lambda r: r.feasible_at(r.n)[0],
-          "planned by ours"),
-    holds(FEASIBLE, "feasible", "feasible: available, and c/f within the round",
-          lambda r: ~r.feasible | (r.available & (r.cycles / r.f_hz < r.time_s * (1 + RELATIVE))), False,
-          "not planned by ours"),
+    exact(FEASIBLE, "feasible", "feasible: available, and c/f + T~(planned size) within the round",
+          lambda r: r.feasible_at(r.n)[0], "planned by ours", but=lambda r: r.feasible_at(r.n)[1]),
+    only(FEASIBLE, "feasible", "feasible: available, and c/f within the round",
+         lambda r: r.available & (r.cycles / r.f_hz < r.time_s * (1 + RELATIVE)), "not planned by ours"),
     same(IMPORTANCE, "amount", "amount = |Π_f|·fresh / Σ fresh over Π_f, 0 if nothing is fresh",
          lambda r: r.amount_at(r.feasible)),
     same(IMPORTANCE, "dissimilarity", "dissimilarity = ‖x−y‖²/(‖x‖²+‖y‖²) of centred label counts, with the rules for "
@@ -163,25 +163,66 @@ RULES = (
     holds(SCORE, "score", "a policy gives all feasible devices a score, or none",
           lambda r: (r.nulls["score"] == (2 * (r.nulls["score"] & r.feasible).sum() > r.feasible.sum())) | ~r.feasible,
           None, "ours, not scored, not priced"),
-    holds(DECISION, "scheduled", "only feasible devices are scheduled", lambda r: ~r.scheduled | r.feasible,
-          lambda r: r.scheduled & r.feasible),
-    holds(DECISION, "scheduled", "only devices that hold data, and that reported if they were asked, are scheduled",
-          lambda r: ~r.scheduled | _candidates(r), lambda r: r.scheduled & _candidates(r), "ours"),
+    only(DECISION, "scheduled", "only feasible devices are scheduled", lambda r: r.feasible),
+    only(DECISION, "scheduled", "only devices that hold data, and that reported if they were asked, are scheduled",
+         _candidates, "ours"),
     holds(DECISION, "scheduled", "no more devices are scheduled than planned", lambda r: _count(r) <= r.planned,
           lambda r: r.planned, stored=_count),
-    holds(DECISION, "scheduled", "as many devices are scheduled as planned, or all candidates if they are fewer",
-          lambda r: _count(r) == _unfilled(r), _unfilled, "as many", _count),
-    holds(DECISION, "scheduled", "no device that was left out has a lower score than one that was scheduled",
-          lambda r: ~_left_out_lower(r), lambda r: ~_left_out_lower(r), "lowest", lambda r: r.scheduled),
+    exact(DECISION, "scheduled", "as many devices are scheduled as planned, or all candidates if they are fewer",
+          lambda r: np.minimum(r.planned, _candidates(r).sum(axis=1)), "as many", stored=_count),
+    exact(DECISION, "scheduled", "no device that was left out has a lower score than one that was scheduled",
+          lambda r: r.scheduled | _left_out_lower(r), "lowest"),
     holds(DECISION, "score", "a device that did not report has the score 0, others minus a norm",
           lambda r: np.where(answered(r), r.score <= 0, r.score == 0) | ~r.feasible, 0.0, "norms"),
-    holds(DECISION, "scheduled",
+    exact(DECISION, "scheduled",
           "the planned number of lowest scores is scheduled, or all feasible devices (cap: of these, those below 0)",
-          lambda r: ~r.found(_chosen).wrong[:, None] | (r.scheduled == r.found(_chosen).best),
-          lambda r: r.found(_chosen).best, "optimal"),
+          lambda r: r.found(_chosen).best, "optimal", but=lambda r: ~r.found(_chosen).wrong[:, None]),
     holds(DECISION, "planned", "free plans for the size whose lowest scores have the least total",
           lambda r: ~r.found(_other_size)[0], lambda r: r.found(_other_size)[1], "optimal, free, metric",
           lambda r: r.planned),
     holds(DECISION, "planned", "no larger set of devices meets the deadline together", lambda r: ~_fits(r),
           lambda r: r.planned + 1, "all that fit", lambda r: r.planned),
 )  # fmt: skip
+
+
+def traits_of(stored: Stored) -> frozenset[str]:
+    """What rules of every file ask of a run, as `when` names it: its facts, and more."""
+    run, policy, world = stored.run, stored.run.policy, stored.run.world
+    ours, law, name = "policy" not in run.own, run.law.kind != "own", policy.name if "policy" not in run.own else ""
+    nothing_leaves, since_use = run.data.keeps and not run.data.empties_on_use, run.data.fresh == "since_use"
+    scored = (name, policy.gain) in SCORES or (name, None) in SCORES
+    free = name in LYAPUNOV and policy.cardinality == "free"
+    optimal = name == "lyapunov" and law
+    holds = {
+        "ours": ours,
+        "equal": policy.equal_shares,
+        "planned by ours": ours or policy.equal_shares,  # with feasible sets and power limits that are known
+        "law": law,
+        "metric": ours and "policy.metric" not in run.own and policy.metric in METRICS,
+        "scored": scored and (law or name not in BY_ENERGY),
+        "optimal": optimal,
+        "lowest": name == "update_norm" or (policy.by_score and not optimal),
+        "as many": name in AS_MANY or (policy.by_score and not optimal),
+        "packed": name in PACKED or free,
+        "all that fit": name == "select_all",
+        "with data": name in WITH_DATA,
+        "priced": name == "lyapunov_joint",  # only who can be planned with the band has a score
+        "norms": name == "update_norm",
+        "asks everyone": name == "gradient_norm",
+        "cap": name in LYAPUNOV and policy.cardinality == "cap",
+        "free": free,
+        "changes": len(run.phases) > 1,
+        "moves": world.moves,
+        "inputs decide": world.comes_and_goes
+        or world.battery_j is not None
+        or bool({"deployed", "fallible"} & stored.facts),
+        "no fading": run.radio.fading == "none",
+        "keeps since use": nothing_leaves and since_use,
+        "keeps per round": nothing_leaves and not since_use,
+        "empties": run.data.empties_on_use and since_use,
+        "limited": run.data.most_held is not None,
+        "capacity": "batteries" in stored.facts and world.battery_j is not None,
+        "margin": run.radio.link_margin >= 1,
+        "keeps to its budget": name == "balanced_joint" and len(run.phases) == 1 and "deployed" not in stored.facts,
+    }
+    return stored.facts | {trait for trait, true in holds.items() if true}

@@ -11,7 +11,7 @@ import numpy as np
 
 from feelstream.verification.findings import RELATIVE, Array, Stage, close
 from feelstream.verification.rounds import Rounds
-from feelstream.verification.rules import holds, same
+from feelstream.verification.rules import holds, only, same
 
 INPUTS = Stage.INPUTS
 GAMMA, LONGEST = 0.9, 32  # weight of what came before; rounds that a device rests at most
@@ -104,27 +104,19 @@ def _read(r: Rounds) -> Array:
     return ~r.nulls["e_cmp_read_j"]
 
 
-def _prior_s(r: Rounds) -> Array:
-    return r.model_cycles / r.f_hz
-
-
-def _prior_j(r: Rounds) -> Array:
-    return r.law_j(r.model_cycles, r.f_hz)
-
-
 def _planned_j(r: Rounds) -> Array:
     """The prior times exp of the mean logarithm; whoever was never scheduled counts with the prior at most."""
     tried = np.concatenate([r.memory.get("tried", np.zeros(r.K, bool))[None], r.scheduled]).cumsum(axis=0) > 0
     r.memory["tried"] = tried[-1]
     factor = np.exp(r.found(energies).x)
-    return np.where(tried[:-1], factor, np.minimum(factor, 1.0)) * _prior_j(r)
+    return np.where(tried[:-1], factor, np.minimum(factor, 1.0)) * r.law_j(r.model_cycles, r.f_hz)
 
 
 def _planned_s(r: Rounds) -> tuple[Array, Array]:
     """The estimate, and where `t_cmp_planned_s` is it: the model's figure only where the estimate is too late, and is
     old or would leave nobody.
     """
-    estimated, prior = r.found(times), _prior_s(r)
+    estimated, prior = r.found(times), r.model_cycles / r.f_hz
     estimate = np.maximum(np.exp(estimated.x), np.minimum(1e-6 * r.run.round_s / prior, 1.0)) * prior
     needed_s = estimate + r.surrogate_s(max(r.phase.smallest_plan, 1))
     late = needed_s > r.time_s
@@ -140,16 +132,18 @@ def _planned_s(r: Rounds) -> tuple[Array, Array]:
 
 SPREAD = "σ = 0.3/√(W + κ), W the readings so far, those before weighted by 0.9"
 RULES = (
-    holds(INPUTS, "cut", "only a scheduled device whose update was not received is cut off",
-          lambda r: ~r.cut | (r.scheduled & ~r.transmitted & (r.gain == 0)), False, "fallible"),
+    only(INPUTS, "cut", "only a scheduled device whose update was not received is cut off",
+         lambda r: r.scheduled & ~r.transmitted & (r.gain == 0), "fallible"),
     same(INPUTS, "reliability",
          "reliability = (1+d)/(1+d+f), d and f the turns that delivered and failed, those before weighted by 0.9",
          lambda r: r.found(delivered).expected, "fallible"),
     holds(INPUTS, "available",
           "a device rests for 1, 2, 4, … rounds after failures in a row, unless nobody else can be scheduled",
           _rested, lambda r: ~r.available, "fallible"),
-    same(INPUTS, "t_cmp_prior_s", "the prior of computing time is c/f", _prior_s, "plans_measured"),
-    same(INPUTS, "e_cmp_prior_j", "the prior of computing energy is E_cmp at f", _prior_j, "plans_measured, law"),
+    same(INPUTS, "t_cmp_prior_s", "the prior of computing time is c/f", lambda r: r.model_cycles / r.f_hz,
+         "plans_measured"),
+    same(INPUTS, "e_cmp_prior_j", "the prior of computing energy is E_cmp at f",
+         lambda r: r.law_j(r.model_cycles, r.f_hz), "plans_measured, law"),
     holds(INPUTS, "trained_hz", "a scheduled device trains at a frequency up to its own, others at none",
           lambda r: np.where(r.scheduled, (r.trained_hz > 0) & (r.trained_hz <= r.f_hz * (1 + RELATIVE)),
                              r.trained_hz == 0), lambda r: np.where(r.scheduled, r.f_hz, 0.0), "plans_measured"),

@@ -1,4 +1,4 @@
-"""Times, energies, the queue step, and the bound on the queues' drift.
+"""Times, energies, what reports cost, the queue step, and the bound on the queues' drift.
 
 Where the scenario's admission decides who sends, n of them get 1/n of the band each at the power P0/β. Any other
 allocation is held to physics: rate·time carries the update, E = E_cmp(f) + P·T, no share twice, no frequency above the
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Stage
+from feelstream.constants import Slot
+from feelstream.verification.findings import ABSOLUTE, RELATIVE, Array, Stage, close
 from feelstream.verification.rounds import Rounds
-from feelstream.verification.rules import holds, same
+from feelstream.verification.rules import exact, holds, same
 
 ENERGY = Stage.ENERGY
-AMOUNTS = ("bandwidth_share", "power_w", "t_cmp_s", "t_tr_s", "e_cmp_j", "e_tr_j")
 
 
 def _once_s(r: Rounds) -> Array:
@@ -45,10 +45,6 @@ def _carried_bits(r: Rounds) -> Array:
     share_hz = np.where(r.sent & (r.bandwidth_share > 0), r.bandwidth_share, 1.0) * radio.bandwidth_hz
     rate = share_hz * np.log1p(r.power_w * r.gain / (share_hz * radio.noise_w_per_hz)) / np.log(2.0)
     return rate * r.t_tr_s
-
-
-def _unmeasured(*names: str):
-    return lambda r: ~np.any([getattr(r, f"{name}_measured") for name in names], axis=0)
 
 
 def _end_s(r: Rounds) -> Array:
@@ -85,6 +81,49 @@ def _promised(r: Rounds) -> tuple[Array, Array]:
     return spent, granted if r.run.policy.pace == "horizon" else r.t * r.budget_j + dearest
 
 
+# Reports before scheduling: who may have answered, and what each answer cost
+
+
+def _slot(r: Rounds) -> Slot:
+    assert r.run.slot is not None
+    return r.run.slot
+
+
+def answered(r: Rounds) -> Array:
+    """Who paid for a report. [R, K]"""
+    return r.e_report_j > 0
+
+
+def _reporting_s(r: Rounds) -> Array:
+    """b/R(K, |g|²): everyone has the K-th part of the band."""
+    return r.sending_s(r.K, r.gain / r.beta, _slot(r).bits)
+
+
+def _may(r: Rounds, edge: bool) -> Array:
+    """Available devices that hold data and are in time for the slot; those at its edge count if `edge`."""
+    asked = _slot(r)
+    needed = (asked.cycles + (r.cycles if asked.trains else 0.0)) / r.f_hz + _reporting_s(r)
+    unsure = close(needed, np.full_like(needed, asked.slot_s))
+    return r.available & (r.stored > 0) & np.where(unsure, edge, needed <= asked.slot_s)
+
+
+def _report_j(r: Rounds) -> Array:
+    """E_cmp(c_r) + (P0/β)·b/R; with E_cmp of training where it took that and the device was not scheduled; else 0."""
+    asked = _slot(r)
+    own = r.law_j(asked.cycles, r.f_hz) * r.factor if asked.cycles else 0.0
+    trained = np.where(r.scheduled, 0.0, r.computing_j(r.f_hz)) if asked.trains else 0.0
+    return np.where(answered(r), own + r.equal_power_w * _reporting_s(r) + trained, 0.0)
+
+
+def worst_report_j(r: Rounds) -> Array | float:
+    """What no report exceeds: sending through the whole slot, and training where it takes that."""
+    if r.run.slot is None:
+        return 0.0
+    asked = r.run.slot
+    own = r.law_j(asked.cycles, r.f_hz) * r.factor if asked.cycles else 0.0
+    return own + (r.computing_j(r.f_hz) if asked.trains else 0.0) + r.equal_power_w * asked.slot_s
+
+
 ALLOCATIONS = (
     # What the scenario's admission gives
     same(ENERGY, "bandwidth_share", "n transmitters get 1/n of the band each, others none",
@@ -97,8 +136,6 @@ ALLOCATIONS = (
           "deadline", lambda r: ~(r.lost & (r.found(_repeats)[0] < r.found(_repeats)[1])), True,
           "equal, packet_errors"),
     # What physics gives
-    *(holds(ENERGY, name, f"{name} is not negative", lambda r, name=name: getattr(r, name) >= 0, 0.0)
-      for name in AMOUNTS),
     holds(ENERGY, "t_cmp_s", "a scheduled device computes for some time",
           lambda r: ~r.scheduled | (r.t_cmp_s > 0) | r.t_cmp_s_measured, 0.0, "not equal"),
     holds(ENERGY, "t_cmp_s", "no device computes faster than it can: c/t_cmp ≤ f",
@@ -106,15 +143,15 @@ ALLOCATIONS = (
     holds(ENERGY, "t_cmp_s", "no device computes more slowly than the lowest frequency",
           lambda r: r.used_hz >= r.constants["frequency_low_hz"].min() * (1 - RELATIVE),
           lambda r: r.cycles / r.constants["frequency_low_hz"].min(), "ours, not equal"),
-    holds(ENERGY, "bandwidth_share", "a device has a share of the band if it transmits, and only then",
-          lambda r: (r.bandwidth_share > 0) == r.sent, lambda r: r.sent, "not equal"),
+    exact(ENERGY, "bandwidth_share", "a device has a share of the band if it transmits, and only then",
+          lambda r: r.sent, "not equal", stored=lambda r: r.bandwidth_share > 0),
     same(ENERGY, "t_tr_s", "T_tr = S/R(P·|g|²) on the transmitter's share of the band, else 0",
          lambda r: r.t_tr_s * r.update_bits / _carried_bits(r), "ours, not equal, not packet_errors"),
     holds(ENERGY, "t_tr_s", "a transmitter sends the whole update: R·T_tr ≥ S",
           lambda r: ~(r.sent & ~r.t_tr_s_measured & ~(_carried_bits(r) >= r.update_bits * (1 - r.tolerance))),
           lambda r: r.update_bits, "not equal", stored=_carried_bits),
     same(ENERGY, "e_tr_j", "E_tr = P·T_tr for a transmitter, else 0", lambda r: r.power_w * r.t_tr_s, "not equal",
-         by=lambda r: r.tolerance, where=_unmeasured("t_tr_s")),
+         by=lambda r: r.tolerance, where=lambda r: ~r.t_tr_s_measured),
     holds(ENERGY, "power_w", "no device sends with more than its power_max_w, or than the policy allows",
           lambda r: ~(r.sent & ~(r.power_w <= r.most_power_w * (1 + r.tolerance))), lambda r: r.most_power_w,
           "not equal"),
@@ -141,13 +178,19 @@ RULES = (
          lambda r: r.download_s, "downloads"),
     same(ENERGY, "e_down_j", "E_down = P_receive·T_down, or what the cost rule says, for a scheduled device",
          lambda r: r.download_j, "downloads"),
+    holds(ENERGY, "e_report_j",
+          "only an available device that holds data and is in time for the slot pays for a report",
+          lambda r: ~answered(r) | _may(r, edge=True), 0.0, "asks"),
+    holds(ENERGY, "e_report_j", "every device that may report does", lambda r: answered(r) | ~_may(r, edge=False),
+          "above 0", "asks everyone"),
+    same(ENERGY, "e_report_j", "E_report = E_cmp of the report's cycles + (P0/β)·b/R on the K-th part of the band",
+         _report_j, "asks, law"),
     holds(Stage.WHOLE_RUN, "e_tr_j",
           "no device spends more than its budget for the whole run (pace = running: than that so far and one turn)",
           lambda r: r.found(_promised)[0] <= r.found(_promised)[1] * (1 + RELATIVE), lambda r: r.found(_promised)[1],
           "keeps to its budget", lambda r: r.found(_promised)[0]),
     same(Stage.QUEUE, "queue_next_j", "Q(t+1) = max(Q(t) + E − budget, 0)", lambda r: r.found(_step)[0],
          scale=lambda r: r.found(_step)[1]),
-    holds(Stage.QUEUE, "queue_next_j", "a queue is never negative", lambda r: r.queue_next_j >= 0, 0.0),
     holds(Stage.DRIFT, "queue_next_j", "the drift of ½ΣQ² is at most ½Σu² + ΣQu, u = E − budget",
           lambda r: r.found(_drift)[0] <= r.found(_drift)[1] + r.found(_drift)[2], lambda r: r.found(_drift)[1],
           stored=lambda r: r.found(_drift)[0]),

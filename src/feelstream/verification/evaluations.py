@@ -10,15 +10,37 @@ import polars as pl
 
 from feelstream.columns import EVALUATION_COLUMNS
 from feelstream.errors import RunError
-from feelstream.verification.files import DAMAGE, Stored, rows_of
-from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
+from feelstream.verification.files import Stored, rows_of, schema_of
+from feelstream.verification.findings import Array, Findings, Stage, close
 from feelstream.verification.rounds import Totals
-from feelstream.verification.rules import Rule, apply, holds, same
+from feelstream.verification.rules import Rule, apply, exact, holds, same
 from feelstream.verification.totals import evaluated
 
 FILE = "evaluations.parquet"
 KINDS = {name: column.kind for name, column in EVALUATION_COLUMNS.items()}
 EVALUATION = Stage.EVALUATION
+
+
+def _by_what_is_held(values: Array, held: Array) -> Array:
+    """Mean over devices, weighted by how much each holds. [R, K] twice → [R], NaN where nobody holds anything"""
+    return np.nansum(held * values, axis=1) / np.where(held.any(axis=1), held.sum(axis=1), np.nan)
+
+
+def _by_device(number: Callable[[Array], float]) -> Callable[[Array, Array], Array]:
+    """Of the devices that hold something, in ascending order."""
+    return lambda values, held: np.array(
+        [number(np.sort(row[there])) if there.any() else np.nan for row, there in zip(values, held > 0, strict=True)]
+    )
+
+
+# Numbers of rounds.parquet that follow from an array with an entry for every device.
+NUMBERS: dict[str, tuple[str, str, Callable[[Array, Array], Array]]] = {
+    "stream_loss": ("stream", "loss", _by_what_is_held),
+    "stream_accuracy": ("stream", "accuracy", _by_what_is_held),
+    "device_accuracy_mean": ("devices", "accuracy", _by_device(np.mean)),
+    "device_accuracy_std": ("devices", "accuracy", _by_device(np.std)),
+    "worst_tenth": ("devices", "accuracy", _by_device(lambda values: values[: ceil(len(values) / 10)].mean())),
+}
 
 
 class Arrays:
@@ -27,17 +49,10 @@ class Arrays:
     def __init__(self, stored: Stored) -> None:
         self.stored, self.run, self.path = stored, stored.run, stored.directory / FILE
         self.best: Array | None = None  # recall by class, before the present block
-        self.there = self.path.is_file() and not stored.deployed
-        if self.there:
-            self._check_shape()
-
-    def _check_shape(self) -> None:
-        """Of no evaluator that the run does not have, with the columns that any run writes."""
-        try:
-            schema = dict(pl.scan_parquet(self.path, glob=False).collect_schema())
-        except DAMAGE:
-            raise RunError(f"{self.path} is damaged: it cannot be read as a Parquet file.") from None
-        if schema != KINDS:
+        self.there = self.path.is_file() and "deployed" not in stored.facts
+        if not self.there:
+            return
+        if schema_of(self.path) != KINDS:
             raise RunError(f"{self.path} must have the columns {', '.join(KINDS)} and no others.")
         names = rows_of(self.path, pl.scan_parquet(self.path, glob=False).select("evaluator").unique())["evaluator"]
         if unknown := sorted(set(names) - set(self.run.learning.evaluators), key=str):
@@ -48,20 +63,18 @@ class Arrays:
         if not self.there:
             return
         due = rounds.rounds[evaluated(self.stored, rounds.rounds)]
-        first, last = int(rounds.rounds[0]), int(rounds.rounds[-1])
-        rows = rows_of(
-            self.path, pl.scan_parquet(self.path, glob=False).filter(pl.col("round").is_between(first, last))
-        )
+        between = pl.col("round").is_between(int(rounds.rounds[0]), int(rounds.rounds[-1]))
+        rows = rows_of(self.path, pl.scan_parquet(self.path, glob=False).filter(between))
         self._check_whole(rows, due)
-        if not len(due):
+        if not len(due) or rounds.devices is None:
             return
-        evaluators = self.run.learning.evaluators
-        rules: list[Rule] = []
-        if "stream" in evaluators:
-            rules += self._of_stream(rows, due)
-        if "devices" in evaluators:
-            rules += self._of_devices(rows, due)
-        if "classes" in evaluators and self.run.data.classes:
+        held, rules = rounds.devices.stored[np.isin(rounds.rounds, due)], list[Rule]()
+        for number, (evaluator, name, formula) in NUMBERS.items():
+            if evaluator in self.run.learning.evaluators:
+                values = self._array(rows, evaluator, name, due, self.run.devices)
+                rules += _of_devices(f"{evaluator}: {name}", values, held)
+                rules += _number(number, f"{number} follows from the array '{name}'", formula(values, held))
+        if "classes" in self.run.learning.evaluators and self.run.data.classes:
             rules += self._of_classes(rows, due)
         apply(rules, found, rounds.of_rounds(due))
 
@@ -91,107 +104,49 @@ class Arrays:
             )
         return found["value"].fill_null(float("nan")).to_numpy().reshape(len(due), length)
 
-    def _shares(self, rows: pl.DataFrame, evaluator: str, due: Array) -> tuple[Array, list[Rule]]:
-        """Accuracy by device [R, K]: none where a device holds nothing, else a whole number of what it holds."""
-        share = self._array(rows, evaluator, "accuracy", due, self.run.devices)
-        name = f"{evaluator}: accuracy"
-
-        def whole(r: Totals) -> Array:
-            held = _held(r)
-            of_whole = share * held
-            counts = np.abs(of_whole - np.round(of_whole)) <= 1e-6 * held
-            return np.where(held == 0, np.isnan(share), counts & (share >= 0) & (share <= 1))
-
-        rule = f"{name} is missing where a device holds nothing, and else a share of what it holds"
-        return share, [holds(EVALUATION, name, rule, whole, None, stored=lambda r: share)]
-
-    def _of_stream(self, rows: pl.DataFrame, due: Array) -> list[Rule]:
-        accuracy, rules = self._shares(rows, "stream", due)
-        loss = self._array(rows, "stream", "loss", due, self.run.devices)
-        rule = "stream: loss is missing where a device holds nothing, and not negative elsewhere"
-        rules.append(
-            holds(EVALUATION, "stream: loss", rule, lambda r: np.where(_held(r) == 0, np.isnan(loss), loss >= 0), 0.0,
-                  stored=lambda r: loss)
-        )  # fmt: skip
-
-        def mean(r: Totals, by_device: Array) -> Array:
-            held = _held(r)
-            total = held.sum(axis=1)
-            return np.where(total > 0, np.nansum(held * by_device, axis=1) / np.maximum(total, 1), np.nan)
-
-        for name, by_device in (("stream_loss", loss), ("stream_accuracy", accuracy)):
-            rule = f"{name} is the mean over devices, weighted by how much each holds"
-            rules += _number(name, rule, lambda r, by_device=by_device: mean(r, by_device))
-        return rules
-
-    def _of_devices(self, rows: pl.DataFrame, due: Array) -> list[Rule]:
-        accuracy, rules = self._shares(rows, "devices", due)
-        ordered = [np.sort(row[~np.isnan(row)]) for row in accuracy]
-        for name, number in {
-            "device_accuracy_mean": lambda values: values.mean(),
-            "device_accuracy_std": lambda values: np.sqrt(((values - values.mean()) ** 2).mean()),
-            "worst_tenth": lambda values: values[: ceil(len(values) / 10)].mean(),
-        }.items():
-            wanted = np.array([number(values) if len(values) else np.nan for values in ordered])
-            rules += _number(name, f"{name} follows from the accuracy by device", lambda r, wanted=wanted: wanted)
-        return rules
-
     def _of_classes(self, rows: pl.DataFrame, due: Array) -> list[Rule]:
-        m = self.run.data.classes or 0
+        """Forgetting by recall; after the last round, recall and accuracy by the confusion matrix."""
+        m, last = self.run.data.classes or 0, np.array([self.run.rounds])
         recall = self._array(rows, "classes", "recall", due, m)
-        best = np.fmax.accumulate(np.concatenate([(np.zeros(m) if self.best is None else self.best)[None], recall]))[1:]
+        before = np.zeros(m) if self.best is None else self.best
+        best = np.fmax.accumulate(np.concatenate([before[None], recall]))[1:]
         self.best = best[-1]
         lost = np.nanmean(np.where(np.isnan(recall), np.nan, best - recall), axis=1)
-        rules = [
-            holds(EVALUATION, "forgetting", "recall is between 0 and 1",
-                  lambda r: ~((recall < 0) | (recall > 1)).any(axis=1), "0 to 1", stored=lambda r: recall),
-            same(EVALUATION, "forgetting", "forgetting is the best recall so far minus that of now, mean over classes",
-                 lambda r: lost, scale=1.0),
-        ]  # fmt: skip
-        return rules if due[-1] != self.run.rounds else rules + self._of_the_last(rows, recall[-1])
-
-    def _of_the_last(self, rows: pl.DataFrame, recall: Array) -> list[Rule]:
-        """The confusion matrix, which is stored after the last round."""
-        m, last = self.run.data.classes or 0, np.array([self.run.rounds])
+        rules = _number("forgetting", "forgetting is the best recall so far minus that of now, mean over classes", lost)
+        if due[-1] != last:
+            return rules
         confusion = self._array(rows, "classes", "confusion", last, m * m).reshape(m, m)
         tested = self._array(rows, "classes", "tested", last, m)[0]
-        whole = (confusion >= 0).all() and (confusion == np.round(confusion)).all()
-        fits = bool(whole and (confusion.sum(axis=1) <= tested).all())
-        wanted = np.divide(np.diag(confusion), tested, out=np.full(m, np.nan), where=tested > 0)
-        alike = bool(
-            np.array_equal(np.isnan(recall), np.isnan(wanted)) and np.nanmax(np.abs(recall - wanted)) <= RELATIVE
-        )
-        right = np.trace(confusion) / tested.sum()
-        rules = [
-            holds(EVALUATION, "forgetting",
-                  "the confusion matrix counts samples of the test set, by true class at most as many as there are",
-                  lambda r: (r.rounds != last) | fits, "counts", stored=lambda r: np.array("confusion")),
-            holds(EVALUATION, "forgetting", "recall is the diagonal of the confusion matrix over how many were tested",
-                  lambda r: (r.rounds != last) | alike, lambda r: wanted[None], stored=lambda r: recall[None]),
-        ]  # fmt: skip
+        counts = (confusion >= 0).all() and (confusion == np.round(confusion)).all()
+        fits = bool(counts and (confusion.sum(axis=1) <= tested).all())
+        by_matrix = np.where(tested > 0, np.diag(confusion) / tested, np.nan)
+        alike = close(recall[-1], by_matrix, scale=1.0) | (np.isnan(recall[-1]) & np.isnan(by_matrix))
+        rule = "recall is the diagonal of the confusion matrix, which counts those tested of a class, over their number"
+        rules.append(holds(EVALUATION, "forgetting", rule, lambda r: (r.rounds != last) | (fits and alike.all())))
         if "test" in self.run.learning.evaluators:
-            rule = "accuracy is the share of the confusion matrix on its diagonal"
-            rules.append(
-                same(
-                    EVALUATION,
-                    "accuracy",
-                    rule,
-                    lambda r: np.full(len(r.rounds), right),
-                    where=lambda r: r.rounds == last,
-                )
+            rule, right = (
+                "accuracy is the share of the confusion matrix on its diagonal",
+                np.trace(confusion) / tested.sum(),
             )
+            rules.append(same(EVALUATION, "accuracy", rule, lambda r: right, where=lambda r: r.rounds == last))
         return rules
 
 
-def _held(r: Totals) -> Array:
-    """What each device holds in these rounds. [R, K]"""
-    assert r.devices is not None
-    return r.devices.stored[np.isin(r.devices.rounds, r.rounds)]
+def _of_devices(name: str, values: Array, held: Array) -> list[Rule]:
+    """Missing for who holds nothing and only there; not negative, and an accuracy a share of what is held."""
+    right = values >= 0
+    if name.endswith("accuracy"):
+        of_whole = values * held
+        right &= (values <= 1) & (np.abs(of_whole - np.round(of_whole)) <= 1e-6 * held)
+    rule = f"{name} is missing where a device holds nothing, and only there, and else a share of that, or a loss"
+    true = np.where(held == 0, np.isnan(values), right)
+    return [holds(EVALUATION, name, rule, lambda r: true, None, stored=lambda r: values)]
 
 
-def _number(name: str, rule: str, wanted: Callable[[Totals], Array]) -> list[Rule]:
+def _number(name: str, rule: str, wanted: Array) -> list[Rule]:
     """A number that is missing exactly where none is wanted, and the wanted one elsewhere."""
+    none = np.isnan(wanted)
     return [
-        holds(EVALUATION, name, rule, lambda r: r.nulls[name] == np.isnan(wanted(r)), wanted),
-        same(EVALUATION, name, rule, wanted, scale=1.0, where=lambda r: ~r.nulls[name] & ~np.isnan(wanted(r))),
+        exact(EVALUATION, name, rule, lambda r: none, stored=lambda r: r.nulls[name]),
+        same(EVALUATION, name, rule, lambda r: wanted, scale=1.0, where=lambda r: ~r.nulls[name] & ~none),
     ]

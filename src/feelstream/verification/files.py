@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from feelstream.columns import COUNTS, FORMAT, REAL, TRUTH, Column
+from feelstream.columns import COUNTS, FORMAT, OUR_EVALUATORS, REAL, TRUTH, Column
 from feelstream.constants import BUDGET, CONSTANT_COLUMNS, TABLE, Resolved, budget_column
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
@@ -32,9 +32,20 @@ READ: dict[Any, tuple[str, Any, Any]] = {
     COUNTS: ("lists of whole numbers", None, None),
     pl.String(): ("texts", pl.String, ""),
 }
+FINITE = np.finfo(float).max
 BLOCK_ROWS = 200_000  # rows held at a time, so that a run of any length needs bounded memory
 
-Columns = tuple[dict[str, Array], dict[str, Array]]  # values, and where they are null, by name
+Read = tuple[dict[str, Array], dict[str, Array]]  # values, and where they are null, by name
+
+
+class About(BaseModel):
+    """What a re-check needs of run.json."""
+
+    resolved: Resolved
+    facts: frozenset[str]
+    engine: dict[str, Any]
+    digests: dict[str, str]
+    sha256: str  # of all other fields
 
 
 @dataclass(frozen=True)
@@ -47,44 +58,35 @@ class Stored:
     constants: Mapping[str, Array]
     files: int  # that were compared with their SHA-256
 
-    @property
-    def deployed(self) -> bool:
-        return "deployed" in self.facts
-
 
 def read_run(directory: Path) -> Stored:
     """run.json of a complete run whose files are all there and whole; RunError says in one sentence what is not."""
     path = directory / "run.json"
     if not directory.is_dir():
         raise RunError(f"{directory} is not a run directory: there is no such directory.")
-    about = _read_sealed(path)
-    about = about if isinstance(about, dict) else {}
+    tree = _read_sealed(path)
     for name, wanted, meaning in (
         ("format", FORMAT, f"this version can verify only format {FORMAT}"),
         ("status", "complete", "a run that is not complete can only be finished"),
     ):
-        if name not in about:
+        if not isinstance(tree, dict) or name not in tree:
             raise RunError(f"run.json lacks {name}, without which the run cannot be verified.")
-        if about[name] != wanted:
-            raise RunError(f"{path} has {name} {about[name]!r:.40}, and {meaning}.")
+        if tree[name] != wanted:
+            raise RunError(f"{path} has {name} {tree[name]!r:.40}, and {meaning}.")
     try:
-        run = Resolved.model_validate(about.get("resolved"))
+        about = About.model_validate(tree)
     except ValidationError as problem:
         first = problem.errors()[0]
-        where = ".".join(str(part) for part in ("resolved", *first["loc"]))
-        raise RunError(f"run.json: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
-    files = _check_digests(directory, about, _tables(run, about))
+        where, said = ".".join(map(str, first["loc"])), first["msg"]
+        raise RunError(f"run.json: {where}: {said[:1].lower()}{said[1:]}.") from None
+    run, deployed = about.resolved, about.engine.get("name") == "flower"
     firsts = [phase.first for phase in run.phases]
     if firsts[0] != 1 or firsts != sorted(set(firsts)) or firsts[-1] > run.rounds:
         raise RunError(f"run.json: resolved.phases must begin in round 1 and be in order, not in rounds {firsts}.")
+    _check_digests(directory, about.digests, _tables(run, deployed))
     constants = _constants(directory, run)
-    facts = about.get("facts")
-    if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
-        raise RunError("run.json: facts must be a list of names.")
-    engine = about.get("engine")
-    deployed = isinstance(engine, dict) and engine.get("name") == "flower"
-    _check_facts(run, frozenset(facts), deployed, bool((constants["download_s"] > 0).any()))
-    return Stored(directory, run, frozenset(facts), constants, files)
+    _check_facts(run, about.facts, deployed, bool((constants["download_s"] > 0).any()))
+    return Stored(directory, run, about.facts, constants, 1 + len(about.digests))
 
 
 def _read_sealed(path: Path) -> Any:
@@ -102,33 +104,24 @@ def _read_sealed(path: Path) -> Any:
     return tree
 
 
-def has_arrays(run: Resolved) -> bool:
-    """Whether evaluators of ours must have left an evaluations.parquet; one of the user's own may have."""
-    return (
-        run.trace == "full"
-        and run.learning.learns
-        and bool({"stream", "devices", "classes"} & {*run.learning.evaluators})
-    )
-
-
-def _tables(run: Resolved, about: Mapping[str, Any]) -> list[str]:
-    deployed = "deployed" in about.get("facts", ())
+def _tables(run: Resolved, deployed: bool) -> list[str]:
+    """Those that the run must have; with an evaluator of the user's own it may have arrays in any case."""
+    full, learning = run.trace == "full", run.learning
+    differ = run.alike.keys() | {"device", BUDGET} != CONSTANT_COLUMNS.keys()
     wanted = {
         "rounds.parquet": True,
-        "devices.parquet": run.trace == "full",
-        "evaluations.parquet": has_arrays(run) and not deployed,
-        TABLE: not run.alike.keys() >= CONSTANT_COLUMNS.keys() - {"device", BUDGET}
-        or any(phase.energy_budget_j is None for phase in run.phases),
+        "devices.parquet": full,
+        "evaluations.parquet": full and learning.learns and not deployed and {*OUR_EVALUATORS} & {*learning.evaluators},
+        TABLE: differ or any(phase.energy_budget_j is None for phase in run.phases),
     }
     return [name for name, must_be in wanted.items() if must_be]
 
 
-def _check_digests(directory: Path, about: Mapping[str, Any], tables: list[str]) -> int:
-    """Compare every file that run.json lists, `tables` among them, with its SHA-256; how many, run.json included."""
-    digests = about.get("digests")
-    if SEAL not in about or not isinstance(digests, dict) or not digests.keys() >= set(tables):
-        names = " and ".join(("run.json", *tables))
-        raise RunError(f"run.json lacks the SHA-256 of {names}, without which the run cannot be verified.")
+def _check_digests(directory: Path, digests: Mapping[str, str], tables: list[str]) -> None:
+    """Compare every file that run.json lists, `tables` among them, with its SHA-256."""
+    for name in tables:
+        if name not in digests:
+            raise RunError(f"run.json lacks the SHA-256 of {name}, without which the run cannot be verified.")
     for name, wanted in digests.items():
         path = directory / name
         if Path(name).name != name or not path.is_file():
@@ -140,7 +133,6 @@ def _check_digests(directory: Path, about: Mapping[str, Any], tables: list[str])
             raise RunError(f"{path} cannot be read: {problem.strerror}.") from None
         if found != wanted:
             raise RunError(f"{path} is damaged or was changed: its SHA-256 is not the one in run.json.")
-    return 1 + len(digests)
 
 
 def _check_facts(run: Resolved, facts: frozenset[str], deployed: bool, downloads: bool) -> None:
@@ -164,31 +156,26 @@ def _constants(directory: Path, run: Resolved) -> dict[str, Array]:
     K, path = run.devices, directory / TABLE
     budgets = {budget_column(phase.first): phase.energy_budget_j for phase in run.phases}
     alike = run.alike | {name: value for name, value in budgets.items() if value is not None}
-    names = {*CONSTANT_COLUMNS, *budgets} - {"device", *alike}
-    if unknown := sorted(run.alike.keys() - CONSTANT_COLUMNS.keys()):
-        raise RunError(f"run.json: resolved.alike must be of known constants, not of {unknown[0]!r}.")
     found: dict[str, Array] = {}
-    if names:
+    if names := {*CONSTANT_COLUMNS, *budgets} - {"device", *alike}:
         columns = {name: CONSTANT_COLUMNS.get(name, CONSTANT_COLUMNS[BUDGET]) for name in ("device", *sorted(names))}
         check_shape(path, columns, K, f"{K} devices")
         found, nulls = arrays(path, 0, columns, (K,))
         if any(null.any() for null in nulls.values()) or (found.pop("device") != np.arange(K)).any():
             raise RunError(f"{path} must have a row for every device in order, and no value missing.")
     found |= {name: np.broadcast_to(np.float64(value), K) for name, value in alike.items()}
+    most = {"power_max_w": np.inf, "core": max(len(run.law.cores) - 1, 0)}
     for name, values in found.items():
-        positive = name not in (BUDGET, *budgets, "download_s", "download_j", "core", "deadline_s")
-        wrong = np.isnan(values) | (np.isinf(values) & (name != "power_max_w")) | (values <= 0 if positive else False)
-        if wrong.any():
-            raise RunError(
-                f"run.json: the constant {name} of device {int(np.argmax(wrong))} cannot be {values[wrong][0]}."
-            )
-    cores = len(run.law.cores) if run.law.kind == "voltage" else 1
-    if run.law.kind == "voltage" and not ((found["core"] >= 0) & (found["core"] < cores)).all():
-        raise RunError(f"run.json: resolved.law has {cores} cores, and a device has another.")
+        may_be_0 = name in (*budgets, "download_s", "download_j", "core")
+        least = -FINITE if name == "deadline_s" else 0.0 if may_be_0 else 1 / FINITE  # reports may leave no time at all
+        right = (values >= least) & (values <= most.get(name, FINITE))
+        if not right.all():
+            wrong = int(np.argmin(right))
+            raise RunError(f"run.json: the constant {name} of device {wrong} cannot be {values[wrong]}.")
     return found
 
 
-def read_table(path: Path, columns: dict[str, Column], rows: int) -> Columns:
+def read_table(path: Path, columns: dict[str, Column], rows: int) -> Read:
     """A whole table of so many rounds."""
     check_shape(path, columns, rows, f"{rows} rounds")
     return arrays(path, 0, columns, (rows,))
@@ -214,22 +201,16 @@ def read_blocks(stored: Stored, columns: dict[str, Column]) -> Iterator[tuple[in
         yield start + 1, values, nulls
 
 
-def names_in(path: Path) -> list[str]:
-    """The columns that a table has; none where it is damaged, which is said where it is read."""
+def schema_of(path: Path) -> dict[str, pl.DataType]:
     try:
-        return pl.scan_parquet(path, glob=False).collect_schema().names()
+        return dict(pl.scan_parquet(path, glob=False).collect_schema())  # a path may hold [ or *
     except DAMAGE:
-        return []
+        raise RunError(f"{path} is damaged: it cannot be read as a Parquet file.") from None
 
 
 def check_shape(path: Path, columns: Mapping[str, Column], rows: int, meaning: str) -> None:
-    if not path.is_file():
-        raise RunError(f"{path.parent} is not a whole run: {path.name} is missing.")
-    try:
-        table = pl.scan_parquet(path, glob=False)  # a path may hold [ or *
-        schema, found = table.collect_schema(), table.select(pl.len()).collect().item()
-    except DAMAGE:
-        raise RunError(f"{path} is damaged: it cannot be read as a Parquet file.") from None
+    schema = schema_of(path)
+    found = rows_of(path, pl.scan_parquet(path, glob=False).select(pl.len())).item()
     for name, column in columns.items():
         if name not in schema:
             raise RunError(f"{path} lacks the column {name}.")
@@ -254,7 +235,7 @@ def rows_of(path: Path, query: pl.LazyFrame) -> pl.DataFrame:
 
 def arrays(
     path: Path, start: int, columns: Mapping[str, Column], shape: tuple[int, ...], classes: int | None = None
-) -> Columns:
+) -> Read:
     """Rows of a table from `start` on, as arrays of this shape."""
     length = int(np.prod(shape))
     frame = rows_of(path, pl.scan_parquet(path, glob=False).slice(start, length).select(list(columns)))

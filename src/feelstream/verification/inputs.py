@@ -7,22 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from feelstream.columns import REAL, ROUND_COLUMNS, TRUTH, Column, columns_of
+from feelstream.columns import COUNTS, REAL, ROUND_COLUMNS, TRUTH, Column, columns_of
+from feelstream.verification.energy import worst_report_j
 from feelstream.verification.findings import RELATIVE, Array, Stage
-from feelstream.verification.reports import worst_report_j
 from feelstream.verification.rounds import Rounds
-from feelstream.verification.rules import Rule, holds, same, within
+from feelstream.verification.rules import Rule, exact, holds, only, same, within
 
 INPUTS = Stage.INPUTS
-
-
-def _differ(left: Array, right: Array) -> Array:
-    """Where two lists of label counts [R, K, m] are not the same, [R, K]."""
-    return np.asarray(np.any(left != right, axis=-1))
+MAY_BE_NEGATIVE = ("score", "importance", "importance_sum", "loss")  # the latter of a test has a rule of its own
 
 
 def of_columns(columns: Mapping[str, Column]) -> list[Rule]:
-    """No value is missing where none may be, no number is NaN or infinite, and nothing stands where nothing may."""
+    """No value is missing, infinite or negative where none may be, and nothing stands where nothing may."""
     rules = []
     for name, column in columns.items():
         value, null = (lambda r, name=name: getattr(r, name)), (lambda r, name=name: r.nulls[name])
@@ -31,33 +27,29 @@ def of_columns(columns: Mapping[str, Column]) -> list[Rule]:
         if column.kind == REAL:
             finite: Any = lambda r, value=value, null=null: np.isfinite(value(r)) | null(r)  # noqa: E731
             rules.append(holds(INPUTS, name, "every number is finite", finite, "finite"))
+        if column.kind in (REAL, COUNTS) and name not in MAY_BE_NEGATIVE:
+            stage = Stage.ENERGY if column.filled in ("scheduled", "sent") else INPUTS
+            negative: Any = lambda r, value=value, null=null: np.where(value(r) < 0, 0, value(r))  # noqa: E731
+            rules.append(exact(stage, name, f"{name} is not negative", negative, but=null))
         if column.filled == "feasible":
             stage = Stage.SCORE if name == "score" else Stage.IMPORTANCE
             says = f"{name} is null for a device that is not feasible"
             rules.append(holds(stage, name, says, lambda r, null=null: r.feasible | null(r)))
-        elif column.filled:
-            who = column.filled
+        elif column.filled and name != column.filled:
+            who, others = column.filled, "not scheduled" if column.filled == "scheduled" else "who did not send"
             stage = Stage.ADMISSION if column.kind == TRUTH else Stage.ENERGY
-            idle: Any = lambda r, value=value, who=who: (value(r) == 0) | getattr(r, who)  # noqa: E731
-            if name != who:
-                says = (
-                    f"{name} is 0, or false, for those {'not scheduled' if who == 'scheduled' else 'who did not send'}"
-                )
-                rules.append(holds(stage, name, says, idle, 0))
+            filled: Any = lambda r, value=value, who=who: np.where(getattr(r, who), value(r), 0)  # noqa: E731
+            rules.append(exact(stage, name, f"{name} is 0, or false, for those {others}", filled, but=null))
     return rules
 
 
-def _used_before(r: Rounds) -> Array:
-    return r.before("used_labels")
-
-
-def _sent_before(r: Rounds) -> Array:
-    return r.before("transmitted")
+def _age_before(r: Rounds) -> Array:
+    return r.before("report_age", -1 if r.has("deployed") else 0)
 
 
 def _known(r: Rounds) -> Array:
     """Whether the last report is of the round before: a device scheduled by an old one has more to use."""
-    return r.before("report_age", -1 if r.has("deployed") else 0) == 0
+    return _age_before(r) == 0
 
 
 def _new_pass(r: Rounds) -> Array:
@@ -69,13 +61,13 @@ def _new_pass(r: Rounds) -> Array:
         return np.zeros((len(r.rounds), 1), bool)
     never = r.before("report_age", -1) < 0
     static = ((r.stored == r.before("stored")) | never).all(axis=1, keepdims=True)
-    used = _used_before(r).sum(axis=-1) + np.where(_sent_before(r), r.before("fresh"), 0)
+    used = r.before("used_labels").sum(axis=-1) + np.where(r.before("transmitted"), r.before("fresh"), 0)
     left = (r.available & (r.model_cycles / r.f_hz < r.time_s) & (r.stored > used)).any(axis=1, keepdims=True)
     return (r.used_labels == 0).all(axis=(1, 2))[:, None] & static & ~left
 
 
 def _grown(r: Rounds) -> Array:
-    return _used_before(r) + np.where(_sent_before(r)[..., None], r.before("fresh_labels"), 0)
+    return r.before("used_labels") + np.where(r.before("transmitted")[..., None], r.before("fresh_labels"), 0)
 
 
 def _battery(r: Rounds) -> Array:
@@ -95,67 +87,50 @@ def _worst_j(r: Rounds) -> Array:
 
 
 RULES = (
-    holds(INPUTS, "round", "rows are sorted by round and device", lambda r: r.round == r.t, lambda r: r.t),
-    holds(INPUTS, "device", "each device has one row a round, in order",
-          lambda r: r.device == np.arange(r.K), lambda r: np.arange(r.K)),
-    *(holds(INPUTS, name, f"{name} is greater than 0", lambda r, name=name: getattr(r, name) > 0, 0.0, "own_costs")
-      for name in ("cost_cycles", "cost_bits")),
-    *(holds(INPUTS, name, f"{name} is not negative", lambda r, name=name: getattr(r, name) >= 0, 0.0, "own_costs")
-      for name in ("cost_down_s", "cost_down_j")),
-    holds(INPUTS, "priority", "a priority is greater than 0", lambda r: r.priority > 0, "above 0", "deployed"),
+    exact(INPUTS, "round", "rows are sorted by round and device", lambda r: r.t),
+    exact(INPUTS, "device", "each device has one row a round, in order", lambda r: np.arange(r.K)),
+    *(holds(INPUTS, name, f"{name} is greater than 0", lambda r, name=name: getattr(r, name) > 0, "above 0", when)
+      for name, when in (("cost_cycles", "own_costs"), ("cost_bits", "own_costs"), ("priority", "deployed"))),
     # Radio and CPU
     within(INPUTS, "f_hz", "f_hz lies in the device's range of frequencies",
            lambda r: r.constants["frequency_low_hz"], lambda r: r.constants["frequency_high_hz"]),
     within(INPUTS, "beta", "beta lies in the device's range of mean gains",
            lambda r: r.constants["beta_low"], lambda r: r.constants["beta_high"]),
     same(INPUTS, "beta", "a device's mean gain β is fixed for the run", lambda r: r.before("beta", r.beta[0]),
-         "not moves", where=lambda r: r.before("report_age", -1 if r.has("deployed") else 0) >= 0),
-    holds(INPUTS, "gain", "a channel power gain is not negative", lambda r: r.gain >= 0, 0.0),
+         "not moves", where=lambda r: _age_before(r) >= 0),
     # In a deployment a device states the gain that it found; 0 is of one that nobody heard.
     same(INPUTS, "gain", "without fading the gain equals β", lambda r: r.beta, "no fading, not deployed",
          where=lambda r: (r.gain != 0) | (not r.run.world.fails)),
     # Data
-    *(holds(INPUTS, name, "label counts are not negative", lambda r, name=name: (getattr(r, name) >= 0).all(axis=-1),
-            lambda r, name=name: np.maximum(getattr(r, name), 0)) for name in ("fresh_labels", "used_labels")),
-    holds(INPUTS, "fresh", "fresh_labels add up to fresh", lambda r: r.fresh == r.fresh_labels.sum(axis=-1),
-          lambda r: r.fresh_labels.sum(axis=-1)),
-    holds(INPUTS, "stored", "fresh samples are among the stored ones",
-          lambda r: r.stored >= r.fresh, lambda r: r.fresh),
-    holds(INPUTS, "stored", "stored_labels add up to stored", lambda r: r.stored == r.stored_labels.sum(axis=-1),
-          lambda r: r.stored_labels.sum(axis=-1), "labels"),
-    holds(INPUTS, "stored_labels", "the labels of fresh samples are among the stored ones, and no count is negative",
-          lambda r: (r.stored_labels >= np.maximum(r.fresh_labels, 0)).all(axis=-1),
+    exact(INPUTS, "fresh", "fresh_labels add up to fresh", lambda r: r.fresh_labels.sum(axis=-1)),
+    exact(INPUTS, "stored", "fresh samples are among the stored ones", lambda r: np.maximum(r.stored, r.fresh)),
+    exact(INPUTS, "stored", "stored_labels add up to stored", lambda r: r.stored_labels.sum(axis=-1), "labels"),
+    exact(INPUTS, "stored_labels", "the labels of fresh samples are among the stored ones",
           lambda r: np.maximum(r.stored_labels, r.fresh_labels), "labels"),
-    holds(INPUTS, "stored_labels", "where nothing is deleted, stored labels = used labels + fresh labels",
-          lambda r: ~_differ(r.stored_labels, r.used_labels + r.fresh_labels), lambda r: r.used_labels + r.fresh_labels,
-          "labels, keeps since use, not deployed"),
-    holds(INPUTS, "used_labels", "used labels start at 0 and change only when a device transmits",
-          lambda r: ~_differ(r.used_labels, _used_before(r)) | _sent_before(r) | _new_pass(r), _used_before),
-    holds(INPUTS, "used_labels", "a device that transmits has used all that it stored",
-          lambda r: ~_sent_before(r) | ~_known(r) | _new_pass(r) | (r.used_labels.sum(axis=-1) == r.before("stored")),
-          lambda r: r.before("stored"), stored=lambda r: r.used_labels.sum(axis=-1)),
-    holds(INPUTS, "used_labels", "where nothing is deleted, a transmitter's fresh labels join its used ones",
-          lambda r: ~_differ(r.used_labels, _grown(r)) | (~_known(r) & _sent_before(r)) | _new_pass(r),
-          _grown, "keeps since use"),
-    holds(INPUTS, "stored", "where nothing is deleted, stored = used + fresh",
-          lambda r: r.stored == r.used_labels.sum(axis=-1) + r.fresh, lambda r: r.used_labels.sum(axis=-1) + r.fresh,
-          "keeps since use"),
-    holds(INPUTS, "stored", "where nothing is deleted, stored grows by what arrived in the round",
-          lambda r: (r.stored == r.before("stored") + r.fresh) | ~_known(r) | (r.report_age != 0),
-          lambda r: r.before("stored") + r.fresh, "keeps per round"),
-    holds(INPUTS, "stored", "where use empties a buffer, nothing stored was used before",
-          lambda r: r.stored == r.fresh, lambda r: r.fresh, "empties"),
-    holds(INPUTS, "stored", "a buffer never holds more than its capacity",
-          lambda r: r.stored <= r.run.data.most_held, lambda r: r.run.data.most_held, "limited"),
+    exact(INPUTS, "stored_labels", "where nothing is deleted, stored labels = used labels + fresh labels",
+          lambda r: r.used_labels + r.fresh_labels, "labels, keeps since use, not deployed"),
+    exact(INPUTS, "used_labels", "used labels start at 0 and change only when a device transmits",
+          lambda r: r.before("used_labels"), but=lambda r: r.before("transmitted") | _new_pass(r)),
+    exact(INPUTS, "used_labels", "a device that transmits has used all that it stored", lambda r: r.before("stored"),
+          but=lambda r: ~(r.before("transmitted") & _known(r)) | _new_pass(r),
+          stored=lambda r: r.used_labels.sum(axis=-1)),
+    exact(INPUTS, "used_labels", "where nothing is deleted, a transmitter's fresh labels join its used ones", _grown,
+          "keeps since use", but=lambda r: (~_known(r) & r.before("transmitted")) | _new_pass(r)),
+    exact(INPUTS, "stored", "where nothing is deleted, stored = used + fresh",
+          lambda r: r.used_labels.sum(axis=-1) + r.fresh, "keeps since use"),
+    exact(INPUTS, "stored", "where nothing is deleted, stored grows by what arrived in the round",
+          lambda r: r.before("stored") + r.fresh, "keeps per round", but=lambda r: ~_known(r) | (r.report_age != 0)),
+    exact(INPUTS, "stored", "where use empties a buffer, nothing stored was used before", lambda r: r.fresh, "empties"),
+    exact(INPUTS, "stored", "a buffer never holds more than its capacity",
+          lambda r: np.minimum(r.stored, r.run.data.most_held), "limited"),
     # Who may be scheduled. Real devices may be out of reach or not known; nobody else is kept out.
-    holds(INPUTS, "available", "only who holds data (data.eligible), has time and can send with P0/β is available",
-          lambda r: ~r.available | r.allowed, lambda r: r.allowed),
-    holds(INPUTS, "available", "everybody who holds data (data.eligible), has time and can send with P0/β is available",
-          lambda r: r.available | ~r.allowed, lambda r: r.allowed, "not inputs decide"),
+    only(INPUTS, "available", "who is available holds data (data.eligible), has time and can send with P0/β",
+         lambda r: r.allowed),
+    exact(INPUTS, "available", "all who hold data (data.eligible), have time and can send with P0/β are available",
+          lambda r: r.allowed, "not inputs decide"),
     # Batteries
     same(INPUTS, "battery_j", "a battery loses what was spent and gains what was harvested, up to its capacity",
          _battery, "capacity", scale=lambda r: r.run.world.battery_j),
-    holds(INPUTS, "harvest_j", "what is harvested is not negative", lambda r: r.harvest_j >= 0, 0.0, "capacity"),
     holds(INPUTS, "available", "a device is available only if its charge covers the worst case of the round: "
           "E_cmp + P_max(T_k − c/f) + E_down, and its report, if any",
           lambda r: ~(r.available & (_worst_j(r) > r.battery_j * (1 + RELATIVE))), _worst_j, "capacity",
@@ -167,7 +142,6 @@ RULES = (
 )  # fmt: skip
 
 ROUND_RULES = (
-    holds(INPUTS, "round", "rounds are numbered 1, 2, … without a gap",
-          lambda r: r.round == r.rounds, lambda r: r.rounds),
+    exact(INPUTS, "round", "rounds are numbered 1, 2, … without a gap", lambda r: r.rounds),
     *of_columns(columns_of(ROUND_COLUMNS, ())),
 )  # fmt: skip

@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 
 from feelstream.columns import DEVICE_COLUMNS, OUR_EVALUATORS, REAL, ROUND_COLUMNS, Column, columns_of
-from feelstream.constants import Phase
-from feelstream.verification import admission, decisions, deployment, energy, inputs, reports, totals
+from feelstream.verification import admission, decisions, deployment, energy, inputs, totals
 from feelstream.verification.evaluations import Arrays
-from feelstream.verification.files import Stored, names_in, read_blocks, read_run, read_table
+from feelstream.verification.files import Stored, read_blocks, read_run, read_table, schema_of
 from feelstream.verification.findings import Findings, Report, Stage
 from feelstream.verification.rounds import Rounds, Totals
 from feelstream.verification.rules import apply
-from feelstream.verification.traits import traits_of
 
 RULES = (
-    *deployment.RULES, *inputs.RULES, *decisions.RULES, *admission.RULES, *energy.RULES, *reports.RULES,
+    *deployment.RULES, *inputs.RULES, *decisions.RULES, *admission.RULES, *energy.RULES,
 )  # fmt: skip
 OF_THE_USER = Column(REAL, "", "a number of an evaluator of the user's own", "where not evaluated")
 NOT_STORED = "not re-checked: trace level rounds stores no devices"
@@ -32,7 +30,7 @@ def verify(path: str | PathLike[str]) -> Report:
     Raises RunError if the files are missing, damaged, of another format, or of a run that is not complete.
     """
     stored = read_run(Path(path))
-    traits, found = traits_of(stored), Findings({Stage.FILES: stored.files})
+    traits, found = decisions.traits_of(stored), Findings({Stage.FILES: stored.files})
     # What is wrong in the files may well be 0/0 here; it is reported as a disagreement, not as a warning.
     with np.errstate(all="ignore"):
         whole = _totals(stored, traits)
@@ -40,36 +38,27 @@ def verify(path: str | PathLike[str]) -> Report:
             _check_devices(found, whole)
         else:
             for phase, end in totals.phases(stored):
-                apply(decisions.PLAN_RULES, found, _part(whole, phase, phase.first, end))
+                apply(decisions.PLAN_RULES, found, whole.of_rounds(np.arange(phase.first, end), phase))
             apply(totals.COUNTS, found, whole)
             checked = (Stage.FILES, Stage.INPUTS, Stage.ROUND, Stage.EVALUATION)
             found.notes.update({stage: NOT_STORED for stage in Stage if stage not in checked})
-        apply((*inputs.ROUND_RULES, *totals.BY_ITSELF), found, whole)
-        if not stored.deployed:
-            apply(totals.evaluator_rules(totals.numbers_of_evaluators(whole.values)), found, whole)
+        by_itself = (*inputs.ROUND_RULES, *totals.BY_ITSELF, *totals.of_evaluators(whole))
+        apply(by_itself, found, whole)
     return Report(str(stored.directory), found.checks(), found.first, _not_checked(stored, traits))
 
 
 def _totals(stored: Stored, traits: frozenset[str]) -> Totals:
     """rounds.parquet, with the numbers of a user's own evaluators."""
     columns, path = columns_of(ROUND_COLUMNS, stored.facts), stored.directory / "rounds.parquet"
-    if not stored.deployed and not set(stored.run.learning.evaluators) <= {"test", *OUR_EVALUATORS}:
-        columns |= {name: OF_THE_USER for name in names_in(path) if name not in ROUND_COLUMNS}
-    values, nulls = read_table(path, columns, stored.run.rounds)
-    return Totals(stored, traits, 1, values, nulls, stored.run.phases[0])
-
-
-def _part(whole: Totals, phase: Phase, first: int, end: int) -> Totals:
-    """The rounds first, …, end − 1."""
-    found = whole.of_rounds(np.arange(first, end))
-    found.phase = phase
-    return found
+    if "deployed" not in stored.facts and not set(stored.run.learning.evaluators) <= {"test", *OUR_EVALUATORS}:
+        columns |= {name: OF_THE_USER for name in schema_of(path) if name not in ROUND_COLUMNS}
+    return Totals(stored, traits, stored.run.phases[0], 1, *read_table(path, columns, stored.run.rounds))
 
 
 def rounds_of(path: Path) -> Iterator[Rounds]:
     """A run's rounds in blocks, in order."""
     stored = read_run(path)
-    return _blocks(_totals(stored, traits_of(stored)))
+    return _blocks(_totals(stored, decisions.traits_of(stored)))
 
 
 def _blocks(whole: Totals) -> Iterator[Rounds]:
@@ -77,8 +66,8 @@ def _blocks(whole: Totals) -> Iterator[Rounds]:
     memory: dict[str, Any] = {"last": {}, "backlog_j": totals.backlog_j(stored, np.nan_to_num(whole.energy_mean_j))}
     for first, values, nulls in read_blocks(stored, columns_of(DEVICE_COLUMNS, stored.facts)):
         phase = next(phase for phase, end in totals.phases(stored) if first < end)
-        part = _part(whole, phase, first, first + len(values["round"]))
-        part.devices = Rounds(stored, whole.traits, first, values, nulls, phase, memory, part)
+        part = whole.of_rounds(first + np.arange(len(values["round"])), phase)
+        part.devices = Rounds(part, values, nulls, memory)
         yield part.devices
         memory["last"] = {name: column[-1] for name, column in part.devices.values.items()}
 
@@ -87,7 +76,7 @@ def _check_devices(found: Findings, whole: Totals) -> None:
     stored, traits = whole.source, whole.traits
     rules = (*inputs.of_columns(columns_of(DEVICE_COLUMNS, stored.facts)), *RULES)
     found.notes[Stage.DECISION] = _decided(traits)
-    run, arrays, backlog_j = totals.WholeRun(stored), Arrays(stored), np.zeros(0)
+    run, arrays = totals.WholeRun(stored), Arrays(stored)
     for block in _blocks(whole):
         apply(rules, found, block)
         apply((*decisions.PLAN_RULES, *totals.SUMS), found, block.totals)
@@ -97,8 +86,7 @@ def _check_devices(found: Findings, whole: Totals) -> None:
             found.notes[Stage.WHOLE_RUN] = "not reached"
             return
         run.add(block)
-        backlog_j = block.memory["backlog_j"]
-    run.check(found, backlog_j, traits)
+    run.check(found, traits)
 
 
 def _decided(traits: frozenset[str]) -> str:
@@ -111,17 +99,13 @@ def _decided(traits: frozenset[str]) -> str:
 
 def _not_checked(stored: Stored, traits: frozenset[str]) -> list[str]:
     """What no computation from the stored files can tell."""
-    run, full = stored.run, stored.run.trace == "full"
+    run, full, learns = stored.run, stored.run.trace == "full", stored.run.learning.learns
     own = [name for name in run.learning.evaluators if name not in ("test", *OUR_EVALUATORS)]
-    learned = "accuracy and loss"
-    if not stored.deployed and not set(run.learning.evaluators) <= {"test"}:
-        learned = (
-            "what the model says of single samples, so accuracy, loss, and losses, accuracies and recalls in arrays"
-        )
-        learned += f"; what {' and '.join(own)} measured" if own else ""
+    learned = "what the model says of samples, so accuracy, loss and arrays of evaluators"
+    learned += f"; what {' and '.join(own)} measured" if own else ""
     policy = "policy" if "ours" in traits else "user's own policy"
     said = {
-        f"{learned}, beyond their range and the rounds they belong to": run.learning.learns,
+        f"{learned}, beyond their range and the rounds they belong to": learns,
         "the draws: frequencies, gains and arrivals, beyond their range and what follows from them": full,
         "everything about single devices, since trace level rounds stores none": not full,
         f"the choices of the {policy}, beyond what every policy must obey": not traits & {"optimal", "lowest"},
@@ -131,12 +115,8 @@ def _not_checked(stored: Stored, traits: frozenset[str]) -> list[str]:
         "the energy of computing by a user's own law, and choices that go by it": "law" not in traits,
         "the importance by a user's own metric": "ours" in traits and "metric" not in traits,
         "what devices reported to the policy, beyond what that cost them": run.slot is not None,
-        "what the user's own local training does": run.learning.learns and _names(run.own, "learning.local"),
-        "what the user's own server update does": run.learning.learns and _names(run.own, "learning.server"),
+        "what the user's own local training does": learns and "learning.local" in run.own,
+        "what the user's own server update does": learns and "learning.server" in " ".join(run.own),
         "that run.json was not rewritten together with the tables": True,
     }
     return [what for what, so in said.items() if so]
-
-
-def _names(own: tuple[str, ...], part: str) -> bool:
-    return any(each.startswith(part) for each in own)

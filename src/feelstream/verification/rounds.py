@@ -17,6 +17,7 @@ from feelstream.verification.files import Stored
 from feelstream.verification.findings import RELATIVE, Array, close
 
 T = TypeVar("T")
+Columns = dict[str, Array]
 
 AT_A_POINT = 1e-9  # a frequency is an operating point if it is above it by no more than this
 OF_OTHERS = 2e-6  # relative, within which a user's own allocation must agree with physics
@@ -28,12 +29,12 @@ METRICS: dict[str, Callable[[Array, Array], Array]] = {  # of amount and dissimi
 
 
 class Table:
-    """Columns of some rounds as attributes: values, and where they are null (then NaN, 0 or False)."""
+    """Columns of some rounds of one phase as attributes: values, and where they are null (then NaN, 0 or False)."""
 
     def __init__(
-        self, source: Stored, traits: frozenset[str], first: int, values: dict[str, Array], nulls: Any
+        self, source: Stored, traits: frozenset[str], phase: Phase, first: int, values: Columns, nulls: Columns
     ) -> None:
-        self.source, self.run, self.traits = source, source.run, traits
+        self.source, self.run, self.traits, self.phase = source, source.run, traits, phase
         self.values, self.nulls = values, nulls
         self.rounds = first + np.arange(len(values["round"]))  # [R], what the round numbers must be
 
@@ -45,54 +46,39 @@ class Table:
 
     def has(self, when: str) -> bool:
         """Whether all of these traits hold, separated by commas; with `not` in front, whether one does not."""
-        return all((each.removeprefix("not ") in self.traits) != each.startswith("not ") for each in _words(when))
+        wanted = (each.strip() for each in when.split(",") if each)
+        return all((each.removeprefix("not ") in self.traits) != each.startswith("not ") for each in wanted)
 
     def filled(self, name: str, value: Array) -> tuple[Array, Array | bool]:
         """What a column must hold where `value` is of those for whom it is filled, and where that can be said."""
         return value, True
 
 
-def _words(when: str) -> list[str]:
-    return [each.strip() for each in when.split(",") if each]
-
-
 class Totals(Table):
     """Some rounds of rounds.parquet; `devices` are the same rounds of devices.parquet, where there is such a table."""
 
-    def __init__(
-        self, source: Stored, traits: frozenset[str], first: int, values: dict[str, Array], nulls: dict[str, Array],
-        phase: Phase, devices: Rounds | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(source, traits, first, values, nulls)
-        self.phase, self.devices = phase, devices
+    devices: Rounds | None = None
 
-    def of_rounds(self, wanted: Array) -> Totals:
+    def of_rounds(self, wanted: Array, phase: Phase | None = None) -> Totals:
         """Some of them alone, in order."""
         there = np.isin(self.rounds, wanted)
-        values = {name: column[there] for name, column in self.values.items()}
-        nulls = {name: column[there] for name, column in self.nulls.items()}
-        found = Totals(self.source, self.traits, 1, values, nulls, self.phase, self.devices)
+        values, nulls = ({name: column[there] for name, column in of.items()} for of in (self.values, self.nulls))
+        found = Totals(self.source, self.traits, phase or self.phase, 1, values, nulls)
         found.rounds = self.rounds[there]
         return found
 
 
 class Rounds(Table):
-    """Successive rounds of one phase, of devices.parquet."""
+    """Successive rounds of devices.parquet; `memory` goes on from block to block."""
 
-    def __init__(
-        self, source: Stored, traits: frozenset[str], first: int, values: dict[str, Array], nulls: dict[str, Array],
-        phase: Phase, memory: dict[str, Any], totals: Totals,
-    ) -> None:  # fmt: skip
-        shape = values["round"].shape
+    def __init__(self, totals: Totals, values: Columns, nulls: Columns, memory: dict[str, Any]) -> None:
+        source, shape = totals.source, values["round"].shape
         usual = {name: False if column.kind == TRUTH else 0.0 for name, column in DEVICE_COLUMNS.items()}
         usual |= {"priority": source.constants["priority"], "reliability": 1.0}  # what stands for columns it has not
         values = {name: np.broadcast_to(value, shape) for name, value in usual.items()} | values
-        super().__init__(source, traits, first, values, nulls)
-        self.phase, self.memory, self.totals = phase, memory, totals  # memory goes on from block to block
-        self._found: dict[Any, Any] = {}
-        self.K = source.run.devices
-        self.t = self.rounds[:, None]
-        self.constants = source.constants
+        super().__init__(source, totals.traits, totals.phase, totals.rounds[0], values, nulls)
+        self.totals, self.memory, self._found = totals, memory, dict[Any, Any]()
+        self.K, self.constants, self.t = source.run.devices, source.constants, self.rounds[:, None]
         self.planned = np.clip(totals.planned, 0, self.K)  # [R]
         self.n = np.maximum(self.planned, 1)[:, None]
 

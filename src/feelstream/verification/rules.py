@@ -63,6 +63,31 @@ def holds(
     return Rule(stage, name, says, judge, when)
 
 
+def exact(
+    stage: Stage, name: str, says: str, formula: Of, when: str = "", *,
+    but: Of | None = None, stored: Of | None = None,
+) -> Rule:  # fmt: skip
+    """Counts, truths, or lists of counts are what a formula gives, everywhere but where something else is true."""
+
+    def judge(r: Any) -> Judged:
+        value, there = formula(r), getattr(r, name) if stored is None else stored(r)
+        bad = np.asarray(there != value)
+        bad = np.asarray(bad.any(axis=-1)) if bad.ndim == 3 else bad
+        return Judged(bad if but is None else bad & ~but(r), value, stored and there)
+
+    return Rule(stage, name, says, judge, when)
+
+
+def only(stage: Stage, name: str, says: str, who: Of, when: str = "") -> Rule:
+    """Something is true of nobody else."""
+
+    def judge(r: Any) -> Judged:
+        there, may = getattr(r, name), who(r)
+        return Judged(there & ~may, there & may)
+
+    return Rule(stage, name, says, judge, when)
+
+
 def within(stage: Stage, name: str, says: str, low: Any, high: Any, when: str = "", stored: Of | None = None) -> Rule:
     """A number is between two, but for rounding."""
 

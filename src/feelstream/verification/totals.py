@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,9 @@ from feelstream.constants import Phase, budget_column
 from feelstream.verification.files import Stored
 from feelstream.verification.findings import RELATIVE, Array, Findings, Stage
 from feelstream.verification.rounds import Rounds, Totals
-from feelstream.verification.rules import Rule, holds, same, within
+from feelstream.verification.rules import Rule, exact, holds, same, within
 
+ALWAYS, TESTS = columns_of(ROUND_COLUMNS, ()), ("accuracy", "loss")
 ROUND, EVALUATION, WHOLE_RUN = Stage.ROUND, Stage.EVALUATION, Stage.WHOLE_RUN
 PLACES = 20.0  # energy of so many places that the fleet's queue starts at, under V = auto
 
@@ -24,19 +24,13 @@ def evaluated(stored: Stored, rounds: Array) -> Array:
     return ((rounds % learning.eval_every == 0) | (rounds == stored.run.rounds)) & learning.learns
 
 
-def _importance_sum(r: Totals) -> Array:
-    of = r.devices
-    assert of is not None
-    return np.where(of.scheduled & of.feasible, of.importance, 0.0).sum(axis=1)
-
-
 # With the devices' rows of the same rounds
 SUMS = (
-    *(holds(ROUND, name, f"{name} counts the {name} devices",
-            lambda r, name=name: getattr(r, name) == getattr(r.devices, name).sum(axis=1),
+    *(exact(ROUND, name, f"{name} counts the {name} devices",
             lambda r, name=name: getattr(r.devices, name).sum(axis=1))
       for name in ("feasible", "scheduled", "transmitted")),
-    same(ROUND, "importance_sum", "importance_sum adds up the importance of the scheduled devices", _importance_sum),
+    same(ROUND, "importance_sum", "importance_sum adds up the importance of the scheduled devices",
+         lambda r: np.where(r.devices.scheduled & r.devices.feasible, r.devices.importance, 0.0).sum(axis=1)),
     same(ROUND, "energy_mean_j", "energy_mean_j is the mean over devices of this round's energy",
          lambda r: r.devices.energy_j.mean(axis=1)),
     same(ROUND, "queue_mean_j", "queue_mean_j is the mean queue after the round",
@@ -46,28 +40,11 @@ SUMS = (
 )  # fmt: skip
 
 
-def _tested(r: Totals) -> Array:
-    return evaluated(r.source, r.rounds) & ("test" in r.run.learning.evaluators)
-
-
-def _tests(name: str, most: float) -> tuple[Rule, ...]:
-    return (
-        # A deployment's server evaluates when it likes, and may be asked to run for more rounds after its last.
-        holds(ROUND, name, f"{name} is stored after each round of learning.eval_every and the last, never with engine "
-              "none", lambda r: (r.nulls[name] != _tested(r)) | (r.has("deployed") & r.run.learning.learns),
-              lambda r: np.where(_tested(r), "a value", "null")),
-        holds(ROUND, name, f"{name} lies between 0 and {most}",
-              lambda r: r.nulls[name] | ((getattr(r, name) >= 0) & (getattr(r, name) <= most)), 0.0),
-    )  # fmt: skip
-
-
 # rounds.parquet by itself
 BY_ITSELF = (
     same(ROUND, "sim_time_s", "sim_time_s = round · the period of a round", lambda r: r.rounds * r.run.period_s),
     same(ROUND, "energy_mean_cum_j", "energy_mean_cum_j is the mean of energy_mean_j over the rounds so far",
          lambda r: np.cumsum(r.energy_mean_j) / r.rounds),
-    *_tests("accuracy", 1.0),
-    *_tests("loss", np.inf),
 )  # fmt: skip
 
 
@@ -84,19 +61,14 @@ def _budget_mean_j(r: Totals) -> Array:
 
 # Without the devices' rows: the counts are nested, and means and queues fit one another
 COUNTS = (
-    within(ROUND, "feasible", "no more devices are feasible than there are", -np.inf, lambda r: r.run.devices),
-    within(ROUND, "scheduled", "only feasible devices are scheduled", -np.inf, lambda r: r.feasible),
-    within(ROUND, "scheduled", "no more devices are scheduled than planned", -np.inf, lambda r: r.planned),
-    within(ROUND, "transmitted", "only scheduled devices transmit", -np.inf, lambda r: r.scheduled),
-    holds(ROUND, "scheduled", "as many devices are scheduled as planned, as far as there are feasible ones",
-          lambda r: r.scheduled == np.minimum(r.planned, r.feasible), lambda r: np.minimum(r.planned, r.feasible),
-          "optimal, not cap"),
-    *(within(ROUND, name, f"{name} is not negative", 0.0, np.inf)
-      for name in ("feasible", "scheduled", "transmitted", "energy_mean_j", "queue_mean_j", "importance_sum")),
-    holds(ROUND, "importance_sum", "importance_sum is 0 if nobody is scheduled",
-          lambda r: (r.scheduled > 0) | (r.importance_sum == 0), 0.0),
-    holds(ROUND, "energy_mean_j", "energy_mean_j is 0 if nobody is scheduled",
-          lambda r: (r.scheduled > 0) | (r.energy_mean_j == 0), 0.0, "not asks"),
+    within(ROUND, "feasible", "no more devices are feasible than there are", 0, lambda r: r.run.devices),
+    within(ROUND, "scheduled", "only feasible devices are scheduled", 0, lambda r: r.feasible),
+    within(ROUND, "scheduled", "no more devices are scheduled than planned", 0, lambda r: r.planned),
+    within(ROUND, "transmitted", "only scheduled devices transmit", 0, lambda r: r.scheduled),
+    exact(ROUND, "scheduled", "as many devices are scheduled as planned, as far as there are feasible ones",
+          lambda r: np.minimum(r.planned, r.feasible), "optimal, not cap"),
+    *(exact(ROUND, name, f"{name} is 0 if nobody is scheduled", lambda r: 0.0, when, but=lambda r: r.scheduled > 0)
+      for name, when in (("importance_sum", ""), ("energy_mean_j", "not asks"))),
     within(ROUND, "queue_max_j", "the longest queue is at least the mean queue, and at most all queues together",
            lambda r: r.queue_mean_j, lambda r: r.run.devices * r.queue_mean_j),
     within(ROUND, "queue_mean_j", "the mean queue grows by no more than the mean energy", -np.inf,
@@ -106,28 +78,38 @@ COUNTS = (
 )  # fmt: skip
 
 
-def evaluator_rules(names: list[str]) -> list[Rule]:
-    """Null where nothing was evaluated, and in their range; of a user's own, the first alone."""
-    rules = []
-    for name in names:
-        low, high = (0.0, ROUND_COLUMNS[name].most) if name in ROUND_COLUMNS else (-np.inf, np.inf)
-        rules += [
-            holds(EVALUATION, name, f"{name} is stored after evaluated rounds only",
-                  lambda r, name=name: r.nulls[name] | evaluated(r.source, r.rounds), "null"),
-            holds(EVALUATION, name, f"{name} is within its range, and finite",
-                  lambda r, name=name, low=low, high=high: r.nulls[name]
-                  | ((getattr(r, name) >= low) & (getattr(r, name) <= high) & np.isfinite(getattr(r, name))), low),
-        ]  # fmt: skip
-    if "forgetting" in names:
-        rules.append(
-            holds(EVALUATION, "forgetting", "forgetting is never missing where it was evaluated",
-                  lambda r: ~(r.nulls["forgetting"] & evaluated(r.source, r.rounds)), "a value")
-        )  # fmt: skip
-    return rules
+def of_evaluators(whole: Totals) -> list[Rule]:
+    """Where the test's and the evaluators' numbers are, and their range."""
+    every = [name for name in whole.values if name in TESTS or name not in ALWAYS]
+    names = TESTS if whole.has("deployed") else every
+    return [rule for name in names for rule in _evaluated(name)]
 
 
-def numbers_of_evaluators(columns: Any) -> list[str]:
-    return [name for name in columns if name not in columns_of(ROUND_COLUMNS, ())]
+def _evaluated(name: str) -> tuple[Rule, Rule]:
+    """Null where nothing was evaluated; the test's, and forgetting, nowhere else. Of a user's own, any finite number.
+
+    A deployment's server tests when it likes, and may be asked to run for more rounds after its last.
+    """
+    stage = ROUND if name in TESTS else EVALUATION
+    low, high = (0.0, ROUND_COLUMNS[name].most) if name in ROUND_COLUMNS else (-np.inf, np.inf)
+
+    def due(r: Totals) -> Array:
+        return evaluated(r.source, r.rounds) & (name not in TESTS or "test" in r.run.learning.evaluators)
+
+    def present(r: Totals) -> Array:
+        there = ~r.nulls[name]
+        right = there == due(r) if name in (*TESTS, "forgetting") else due(r) | ~there
+        return right | (r.has("deployed") & r.run.learning.learns)
+
+    def inside(r: Totals) -> Array:
+        value = getattr(r, name)
+        return r.nulls[name] | ((value >= low) & (value <= high) & np.isfinite(value))
+
+    rule = f"{name} is stored after each round of learning.eval_every and the last, never with engine none"
+    return (
+        holds(stage, name, rule, present, lambda r: np.where(due(r), "a value", "null")),
+        holds(stage, name, f"{name} is within its range, {low} to {high}, and finite", inside, low),
+    )
 
 
 def backlog_j(stored: Stored, energy_mean_j: Array) -> Array:
@@ -162,7 +144,7 @@ class WholeRun:
 
     def add(self, r: Rounds) -> None:
         energy, queue = r.energy_j, r.queue_next_j
-        self.energy_j = self.energy_j + energy.sum(axis=0)
+        self.energy_j, self.backlog_j = self.energy_j + energy.sum(axis=0), r.memory["backlog_j"]
         self.energy_max_j = np.maximum(self.energy_max_j, energy.max(axis=0))
         longest = queue.max(axis=0)
         grown = longest > self.queue_max_j
@@ -173,18 +155,19 @@ class WholeRun:
         if r.has("cap"):
             self.least_j = np.minimum(self.least_j, _least_planned_j(r).min(axis=0))
 
-    def check(self, found: Findings, backlog: Array, traits: frozenset[str]) -> None:
+    def check(self, found: Findings, traits: frozenset[str]) -> None:
         """(1/T)ΣE ≤ (1/T)ΣE^avg + Q(T+1)/T of every device; with `cap` and finite V also the bound on its queue."""
         run, T = self.stored.run, self.stored.run.rounds
         granted = sum((end - p.first) * self.stored.constants[budget_column(p.first)] for p, end in phases(self.stored))
         bad = ~(self.energy_j <= (granted + self.queue_end_j) * (1 + RELATIVE))
         rule = "a device's energy is at most its budget plus its last queue, over the whole run"
-        self._flag(found, "queue_next_j", bad, self.queue_end_j, self.energy_j - granted, rule)
+        spent_j = self.energy_j - granted
+        found.flag(WHOLE_RUN, "queue_next_j", np.array([T]), bad[None], self.queue_end_j, spent_j, rule)
         found.notes[WHOLE_RUN] = "mean energy against budget"
         if run.phases[0].auto and len(run.phases) == 1:
             # All rounds but the last, which is not in the growth of the fleet's queue either.
             spent, most = float(self.energy_j.sum()) - self.last_j, (T - 1) / T * float(np.sum(granted))
-            growth = float(backlog[-1] - backlog[0])
+            growth = float(self.backlog_j[-1] - self.backlog_j[0])
             over = np.array([not spent <= most + growth + RELATIVE * (spent + most + abs(growth))])
             rule = "the fleet spends at most its budget plus the growth of its queue"
             found.flag(
@@ -208,16 +191,17 @@ class WholeRun:
         bound = V * (run.devices + 2) * self.priority_max / self.least_j
         bound = bound + np.maximum(self.energy_max_j - budget_j, 0.0)
         bad = ~(self.queue_max_j <= bound * (1 + RELATIVE))
+        t = int(np.where(bad, self.queue_max_round, run.rounds).min())
         rule = "under cap, a queue is at most V·(K+2)·priority/E~_min + max(E_max − budget, 0)"
-        for t in np.unique(np.where(bad, self.queue_max_round, 0)):
-            here = bad & (self.queue_max_round == t)
-            self._flag(found, "queue_next_j", here, self.queue_max_j, bound, rule, int(t) or None)
-
-    def _flag(
-        self, found: Findings, name: str, bad: Array, stored: Array, expected: Array, rule: str, t: int | None = None
-    ) -> None:
-        rounds = np.array([t or self.stored.run.rounds])
-        found.flag(WHOLE_RUN, name, rounds, bad[None], stored, expected, rule)
+        found.flag(
+            WHOLE_RUN,
+            "queue_next_j",
+            np.array([t]),
+            (bad & (self.queue_max_round == t))[None],
+            self.queue_max_j,
+            bound,
+            rule,
+        )
 
 
 def _least_planned_j(r: Rounds) -> Array:
