@@ -16,7 +16,6 @@ from commands import Command
 from sealing import seal
 
 from feelstream import preset, simulate, verify
-from feelstream.errors import ScenarioError
 from feelstream.loop.simulation import RoundRecord
 from feelstream.run import read, simulate_in
 from feelstream.scenario.files import from_dict
@@ -151,13 +150,6 @@ def test_entry_points_give_short_names() -> None:
     assert run.about["scenario"]["data"]["arrivals"]["kind"] == "daily"
     metric = preset("tiny", ["learning.engine=none", "policy.metric=product"])
     assert simulate(metric).rounds["scheduled"].sum() > 0
-
-
-def test_what_is_not_a_policy_is_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"is no class; it must be one derived from feelstream.Policy"):
-        preset("tiny", [f"policy.name={METRIC}"])
-    with pytest.raises(ScenarioError, match="there is no file"):
-        preset("tiny", ["policy.name=missing.py:Mine"])
 
 
 @pytest.mark.parametrize(
