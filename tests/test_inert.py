@@ -79,7 +79,7 @@ def _shows(directory: Path) -> None:
     from feelstream.studio.words import why
 
     for part in ("run", "results"):
-        for lane in lanes.open_runs(lanes.stored_runs(directory / part)):
+        for lane in lanes.open_runs(lanes.side_by_side([directory / part])):
             for round in range(1, lane.head + 1):
                 view = lane.view(round)
                 assert why(view, lanes.scenario_at(lane, round))
@@ -116,7 +116,7 @@ def _follows(directory: Path) -> None:
         reporting.write(results_in(run), directory / "page")
     lanes = pytest.importorskip("feelstream.studio.lanes")
     with suppress(FeelstreamError):
-        lanes.open_runs(lanes.stored_runs(run))
+        lanes.open_runs(lanes.side_by_side([run]))
     with suppress(FeelstreamError):
         fs.verify(run)
 

@@ -13,7 +13,7 @@ from small_plans import in_process, two_arms
 from feelstream.policies import POLICIES
 from feelstream.run import Change, simulate
 from feelstream.studio import bars, charts, details, maps
-from feelstream.studio.lanes import LiveLane, StoredLane, runs_by_seed
+from feelstream.studio.lanes import LiveLane, StoredLane, by_seed, stored_runs
 from feelstream.studio.session import Session
 from feelstream.studio.words import ranking_of
 
@@ -134,6 +134,17 @@ def test_tooltips_name_the_round() -> None:
         assert (label["formatter"], label["precision"]) == ("round {value}", 0)
 
 
+def test_a_chart_begins_again_where_series_are_others_and_not_for_another_round() -> None:
+    """Else ECharts would keep what it was not told of."""
+    lane = played()
+    one, later, two = (
+        charts.outline(charts.curves(lanes, "energy_mean_j", shown, False))
+        for lanes, shown in (([lane], 2), ([lane], 6), ([lane, lane], 6))
+    )
+    assert one == later != two
+    assert charts.outline({"series": [], "legend": {}}) != charts.outline({"series": []})
+
+
 def test_for_a_talk_a_legend_of_two_lines_has_room() -> None:
     lane = played()
     view = lane.view(6)
@@ -160,10 +171,8 @@ def test_a_picture_names_its_axes_and_explains_every_curve_and_nothing_else() ->
 
 def test_a_comparison_opens_with_a_lane_for_each_policy_and_a_choice_of_seeds(tmp_path: Path) -> None:
     in_process(two_arms((3, 4), "system.rounds=5"), tmp_path)
-    assert {seed: list(runs) for seed, runs in runs_by_seed(tmp_path).items()} == {
-        3: ["ours", "random"],
-        4: ["ours", "random"],
-    }
+    seeds = by_seed(stored_runs(tmp_path))
+    assert {seed: list(runs) for seed, runs in seeds.items()} == {3: ["ours", "random"], 4: ["ours", "random"]}
     session = Session([tmp_path])
     assert session.race.wait(lambda race: race.ready)
     assert [(lane.label, lane.seed) for lane in session.race.lanes] == [("ours", 3), ("random", 3)]
@@ -174,4 +183,4 @@ def test_a_comparison_opens_with_a_lane_for_each_policy_and_a_choice_of_seeds(tm
     assert [(lane.label, lane.seed) for lane in session.race.lanes] == [("ours", 4), ("random", 4)]
     assert (session.seed, session.selected, session.race.shown) == (4, 1, 2)
     session.close()
-    assert runs_by_seed(next(iter(runs_by_seed(tmp_path)[3].values()))) == {}
+    assert list(by_seed(stored_runs(seeds[3]["ours"]))) == [None]  # a run by itself has no seeds to choose from

@@ -3,3 +3,12 @@
 race, lanes and views hold what is shown and know no page; words and charts turn views into sentences and ECharts
 options; the other modules lay them out with NiceGUI.
 """
+
+from functools import cache
+from importlib import resources
+
+
+@cache
+def asset(name: str) -> str:
+    """A file of the page that is not Python: a style or a script."""
+    return resources.files("feelstream.studio").joinpath(name).read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
-// A chart that is sent changes instead of whole options, and that draws only while it can be seen: one drawing a frame,
-// however many changes came in between. The server draws nothing; it says what is different (panels.py).
+// A chart that is sent the parts of its options that changed, and that draws only while it can be seen: one drawing a frame,
+// however many changes came in between. The server draws nothing; it says which parts changed (panels.py).
 import { echarts } from "nicegui-echart";
 
 const waiting = new Set();
@@ -35,35 +35,21 @@ const seen = new IntersectionObserver(
 );
 const sized = new ResizeObserver((entries) => entries.forEach((entry) => owners.get(entry.target)?.fit()));
 
-// [path, value]: another value; [path, kept, rest]: a list of which the first few stay; [path]: gone.
-const apply = (options, [path, ...what]) => {
-  const last = path[path.length - 1];
-  const holder = path.slice(0, -1).reduce((inside, key) => inside[key], options);
-  if (what.length === 2) holder[last].splice(what[0], Infinity, ...what[1]);
-  else if (what.length === 1) holder[last] = what[0];
-  else delete holder[last];
-};
-// ECharts keeps what it is not told of, so that it has to begin again where something is gone or series are others.
-const isStructural = ([path, ...what]) => !what.length || (path.length === 1 && path[0] === "series");
-
 export default {
   template: "<div></div>",
   props: { options: Object, enable3d: Boolean, renderer: String, theme: String },
   mounted() {
     this.current = { series: [] };
     this.isSeen = false;
-    this.changed = new Set(); // what ECharts was not told yet, by its place at the top of the options
+    this.changed = new Set(); // names of the parts that ECharts was not told yet
     this.isNew = true;
     owners.set(this.$el, this);
     seen.observe(this.$el);
     sized.observe(this.$el);
     this.print = () => this.draw(true);
     addEventListener("beforeprint", this.print);
-    const early = earlyChanges.get(this.$el.id);
-    if (early) {
-      earlyChanges.delete(this.$el.id);
-      this.change(early);
-    }
+    earlyChanges.get(this.$el.id)?.forEach((each) => this.change(...each));
+    earlyChanges.delete(this.$el.id);
   },
   beforeUnmount() {
     seen.unobserve(this.$el);
@@ -74,10 +60,11 @@ export default {
     this.chart?.dispose();
   },
   methods: {
-    change(changes) {
-      changes.forEach((each) => apply(this.current, each));
-      changes.forEach(([[top]]) => this.changed.add(top));
-      this.isNew ||= changes.some(isStructural);
+    // isNew: ECharts keeps what it is not told of, and has to begin again where parts are gone or series are others.
+    change(part, isNew) {
+      this.current = isNew ? part : { ...this.current, ...part };
+      Object.keys(part).forEach((name) => this.changed.add(name));
+      this.isNew ||= isNew;
       if (this.isSeen) drawSoon(this);
       else {
         unseen.add(this);

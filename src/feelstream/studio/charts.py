@@ -183,6 +183,11 @@ def enlarged(options: Any, factor: float = 1.6) -> Any:
     return larger
 
 
+def outline(options: Options) -> list:
+    """What a chart is made of: its parts, and of each series the name and what is said of it."""
+    return [sorted(options), *((series.get("name"), sorted(series)) for series in options["series"])]
+
+
 def for_export(options: Options, title: str, dark: bool, axes: tuple[str, str] = ("", "")) -> Options:
     """The chart as a picture that stands by itself: with title, legend, names of the axes and background."""
     named = [

@@ -58,7 +58,7 @@ class Transport:
             moves[name]()
 
     def refresh(self) -> None:
-        race, seeds = self.session.race, list(self.session.seeds)
+        race, seeds = self.session.race, [seed for seed in self.session.seeds if seed is not None]
         self.seed.set_visibility(len(seeds) > 1)
         if self.seed.options != seeds or self.seed.value != self.session.seed:
             self.seed.set_options(seeds, value=self.session.seed)

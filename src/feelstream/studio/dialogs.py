@@ -12,7 +12,7 @@ from feelstream.errors import FeelstreamError
 from feelstream.loop.changes import CHANGEABLE
 from feelstream.studio import offline, saving
 from feelstream.studio.draft import value_in
-from feelstream.studio.lanes import MOST_LANES, Lane, open_runs, runs_by_seed, scenario_at, stored_runs
+from feelstream.studio.lanes import MOST_LANES, Lane, Stored, by_seed, scenario_at, stored_runs
 from feelstream.studio.panels import heading
 from feelstream.studio.race import has_field
 from feelstream.studio.session import Session
@@ -146,8 +146,7 @@ def open_dialog(session: Session) -> None:
         path = ui.input("directory of a run, a deployment or results").props("outlined dense").style("width: 100%")
         chosen = ui.select({}, label="runs", multiple=True).props("outlined dense use-chips").style("width: 100%")
         chosen.set_visibility(False)
-        found: dict[str, Path] = {}
-        seeds: dict[int, dict[str, Path]] = {}
+        found: Stored = {}
 
         async def look() -> None:
             path.error = None
@@ -158,11 +157,8 @@ def open_dialog(session: Session) -> None:
                 return
             found.clear()
             found.update(runs or {})
-            seeds.clear()
-            seeds.update(await run.io_bound(runs_by_seed, Path((path.value or "").strip())) or {})
-            first = set(next(iter(seeds.values()), {}).values())
-            picked = [label for label, path in found.items() if not first or path in first]
-            chosen.set_options(list(found), value=picked[: MOST_LANES if first else 4])
+            first = [key for key in found if key[1] == next(iter(found))[1]]
+            chosen.set_options({key: _label(*key) for key in found}, value=first[:MOST_LANES])
             chosen.set_visibility(True)
 
         async def replay() -> None:
@@ -171,12 +167,11 @@ def open_dialog(session: Session) -> None:
             if found and not 1 <= len(chosen.value) <= MOST_LANES:
                 path.error = f"choose from 1 to {MOST_LANES} runs, not {len(chosen.value)}"
             elif found:
-                runs = {label: found[label] for label in chosen.value}
-                title = (path.value or "").strip()
-                if same := _of_one_seed(seeds, list(runs.values())):
-                    session.compare(*same, title)
+                title, seeds = (path.value or "").strip(), {seed for _, seed in chosen.value}
+                if len(seeds) == 1:
+                    session.replay(by_seed(found, [name for name, _ in chosen.value]), seeds.pop(), title)
                 else:
-                    session.replay(lambda: open_runs(runs), title)
+                    session.replay({None: {_label(*key): found[key] for key in chosen.value}}, None, title)
                 dialog.close()
 
         path.on("keydown.enter", look)
@@ -187,11 +182,5 @@ def open_dialog(session: Session) -> None:
             ui.button("Replay", icon="play_arrow", on_click=replay)
 
 
-def _of_one_seed(seeds: dict[int, dict[str, Path]], runs: list[Path]) -> tuple[dict[int, dict[str, Path]], int] | None:
-    """The chosen policies of a comparison with all seeds that have them, and the seed that was chosen, if it is one."""
-    for seed, of_seed in seeds.items():
-        arms = [arm for arm, path in of_seed.items() if path in runs]
-        if len(arms) == len(runs):
-            kept = {each: {arm: runs[arm] for arm in arms} for each, runs in seeds.items() if set(arms) <= set(runs)}
-            return kept, seed
-    return None
+def _label(name: str, seed: int | None) -> str:
+    return name if seed is None else f"{name}, seed {seed}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from time import sleep
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from feelstream.loop.changes import Change, from_list, in_order, scenario_in
 from feelstream.quantities import introduce
 from feelstream.run import Run, read
 from feelstream.run.preparing import prepare, resolved
-from feelstream.run.run import is_unfinished
+from feelstream.run.run import is_unfinished, read_so_far
 from feelstream.run.scenes import Scenes
 from feelstream.scenario import Scenario
 from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_tables
@@ -28,6 +29,7 @@ from feelstream.studio.views import MOST_DEVICES, RoundView, of_record, of_table
 HISTORY_BYTES = 48 * 2**20  # of views, per lane
 SNAPSHOT_BYTES = 48 * 2**20  # of states to go on from, per lane
 HISTORY = ("queue_next_j", "stored", "scheduled")  # columns of a device's history, and what it spent
+POLL_S = 0.05  # before a race asks again for rounds of a run that is followed
 MOST_LANES = 6  # four policies and their forks
 LOADING = Lock()  # a data set is read once, whoever asks first
 
@@ -44,36 +46,54 @@ class History:
     turns: list[bool]  # whether it was scheduled
 
 
-class Lane(Protocol):
+class Lane:
     """What a race and a page ask of a lane."""
 
-    label: str
-    scenario: Scenario
-    seed: int
-    changes: tuple[Change, ...]
-    live: bool  # can be played, changed and forked
-    rows: list[dict[str, Any]]  # of all rounds so far, as in rounds.parquet
-    schedule: list[tuple[int, int, bool]]  # (round, device, sent) of all that were scheduled so far
+    live = False  # whether it can be played, changed and forked
+    oldest = 1  # the first round of which the devices can still be shown
+    is_ahead = True  # whether the round after the head is played already, or there is none to play
+
+    def __init__(self, label: str, scenario: Scenario, seed: int, changes: tuple[Change, ...]) -> None:
+        self.label, self.scenario, self.seed, self.changes = label, scenario, seed, changes
+        self.rows: list[dict[str, Any]] = []  # of all rounds so far, as in rounds.parquet
+        self.schedule: list[tuple[int, int, bool]] = []  # (round, device, sent) of all that were scheduled so far
+        self._views: dict[int, RoundView] = {}
+        self._past: tuple[int, list[tuple[int, dict[str, Any]]]] | None = None  # rows of the device last asked for
 
     @property
     def head(self) -> int:
         """The last round that can be shown; 0 before the first."""
-        ...
+        return len(self.rows)
 
-    @property
-    def oldest(self) -> int:
-        """The first round of which the devices can still be shown."""
-        ...
+    def view(self, round: int) -> RoundView:
+        return self._views[round]
 
-    def view(self, round: int) -> RoundView: ...
-
-    def history(self, device: int) -> History: ...
-
-    def step(self) -> None: ...
+    def step(self) -> None:
+        """Play the next round, or read what was stored meanwhile."""
+        raise NotImplementedError
 
     def look_ahead(self) -> None:
-        """Play the next round already, where that can be done; nobody sees it before `step`."""
-        ...
+        """Play the next round already; nobody sees it before `step`."""
+
+    def _device(self, round: int, device: int) -> dict[str, Any] | None:
+        """What the table of devices says of one in a round from `oldest` on; None where it is not kept."""
+        raise NotImplementedError
+
+    def history(self, device: int) -> History:
+        if self._past is None or self._past[0] != device:
+            self._past = device, []
+        rows = self._past[1]  # goes on where it ended, since a race may be long
+        for round in range(max(rows[-1][0] + 1 if rows else 1, self.oldest), self.head + 1):
+            if (row := self._device(round, device)) is not None:
+                rows.append((round, row))
+        del rows[: bisect_left(rows, self.oldest, key=itemgetter(0))]
+        rounds = [round for round, _ in rows]
+        queues, stored, turns = ([row[name] for _, row in rows] for name in HISTORY)
+        starts = sorted({1, *(change.round for change in self.changes)})
+        budgets = [float(scenario_at(self, t).population.energy_budget_j[device]) for t in starts]
+        granted = [budgets[bisect_right(starts, t) - 1] for t in rounds]
+        spent = [spent_j(row) for _, row in rows]
+        return History(rounds, queues, np.cumsum(spent).tolist(), np.cumsum(granted).tolist(), stored, turns)
 
 
 def scenario_at(lane: Lane, round: int) -> Scenario:
@@ -81,7 +101,7 @@ def scenario_at(lane: Lane, round: int) -> Scenario:
     return scenario_in(lane.scenario, lane.changes, round)
 
 
-class LiveLane:
+class LiveLane(Lane):
     """A simulation under way, with a bounded history of what was shown and of states to fork from."""
 
     live = True
@@ -89,61 +109,33 @@ class LiveLane:
     def __init__(self, label: str, scenario: Scenario, seed: int, changes: Sequence[Change] = ()) -> None:
         with LOADING:
             scenario = resolved(scenario)
-            self.label, self.scenario, self.seed = label, scenario, seed
-            self.changes = in_order(scenario, changes)
+            super().__init__(label, scenario, seed, in_order(scenario, changes))
             self._player, self._manifest = prepare(scenario, seed, None, self.changes)
-        self.rows: list[dict[str, Any]] = []
-        self.schedule: list[tuple[int, int, bool]] = []
-        self._views: dict[int, RoundView] = {}
         self._snapshots: dict[int, Nested] = {0: self._player.snapshot()}
         self._stride = 1
-        self._past: tuple[int, list[tuple[int, dict[str, Any]]]] | None = None  # rows of the device last asked for
         self._ahead: tuple[Nested, RoundView] | None = None  # the state before a round that was played ahead, and it
-
-    @property
-    def head(self) -> int:
-        return len(self.rows)
 
     @property
     def oldest(self) -> int:
         return next(iter(self._views), 1)
 
-    def view(self, round: int) -> RoundView:
-        return self._views[round]
-
-    def history(self, device: int) -> History:
-        if self._past is None or self._past[0] != device:
-            self._past = device, []
-        rows = self._past[1]  # goes on where it ended, since a race may be long
-        for round in range(max(rows[-1][0] + 1 if rows else 1, self.oldest), self.head + 1):
-            view = self._views.get(round)  # the race goes on meanwhile, and forgets the oldest
-            if view is not None and view.devices is not None and (at := view.where(device)) is not None:
-                columns = [name for name in (*HISTORY, *SPENT) if name in view.devices]
-                rows.append((round, {name: view.devices[name][at].item() for name in columns}))
-        del rows[: bisect_left(rows, self.oldest, key=itemgetter(0))]
-        return _history(self, device, rows)
+    def _device(self, round: int, device: int) -> dict[str, Any] | None:
+        view = self._views.get(round)  # the race goes on meanwhile, and forgets the oldest
+        if view is None or view.devices is None or (at := view.where(device)) is None:
+            return None
+        return {name: view.devices[name][at].item() for name in (*HISTORY, *SPENT) if name in view.devices}
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the next round is played already."""
-        return self._ahead is not None
+        return self._ahead is not None or self.head >= self.scenario.system.rounds
 
     def look_ahead(self) -> None:
-        if self._ahead is None and self.head < self.scenario.system.rounds:
-            before = self._snapshots.get(self.head)
-            before = self._player.snapshot() if before is None else before
-            self._ahead = before, self._played()
-
-    def _forget_ahead(self) -> None:
-        """Go back to the round that all have seen: the one played ahead was played under settings that changed."""
-        if self._ahead is not None:
-            (before, _), self._ahead = self._ahead, None
-            self._player.restore(before)
+        if not self.is_ahead:
+            self._ahead = self._player.snapshot(), self._played()
 
     def _played(self) -> RoundView:
-        simulation = self._player
-        state = simulation.server.policy  # as the round begins
-        return of_record(simulation.step(), simulation.policy, state, self.seed, self._manifest.facts)
+        state = self._player.server.policy  # as the round begins
+        return of_record(self._player.step(), self._player.policy, state, self.seed, self._manifest.facts)
 
     def step(self) -> None:
         """Play the next round, unless it was played ahead, and keep what a page may show of it."""
@@ -153,7 +145,9 @@ class LiveLane:
         introduce(view.row, self._manifest.quantities)
         self._views[view.round] = view
         self.rows.append(view.row)
-        self.schedule += _scheduled(view)
+        assert view.devices is not None
+        ids, sent = (view.devices[name][view.chosen].tolist() for name in ("device", "transmitted"))
+        self.schedule += [(view.round, device, went) for device, went in zip(ids, sent, strict=True)]
         while len(self._views) > 20 and len(self._views) * view.bytes > HISTORY_BYTES:
             del self._views[next(iter(self._views))]
         if self.head % self._stride == 0:
@@ -173,7 +167,9 @@ class LiveLane:
     def change(self, field: str, value: str) -> Change:
         """Another value from the next round on."""
         change = Change(self.head + 1, field, value)
-        self._forget_ahead()
+        if self._ahead is not None:  # played under a setting that changes
+            (before, _), self._ahead = self._ahead, None
+            self._player.restore(before)
         self.changes = self._player.changes = in_order(self.scenario, (*self.changes, change))
         return change
 
@@ -193,92 +189,68 @@ class LiveLane:
         return other
 
 
-def _scheduled(view: RoundView) -> list[tuple[int, int, bool]]:
-    assert view.devices is not None
-    ids, sent = (view.devices[name][view.chosen].tolist() for name in ("device", "transmitted"))
-    return [(view.round, device, went) for device, went in zip(ids, sent, strict=True)]
+class StoredLane(Lane):
+    """A run from its directory, a deployment's too. follow: the directory of one that another process still plays."""
 
+    def __init__(self, label: str, run: Run, follow: Path | None = None) -> None:
+        super().__init__(label, run.scenario, run.seed, in_order(run.scenario, from_list(run.manifest.changes)))
+        self._follow = follow
+        self._take(run)
 
-def _history(lane: Lane, device: int, rows: list[tuple[int, dict[str, Any]]]) -> History:
-    """rows: the rounds, and what the table of devices says of the device in each."""
-    rounds = [round for round, _ in rows]
-    queues, stored, turns = ([row[name] for _, row in rows] for name in HISTORY)
-    starts = {1, *(change.round for change in lane.changes)}
-    budgets = {t: float(scenario_at(lane, t).population.energy_budget_j[device]) for t in starts}
-    ordered = sorted(starts)
-    granted = [budgets[ordered[bisect_right(ordered, t) - 1]] for t in rounds]
-    spent = [spent_j(row) for _, row in rows]
-    return History(rounds, queues, np.cumsum(spent).tolist(), np.cumsum(granted).tolist(), stored, turns)
-
-
-class StoredLane:
-    """A finished run from its directory, a deployment's too."""
-
-    live = False
-
-    def __init__(self, label: str, run: Run) -> None:
-        self.label, self.scenario, self.seed = label, run.scenario, run.seed
-        self.changes = in_order(run.scenario, from_list(run.manifest.changes))
-        self.rows = run.rounds.to_dicts()
+    def _take(self, run: Run) -> None:
         chosen = None if run.devices is None else run.devices.filter("scheduled")
-        self.schedule = [] if chosen is None else chosen.select("round", "device", "transmitted").rows()
         self._scenes = None if run.devices is None else Scenes(run)
-        self._last: RoundView | None = None
-        self._past: tuple[int, History] | None = None  # of the device that was last asked for
-
-    @property
-    def head(self) -> int:
-        return len(self.rows)
-
-    @property
-    def oldest(self) -> int:
-        return 1
+        self.schedule = [] if chosen is None else chosen.select("round", "device", "transmitted").rows()
+        self.rows = run.rounds.to_dicts()
 
     def view(self, round: int) -> RoundView:
-        if self._last is None or self._last.round != round:
+        if (view := self._views.get(round)) is None:
             row, scenes, count = self.rows[round - 1], self._scenes, self.scenario.system.devices
             devices = None if scenes is None else scenes.rows(round)
             scene = scenes.scene(round) if scenes and count <= MOST_DEVICES else None
-            self._last = of_tables(row, devices, count, scene)
-        return self._last
+            view = of_tables(row, devices, count, scene)
+            self._views = {round: view}  # only the last one is kept
+        return view
 
-    def history(self, device: int) -> History:
-        if self._scenes is None:
-            return _history(self, device, [])
-        if self._past is None or self._past[0] != device:
-            rows = [(t, self._scenes.rows(t).row(device, named=True)) for t in range(1, self.head + 1)]
-            self._past = device, _history(self, device, rows)
-        return self._past[1]
+    def _device(self, round: int, device: int) -> dict[str, Any] | None:
+        return None if self._scenes is None else self._scenes.rows(round).row(device, named=True)
 
     def step(self) -> None:
-        raise RunError(f"{self.label} is a stored run and has ended")
+        """Read what has been stored meanwhile, if the run is followed; nothing, if nothing has."""
+        if self._follow is None:
+            raise RunError(f"{self.label} is a stored run and has ended")
+        run = read_so_far(self._follow)
+        if run.rounds.height > self.head:
+            self._take(run)
+        else:
+            sleep(POLL_S)
 
-    def look_ahead(self) -> None:
-        """All rounds are there."""
+
+Stored = dict[tuple[str, int | None], Path]  # run directories by name and, in a comparison, by seed
+Seeds = dict[int | None, dict[str, Path]]  # the same, by seed and then by name
 
 
-def stored_runs(path: Path) -> dict[str, Path]:
-    """Labels and directories of the runs in a run directory or in a directory of results."""
+def stored_runs(path: Path) -> Stored:
+    """The runs in a run directory or in a directory of results."""
     if (path / "plan.json").is_file():
         results = load_results(path)
         if not results.finished:
             raise RunError(f"{path} holds no finished run yet")
-        return {f"{arm}, seed {seed}": results.directories[arm, seed] for arm, seed in results.finished}
+        return {(arm, seed): results.directories[arm, seed] for arm, seed in results.finished}
     if (path / "run.json").is_file():
-        return {path.name or str(path): path}
+        return {(path.name or str(path), None): path}
     inside = sorted(each.parent for each in path.glob("*/run.json")) if path.is_dir() else []
     if not inside:
         raise RunError(f"{path} holds neither a run (run.json) nor results (plan.json)")
-    return {each.name: each for each in inside}
+    return {(each.name, None): each for each in inside}
 
 
-def runs_by_seed(path: Path) -> dict[int, dict[str, Path]]:
-    """The finished runs of a comparison: for each seed the run of each policy that has one; empty for anything else."""
-    if not (path / "plan.json").is_file():
-        return {}
-    results, found = load_results(path), {}
-    for arm, seed in results.finished:
-        found.setdefault(seed, {})[arm] = results.directories[arm, seed]
+def by_seed(stored: Stored, names: Collection[str] | None = None) -> Seeds:
+    """For each seed the runs that have it, by name; names: only of these."""
+    found: Seeds = {}
+    for (name, seed), directory in stored.items():
+        if names is None or name in names:
+            found.setdefault(seed, {})[name] = directory
     return found
 
 
@@ -286,22 +258,16 @@ def side_by_side(paths: Sequence[Path]) -> dict[str, Path]:
     """Labels and directories of the runs of several directories; of a comparison each policy with its first seed."""
     runs: dict[str, Path] = {}
     for path in paths:
-        seeds = runs_by_seed(path)
-        for label, directory in (next(iter(seeds.values())) if seeds else stored_runs(path)).items():
+        for label, directory in next(iter(by_seed(stored_runs(path)).values())).items():
             runs[f"{label} in {path}" if label in runs else label] = directory
     return runs
 
 
-def open_runs(runs: dict[str, Path]) -> list[StoredLane]:
-    """Lanes of stored runs, at most as many as a race has."""
+def open_runs(runs: Mapping[str, Path]) -> list[StoredLane]:
+    """Lanes of stored runs, at most as many as a race has; what is unfinished is followed."""
     if not 1 <= len(runs) <= MOST_LANES:
         raise RunError(f"choose from 1 to {MOST_LANES} runs, not {len(runs)}")
-    return [_lane(label, directory) for label, directory in runs.items()]
-
-
-def _lane(label: str, directory: Path) -> StoredLane:
-    if not is_unfinished(directory):
-        return StoredLane(label, read(directory))
-    from feelstream.studio.following import FollowedLane  # it is one of these
-
-    return FollowedLane(label, directory)
+    return [
+        StoredLane(label, read_so_far(path), path) if is_unfinished(path) else StoredLane(label, read(path))
+        for label, path in runs.items()
+    ]

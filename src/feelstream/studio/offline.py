@@ -17,7 +17,7 @@ from feelstream.errors import RunError
 from feelstream.line_styles import line_style
 from feelstream.quantities import QUANTITIES, short
 from feelstream.run.files import write_atomically
-from feelstream.studio.assets import asset
+from feelstream.studio import asset
 from feelstream.studio.charts import BUDGETED, shown_setting
 from feelstream.studio.lanes import Lane, open_runs, scenario_at, side_by_side
 from feelstream.studio.maps import GOLDEN_ANGLE

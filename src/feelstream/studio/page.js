@@ -39,10 +39,10 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) =>
 // A chart that the page is still making takes its changes when it is there: the server sends them once.
 const earlyChanges = new Map();
 const drawCharts = (changed) => {
-  changed.forEach(([id, changes]) => {
+  changed.forEach(([id, ...change]) => {
     const chart = getElement(id);
-    if (chart?.change) chart.change(changes);
-    else earlyChanges.set(`c${id}`, [...(earlyChanges.get(`c${id}`) ?? []), ...changes]);
+    if (chart?.change) chart.change(...change);
+    else earlyChanges.set(`c${id}`, [...(earlyChanges.get(`c${id}`) ?? []), change]);
   });
   requestAnimationFrame(() => requestAnimationFrame(() => emitEvent('drawn')));
 };

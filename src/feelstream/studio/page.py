@@ -7,6 +7,7 @@ from time import monotonic
 
 from nicegui import ui
 
+from feelstream.studio import asset
 from feelstream.studio.board import Board
 from feelstream.studio.controls import Knobs, Transport
 from feelstream.studio.dialogs import fork_dialog, open_dialog, save_dialog
@@ -22,8 +23,10 @@ IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 
 
 def build(session: Session) -> None:
-    """Lay the page out for one session, after `curtain.furnish`."""
+    """Lay the page out for one session."""
     client = ui.context.client
+    ui.add_css(asset("studio.css"))
+    ui.add_body_html(f"<script>{asset('page.js').replace('CLIENT', client.id)}</script>")
     dark = ui.dark_mode(None)
 
     def use_scheme(is_dark: bool) -> None:

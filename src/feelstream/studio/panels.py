@@ -10,10 +10,8 @@ from typing import Any
 from nicegui import ui
 from nicegui.json import dumps
 
-from feelstream.studio.assets import asset
-from feelstream.studio.changes import differences
-from feelstream.studio.charts import Options, enlarged, for_export
-from feelstream.studio.drawing import Drawing
+from feelstream.studio import asset
+from feelstream.studio.charts import Options, enlarged, for_export, outline
 from feelstream.studio.saving import file_name
 from feelstream.studio.session import Session
 
@@ -33,6 +31,14 @@ def heading(text: str, level: str = "h2") -> ui.element:
     return element
 
 
+class Drawing(ui.echart, component="chart.js"):
+    """ECharts in the page, drawn by chart.js from the parts of its options that changed."""
+
+    def __init__(self) -> None:
+        super().__init__({"series": []})
+        self._update_method = None  # an element that is sent once more, such as a hidden one, keeps its picture
+
+
 class Chart:
     """An ECharts panel part with a menu to save it; `show` notes for the page what changed in its options."""
 
@@ -47,9 +53,12 @@ class Chart:
 
     def show(self, options: Options) -> None:
         options = enlarged(options) if self.session.talk else options
-        if changes := differences(self._options, options):
+        if options != self._options:
+            # ECharts keeps what it is not told of, so that it has to begin again where something is gone.
+            is_new = outline(options) != outline(self._options)
+            part = {name: value for name, value in options.items() if is_new or self._options[name] != value}
             self._options = options
-            self.session.drawings.append((self.element.id, changes))
+            self.session.drawings.append((self.element.id, part, is_new))
 
     def menu(self) -> None:
         """The button beside a title that saves the chart."""

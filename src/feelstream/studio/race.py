@@ -1,9 +1,8 @@
 """A race: lanes that go through the same rounds in step, played by a worker thread so that no page ever waits.
 
 `shown` is the round on the page, `head` the last one played by all lanes. Playing moves `shown` forward at the
-chosen speed and plays a new round whenever it has caught up with the head; jumping moves it anywhere. While nothing is
-asked of it the worker plays the next round ahead, so that a step can be shown at once; a change of settings discards
-that round.
+chosen speed and plays a new round whenever it has caught up with the head; jumping moves it anywhere. While the race
+rests the worker plays the next round ahead, so that a step can be shown at once; a change of settings discards it.
 """
 
 from __future__ import annotations
@@ -44,8 +43,6 @@ class Race:
         self._jobs: list[Callable[[], None]] = []
         self._suspended = self._closed = False
         self._due = 0.0
-        self._quiet = 0.0  # when the last news will have been drawn
-        self._ahead_of = -1  # the round after which the next was played ahead
         self.wake: Callable[[], None] = lambda: None  # called, from any thread, whenever `version` grows
         self._changed = Condition()
         self._thread = Thread(target=self._work, name="race", daemon=True)
@@ -165,7 +162,6 @@ class Race:
 
     def _tell(self) -> None:
         self.version += 1
-        self._quiet = monotonic() + QUIET_S
         self._changed.notify_all()
         self.wake()
 
@@ -175,7 +171,7 @@ class Race:
             with self._changed:
                 self.lanes, self.ready = lanes, True
                 self.shown = min(self._begin, self.head)
-                if self.playing and all(isinstance(lane, LiveLane) and lane.is_ahead for lane in lanes):
+                if self.playing:
                     self._changed.notify_all()  # the first round comes at once, and is what the page draws first
                 else:
                     self._tell()
@@ -194,40 +190,34 @@ class Race:
 
     def _turn(self) -> bool:
         """Wait for something to do and do it; False when the race is closed."""
+        job = None
         with self._changed:
-            job = None
-            while job is None:
-                if self._closed:
-                    return False
-                now = monotonic()
-                if self._jobs:
-                    job = self._do_first_job
-                elif not self._suspended and self._target > self.head:
-                    job = self._play_round
-                elif not self._suspended and self.playing and self._due <= now:
-                    job = self._advance
-                elif not self._suspended and self._may_look_ahead() and self._quiet <= now:
-                    job = self._look_ahead
-                else:
-                    self._changed.wait(self._nothing_to_do_s(now))
+            while not self._closed and (job := self._job()) is None:
+                waits = self.playing and not self._suspended
+                self._changed.wait(max(self._due - monotonic(), 0.0) if waits else None)
+        if self._closed or job is None:
+            return False
         job()
         return True
 
-    def _nothing_to_do_s(self, now: float) -> float | None:
-        """How long the worker may sleep unless it is called; None: until then."""
-        times = [self._due] if self.playing else []
-        times += [self._quiet] if self._may_look_ahead() else []
-        return None if self._suspended or not times else max(min(times) - now, 0.0)
-
-    def _may_look_ahead(self) -> bool:
-        return self.problem is None and self._ahead_of != self.head < self.rounds
+    def _job(self) -> Callable[[], None] | None:
+        if self._jobs:
+            return self._do_first_job
+        if self._suspended:
+            return None
+        if self._target > self.head:
+            return self._play_round
+        if self.playing:
+            return self._advance if self._due <= monotonic() else None
+        return None if all(lane.is_ahead for lane in self.lanes) else self._look_ahead
 
     def _look_ahead(self) -> None:
-        self._ahead_of = self.head
+        with self._changed:
+            if self._changed.wait(QUIET_S):  # there is something to do
+                return
         for lane in list(self.lanes):
-            if lane.head == self._ahead_of:
-                with TURN:
-                    lane.look_ahead()
+            with TURN:
+                lane.look_ahead()
         with self._changed:
             self._changed.notify_all()
 
@@ -268,7 +258,6 @@ class Race:
     def _change(self, lanes: Sequence[LiveLane], field: str, value: str) -> None:
         """Between two rounds, so that all lanes change in the same one."""
         if self.head < self.rounds:
-            self._ahead_of = -1
             rounds = {lane.change(field, value).round for lane in lanes}
             note = f"{shown_setting(field, value)} from round {min(rounds)} in {listed([each.label for each in lanes])}"
             elsewhere = self.shown < min(rounds) - 1
@@ -282,7 +271,6 @@ class Race:
                 forked.step()
         with self._changed:
             self.lanes.append(forked)
-            self._ahead_of = -1
 
 
 def has_field(lane: Lane, field: str) -> bool:

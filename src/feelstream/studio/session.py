@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 
 from feelstream.data.datasets.catalogue import COLLECTIONS
+from feelstream.studio.charts import Options
 from feelstream.studio.draft import Draft
-from feelstream.studio.lanes import (
-    MOST_LANES,
-    LiveLane,
-    StoredLane,
-    open_runs,
-    runs_by_seed,
-    side_by_side,
-    stored_runs,
-)
+from feelstream.studio.lanes import MOST_LANES, Seeds, by_seed, open_runs, side_by_side, stored_runs
 from feelstream.studio.race import Race
 
 SESSIONS: dict[str, Session] = {}  # by the tab's client id
-PREPARED: dict[str, Future[list[LiveLane]]] = {}  # lanes of the first race, by its draft: for the first tab
 
 
 class Session:
@@ -33,53 +24,52 @@ class Session:
         self.talk = False  # whether all is drawn large, for a talk
         self.title = ""
         self.wake: Callable[[], None] = lambda: None  # the race calls it, from any thread, when it has something new
-        self.drawings: list[tuple[int, list]] = []  # changes of charts, by element, that the page was not sent yet
-        self.seeds: dict[int, dict[str, Path]] = {}  # of a comparison: the runs of each seed, by policy
+        self.drawings: list[tuple[int, Options, bool]] = []  # of charts, by element: what the page was not sent yet
+        self.seeds: Seeds = {}  # of stored runs: those of each seed, by policy
         self.seed: int | None = None  # the one that is shown
         self.race: Race
-        if len(start) == 1:
-            self.open(start[0])
-        elif start:
-            self.replay(lambda: open_runs(side_by_side(start)), ", ".join(_named(path) for path in start))
+        if start:
+            self.open(start)
         else:
             self.begin()
 
     def begin(self, *, speed: float | None = None, playing: bool = True) -> None:
         """Start the race that is drafted, in place of the present one."""
-        prepared = PREPARED.pop(repr(self.draft), None)
-        self._replace(
-            Race(prepared.result if prepared else self.draft.lanes, speed=speed or self._speed(), playing=playing)
-        )
+        self._replace(Race(self.draft.lanes, speed=speed or self._speed(), playing=playing))
         self.title = f"{self.draft.preset}, seed {self.draft.seed_number()}"
 
-    def open(self, start: Path) -> None:
-        """A comparison with a lane for each policy, of its first seed; of other runs the first few."""
-        if seeds := runs_by_seed(start):
-            self.compare(seeds, next(iter(seeds)), _named(start))
-        else:
-            self.replay(lambda: open_runs(dict(list(stored_runs(start).items())[:4])), _named(start))
+    def open(self, start: Sequence[Path]) -> None:
+        """Stored runs side by side; a comparison with a lane for each policy, of its first seed."""
+        title = ", ".join(_named(path) for path in start)
+        if len(start) > 1:
+            return self.replay({None: side_by_side(start)}, None, title)
+        stored = stored_runs(start[0])
+        names = list(dict.fromkeys(name for name, _ in stored))
+        seeds = by_seed(stored, names[:MOST_LANES])
+        self.replay(seeds, next(iter(seeds)), title)
+        if len(names) > MOST_LANES:
+            self.note = f"The first {MOST_LANES} of {len(names)} runs are shown; open stored runs to choose others."
+        return None
 
-    def compare(self, seeds: dict[int, dict[str, Path]], seed: int, title: str) -> None:
-        """The runs of one seed side by side; the others can be chosen."""
-        runs = seeds[seed]
-        self.replay(lambda: open_runs(dict(list(runs.items())[:MOST_LANES])), title)
-        self.seeds, self.seed = seeds, seed
-        if len(runs) > MOST_LANES:
-            self.note = f"The first {MOST_LANES} of {len(runs)} policies are shown; open stored runs to choose others."
+    def replay(
+        self,
+        seeds: dict[int | None, dict[str, Path]],
+        seed: int | None,
+        title: str,
+        *,
+        at: int = 0,
+        playing: bool = True,
+    ) -> None:
+        """Show the stored runs of one seed in place of the present race; the worker reads them."""
+        self._replace(Race(lambda: open_runs(seeds[seed]), speed=self._speed(), playing=playing, at=at))
+        self.seeds, self.seed, self.title, self.note = seeds, seed, title, ""
 
     def choose_seed(self, seed: int) -> None:
         """The same policies with another seed, in the same round."""
-        if seed == self.seed or seed not in self.seeds:
-            return
-        seeds, title, race, note, device = self.seeds, self.title, self.race, self.note, self.selected
-        runs = dict(list(seeds[seed].items())[:MOST_LANES])
-        self._replace(Race(lambda: open_runs(runs), speed=race.speed, playing=race.playing, at=race.shown))
-        self.seeds, self.seed, self.title, self.note, self.selected = seeds, seed, title, note, device
-
-    def replay(self, lanes: Callable[[], Sequence[StoredLane]], title: str) -> None:
-        """Show stored runs in place of the present race; the worker reads them."""
-        self._replace(Race(lanes, speed=self._speed()))
-        self.title, self.note = title, ""
+        if seed != self.seed and seed in self.seeds:
+            note, device = self.note, self.selected
+            self.replay(self.seeds, seed, self.title, at=self.race.shown, playing=self.race.playing)
+            self.note, self.selected = note, device
 
     def _speed(self) -> float:
         present = getattr(self, "race", None)
@@ -99,26 +89,6 @@ class Session:
 def _named(start: Path) -> str:
     """As a page and a picture name it: where it lies is nobody's business there."""
     return start.resolve().name or str(start)
-
-
-def prepare_first() -> Callable[[], None]:
-    """Promise the lanes of the first race to its page; what is returned makes them, with their first round.
-
-    What is wrong with them the page will say.
-    """
-    draft, _ = first_draft()
-    prepared = PREPARED[repr(draft)] = Future()
-    return lambda: _fulfil(prepared, draft)
-
-
-def _fulfil(prepared: Future[list[LiveLane]], draft: Draft) -> None:
-    try:
-        lanes = draft.lanes()
-        for lane in lanes:
-            lane.look_ahead()
-        prepared.set_result(lanes)
-    except Exception as problem:  # whoever waits for the lanes is told, whatever it is
-        prepared.set_exception(problem)
 
 
 def first_draft() -> tuple[Draft, str]:
