@@ -11,6 +11,7 @@ import pytest
 
 from feelstream import preset, simulate
 from feelstream.errors import ScenarioError
+from feelstream.experiment.replaying import ask_again
 from feelstream.model.system import System
 from feelstream.policies import lyapunov_joint
 from feelstream.policies.base import Observation
@@ -23,7 +24,6 @@ from feelstream.policies.solvers.devices import Devices, least_power_w
 from feelstream.policies.solvers.joint import admit, weights
 from feelstream.policies.solvers.modes import allocate
 from feelstream.run import Run
-from feelstream.run.replaying import ask_again
 from feelstream.verification import verify
 
 

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 import feelstream as fs
 from feelstream.cli import app
 from feelstream.errors import RunError
+from feelstream.experiment.replaying import ask_again
 from feelstream.flower import ScheduledFedAvg
 from feelstream.policies import POLICIES, balanced_joint
 from feelstream.policies.solvers import rations
 from feelstream.policies.solvers.balance import Balance
-from feelstream.run.replaying import ask_again
 
 RATIONED = ("policy.name=balanced_joint", "policy.size=5", "system.rounds=16", "system.energy_budget_j=0.002")
 OWN = """

@@ -13,8 +13,8 @@ from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
+from feelstream.experiment.replaying import replay
 from feelstream.model.reporting import Reporting
-from feelstream.run.replaying import replay
 from feelstream.verification import verify
 
 LEARNING = ("learning.engine=native", "learning.local.steps=2", "learning.local.batch=4", "system.rounds=6")

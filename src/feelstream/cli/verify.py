@@ -10,8 +10,8 @@ import typer
 
 from feelstream.api.simulating import note
 from feelstream.errors import FeelstreamError, RunError, sentence
-from feelstream.run.replaying import Again, ask_again
-from feelstream.run.replaying import replay as replay_run
+from feelstream.experiment.replaying import Again, ask_again
+from feelstream.experiment.replaying import replay as replay_run
 from feelstream.run.run import SO_FAR
 from feelstream.terminal.common import JsonOption, out, print_json
 from feelstream.terminal.progress import bar

@@ -11,7 +11,7 @@ from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError
-from feelstream.run.replaying import replay
+from feelstream.experiment.replaying import replay
 from feelstream.testing.kinds import named
 from feelstream.testing.player import check_kind
 from feelstream.verification import verify

@@ -13,9 +13,9 @@ from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import EngineError, ScenarioError
+from feelstream.experiment.replaying import replay
 from feelstream.learning.contract import ABSENT
 from feelstream.learning.local import Cohort, Schedule, Sgd, rows_of, with_rows
-from feelstream.run.replaying import replay
 from feelstream.testing import check
 from feelstream.verification import verify
 

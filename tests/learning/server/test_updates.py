@@ -14,13 +14,13 @@ from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
 from feelstream.errors import EngineError, FeelstreamError, ScenarioError
+from feelstream.experiment.replaying import replay
 from feelstream.learning.server import ServerUpdate
 from feelstream.learning.server.base import Equal, FedAvg, InverseProbability, Median, Remembered, TrimmedMean, weighted
 from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi
 from feelstream.learning.server.wrappers import Gaussian, Quantise, TopK
 from feelstream.policies.random import Random
 from feelstream.run import simulate_in
-from feelstream.run.replaying import replay
 from feelstream.testing import check
 from feelstream.verification import verify
 
