@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS
-from feelstream.quantities import MEASURES, QUANTITIES, Quantity, by_round
+from feelstream.display.quantities import MEASURES, QUANTITIES, Quantity, by_round
 from feelstream.report.drawing.curves import curve_figure
 from feelstream.report.html.charts import Group, group_charts
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from feelstream.api import Comparison, Tuning, bound, compare, simulate, sweep, tune, verify
+    from feelstream.display.quantities import Quantity
     from feelstream.errors import FeelstreamError
     from feelstream.evaluation.contract import EvaluationContext, Evaluator, evaluator
     from feelstream.loop.changes import Change
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from feelstream.model.transmission import Transmission
     from feelstream.policies.base import Decision, Observation, Outcome, Policy, RoundPlan
     from feelstream.policies.ranking import Ranking, Term
-    from feelstream.quantities import Quantity
     from feelstream.run import Run, read
     from feelstream.run.callbacks import Callback
     from feelstream.scenario import Scenario
@@ -74,7 +74,7 @@ _HOMES = {
     "feelstream.model.system": ("System",),
     "feelstream.policies.base": ("Decision", "Observation", "Outcome", "Policy", "RoundPlan"),
     "feelstream.policies.ranking": ("Ranking", "Term"),
-    "feelstream.quantities": ("Quantity",),
+    "feelstream.display.quantities": ("Quantity",),
     "feelstream.run": ("Run", "read"),
     "feelstream.run.callbacks": ("Callback",),
     "feelstream.loop.changes": ("Change",),

@@ -13,9 +13,9 @@ from builders import small
 from stopped import goes_on_bit_for_bit
 
 import feelstream as fs
+from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import FeelstreamError, PluginError, ScenarioError
 from feelstream.experiment.replaying import replay
-from feelstream.quantities import QUANTITIES
 from feelstream.run import read, simulate_in
 from feelstream.testing import check
 from feelstream.testing.kinds import kind_of, named

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from feelstream.display.quantities import number, significant
 from feelstream.experiment.measures import with_interval
 from feelstream.experiment.statistics import Interval, interval
-from feelstream.quantities import number, significant
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 import pytest
 
+from feelstream.display.quantities import QUANTITIES
 from feelstream.experiment import Arm, Plan, Results, comparison
-from feelstream.quantities import QUANTITIES
 from feelstream.scenario.files import preset
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from feelstream.api.arguments import names_of
+from feelstream.display.quantities import QUANTITIES, counted, of_table
 from feelstream.errors import RunError
 from feelstream.experiment import Failure, Results, comparison
 from feelstream.experiment.measures import HEADLINE, by_arm, cell, judgement, pareto_points
-from feelstream.quantities import QUANTITIES, counted, of_table
 from feelstream.run import Run
 from feelstream.run.run import as_pandas
 from feelstream.terminal.tables import chosen, latex, plain, wide
@@ -22,7 +22,7 @@ from feelstream.terminal.tables import chosen, latex, plain, wide
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from feelstream.run.picture import Style
+    from feelstream.display.picture import Style
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ class Comparison:
             style: A style of matplotlib's, or a dictionary; settings of matplotlib that you changed are kept in any
                 case.
         """
+        from feelstream.display.picture import Look
         from feelstream.report.drawing.curves import curve_figure, same_budget_j, varied, varied_figure
         from feelstream.report.drawing.ends import ends_figure
         from feelstream.report.drawing.pareto import pareto_figure
         from feelstream.report.html.groups import by_world
-        from feelstream.run.picture import Look
 
         quantities = names_of(quantities)
         plan, look = self.results.plan, Look(ax, figsize, style)
@@ -193,7 +193,7 @@ class Comparison:
             {"policy": arm} | {quantity.column_title: _worded(own[quantity.name], seeds) for quantity in shown}
             for arm, own in by_arm(summary).items()
         ]
-        from feelstream.run.picture import html
+        from feelstream.display.picture import html
 
         return html(repr(self), pl.DataFrame(rows), self.plot())
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from feelstream import run as runs
 from feelstream.api.arguments import check_places, scenario_of, whole_number
+from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment.hindsight import Bound, bound_of
 from feelstream.loop.round import RoundRecord
-from feelstream.quantities import QUANTITIES
 from feelstream.run import Change, Run, read
 from feelstream.run.callbacks import Callback
 from feelstream.scenario import Scenario

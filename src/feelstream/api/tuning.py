@@ -17,10 +17,10 @@ import polars as pl
 from feelstream.api.arguments import check_places, scenario_of, seeds_of
 from feelstream.api.comparing import played
 from feelstream.api.comparison import Comparison, written
+from feelstream.display.quantities import QUANTITIES, Quantity, counted, number
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
 from feelstream.experiment.statistics import LEVEL, Interval
-from feelstream.quantities import QUANTITIES, Quantity, counted, number
 from feelstream.run.run import as_pandas
 from feelstream.scenario import Scenario
 from feelstream.terminal.tables import WIDTH, text_table
@@ -28,7 +28,7 @@ from feelstream.terminal.tables import WIDTH, text_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from feelstream.run.picture import Style
+    from feelstream.display.picture import Style
 
 WEIGHTS = tuple(float(f"{weight:.2e}") for weight in np.geomspace(1e-7, 1.0, 15))
 SEEDS = range(1000, 1005)  # none of those that policies are compared with by default
@@ -76,8 +76,8 @@ class Tuning:
 
     def plot(self, *, ax: Any = None, figsize: tuple[float, float] | None = None, style: Style = None) -> Figure:
         """Importance, and accuracy where it was learned, against energy; options as those of `Comparison.plot`."""
+        from feelstream.display.picture import Look
         from feelstream.report.drawing.trade_off import trade_off_figure
-        from feelstream.run.picture import Look
 
         return trade_off_figure(self.field, self.trades, self.budget_j, Look(ax, figsize, style))
 
@@ -117,7 +117,7 @@ class Tuning:
         return "\n".join([table, kept, self.conclusion])
 
     def _repr_html_(self) -> str:
-        from feelstream.run.picture import html
+        from feelstream.display.picture import html
 
         return html(self.conclusion, self.table(), self.plot())
 

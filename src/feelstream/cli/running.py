@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from feelstream.display.quantities import significant
 from feelstream.experiment.tuning import affordable
-from feelstream.quantities import significant
 from feelstream.run import Run
 from feelstream.terminal.common import hint, out
 

@@ -10,11 +10,11 @@ import numpy as np
 import typer
 
 from feelstream import api
+from feelstream.display.quantities import QUANTITIES, significant
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Plan, dask_executor, tuning
 from feelstream.experiment import load as load_results
 from feelstream.experiment.tuning import affordable
-from feelstream.quantities import QUANTITIES, significant
 from feelstream.report.drawing.figures import save
 from feelstream.report.drawing.trade_off import trade_off_figure
 from feelstream.run.files import usable_directory, write_atomically

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Frozen, Ints, Nested, read_only
+from feelstream.display.quantities import Quantity
 from feelstream.guard import STATE, One, Out, Pair
-from feelstream.quantities import Quantity
 
 Part = Literal["train", "test"]  # of a data set
 

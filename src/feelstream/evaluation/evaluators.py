@@ -13,11 +13,11 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from feelstream.arrays import Nested
 from feelstream.columns import ROUND_COLUMNS
+from feelstream.display.quantities import Quantity
 from feelstream.errors import PluginError, ScenarioError
 from feelstream.evaluation.contract import EvaluationContext, Evaluator, FunctionEvaluator, State, Values
 from feelstream.guard import ask, broken, freeze
 from feelstream.plugins import Kind, in_a_sentence
-from feelstream.quantities import Quantity
 
 
 class Test(Evaluator):

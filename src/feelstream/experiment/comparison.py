@@ -16,12 +16,12 @@ import polars as pl
 from feelstream.arrays import Flags, Ints, Reals
 from feelstream.columns import SPENT, spent_j
 from feelstream.data.streaming.buffers import Buffer
+from feelstream.display.quantities import by_round, of_table, short
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Results, statistics
 from feelstream.experiment.significance import verdicts
 from feelstream.plugins import did_you_mean
 from feelstream.policies import POLICIES, Policy
-from feelstream.quantities import by_round, of_table, short
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
 from feelstream.scenario.overrides import AnyOverride, Override, parsed, placed, plugin_object, split

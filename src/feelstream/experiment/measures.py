@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import polars as pl
 
+from feelstream.display.quantities import QUANTITIES, Quantity, number, of_table
 from feelstream.experiment.plan import Plan
 from feelstream.experiment.statistics import HIGHER, LOWER, NO_SEED, UNCLEAR, Interval, pareto_front
-from feelstream.quantities import QUANTITIES, Quantity, number, of_table
 
 GROUPS = ("learning", "resources")  # a table each: together they would be too wide for any screen
 HEADLINE = ("late_accuracy", "energy_j", "energy_over_budget")  # what a comparison is about, at a glance

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from feelstream.arrays import Reals
 from feelstream.columns import REACHED
-from feelstream.quantities import measures
+from feelstream.display.quantities import measures
 
 TEST = "two-sided paired t-test at 5 %"
 LEVEL = 0.95

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from feelstream.display.quantities import introduce
 from feelstream.errors import RunError
 from feelstream.experiment.plan import Arm, Plan
-from feelstream.quantities import introduce
 from feelstream.run import Run, read
 from feelstream.run.files import appear_whole, check_digest, read_json, read_table, write_sealed
 from feelstream.run.manifest import Manifest

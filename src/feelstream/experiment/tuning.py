@@ -14,11 +14,11 @@ from math import exp, log
 import numpy as np
 import polars as pl
 
+from feelstream.display.quantities import QUANTITIES, counted, significant
 from feelstream.errors import FeelstreamError, ScenarioError
 from feelstream.experiment.plan import Arm, Plan
 from feelstream.experiment.statistics import Interval, interval, per_run
 from feelstream.experiment.store import Results
-from feelstream.quantities import QUANTITIES, counted, significant
 from feelstream.run import simulate
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import from_dict

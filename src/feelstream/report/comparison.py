@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 from markupsafe import Markup
 
+from feelstream.display.quantities import meanings
 from feelstream.experiment import Plan
 from feelstream.experiment.measures import HEADLINE, Point, differences, measured, pareto_points, ranked, tables
 from feelstream.experiment.statistics import LEAST_SEEDS, TEST
-from feelstream.quantities import meanings
 from feelstream.report.content import Section
 from feelstream.report.drawing.figures import save
 from feelstream.report.drawing.pareto import TITLE, pareto_chart, pareto_figure

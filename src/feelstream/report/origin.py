@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from feelstream.display.quantities import significant
 from feelstream.experiment import Plan, Results
-from feelstream.quantities import significant
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from feelstream.arrays import Flags, Ids, Reals
+from feelstream.display.quantities import MINUS, QUANTITIES
 from feelstream.policies import POLICIES
 from feelstream.policies.base import Decision, Observation, Policy
 from feelstream.policies.ranking import Ranking, Term
-from feelstream.quantities import MINUS, QUANTITIES
 from feelstream.run.scenes import Scene, Scenes
 
 FAR = 1e6  # by which factor a setting is varied at most

@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from feelstream.code import named_files
 from feelstream.columns import FORMAT
 from feelstream.constants import Resolved
+from feelstream.display.quantities import Quantity
 from feelstream.errors import RunError
 from feelstream.loop.changes import Change, as_list
 from feelstream.plugins import Promise
-from feelstream.quantities import Quantity
 from feelstream.run.files import SEAL, read_json, write_sealed
 from feelstream.run.resolved import resolved
 from feelstream.run.trace import facts_of

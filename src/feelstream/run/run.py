@@ -22,9 +22,9 @@ import numpy as np
 import polars as pl
 
 from feelstream.constants import TABLE as CONSTANTS
+from feelstream.display.quantities import QUANTITIES, by_round, introduce, measures
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.loop.world import Theta
-from feelstream.quantities import QUANTITIES, by_round, introduce, measures
 from feelstream.run.checkpoint import Checkpoint
 from feelstream.run.files import (
     check_digest,
@@ -43,8 +43,8 @@ from feelstream.scenario.files import stored_scenario
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from feelstream.display.picture import Style
     from feelstream.run.explaining import Explanation
-    from feelstream.run.picture import Style
 
 PANELS = ("accuracy", "energy_mean_cum_j", "queue_mean_j", "transmitted")  # of a picture of a run
 TABLES = ("rounds", "devices", "evaluations", "constants")  # those of a run, as far as it has them
@@ -155,7 +155,7 @@ class Run:
             figsize: Inches.
             style: A style of matplotlib's, or a dictionary; settings that you changed are kept in any case.
         """
-        from feelstream.run.picture import Look, run_figure
+        from feelstream.display.picture import Look, run_figure
 
         names = quantities[0] if len(quantities) == 1 and isinstance(quantities[0], list | tuple) else quantities
         return run_figure(self.rounds, self.budget_j, names or PANELS, Look(ax, figsize, style))
@@ -188,7 +188,7 @@ class Run:
         return as_pandas(self.rounds)
 
     def _repr_html_(self) -> str:
-        from feelstream.run.picture import html
+        from feelstream.display.picture import html
 
         table = self.summary()
         shown = [QUANTITIES[name] for name in table.columns if name in QUANTITIES and table[name].dtype.is_float()]

@@ -10,9 +10,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from feelstream.display.quantities import counted
 from feelstream.experiment import Results
 from feelstream.experiment.statistics import LEAST_SEEDS
-from feelstream.quantities import counted
 from feelstream.studies.contract import Study
 from feelstream.terminal.common import JsonOption, SetOption, err, number_option, out, print_json
 from feelstream.terminal.playing import (

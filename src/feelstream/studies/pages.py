@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
+from feelstream.display.quantities import counted, number, significant
 from feelstream.experiment import Results
-from feelstream.quantities import counted, number, significant
 from feelstream.report import Content, Section
 from feelstream.report.comparison import worlds
 from feelstream.report.drawing.energy_axis import log_ticks

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from feelstream import report
+from feelstream.display.quantities import significant
 from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.experiment.statistics import LEAST_SEEDS
-from feelstream.quantities import significant
 from feelstream.report import Section
 from feelstream.report.html.templates import render
 from feelstream.report.writing import usable

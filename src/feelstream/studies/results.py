@@ -1,5 +1,6 @@
 """What a study reads: the stored results of its plan, what the panels of a figure show of them, and statistics."""
 
+from feelstream.display.quantities import MINUS, QUANTITIES, counted, meanings, number, significant
 from feelstream.errors import RunError
 from feelstream.experiment import Results
 from feelstream.experiment.comparison import per_run, summarise
@@ -8,7 +9,6 @@ from feelstream.experiment.measures import by_arm, cell, tables
 from feelstream.experiment.panels import Curve, Panel, PanelFigure, curves
 from feelstream.experiment.significance import holm, one_sided_p, verdicts
 from feelstream.experiment.statistics import HIGHER, LEAST_SEEDS, LEVEL, LOWER, NO_SEED, SPANS, Span, interval
-from feelstream.quantities import MINUS, QUANTITIES, counted, meanings, number, significant
 
 __all__ = [
     "HIGHER", "LEAST_SEEDS", "LEVEL", "LOWER", "MINUS", "NO_SEED", "QUANTITIES", "SPANS", "Curve", "Panel",

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids
+from feelstream.display.quantities import QUANTITIES, short
 from feelstream.policies.ranking import Ranking
-from feelstream.quantities import QUANTITIES, short
 from feelstream.studio.charts import Options, axis, base, colour, curve, faint, ink, round_axis, thinned, tooltip
 from feelstream.studio.lanes import History
 from feelstream.studio.maps import SENT

@@ -7,7 +7,7 @@ import html
 import numpy as np
 from nicegui import ui
 
-from feelstream.quantities import QUANTITIES, measures
+from feelstream.display.quantities import QUANTITIES, measures
 from feelstream.run.explaining import shown_as
 from feelstream.studio import bars, charts, maps
 from feelstream.studio.details import DeviceDetails

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from feelstream.line_styles import line_style
+from feelstream.display.line_styles import line_style
+from feelstream.display.quantities import QUANTITIES, short
 from feelstream.loop.changes import BUDGET
-from feelstream.quantities import QUANTITIES, short
 from feelstream.studio.lanes import Lane, scenario_at
 
 Options = dict[str, Any]

@@ -15,10 +15,10 @@ import numpy as np
 
 from feelstream.arrays import Nested, flatten
 from feelstream.columns import SPENT, spent_j
+from feelstream.display.quantities import introduce
 from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
 from feelstream.loop.changes import Change, from_list, in_order, scenario_in
-from feelstream.quantities import introduce
 from feelstream.run import Run, read
 from feelstream.run.preparing import prepare, resolved
 from feelstream.run.run import is_unfinished, read_so_far

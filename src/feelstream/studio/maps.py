@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from feelstream.quantities import QUANTITIES, short
+from feelstream.display.quantities import QUANTITIES, short
 from feelstream.run.explaining import number, shown_as
 from feelstream.studio.charts import Options, axis, base, changes, colour, ink, round_axis, tooltip
 from feelstream.studio.lanes import Lane

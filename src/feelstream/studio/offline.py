@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from feelstream.display.line_styles import line_style
+from feelstream.display.quantities import QUANTITIES, short
 from feelstream.errors import RunError
-from feelstream.line_styles import line_style
-from feelstream.quantities import QUANTITIES, short
 from feelstream.run.files import write_atomically
 from feelstream.studio import asset
 from feelstream.studio.charts import BUDGETED, shown_setting

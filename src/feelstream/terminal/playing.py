@@ -9,11 +9,11 @@ import polars as pl
 import typer
 from rich.text import Text
 
+from feelstream.display.quantities import counted, meanings
 from feelstream.experiment import Plan, Results, comparison, dask_executor, execute
 from feelstream.experiment.measures import HEADLINE, differences, measured, tables
 from feelstream.experiment.statistics import LEAST_SEEDS, TEST
 from feelstream.experiment.store import NOT_YET
-from feelstream.quantities import counted, meanings
 from feelstream.run.files import write_atomically
 from feelstream.terminal.common import complete_policy, err, number_option, out
 from feelstream.terminal.progress import plan_bar

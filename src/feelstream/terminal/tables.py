@@ -10,11 +10,11 @@ from typing import Any
 
 import polars as pl
 
+from feelstream.display.quantities import MINUS, QUANTITIES, Quantity, counted, of_table
 from feelstream.errors import RunError
 from feelstream.experiment.measures import JUDGED, by_arm, cell, judgement, measured
 from feelstream.experiment.statistics import LEAST_SEEDS, LEVEL, TEST
 from feelstream.plugins import near_or_all
-from feelstream.quantities import MINUS, QUANTITIES, Quantity, counted, of_table
 
 MARKS = {"better": "+", "worse": "-", "unclear": "", "": ""}
 WIDTH = 80  # columns of a terminal, and about those of a page

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from scipy import stats
 
+from feelstream.display.quantities import QUANTITIES
 from feelstream.experiment.panels import CURVES, curves
-from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing import figures
 from feelstream.report.drawing.limits import axis_limits
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import feelstream as fs
+from feelstream.display.picture import in_lines
 from feelstream.errors import FeelstreamError
 from feelstream.report.drawing.legend import legend_below
-from feelstream.run.picture import in_lines
 
 QUICK: Any = {"workers": 1, "rounds": 3}
 LONG = "a very long name that somebody gave to the policy, with everything that is known of it"

@@ -17,10 +17,10 @@ from small_results import NASTY, played
 
 import feelstream as fs
 from feelstream import report
+from feelstream.display.quantities import by_round
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
 from feelstream.experiment.statistics import Series, per_run
-from feelstream.quantities import by_round
 from feelstream.report.html import charts, device_maps
 from feelstream.report.html.groups import by_world
 from feelstream.report.origin import origin

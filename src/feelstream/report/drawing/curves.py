@@ -13,10 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
+from feelstream.display.picture import Look, drawable, label_beside
+from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.statistics import LEAST_SEEDS, band_by_round, per_run
-from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing.figures import draw_curves, save, styled
 from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.limits import spans_decades
@@ -31,7 +32,6 @@ from feelstream.report.drawing.style import (
 )
 from feelstream.report.html.charts import Group
 from feelstream.run.files import usable_directory
-from feelstream.run.picture import Look, drawable, label_beside
 from feelstream.scenario.fields import flat
 
 BY_ROUND = {"accuracy": "accuracy", "energy": "energy_mean_cum_j"}  # name of the file → column

@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from feelstream.display.picture import Look, in_lines
+from feelstream.display.quantities import QUANTITIES, Quantity
 from feelstream.errors import RunError
 from feelstream.experiment.statistics import LEAST_SEEDS
-from feelstream.quantities import QUANTITIES, Quantity
 from feelstream.report.drawing.energy_axis import log_ticks
 from feelstream.report.drawing.limits import log_limits, spans_decades
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, RC, legible, line_colour, line_style
-from feelstream.run.picture import Look, in_lines
 
 ROW_IN, AROUND_IN = 0.19, 0.75  # height of a row, and of all that is not rows
 

@@ -17,10 +17,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from feelstream.display.picture import ONE_AT_A_TIME, draw_limit, draw_line, label_beside, round_axis
+from feelstream.display.quantities import QUANTITIES, Quantity
 from feelstream.errors import RunError
 from feelstream.experiment.panels import Panel, PanelFigure
 from feelstream.experiment.statistics import LEAST_SEEDS
-from feelstream.quantities import QUANTITIES, Quantity
 from feelstream.report.drawing.energy_axis import log_ticks
 from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.limits import MOST_BANDS, axis_limits, final_values, log_limits, wants_logarithm
@@ -34,7 +35,6 @@ from feelstream.report.drawing.style import (
     line_style,
 )
 from feelstream.run.files import usable_directory, write_atomically
-from feelstream.run.picture import ONE_AT_A_TIME, draw_limit, draw_line, label_beside, round_axis
 
 # No creation date in the files: the same results give the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from feelstream.arrays import Reals
-from feelstream.quantities import Quantity
+from feelstream.display.quantities import Quantity
 
 MOST_BANDS = 8  # arms of a chart whose intervals are shaded; more shades would hide the lines
 

@@ -10,8 +10,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
+from feelstream.display.picture import Look
+from feelstream.display.quantities import QUANTITIES, short, significant
 from feelstream.experiment.measures import Point
-from feelstream.quantities import QUANTITIES, short, significant
 from feelstream.report.drawing.accuracy_axis import bend, bent
 from feelstream.report.drawing.energy_axis import ROOM, EnergyAxis, energy_axis
 from feelstream.report.drawing.figures import styled
@@ -19,7 +20,6 @@ from feelstream.report.drawing.labels import label_points
 from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES, RC, legible, line_style
 from feelstream.report.html.charts import plain
-from feelstream.run.picture import Look
 
 X_AXIS, Y_AXIS = QUANTITIES["energy_j"].axis, QUANTITIES["late_accuracy"].axis
 TITLE = "Accuracy at the end of the run against energy"

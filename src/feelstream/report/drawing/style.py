@@ -1,12 +1,12 @@
-"""One look for every figure: sizes, letters, and the colours of `feelstream.line_styles`."""
+"""One look for every figure: sizes, letters, and the colours of `feelstream.display.line_styles`."""
 
 from __future__ import annotations
 
 from matplotlib.cbook import is_math_text
 from matplotlib.mathtext import MathTextParser
 
-from feelstream.line_styles import LINE_STYLES, LineStyle, line_style
-from feelstream.run.picture import BUDGET_LINE, COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, RC, line_colour
+from feelstream.display.line_styles import LINE_STYLES, LineStyle, line_style
+from feelstream.display.picture import BUDGET_LINE, COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, PNG_DPI, RC, line_colour
 
 __all__ = [
     "BUDGET_LINE", "COLUMN_WIDTH_IN", "LINE_STYLES", "PANEL_HEIGHT_IN", "PNG_DPI", "RC", "LineStyle", "legible",

@@ -10,16 +10,16 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from feelstream.display.picture import Look, label_beside
+from feelstream.display.quantities import QUANTITIES
 from feelstream.experiment.statistics import Interval
 from feelstream.experiment.tuning import MEASURED, Trade, keeps
-from feelstream.quantities import QUANTITIES
 from feelstream.report.drawing.energy_axis import energy_axis
 from feelstream.report.drawing.figures import styled
 from feelstream.report.drawing.labels import label_points
 from feelstream.report.drawing.legend import legend_below
 from feelstream.report.drawing.limits import axis_limits
 from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, RC, legible, line_style
-from feelstream.run.picture import Look, label_beside
 
 ENERGY = QUANTITIES[MEASURED["energy_j"]]
 APART = 0.1  # points that differ by less than this part of both ranges count as one, and get one name

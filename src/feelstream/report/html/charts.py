@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from feelstream.display.picture import is_near
+from feelstream.display.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round, short, significant
 from feelstream.experiment.statistics import LEAST_SEEDS, Series, band_by_round, series
-from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, by_round, short, significant
 from feelstream.report.drawing.limits import MOST_BANDS, axis_limits, final_values, log_limits, wants_logarithm
 from feelstream.report.drawing.style import line_style
-from feelstream.run.picture import is_near
 
 MOST_POINTS = 600  # of one line: more than a screen has pixels for
 MOST_SEED_POINTS = 20_000  # of all seeds of one arm together

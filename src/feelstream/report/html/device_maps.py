@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from feelstream.columns import spent_j
-from feelstream.quantities import QUANTITIES, short
+from feelstream.display.quantities import QUANTITIES, short
 from feelstream.run import Run
 
 # Cells of all maps together, and of one; beyond, devices are sampled and rounds are put together.

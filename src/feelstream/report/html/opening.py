@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from feelstream.display.quantities import QUANTITIES, counted, number, significant
 from feelstream.experiment import Plan
 from feelstream.experiment.measures import with_interval
 from feelstream.experiment.significance import verdicts
@@ -16,7 +17,6 @@ from feelstream.experiment.statistics import (
     interval,
     per_run,
 )
-from feelstream.quantities import QUANTITIES, counted, number, significant
 from feelstream.report.html.charts import Group
 
 SIGNIFICANT = "significant at 5 %, corrected for the number of comparisons"

@@ -12,10 +12,10 @@ import polars as pl
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from feelstream.display.quantities import QUANTITIES, by_round
 from feelstream.experiment import Plan, Results
 from feelstream.experiment.measures import with_interval
 from feelstream.experiment.statistics import LEAST_SEEDS, interval, series
-from feelstream.quantities import QUANTITIES, by_round
 from feelstream.report.content import Content
 from feelstream.report.drawing.style import LINE_STYLES
 from feelstream.report.html.charts import MOST_SEEDS, Group, group_charts

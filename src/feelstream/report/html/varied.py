@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from feelstream.display.quantities import QUANTITIES, short
 from feelstream.experiment.statistics import LEAST_SEEDS
-from feelstream.quantities import QUANTITIES, short
 from feelstream.report.content import Section
 from feelstream.report.drawing.curves import AGAINST, Axis
 from feelstream.report.drawing.limits import spans_decades

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from feelstream.arrays import Reals
+from feelstream.display.quantities import QUANTITIES
 from feelstream.experiment.statistics import Series, Span, series
-from feelstream.quantities import QUANTITIES
 from feelstream.studies.claims.evidence import Resampled, resampled
 
 PerSeed = dict[int, float]

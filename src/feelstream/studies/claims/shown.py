@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from feelstream.display.quantities import number, significant
 from feelstream.experiment.measures import with_interval
-from feelstream.quantities import number, significant
 from feelstream.studies.claims.claim import NotBehind, Published
 from feelstream.studies.claims.judging import Finding, Verdict
 

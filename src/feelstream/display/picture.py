@@ -25,10 +25,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from feelstream.arrays import Reals
+from feelstream.display.line_styles import line_style
+from feelstream.display.quantities import QUANTITIES, ROUND_AXIS, Quantity, of_table
 from feelstream.errors import RunError
-from feelstream.line_styles import line_style
 from feelstream.plugins import did_you_mean
-from feelstream.quantities import QUANTITIES, ROUND_AXIS, Quantity, of_table
 
 # matplotlib keeps its settings in one place for all threads, so figures are made one at a time.
 ONE_AT_A_TIME = RLock()
