@@ -28,9 +28,8 @@ PHASES = ("train_s", "evaluate_s", "schedule_s", "arrivals_s", "transmit_s")
 def work(run: fs.Run, tests: int) -> float:
     """Multiply-adds of a run: three passes per trained sample (less the first layer's input), one per test image."""
     layers = [count for _, count in multiply_adds(build(run.scenario.learning.model, (1, 28, 28), 10))]
-    learning = run.scenario.learning
-    per_device = (learning.steps or 0) * (learning.batch or 0)
-    trained = int(run.rounds["scheduled"].sum()) * per_device
+    steps, batch = run.scenario.learning.local.shape or (0, 0)
+    trained = int(run.rounds["scheduled"].sum()) * steps * batch
     evaluated = int(run.rounds["accuracy"].count()) * tests
     return trained * (3 * sum(layers) - layers[0]) + evaluated * sum(layers)
 

@@ -53,7 +53,7 @@ def test_a_plugin_in_a_plugin_is_set_as_any_other(overrides: list[str]) -> None:
 def test_the_shortest_path_to_a_field_is_meant() -> None:
     scenario = fs.preset("tiny", ["buffer=window(rounds=3)", "rounds=7", "samples=50", "lr=0.5"])
     assert (scenario.system.rounds, scenario.data.buffer, scenario.data.samples) == (7, Window(rounds=3), 50)
-    assert scenario.learning.lr == 0.5
+    assert dict(scenario.learning.local)["lr"] == 0.5
     assert fs.preset("tiny", ["data.buffer=window", "buffer.rounds=4"]).data.buffer == Window(rounds=4)
     with pytest.raises(fs.FeelstreamError, match="there is no field 'inner'"):
         fs.preset("tiny", ["inner=fedavgm"])

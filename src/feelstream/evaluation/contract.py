@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,14 +118,6 @@ class Held(Sequence[Ints]):
         return np.divide(sums, self.counts, out=np.full(len(self), np.nan), where=self.counts > 0)
 
 
-class Engine(Protocol):
-    """As much of a learner as predictions need."""
-
-    def predict(self, theta: NDArray[np.float32], of: Part, samples: Ints | None) -> Predictions: ...
-
-    def evaluate(self, theta: NDArray[np.float32]) -> Any: ...
-
-
 class Predict:
     """What the model of a round says of samples: `predict("test")`, `predict("train", numbers)`.
 
@@ -133,8 +125,8 @@ class Predict:
     `theta` is the model itself, float32 (d,), read-only.
     """
 
-    def __init__(self, theta: NDArray[np.float32], engine: Engine, test_rows: Ints | None = None) -> None:
-        """test_rows: of the test set, those of this round; None: all."""
+    def __init__(self, theta: NDArray[np.float32], engine: Any, test_rows: Ints | None = None) -> None:
+        """engine: a learner, or what predicts and evaluates like one. test_rows: those of this round; None: all."""
         self.theta = read_only(theta)
         self._engine, self._test_rows = engine, test_rows
         losses, classes = np.empty(0, np.float32), np.empty(0, np.int32)

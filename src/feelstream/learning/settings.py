@@ -44,21 +44,6 @@ class LearningSettings(Settings):
     def _moved(cls, table: Any) -> Any:
         return with_local(table) if isinstance(table, Mapping) else table
 
-    @property
-    def lr(self) -> float | None:
-        """The learning rate of local training; None where it has none."""
-        return getattr(self.local, "lr", None)
-
-    @property
-    def steps(self) -> int | None:
-        """The steps of a device in a round; None where that depends on what it holds."""
-        return self.local.shape[0] if self.local.shape else None
-
-    @property
-    def batch(self) -> int | None:
-        """The samples of a mini-batch; None where that is not known."""
-        return getattr(self.local, "batch", None)
-
 
 def with_local(table: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of [learning] with steps, batch and lr in [learning.local], where they belong.

@@ -58,13 +58,13 @@ def page(results: Results) -> Page | None:
 
 def settings(scenario: Scenario) -> str:
     """The readings and settings that the paper does not state, as these runs have them."""
-    learning, data = scenario.learning, scenario.data
+    local, data = scenario.learning.local, scenario.data
     sigma = getattr(data.arrivals, "sigma", None)
     parts = [f"T = {scenario.system.rounds} rounds"]
     if sigma is not None:
         parts.append(f"σ = {sigma:g} of the run")
-    if learning.steps is not None and learning.lr is not None:
-        parts += [f"{learning.steps} SGD steps of {learning.batch} samples", f"learning rate {learning.lr:g}"]
+    if local.shape and (lr := getattr(local, "lr", None)) is not None:
+        parts += ["{} SGD steps of {} samples".format(*local.shape), f"learning rate {lr:g}"]
     return f"{', '.join(parts)}, fresh data read as {FRESH[data.fresh]}, and {ELIGIBLE[data.eligible]} eligible"
 
 
