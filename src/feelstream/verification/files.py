@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ValidationError
 
-from feelstream.columns import COUNTS, FORMAT, OUR_EVALUATORS, REAL, TRUTH, Column
+from feelstream.columns import COUNTS, FORMAT, REAL, TRUTH, Column
 from feelstream.constants import BUDGET, CONSTANT_COLUMNS, TABLE, Resolved, budget_column
 from feelstream.errors import RunError
 from feelstream.verification.findings import Array
@@ -32,6 +32,7 @@ READ: dict[Any, tuple[str, Any, Any]] = {
     COUNTS: ("lists of whole numbers", None, None),
     pl.String(): ("texts", pl.String, ""),
 }
+HAVE_ARRAYS = {"stream", "devices", "classes"}  # evaluators of ours
 FINITE = np.finfo(float).max
 BLOCK_ROWS = 200_000  # rows held at a time, so that a run of any length needs bounded memory
 
@@ -111,7 +112,7 @@ def _tables(run: Resolved, deployed: bool) -> list[str]:
     wanted = {
         "rounds.parquet": True,
         "devices.parquet": full,
-        "evaluations.parquet": full and learning.learns and not deployed and {*OUR_EVALUATORS} & {*learning.evaluators},
+        "evaluations.parquet": full and learning.learns and not deployed and HAVE_ARRAYS & {*learning.evaluators},
         TABLE: differ or any(phase.energy_budget_j is None for phase in run.phases),
     }
     return [name for name, must_be in wanted.items() if must_be]
@@ -173,12 +174,6 @@ def _constants(directory: Path, run: Resolved) -> dict[str, Array]:
             wrong = int(np.argmin(right))
             raise RunError(f"run.json: the constant {name} of device {wrong} cannot be {values[wrong]}.")
     return found
-
-
-def read_table(path: Path, columns: dict[str, Column], rows: int) -> Read:
-    """A whole table of so many rounds."""
-    check_shape(path, columns, rows, f"{rows} rounds")
-    return arrays(path, 0, columns, (rows,))
 
 
 def read_blocks(stored: Stored, columns: dict[str, Column]) -> Iterator[tuple[int, dict[str, Array], dict[str, Array]]]:

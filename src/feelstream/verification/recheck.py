@@ -12,7 +12,7 @@ import numpy as np
 from feelstream.columns import DEVICE_COLUMNS, OUR_EVALUATORS, REAL, ROUND_COLUMNS, Column, columns_of
 from feelstream.verification import admission, decisions, deployment, energy, inputs, totals
 from feelstream.verification.evaluations import Arrays
-from feelstream.verification.files import Stored, read_blocks, read_run, read_table, schema_of
+from feelstream.verification.files import Stored, arrays, check_shape, read_blocks, read_run, schema_of
 from feelstream.verification.findings import Findings, Report, Stage
 from feelstream.verification.rounds import Rounds, Totals
 from feelstream.verification.rules import apply
@@ -21,6 +21,11 @@ RULES = (
     *deployment.RULES, *inputs.RULES, *decisions.RULES, *admission.RULES, *energy.RULES,
 )  # fmt: skip
 OF_THE_USER = Column(REAL, "", "a number of an evaluator of the user's own", "where not evaluated")
+DECIDED = {  # what is said of the decision, by the first of these traits
+    "optimal": "no allowed subset has a smaller total score",
+    "lowest": "the lowest of the stored scores",
+    "": "feasibility and size only; --decisions asks the policy again",
+}
 NOT_STORED = "not re-checked: trace level rounds stores no devices"
 
 
@@ -52,7 +57,8 @@ def _totals(stored: Stored, traits: frozenset[str]) -> Totals:
     columns, path = columns_of(ROUND_COLUMNS, stored.facts), stored.directory / "rounds.parquet"
     if "deployed" not in stored.facts and not set(stored.run.learning.evaluators) <= {"test", *OUR_EVALUATORS}:
         columns |= {name: OF_THE_USER for name in schema_of(path) if name not in ROUND_COLUMNS}
-    return Totals(stored, traits, stored.run.phases[0], 1, *read_table(path, columns, stored.run.rounds))
+    check_shape(path, columns, stored.run.rounds, f"{stored.run.rounds} rounds")
+    return Totals(stored, traits, stored.run.phases[0], 1, *arrays(path, 0, columns, (stored.run.rounds,)))
 
 
 def rounds_of(path: Path) -> Iterator[Rounds]:
@@ -75,12 +81,12 @@ def _blocks(whole: Totals) -> Iterator[Rounds]:
 def _check_devices(found: Findings, whole: Totals) -> None:
     stored, traits = whole.source, whole.traits
     rules = (*inputs.of_columns(columns_of(DEVICE_COLUMNS, stored.facts)), *RULES)
-    found.notes[Stage.DECISION] = _decided(traits)
-    run, arrays = totals.WholeRun(stored), Arrays(stored)
+    found.notes[Stage.DECISION] = next(said for trait, said in DECIDED.items() if not trait or trait in traits)
+    run, evaluations = totals.WholeRun(stored), Arrays(stored)
     for block in _blocks(whole):
         apply(rules, found, block)
         apply((*decisions.PLAN_RULES, *totals.SUMS), found, block.totals)
-        arrays.check(found, block.totals)
+        evaluations.check(found, block.totals)
         if found.first is not None:
             # Later blocks hold later rounds, so the first disagreement is known.
             found.notes[Stage.WHOLE_RUN] = "not reached"
@@ -89,20 +95,11 @@ def _check_devices(found: Findings, whole: Totals) -> None:
     run.check(found, traits)
 
 
-def _decided(traits: frozenset[str]) -> str:
-    if "optimal" in traits:
-        return "no allowed subset has a smaller total score"
-    if "lowest" in traits:
-        return "the lowest of the stored scores"
-    return "feasibility and size only; --decisions asks the policy again"
-
-
 def _not_checked(stored: Stored, traits: frozenset[str]) -> list[str]:
     """What no computation from the stored files can tell."""
     run, full, learns = stored.run, stored.run.trace == "full", stored.run.learning.learns
     own = [name for name in run.learning.evaluators if name not in ("test", *OUR_EVALUATORS)]
-    learned = "what the model says of samples, so accuracy, loss and arrays of evaluators"
-    learned += f"; what {' and '.join(own)} measured" if own else ""
+    learned = "accuracy, loss, arrays of evaluators" + (f", what {' and '.join(own)} measured" if own else "")
     policy = "policy" if "ours" in traits else "user's own policy"
     said = {
         f"{learned}, beyond their range and the rounds they belong to": learns,

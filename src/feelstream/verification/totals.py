@@ -54,9 +54,8 @@ def _queue_before(r: Totals) -> Array:
 
 def _budget_mean_j(r: Totals) -> Array:
     """In force in each round. [R]"""
-    firsts = np.array([phase.first for phase in r.run.phases])
-    means = np.array([r.source.constants[budget_column(first)].mean() for first in firsts])
-    return means[np.searchsorted(firsts, r.rounds, side="right") - 1]
+    means, rounds = zip(*((budget_j.mean(), count) for budget_j, count in _budgets(r.source)), strict=True)
+    return np.repeat(means, rounds)
 
 
 # Without the devices' rows: the counts are nested, and means and queues fit one another
@@ -108,7 +107,7 @@ def _evaluated(name: str) -> tuple[Rule, Rule]:
     rule = f"{name} is stored after each round of learning.eval_every and the last, never with engine none"
     return (
         holds(stage, name, rule, present, lambda r: np.where(due(r), "a value", "null")),
-        holds(stage, name, f"{name} is within its range, {low} to {high}, and finite", inside, low),
+        holds(stage, name, f"{name} is within its range, and finite", inside, low),
     )
 
 
@@ -131,6 +130,11 @@ def phases(stored: Stored) -> list[tuple[Phase, int]]:
     """Each with the round in which the next begins."""
     all_of = stored.run.phases
     return list(zip(all_of, [*(phase.first for phase in all_of[1:]), stored.run.rounds + 1], strict=True))
+
+
+def _budgets(stored: Stored) -> list[tuple[Array, int]]:
+    """E^avg [K] of every phase, and for how many rounds."""
+    return [(stored.constants[budget_column(phase.first)], end - phase.first) for phase, end in phases(stored)]
 
 
 class WholeRun:
@@ -158,7 +162,7 @@ class WholeRun:
     def check(self, found: Findings, traits: frozenset[str]) -> None:
         """(1/T)ΣE ≤ (1/T)ΣE^avg + Q(T+1)/T of every device; with `cap` and finite V also the bound on its queue."""
         run, T = self.stored.run, self.stored.run.rounds
-        granted = sum((end - p.first) * self.stored.constants[budget_column(p.first)] for p, end in phases(self.stored))
+        granted = sum(count * budget_j for budget_j, count in _budgets(self.stored))
         bad = ~(self.energy_j <= (granted + self.queue_end_j) * (1 + RELATIVE))
         rule = "a device's energy is at most its budget plus its last queue, over the whole run"
         spent_j = self.energy_j - granted
@@ -186,8 +190,8 @@ class WholeRun:
         V is the largest and E^avg [K] the least that was ever in force.
         E_max is the device's greatest energy in this run, which the argument above permits on every path.
         """
-        run, constants = self.stored.run, self.stored.constants
-        budget_j = np.min([constants[budget_column(phase.first)] for phase in run.phases], axis=0)
+        run = self.stored.run
+        budget_j = np.min([each for each, _ in _budgets(self.stored)], axis=0)
         bound = V * (run.devices + 2) * self.priority_max / self.least_j
         bound = bound + np.maximum(self.energy_max_j - budget_j, 0.0)
         bad = ~(self.queue_max_j <= bound * (1 + RELATIVE))
