@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from feelstream.errors import ScenarioError
-from feelstream.plugins import Plugin
 from feelstream.policies import POLICIES
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import leaves
 from feelstream.scenario.files import from_dict, preset, presets
 from feelstream.scenario.overrides import as_text
-from feelstream.studio.draft import Draft
-from feelstream.studio.fields import field_named_in, policy_form, world_forms
+from feelstream.studio.draft import Draft, field_named_in, forms_of
 
 
 def overrides(forms) -> list[str]:
@@ -22,28 +21,25 @@ def overrides(forms) -> list[str]:
 @pytest.mark.parametrize("name", list(presets()))
 def test_untouched_forms_give_the_preset_back(name: str) -> None:
     scenario = preset(name)
-    fields = [field for section in world_forms(scenario).values() for field in section]
-    assert from_dict(scenario.as_dict(), overrides([*fields, *policy_form(scenario)])) == scenario
+    fields = [field for section in forms_of(scenario).values() for field in section]
+    assert from_dict(scenario.as_dict(), overrides(fields)) == scenario
 
 
 @pytest.mark.parametrize("name", POLICIES.names())
 def test_every_policy_has_a_form_and_every_field_a_description(name: str) -> None:
-    fields = policy_form(preset("paper-iid", [f"policy.name={name}"]))
+    fields = forms_of(preset("paper-iid", [f"policy.name={name}"]))["policy"]
     assert fields[0].choices == tuple(POLICIES.names())
     assert {field.name for field in fields} >= {"name", "size"}
     assert all(field.description for field in fields)
 
 
 def test_all_of_a_scenario_is_in_some_form() -> None:
-    known = {field.path for section in world_forms(Scenario()).values() for field in section}
-    for section in ("system", "cpu", "radio", "learning", "reports"):
-        settings = getattr(Scenario(), section)
-        plain = {name for name in type(settings).model_fields if not isinstance(getattr(settings, name), Plugin)}
-        assert {f"{section}.{name}" for name in plain if getattr(settings, name) is not None} <= known
-    assert {"cpu.energy.kind", "learning.local.kind", "learning.local.lr", "learning.server.kind"} <= known
-    assert {"data.arrivals.kind", "data.arrivals.sigma", "data.partition.kind", "data.buffer.kind"} <= known
-    [fading] = [field for field in world_forms(Scenario())["radio"] if field.name == "fading"]
-    assert fading.choices == ("rayleigh", "none")
+    known = {field.path: field for form in forms_of(Scenario()).values() for field in form}
+    for leaf in leaves(Scenario, Scenario()):
+        if leaf.path[0] not in ("devices", "trace") and leaf.model is None and leaf.value is not None:
+            assert ".".join(leaf.path) in known
+    assert {"cpu.energy.kind", "data.arrivals.kind", "learning.local.lr", "world.mobility.kind"} <= known.keys()
+    assert known["radio.fading"].choices == ("rayleigh", "none")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +78,7 @@ def test_two_to_four_policies_with_labels_of_their_own() -> None:
 
 def test_a_form_follows_the_kind_that_is_chosen_in_it() -> None:
     draft = Draft("paper-iid", world={"data.partition.kind": "digits"})
-    fields = [field.path for field in draft.forms()[0]["partition"]]
+    fields = [field.path for field in draft.forms()[0]["data"]]
     assert "data.partition.per_device" in fields
 
 

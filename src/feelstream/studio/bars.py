@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Ids
 from feelstream.display.quantities import QUANTITIES, short
 from feelstream.policies.ranking import Ranking
-from feelstream.studio.charts import Options, axis, base, colour, curve, faint, ink, round_axis, thinned, tooltip
+from feelstream.studio.charts import Options, axis, colour, curve, faint, frame, ink, round_axis, thinned, tooltip
 from feelstream.studio.lanes import History
 from feelstream.studio.maps import SENT
 
@@ -22,20 +22,21 @@ TERM_COLOURS = {False: ["#C76B1E", "#2F7FB8", "#7FBBDD", "#8A8F96"], True: ["#E5
 def by_label(named: Sequence[tuple[str, NDArray]], dark: bool, unit: str = "") -> Options:
     """Counts by label as groups of bars: (name of the lane, counts) each."""
     classes = max((len(counts) for _, counts in named), default=0)
-    return {
-        **base(dark),
-        "grid": {"left": 8, "right": 14, "top": 26, "bottom": 4, "containLabel": True},
-        "tooltip": {**tooltip(dark, "axis"), "axisPointer": {"type": "shadow"}},
-        "xAxis": axis(dark, type="category", data=[str(label) for label in range(classes)], splitLine={"show": False}),
-        "yAxis": axis(dark, type="value", name=unit, splitNumber=3, minInterval=1, nameTextStyle={"align": "left"}),
-        "series": [
-            {
-                "name": name, "type": "bar", "data": [float(count) for count in counts], "barMaxWidth": 16,
-                "itemStyle": {"color": colour(index, dark), "borderRadius": [2, 2, 0, 0]},
-            }
-            for index, (name, counts) in enumerate(named)
-        ],
-    }  # fmt: skip
+    x = axis(dark, type="category", data=[str(label) for label in range(classes)], splitLine={"show": False})
+    y = axis(dark, type="value", name=unit, splitNumber=3, minInterval=1, nameTextStyle={"align": "left"})
+    series: list[Options] = [
+        {
+            "name": name, "type": "bar", "data": [float(count) for count in counts], "barMaxWidth": 16,
+            "itemStyle": {"color": colour(index, dark), "borderRadius": [2, 2, 0, 0]},
+        }
+        for index, (name, counts) in enumerate(named)
+    ]  # fmt: skip
+    return {**frame(dark, x, y, series, top=26), "tooltip": shaded(dark)}
+
+
+def shaded(dark: bool) -> Options:
+    """A tooltip of bars, with a shadow behind them."""
+    return {**tooltip(dark, "axis"), "axisPointer": {"type": "shadow"}}
 
 
 def scores(ranking: Ranking, schedule: Ids, dark: bool) -> Options:
@@ -67,18 +68,16 @@ def scores(ranking: Ranking, schedule: Ids, dark: bool) -> Options:
             "label": {"show": True, "formatter": "cut-off", "color": ink(dark), "fontSize": 10, "position": "start"},
             "lineStyle": {"color": ink(dark), "type": "dashed", "width": 1.2}, "data": [{"xAxis": short(cut, 4)}],
         }  # fmt: skip
+    x = axis(dark, type="value", splitNumber=3)
+    y = axis(dark, type="category", data=names, inverse=True, splitLine={"show": False})
     return {
-        **base(dark),
-        "grid": {"left": 8, "right": 16, "top": 34, "bottom": 4, "containLabel": True},
+        **frame(dark, x, y, [*series, mark], top=34),
         "legend": {
             "top": 0, "left": 0, "itemWidth": 12, "itemHeight": 8, "itemGap": 8,
             "data": [each["name"] for each in series],
             "textStyle": {"color": ink(dark), "fontSize": 10},
         },
-        "tooltip": {**tooltip(dark, "axis"), "axisPointer": {"type": "shadow"}},
-        "xAxis": axis(dark, type="value", splitNumber=3),
-        "yAxis": axis(dark, type="category", data=names, inverse=True, splitLine={"show": False}),
-        "series": [*series, mark],
+        "tooltip": shaded(dark),
     }  # fmt: skip
 
 
@@ -118,11 +117,4 @@ def history(named: Sequence[tuple[int, str, History]], what: str, rounds: int, s
         at = thinned(range(bisect_right(past.rounds, shown)))
         budget = curve("granted", [[past.rounds[t], short(past.granted_j[t] * scale, 4)] for t in at], 0, dark)
         series.append({**budget, "lineStyle": {"type": "dashed", "width": 1.2, "color": ink(dark)}})
-    return {
-        **base(dark),
-        "grid": {"left": 8, "right": 14, "top": 18, "bottom": 4, "containLabel": True},
-        "tooltip": tooltip(dark, "axis"),
-        "xAxis": round_axis(dark, rounds),
-        "yAxis": axis(dark, type="value", min=0, splitNumber=3),
-        "series": series,
-    }
+    return frame(dark, round_axis(dark, rounds), axis(dark, type="value", min=0, splitNumber=3), series)

@@ -42,16 +42,7 @@ class Board:
 
     def _chart(self, title: str, unit: str, classes: str = "", axes: tuple[str, str] | None = None) -> Chart:
         with panel():
-            with ui.element("div").classes("head"):
-                heading(title)
-                ui.label(unit).classes("unit")
-                ui.space()
-                menu = ui.element("div")
-            named = axes or ("round", f"{title}, {unit.partition(';')[0]}".rstrip(", "))
-            chart = Chart(self.session, lambda: f"{title}, {self.session.title}", classes, named)
-        with menu:
-            chart.menu()
-        return chart
+            return Chart(self.session, title, lambda: self.session.title, unit, classes, axes, large=True)
 
     def refresh(self) -> None:
         """Redraw if the race, the chosen device or the colours changed."""
@@ -105,6 +96,10 @@ class LanePanel:
 
     def __init__(self, session: Session, lane: Lane, index: int) -> None:
         self.session, self.lane, self.index = session, lane, index
+
+        def label() -> str:
+            return lane.label
+
         with panel():
             with ui.element("div").classes("head"):
                 self.swatch = ui.element("div").classes("swatch")
@@ -120,29 +115,23 @@ class LanePanel:
             self.why = ui.label().classes("why").props('aria-live="polite"')
             with ui.element("div").classes("lane-box"), ui.element("div").classes("lane-body"):
                 with ui.element("div"):
-                    self.map = Chart(session, lambda: f"Devices, {lane.label}", "map")
+                    self.map = Chart(session, "Devices", label, classes="map", large=None)
                     ui.label(ABOUT_MAP).classes("caption")
                 with ui.element("div"):
-                    self.scores = self._titled("The best candidates", "scores", ("sum of the terms", ""))
+                    self.scores = Chart(
+                        session, "The best candidates", label, classes="scores", axes=("sum of the terms", "")
+                    )
                     self.place = ui.label().classes("caption place")
                     self.unranked = ui.label(
                         "This policy ranks devices by no score, so there is nothing to draw."
                     ).classes("caption unranked")
-                    self.times = self._titled("Who was scheduled when", "when", ("round", "device"))
+                    self.times = Chart(
+                        session, "Who was scheduled when", label, classes="when", axes=("round", "device")
+                    )
             for chart in (self.map, self.times, self.scores):
                 chart.element.on_point_click(self._choose)
         with corner:
             self.map.menu()
-
-    def _titled(self, title: str, classes: str, axes: tuple[str, str]) -> Chart:
-        with ui.element("div").classes("head"):
-            ui.label(title).classes("unit")
-            ui.space()
-            menu = ui.element("div")
-        chart = Chart(self.session, lambda: f"{title}, {self.lane.label}", classes, axes)
-        with menu:
-            chart.menu()
-        return chart
 
     def _choose(self, event) -> None:
         name = str(event.name or (event.value[1] if isinstance(event.value, list) else ""))

@@ -43,6 +43,18 @@ def base(dark: bool) -> Options:
     }
 
 
+def frame(dark: bool, x: Options, y: Options, series: list[Options], top: int = 18) -> Options:
+    """A chart with two axes and a tooltip for what lies above one place."""
+    return {
+        **base(dark),
+        "grid": {"left": 8, "right": 14, "top": top, "bottom": 4, "containLabel": True},
+        "tooltip": tooltip(dark, "axis"),
+        "xAxis": x,
+        "yAxis": y,
+        "series": series,
+    }
+
+
 def axis(dark: bool, **settings: Any) -> Options:
     return {
         "axisLine": {"lineStyle": {"color": faint(dark)}},
@@ -86,7 +98,9 @@ def curves(lanes: Sequence[Lane], column: str, shown: int, dark: bool) -> Option
         series[0]["markLine"] = marker(shown, dark, lanes)
         if column == BUDGETED:
             series.append(_budget(lanes[0], quantity.scale, dark))
-    return _curves(series, rounds, dark, quantity.most)
+    top = quantity.most
+    y = axis(dark, type="value", min=0, max=top, splitNumber=4, interval=top and top / 4)
+    return frame(dark, round_axis(dark, rounds), y, series)
 
 
 def _budget(lane: Lane, scale: float, dark: bool) -> Options:
@@ -115,17 +129,6 @@ def curve(name: str, points: list, index: int, dark: bool) -> Options:
 def dash_name(index: int) -> str:
     """The nearest that a border of the page can have to the dashes of a curve."""
     return {"solid": "solid", "dot": "dotted"}.get(line_style(index).plotly_dash, "dashed")
-
-
-def _curves(series: list[Options], rounds: int, dark: bool, top: float | None) -> Options:
-    return {
-        **base(dark),
-        "grid": {"left": 8, "right": 14, "top": 18, "bottom": 4, "containLabel": True},
-        "tooltip": tooltip(dark, "axis"),
-        "xAxis": round_axis(dark, rounds),
-        "yAxis": axis(dark, type="value", min=0, max=top, splitNumber=4, interval=top and top / 4),
-        "series": series,
-    }
 
 
 def marker(shown: int, dark: bool, lanes: Sequence[Lane] = ()) -> Options:

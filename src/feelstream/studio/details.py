@@ -71,22 +71,12 @@ class DeviceDetails:
             with ui.element("div").classes("details"):
                 self.table = ui.html("", sanitize=False).classes("wide")
                 with ui.element("div").classes("past"):
-                    self.mix = self._chart("Fresh data by label", "", ("label", "fresh samples"))
-                    self.past = {
-                        what: self._chart(title, unit, ("round", f"{title}, {unit}"))
-                        for what, (title, unit) in PAST.items()
-                    }
+                    self.mix = self._chart("Fresh data by label", axes=("label", "fresh samples"))
+                    self.past = {what: self._chart(*about) for what, about in PAST.items()}
 
-    def _chart(self, title: str, unit: str, axes: tuple[str, str]) -> Chart:
+    def _chart(self, title: str, unit: str = "", axes: tuple[str, str] | None = None) -> Chart:
         with ui.element("div"):
-            with ui.element("div").classes("head"):
-                ui.label(f"{title}, {unit}" if unit else title).classes("unit")
-                ui.space()
-                menu = ui.element("div")
-            chart = Chart(self.session, lambda: f"{title} of device {self.session.selected}", "small", axes)
-        with menu:
-            chart.menu()
-        return chart
+            return Chart(self.session, title, lambda: f"device {self.session.selected}", unit, "small", axes)
 
     def _typed(self, event) -> None:
         self.session.selected = None if event.value is None else int(event.value)

@@ -3,21 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Literal, get_args, get_origin
 
 from feelstream.errors import FeelstreamError, ScenarioError
+from feelstream.plugins import Plugin
 from feelstream.scenario import Scenario
+from feelstream.scenario.fields import leaves
 from feelstream.scenario.files import preset
 from feelstream.scenario.overrides import Override, as_text
-from feelstream.studio.fields import FormField, field_named_in, policy_form, world_forms
 from feelstream.studio.lanes import LiveLane
 
 FEWEST, MOST = 2, 4
-
-
 Entries = dict[str, str]  # section.field → what was typed for it
 NAME = "policy.name"
+UNTYPED = ("devices", "trace")  # sections without a form: tables of devices, and what only stored runs have
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One field of a form; `choices` where only these texts are allowed."""
+
+    path: str  # section.field, as in --set
+    description: str
+    default: str  # as it would be typed
+    choices: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Within the form of its section."""
+        return self.path.partition(".")[2]
+
+
+def forms_of(scenario: Scenario) -> dict[str, list[FormField]]:
+    """The fields of each section, those of the plug-ins that it picks among them, with the scenario's values."""
+    found: dict[str, list[FormField]] = {}
+    for leaf in leaves(Scenario, scenario):
+        path, about, value = leaf
+        form, dotted, choices = found.setdefault(path[0], []), ".".join(path), ()
+        if leaf.kind is not None and isinstance(value, Plugin):
+            name, names = value.plugin_name(), leaf.kind.names()
+            offered = tuple(names if name in names else [*names, name])
+            form.append(FormField(f"{dotted}.{value.tag_field}", f"which {path[-1]}", name, offered))
+        elif leaf.model is None and value is not None:
+            if get_origin(about.annotation) is Literal:
+                choices = tuple(map(str, get_args(about.annotation)))
+            form.append(FormField(dotted, " ".join((about.description or "").split()), as_text(value), choices))
+    return {section: form for section, form in found.items() if section not in UNTYPED}
+
+
+def field_named_in(sentence: str, paths: Iterable[str]) -> str | None:
+    """The field that a complaint begins with, if it is one of these; else the first field of the same table."""
+    path = sentence.partition(":")[0].partition("[")[0].strip()
+    inner = [known for known in paths if known.startswith(f"{path}.") or path.startswith(known)]
+    return path if path in paths else next(iter(inner), None)
 
 
 def overrides(entries: Entries) -> list[Override]:
@@ -36,10 +77,6 @@ class Draft:
     seed: str = "0"
     world: Entries = field(default_factory=dict)
     policies: list[Entries] = field(default_factory=_two_policies)  # each with its NAME
-
-    def base(self) -> Scenario:
-        """The preset as it is, from which a form takes its defaults."""
-        return preset(self.preset)
 
     def scenario(self, policy: int) -> Scenario:
         """The scenario of one policy; ScenarioError says in a sentence what is wrong."""
@@ -91,7 +128,8 @@ class Draft:
 
     def forms(self) -> tuple[dict[str, list[FormField]], list[list[FormField]]]:
         """(forms of the world, forms of each policy) with present values as defaults, where these are lawful."""
-        return world_forms(self._shown(None)), [policy_form(self._shown(n)) for n in range(len(self.policies))]
+        world = {section: form for section, form in forms_of(self._shown(None)).items() if section != "policy"}
+        return world, [forms_of(self._shown(n))["policy"] for n in range(len(self.policies))]
 
     def _shown(self, policy: int | None) -> Scenario:
         """The scenario whose names decide which fields a form has; wrong values do not matter to that."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from feelstream.display.quantities import QUANTITIES, short
 from feelstream.run.explaining import number, shown_as
-from feelstream.studio.charts import Options, axis, base, changes, colour, ink, round_axis, tooltip
+from feelstream.studio.charts import Options, axis, base, changes, colour, frame, ink, round_axis, tooltip
 from feelstream.studio.lanes import Lane
 from feelstream.studio.views import RoundView
 
@@ -136,20 +136,16 @@ def timeline(lane: Lane, index: int, shown: int, selected: int | None, dark: boo
     def mark_of(round: int, device: int) -> Options:
         return {"name": f"device {device} in round {round}", "value": [round, device]}
 
-    return {
-        **base(dark),
-        "grid": {"left": 8, "right": 14, "top": 16, "bottom": 4, "containLabel": True},
-        "tooltip": {**tooltip(dark, "item"), "formatter": "{b}"},
-        "xAxis": round_axis(dark, rounds),
-        "yAxis": axis(dark, type="value", min=0, max=max(devices - 1, 1), minInterval=1, splitNumber=4, inverse=True),
-        "series": [
-            {
-                **mark, "name": "sent", "data": [mark_of(t, device) for t, device, went in recent if went],
-                "itemStyle": {"color": colour(index, dark)}, "markLine": line,
-            },
-            {
-                **mark, "name": "dropped", "data": [mark_of(t, device) for t, device, went in recent if not went],
-                "itemStyle": {"color": "transparent", "borderColor": DROPPED[dark], "borderWidth": 1.5},
-            },
-        ],
-    }  # fmt: skip
+    y = axis(dark, type="value", min=0, max=max(devices - 1, 1), minInterval=1, splitNumber=4, inverse=True)
+    series: list[Options] = [
+        {
+            **mark, "name": "sent", "data": [mark_of(t, device) for t, device, went in recent if went],
+            "itemStyle": {"color": colour(index, dark)}, "markLine": line,
+        },
+        {
+            **mark, "name": "dropped", "data": [mark_of(t, device) for t, device, went in recent if not went],
+            "itemStyle": {"color": "transparent", "borderColor": DROPPED[dark], "borderWidth": 1.5},
+        },
+    ]  # fmt: skip
+    tip = {**tooltip(dark, "item"), "formatter": "{b}"}
+    return {**frame(dark, round_axis(dark, rounds), y, series, top=16), "tooltip": tip}

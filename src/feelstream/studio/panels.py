@@ -43,13 +43,28 @@ class Chart:
     """An ECharts panel part with a menu to save it; `show` notes for the page what changed in its options."""
 
     def __init__(
-        self, session: Session, title: Callable[[], str], classes: str = "", axes: tuple[str, str] = ("round", "")
+        self,
+        session: Session,
+        title: str,
+        of: Callable[[], str],
+        unit: str = "",
+        classes: str = "",
+        axes: tuple[str, str] | None = None,
+        large: bool | None = False,
     ) -> None:
-        """axes: their names, for pictures that stand by themselves."""
-        self.session, self.title, self.axes = session, title, axes
+        """of: whose chart it is, for pictures; axes: their names there; large: the size of the head, None without."""
+        self.session, self.name = session, lambda: f"{title}, {of()}"
+        self.axes = axes or ("round", f"{title}, {unit.partition(';')[0]}".rstrip(", "))
         self._options: Options = {"series": []}
+        if large is not None:
+            with ui.element("div").classes("head"):
+                if large:
+                    heading(title)
+                ui.label(unit if large else ", ".join(filter(None, (title, unit)))).classes("unit")
+                ui.space()
+                self.menu()
         self.element = Drawing().classes(f"chart {classes}").props('role="img"')
-        self.element._props["aria-label"] = title()
+        self.element._props["aria-label"] = self.name()
 
     def show(self, options: Options) -> None:
         options = enlarged(options) if self.session.talk else options
@@ -67,9 +82,9 @@ class Chart:
             ui.menu_item("Save as SVG", lambda: self.save("svg"))
 
     def save(self, kind: str) -> None:
-        options = for_export(self._options, self.title(), self.session.dark, self.axes)
+        options = for_export(self._options, self.name(), self.session.dark, self.axes)
         size = (640, 640) if "polar" in options else (900, 420)
-        arguments = json.dumps([options, kind, *size, file_name(self.title())], allow_nan=False)
+        arguments = json.dumps([options, kind, *size, file_name(self.name())], allow_nan=False)
         ui.run_javascript(EXPORT.replace("ARGUMENTS", arguments))
 
 

@@ -9,12 +9,11 @@ from nicegui import ui
 from feelstream.plugins import Plugin
 from feelstream.policies import POLICIES
 from feelstream.scenario.files import presets
-from feelstream.studio.draft import MOST, NAME
-from feelstream.studio.fields import FormField
+from feelstream.studio.draft import MOST, NAME, FormField
 from feelstream.studio.panels import heading
 from feelstream.studio.session import Session
 
-OPEN_SECTIONS = ("system", "arrivals")
+OPEN_SECTIONS = ("system", "data")
 
 
 def setup_dialog(session: Session) -> None:
