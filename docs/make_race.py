@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 
 from feelstream.run import simulate_in
 from feelstream.scenario.files import preset
-from feelstream.studio.offline import write_race
+from feelstream.studio.saving import write_race
 
 PICTURE = Path(__file__).parent / "figures" / "race.webp"
 POLICIES = {"lyapunov": (), "random": (), "balanced_joint": ("policy.size=2",)}

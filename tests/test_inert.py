@@ -76,7 +76,7 @@ def _shows(directory: Path) -> None:
     lanes = pytest.importorskip("feelstream.studio.lanes")
     from feelstream.studio import charts, saving
     from feelstream.studio.details import facts
-    from feelstream.studio.words import why
+    from feelstream.studio.views import why
 
     for part in ("run", "results"):
         for lane in lanes.open_runs(lanes.side_by_side([directory / part])):
@@ -104,8 +104,8 @@ def _bounds(directory: Path) -> None:
 
 
 def _exports(directory: Path) -> None:
-    offline = pytest.importorskip("feelstream.studio.offline")
-    offline.write_race([directory / "run"], directory / "race.html", None)
+    saving = pytest.importorskip("feelstream.studio.saving")
+    saving.write_race([directory / "run"], directory / "race.html", None)
 
 
 def _follows(directory: Path) -> None:

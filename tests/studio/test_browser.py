@@ -20,7 +20,7 @@ from patience import PATIENCE_S
 import feelstream
 from feelstream.run import Change, simulate, simulate_in
 from feelstream.scenario.files import load, preset
-from feelstream.studio.offline import write_race
+from feelstream.studio.saving import write_race
 from feelstream.verification import verify
 
 pytest.importorskip("nicegui", reason="the extra studio is not installed")

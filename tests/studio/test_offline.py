@@ -15,7 +15,7 @@ from feelstream.cli import app
 from feelstream.errors import RunError
 from feelstream.run import Change, simulate
 from feelstream.studio.lanes import LiveLane, StoredLane
-from feelstream.studio.offline import page, race, write_race
+from feelstream.studio.saving import race_figures, race_page, write_race
 
 
 def figures_of(text: str) -> dict:
@@ -29,7 +29,7 @@ def test_the_file_holds_the_race_and_fetches_nothing() -> None:
         simulate(small(f"policy.name={name}"), 3, changes=[Change(4, "policy.size", "3")])
         for name in ("lyapunov", "random")
     ]
-    text = page([StoredLane(f"run {n}", run) for n, run in enumerate(runs)], "two")
+    text = race_page([StoredLane(f"run {n}", run) for n, run in enumerate(runs)], "two")
     assert not re.search(r"https?:|//[a-z]|@import|url\(|src=", text)
     assert "default-src 'none'" in text
     figures = figures_of(text)
@@ -51,27 +51,27 @@ def test_the_file_holds_the_race_and_fetches_nothing() -> None:
 def test_a_race_under_way_is_saved_as_far_as_it_has_run(monkeypatch) -> None:
     lane = LiveLane("lane", small(), 3)
     with pytest.raises(RunError, match="no round has been played yet"):
-        page([lane], "none")
+        race_page([lane], "none")
     for _ in range(5):
         lane.step()
-    assert figures_of(page([lane], "five"))["rounds"] == 5
+    assert figures_of(race_page([lane], "five"))["rounds"] == 5
     monkeypatch.setattr(LiveLane, "oldest", 3)
     with pytest.raises(RunError, match="no longer in the history"):
-        page([lane], "rest")
+        race_page([lane], "rest")
 
 
 def test_names_cannot_end_the_script_or_the_title() -> None:
     evil = "</script><script>alert(1)</script>"
-    text = page([StoredLane(evil, simulate(small(), 3))], evil)
+    text = race_page([StoredLane(evil, simulate(small(), 3))], evil)
     assert text.count("<script") == 2
     assert "alert(1)</script>" not in text
     assert figures_of(text)["lanes"][0]["label"] == evil
 
 
 def test_of_very_many_figures_a_sample_of_the_devices_with_all_that_were_scheduled_is_kept(monkeypatch) -> None:
-    monkeypatch.setattr("feelstream.studio.offline.MOST_FIGURES", 1)
+    monkeypatch.setattr("feelstream.studio.saving.MOST_FIGURES", 1)
     run = simulate(small("system.devices=60", "data.samples=600"), 1)
-    lane = race([StoredLane("one", run)], "x")["lanes"][0]
+    lane = race_figures([StoredLane("one", run)], "x")["lanes"][0]
     for round, step in enumerate(lane["steps"], start=1):
         assert 20 <= len(step["id"]) <= 22
         assert {device for at, device in lane["scheduled"] if at == round} <= set(step["id"])

@@ -15,7 +15,7 @@ from feelstream.run import Change, simulate
 from feelstream.studio import bars, charts, details, maps
 from feelstream.studio.lanes import LiveLane, StoredLane, by_seed, stored_runs
 from feelstream.studio.session import Session
-from feelstream.studio.words import ranking_of
+from feelstream.studio.views import ranking_of
 
 
 def played(*overrides: str, rounds: int = 6, changes=()) -> LiveLane:

@@ -17,8 +17,7 @@ from feelstream.scenario.files import preset
 from feelstream.studio import bars, charts, maps
 from feelstream.studio.details import facts
 from feelstream.studio.lanes import LiveLane, scenario_at
-from feelstream.studio.views import RoundView
-from feelstream.studio.words import explained, why
+from feelstream.studio.views import RoundView, explained, why
 
 
 def played(*overrides: str, rounds: int = 6, changes=()) -> LiveLane:

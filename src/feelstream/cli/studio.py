@@ -37,7 +37,7 @@ def studio(
     """Watch schedulers race in the browser, on this machine only; or export a race as a file that plays by itself."""
     stored = [*(stored or []), *([follow] if follow is not None else [])]
     if export is not None:
-        from feelstream.studio.offline import write_race
+        from feelstream.studio.saving import write_race
 
         out.print(str(write_race(stored, export, title)), markup=False, highlight=False)
         return

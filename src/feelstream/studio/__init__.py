@@ -1,7 +1,7 @@
 """The studio: a page on this machine on which schedulers race through the same world (extra `studio`).
 
-race, lanes and views hold what is shown and know no page; words and charts turn views into sentences and ECharts
-options; the other modules lay them out with NiceGUI.
+race, lanes and views hold what is shown and know no page; charts, bars and maps turn views into ECharts options; saving
+writes files; the other modules lay them out with NiceGUI.
 """
 
 from functools import cache

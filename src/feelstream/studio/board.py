@@ -14,8 +14,7 @@ from feelstream.studio.details import DeviceDetails
 from feelstream.studio.lanes import Lane, scenario_at
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
-from feelstream.studio.views import RoundView
-from feelstream.studio.words import place, ranking_of, why
+from feelstream.studio.views import RoundView, place, ranking_of, why
 
 ABOUT_MAP = (
     "Triangle: the server. Distance: channel loss. Discs: stored and fresh data. Ring: sent; dashed: dropped. "
@@ -29,7 +28,6 @@ class Board:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._shown: tuple = ()
         self.legend = ui.html("", sanitize=False).classes("legend")
         self.curves_box = ui.element("div").classes("grid3")
         self.curves: dict[str, Chart] = {}
@@ -45,12 +43,10 @@ class Board:
             return Chart(self.session, title, lambda: self.session.title, unit, classes, axes, large=True)
 
     def refresh(self) -> None:
-        """Redraw if the race, the chosen device or the colours changed."""
+        """Redraw, once there is a race."""
         session, race = self.session, self.session.race
-        state = (id(race), race.version, session.selected, session.dark, session.talk)
-        if state == self._shown or not race.ready:
+        if not race.ready:
             return
-        self._shown = state
         lanes, shown, dark = list(race.lanes), race.shown, session.dark
         self.legend.set_content(_legend(lanes, dark))
         self._fit_curves(lanes)

@@ -13,8 +13,7 @@ from feelstream.studio import bars
 from feelstream.studio.lanes import Lane
 from feelstream.studio.panels import Chart, heading, panel
 from feelstream.studio.session import Session
-from feelstream.studio.views import RoundView
-from feelstream.studio.words import explained
+from feelstream.studio.views import RoundView, explained
 
 # Of one device by round: attributes of lanes.History, titles and units.
 PAST = {

@@ -8,7 +8,8 @@ rests the worker plays the next round ahead, so that a step can be shown at once
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Condition, Lock, Thread
 from time import monotonic
 
@@ -39,7 +40,7 @@ class Race:
         self.ready = False
         self.problem: str | None = None
         self.notes: list[str] = []  # what changed, in the order in which it did
-        self._target = 0  # rounds to be played in any case: by a step or a jump
+        self._target = 0  # the round to show as soon as it is played: that of a step or a jump
         self._jobs: list[Callable[[], None]] = []
         self._suspended = self._closed = False
         self._due = 0.0
@@ -64,19 +65,17 @@ class Race:
     @property
     def busy(self) -> bool:
         """Whether rounds are being played that a step, a jump or a fork asked for."""
-        return not self.ready or bool(self._jobs) or self._target > self.head
+        return not self.ready or bool(self._jobs) or self._target > self.shown
 
     def play(self) -> None:
-        with self._changed:
-            self.playing = True
+        with self._news():
+            self.playing, self._target = True, 0
             if self.shown >= self.rounds and self.ready:
                 self.shown = max(self.oldest - 1, 0)  # again from the start
-            self._tell()
 
     def pause(self) -> None:
-        with self._changed:
+        with self._news():
             self.playing, self._target = False, 0
-            self._tell()
 
     def step(self, by: int = 1) -> None:
         """One round on (or back), and stop."""
@@ -87,22 +86,20 @@ class Race:
         with self._changed:
             before = self.playing, self.shown
             self.playing = False
-            round = min(max(round, self.oldest, 1), self.rounds)
-            self._target = round if round > self.head else 0
-            self.shown = min(round, self.head)
+            self._target = min(max(round, self.oldest, 1), self.rounds)
+            self.shown = min(self._target, self.head)
             if (self.playing, self.shown) != before:
                 self._tell()
             else:  # there is nothing to draw before the worker has played the round
                 self._changed.notify_all()
 
     def set_speed(self, rounds_per_s: float) -> None:
-        with self._changed:
+        with self._news():
             self.speed = rounds_per_s
-            self._tell()
 
     def change(self, field: str, value: str) -> None:
         """Another V, size or budget from the next round on, in every live lane that has it; `notes` will tell."""
-        with self._changed:
+        with self._news():
             live = [lane for lane in self.lanes if isinstance(lane, LiveLane)]
             if not live:
                 raise RunError("stored runs have ended and cannot change; start a race of your own")
@@ -114,11 +111,10 @@ class Race:
             for lane in has:
                 lane.check(self.rounds, field, value)
             self._jobs.append(lambda: self._change(has, field, value))
-            self._tell()
 
     def fork(self, lane: int, after: int, field: str, value: str) -> str:
         """Add a lane: the same run up to round `after`, then with another V, size or budget. Returns its label."""
-        with self._changed:
+        with self._news():
             original = self.lanes[lane]
             if not isinstance(original, LiveLane):
                 raise RunError("a stored run cannot be forked; start a race of your own")
@@ -131,25 +127,21 @@ class Race:
             original.check(after + 1, field, value)
             label = _unused(f"{original.label}, {field.split('.')[-1]} = {value} from {after + 1}", self.lanes)
             self._jobs.append(lambda: self._fork(original, label, after, field, value))
-            self._tell()
             return label
 
     def remove(self, lane: int) -> None:
-        with self._changed:
+        with self._news():
             if len(self.lanes) > 1:
                 del self.lanes[lane]
-                self._tell()
 
     def suspend(self, yes: bool = True) -> None:
         """Play nothing while nobody looks; all else stays as it is."""
-        with self._changed:
+        with self._news():
             self._suspended = yes
-            self._tell()
 
     def close(self) -> None:
-        with self._changed:
+        with self._news():
             self._closed = True
-            self._tell()
 
     def join(self, timeout_s: float | None = None) -> None:
         """Wait until the worker has ended (after `close`)."""
@@ -159,6 +151,13 @@ class Race:
         """Wait until something holds; for those who may wait, such as tests."""
         with self._changed:
             return self._changed.wait_for(lambda: until(self) or self._closed, timeout_s)
+
+    @contextmanager
+    def _news(self) -> Iterator[None]:
+        """What is done within is told to worker and page, unless it is refused."""
+        with self._changed:
+            yield
+            self._tell()
 
     def _tell(self) -> None:
         self.version += 1
@@ -184,9 +183,8 @@ class Race:
             self._fail(f"the race stopped: {sentence(problem)}")
 
     def _fail(self, why: str) -> None:
-        with self._changed:
+        with self._news():
             self.problem, self.playing, self._target = why, False, 0
-            self._tell()
 
     def _turn(self) -> bool:
         """Wait for something to do and do it; False when the race is closed."""
@@ -205,10 +203,10 @@ class Race:
             return self._do_first_job
         if self._suspended:
             return None
-        if self._target > self.head:
-            return self._play_round
+        if self._target > self.shown or (self.playing and self._due <= monotonic()):
+            return self._advance
         if self.playing:
-            return self._advance if self._due <= monotonic() else None
+            return None
         return None if all(lane.is_ahead for lane in self.lanes) else self._look_ahead
 
     def _look_ahead(self) -> None:
@@ -231,29 +229,17 @@ class Race:
 
     def _advance(self) -> None:
         """Show one round more, playing it first if it is new."""
-        self._due = monotonic() + 1 / self.speed
-        if self.shown >= self.head and self.head < self.rounds:
-            self._play_round()
-            return
-        with self._changed:
-            if self.shown < self.head:
-                self.shown += 1
-            self.playing = self.playing and self.shown < self.rounds
-            self._tell()
-
-    def _play_round(self) -> None:
-        follows, at = self.shown == self.head, self.head
+        shown, head = self.shown, self.head
+        if self.playing:
+            self._due = monotonic() + 1 / self.speed
         for lane in list(self.lanes):
-            if lane.head == at:
+            if lane.head == head == shown < self.rounds:
                 with TURN:
                     lane.step()
-        with self._changed:
-            if follows or self._target:
-                self.shown = self.head
-            if self._target <= self.head:
-                self._target = 0
+        with self._news():
+            if self.shown == shown:  # unless someone jumped meanwhile
+                self.shown = min(shown + 1, self.head)
             self.playing = self.playing and self.shown < self.rounds
-            self._tell()
 
     def _change(self, lanes: Sequence[LiveLane], field: str, value: str) -> None:
         """Between two rounds, so that all lanes change in the same one."""

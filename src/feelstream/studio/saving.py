@@ -1,21 +1,39 @@
-"""What someone takes home: run directories that `verify` accepts, scenario files, the commands that repeat the runs.
+"""What someone takes home: run directories that `verify` accepts, scenario files, commands, a race as one file.
 
 A run is a function of (scenario, seed, changes), so saving plays it again, to its end, in a directory: the bytes
 are those of `feelstream run`, and a save that is interrupted goes on where it stopped.
+
+The race as one HTML file plays by itself in any browser, without this program and without a network. It holds the
+figures of the rounds as JSON, a script that draws them, and a policy that forbids to fetch anything.
 """
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from feelstream.display.line_styles import line_style
+from feelstream.display.quantities import QUANTITIES, short
 from feelstream.errors import RunError
 from feelstream.run import simulate_in
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.scenario.files import to_toml
-from feelstream.studio.lanes import Lane
+from feelstream.studio import asset
+from feelstream.studio.charts import BUDGETED, shown_setting
+from feelstream.studio.lanes import Lane, open_runs, scenario_at, side_by_side
+from feelstream.studio.maps import GOLDEN_ANGLE
+from feelstream.studio.views import why
+
+CURVES = ("accuracy", BUDGETED, "queue_mean_j")
+MOST_FIGURES = 1_500_000  # numbers in a file, about four characters each: of more devices a sample is kept
+FEWEST_DEVICES = 20
 
 
 def file_name(label: str) -> str:
@@ -63,3 +81,89 @@ def save(lanes: Sequence[Lane], directory: Path, progress: Callable[[str], None]
 
 def _write(path: Path, text: str) -> None:
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+
+
+def write_race(paths: Sequence[Path], out: Path, title: str | None = None) -> Path:
+    """Write the runs of these directories as one file that plays them side by side."""
+    if not paths:
+        raise RunError("name the runs to export: feelstream studio RUN … --export race.html")
+    text = race_page(open_runs(side_by_side(paths)), title or ", ".join(str(path.name or path) for path in paths))
+    if not out.parent.is_dir():
+        raise RunError(f"{out.parent} is no directory; make it first, or write the file elsewhere")
+    write_atomically(out, lambda file: file.write_text(text, encoding="utf-8"))
+    return out
+
+
+def race_page(lanes: Sequence[Lane], title: str) -> str:
+    """The whole file."""
+    figures = json.dumps(race_figures(lanes, title), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    # Nothing in the figures may end the element that holds them.
+    figures = figures.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = asset("offline.html").replace("TITLE", html.escape(title)).replace("STYLE", asset("offline.css"))
+    return text.replace("SCRIPT", asset("offline.js")).replace("FIGURES", figures)
+
+
+def race_figures(lanes: Sequence[Lane], title: str) -> dict[str, Any]:
+    """What the script draws: the curves and, for each lane and round, devices and reasons."""
+    rounds = min(min(lane.scenario.system.rounds, lane.head) for lane in lanes)
+    if not rounds:
+        raise RunError("no round has been played yet; let the race run first")
+    if any(lane.oldest > 1 for lane in lanes):
+        raise RunError("the first rounds are no longer in the history; save the runs and export them from there")
+    most = max(FEWEST_DEVICES, MOST_FIGURES // (3 * rounds * len(lanes)))
+    return {
+        "title": title,
+        "rounds": rounds,
+        "curves": [
+            {"title": QUANTITIES[name].words, "unit": QUANTITIES[name].full_unit, "most": QUANTITIES[name].most}
+            for name in CURVES
+        ],
+        "lanes": [_lane(lane, index, rounds, most) for index, lane in enumerate(lanes)],
+    }
+
+
+def _lane(lane: Lane, index: int, rounds: int, most: int) -> dict[str, Any]:
+    style, scale = line_style(index), QUANTITIES[BUDGETED].scale
+    budget = [
+        short(float(np.mean(scenario_at(lane, t).system.energy_budget_j)) * scale, 4) for t in range(1, rounds + 1)
+    ]
+    return {
+        "label": lane.label,
+        "seed": lane.seed,
+        "light": style.light,
+        "dark": style.dark,
+        "dash": style.plotly_dash,
+        "devices": lane.scenario.system.devices,
+        "curves": [[_value(row.get(name), name) for row in lane.rows[:rounds]] for name in CURVES],
+        "budget": [None, budget, None],
+        "changes": [[change.round, shown_setting(change.field, change.value)] for change in lane.changes],
+        "scheduled": [list(entry[:2]) for entry in lane.schedule if entry[0] <= rounds],
+        "steps": [_step(lane, round, most) for round in range(1, rounds + 1)],
+    }
+
+
+def _value(value: float | None, name: str) -> float | None:
+    return None if value is None or not np.isfinite(value) else short(value * QUANTITIES[name].scale, 4)
+
+
+def _step(lane: Lane, round: int, most: int) -> dict[str, Any]:
+    view = lane.view(round)
+    said = {"why": why(view, scenario_at(lane, round))}
+    if view.devices is None:
+        return said
+    devices = view.devices
+    every = np.flatnonzero(
+        devices["scheduled"] | (np.arange(len(devices["device"])) % -(-len(devices["device"]) // most) == 0)
+    )
+    sent, scheduled = devices["transmitted"][every], devices["scheduled"][every]
+    state = np.where(sent, 3, np.where(scheduled, 2, np.where(devices["feasible"][every], 1, 0)))
+    queue = QUANTITIES["queue_j"].scale
+    return said | {
+        "id": devices["device"][every].tolist(),
+        "angle": np.round(devices["device"][every] * GOLDEN_ANGLE % 360).astype(int).tolist(),
+        "loss": np.round(-10 * np.log10(devices["beta"][every]), 1).tolist(),
+        "queue": [short(float(value) * queue, 3) for value in devices["queue_j"][every]],
+        "stored": devices["stored"][every].tolist(),
+        "fresh": devices["fresh"][every].tolist(),
+        "state": state.tolist(),
+    }
