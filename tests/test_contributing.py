@@ -112,8 +112,6 @@ FULLEST = '''"""The n feasible devices that hold most: largest |S_k|."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from feelstream.policies.base import Decision, Observation, Policy, State
@@ -122,8 +120,6 @@ from feelstream.policies.ranking import lowest
 
 class Fullest(Policy):
     """The devices that hold most samples."""
-
-    tag: ClassVar[str] = "fullest"
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:
         plan, score = observation.plan(self.size), -observation.stored.astype(float)
@@ -137,7 +133,7 @@ def a_policy(copy: Copy) -> Tried:
     copy.change(
         "src/feelstream/policies/__init__.py",
         (following, f"from feelstream.policies.fullest import Fullest\n{following}"),
-        ("        SelectAll,\n", "        SelectAll,\n        Fullest,\n"),
+        ('        "select_all": SelectAll,\n', '        "select_all": SelectAll,\n        "fullest": Fullest,\n'),
     )
     row = "| `fullest` | largest |S_k| | – | everything | an example |\n"
     copy.change("docs/policies.md", ("| `select_all` |", f"{row}| `select_all` |"))
@@ -197,8 +193,6 @@ def a_buffer(copy: Copy) -> Tried:
             '''class Latest(Interval):
     """Keep the last arrival of each device."""
 
-    tag: ClassVar[str] = "latest"
-
     @property
     def most_held(self) -> int | None:
         return 1
@@ -209,7 +203,7 @@ def a_buffer(copy: Copy) -> Tried:
 
 BUFFERS = ''',
         ),
-        ("Reservoir, UseOnce))", "Reservoir, UseOnce, Latest))"),
+        ('"use_once": UseOnce}', '"use_once": UseOnce, "latest": Latest}'),
     )
     copy.change("docs/model.md", ("emptied when the device has transmitted", "emptied by its use; `latest`"))
     copy.python("docs/make_scenario.py")

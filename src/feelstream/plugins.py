@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -88,7 +88,8 @@ Promise = bool | int | float | list[str] | None
 
 
 class Plugin(Settings):
-    """A settings object picked by name. `tag` is that name; an unregistered class is named by where it lives.
+    """A settings object picked by name. `tag` is that name, as its kind has it; any other class is named by where it
+    lives.
 
     The class at the base of a kind says where a scenario names one, and which of its attributes are flags.
     """
@@ -257,7 +258,7 @@ class Kind(NamesCode, Generic[T]):
         name: str,
         group: str,
         base: type,
-        ours: Iterable[T] | Mapping[str, T] = (),
+        ours: Mapping[str, T] | None = None,
         is_one: Callable[[Any], bool] | None = None,
         make: Callable[[Any, str], Any] = lambda found, name: found,
     ) -> None:
@@ -265,16 +266,17 @@ class Kind(NamesCode, Generic[T]):
         and its name.
         """
         self.name, self.group, self.base = name, group, base
-        self.ours: dict[str, T] = dict(cast(Mapping[str, T], ours)) if isinstance(ours, Mapping) else {}
-        if not isinstance(ours, Mapping):
-            self.add(*ours)
         self.has_settings = issubclass(base, Plugin)
+        self.ours: dict[str, T] = {}
+        self.add(ours or {})
         self.is_one = is_one or (lambda found: isinstance(found, type) and issubclass(found, base))
         self.make = make
 
-    def add(self, *ours: T) -> None:
-        """Classes of settings, by their tags."""
-        self.ours |= {cast(type[Plugin], each).tag: each for each in ours}
+    def add(self, ours: Mapping[str, T]) -> None:
+        self.ours |= ours
+        for name, each in ours.items():
+            if self.has_settings:
+                cast(type[Plugin], each).tag = name
 
     @property
     def field(self) -> str:

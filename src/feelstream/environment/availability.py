@@ -36,7 +36,6 @@ class Availability(Process):
 class Always(Availability):
     """Everyone can be reached in every round: the paper's."""
 
-    tag: ClassVar[str] = "always"
     always_there: ClassVar[bool] = True
 
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
@@ -48,8 +47,6 @@ class ComesAndGoes(Availability):
 
     Round 1 is in the stationary law, P(there) = p_return / (p_leave + p_return).
     """
-
-    tag: ClassVar[str] = "markov"
 
     p_leave: Annotated[Probability, Field(description="probability per round to leave; above 0, at most 1")] = 0.1
     p_return: Annotated[Probability, Field(description="probability per round to return; above 0, at most 1")] = 0.3
@@ -70,8 +67,6 @@ class Diurnal(Availability):
     device is there half of the time.
     """
 
-    tag: ClassVar[str] = "diurnal"
-
     day: Annotated[int, Field(strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")] = 24
     depth: Annotated[
         Fraction, Field(description="0: no difference between day and night, 1: none at night; 0 to 1")
@@ -91,8 +86,6 @@ class RecordedAvailability(Availability):
 
     Before its first row a device is there.
     """
-
-    tag: ClassVar[str] = "trace"
 
     path: Annotated[
         str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, available")
@@ -129,7 +122,6 @@ class Faults(Process):
 class NoFaults(Faults):
     """Nothing fails: the paper's."""
 
-    tag: ClassVar[str] = "none"
     never_fails: ClassVar[bool] = True
 
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
@@ -138,8 +130,6 @@ class NoFaults(Faults):
 
 class RandomFaults(Faults):
     """A share of the devices, drawn once, fails with probability `rate` in each round, independently."""
-
-    tag: ClassVar[str] = "random"
 
     rate: Annotated[Probability, Field(description="probability per round to fail; above 0, at most 1")] = 0.3
     share: Annotated[
@@ -160,8 +150,6 @@ class Breakdowns(Faults):
     Round 1 is in the stationary law, P(broken) = p_break / (p_break + p_repair).
     """
 
-    tag: ClassVar[str] = "markov"
-
     p_break: Annotated[Probability, Field(description="probability per round to break down; above 0, at most 1")] = 0.02
     p_repair: Annotated[Probability, Field(description="probability per round to be repaired; above 0, at most 1")] = (
         0.1
@@ -177,6 +165,9 @@ class Breakdowns(Faults):
 
 
 AVAILABILITIES = Kind(
-    "availability", "availabilities", Availability, (Always, ComesAndGoes, Diurnal, RecordedAvailability)
+    "availability",
+    "availabilities",
+    Availability,
+    {"always": Always, "markov": ComesAndGoes, "diurnal": Diurnal, "trace": RecordedAvailability},
 )
-FAULTS = Kind("faults", "faults", Faults, (NoFaults, RandomFaults, Breakdowns))
+FAULTS = Kind("faults", "faults", Faults, {"none": NoFaults, "random": RandomFaults, "markov": Breakdowns})

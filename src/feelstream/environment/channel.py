@@ -37,8 +37,6 @@ class Channel(Process):
 class IndependentChannel(Channel):
     """|h_k(t)|² ~ Exp(1), independent over rounds: block fading, the paper's."""
 
-    tag: ClassVar[str] = "independent"
-
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         return rng.standard_exponential(context.devices), state
 
@@ -49,8 +47,6 @@ class AutoregressiveChannel(Channel):
     The autocorrelation ρ^|τ| agrees with that of Clarke's model at lag one. Reference: K. E. Baddour, N. C. Beaulieu,
     "Autoregressive Modeling for Fading Channel Simulation", IEEE Trans. Wireless Commun. 4(4), 2005.
     """
-
-    tag: ClassVar[str] = "ar1"
 
     doppler_hz: Doppler = 0.02
 
@@ -76,8 +72,6 @@ class JakesChannel(Channel):
     Sinusoids Simulation Models for Rayleigh and Rician Fading Channels", IEEE Trans. Wireless Commun. 5(12), 2006.
     With N = 16 waves |h|² is close to Exp(1): its variance is 1 − 1/N.
     """
-
-    tag: ClassVar[str] = "jakes"
 
     doppler_hz: Doppler = 0.02
     waves: Annotated[int, Field(strict=True, ge=8, le=256, description="N, plane waves of a device; 8 to 256")] = 16
@@ -109,7 +103,6 @@ class ClusterChannel(Channel):
     |g_k(t)|²/β_k is the power of Σ_p a_p(t), or its mean over a band, Σ_pq a_p a_q* sinc(B (τ_p − τ_q)).
     """
 
-    tag: ClassVar[str] = "tr38901"
     needs_links: ClassVar[bool] = True
 
     drop_rounds: Annotated[
@@ -163,5 +156,8 @@ def mean_power(paths: NDArray[np.complex128], delay_s: Reals, band_hz: float) ->
 
 
 CHANNELS = Kind(
-    "channel", "channels", Channel, (IndependentChannel, AutoregressiveChannel, JakesChannel, ClusterChannel)
+    "channel",
+    "channels",
+    Channel,
+    {"independent": IndependentChannel, "ar1": AutoregressiveChannel, "jakes": JakesChannel, "tr38901": ClusterChannel},
 )

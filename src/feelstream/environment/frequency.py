@@ -36,8 +36,6 @@ class Frequency(Process):
 class UniformFrequency(Frequency):
     """f_k(t) ~ U(lowest, highest), independent over devices and rounds: the paper's."""
 
-    tag: ClassVar[str] = "uniform"
-
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         return rng.uniform(context.frequency_low_hz, context.frequency_high_hz), state
 
@@ -48,8 +46,6 @@ class FrequencyLevels(Frequency):
     With probability `stay` a device keeps its level, otherwise it moves to one of the others, all equally likely. The
     chain is symmetric, so its stationary law is uniform over the levels, and round 1 is drawn from it.
     """
-
-    tag: ClassVar[str] = "levels"
 
     levels: Annotated[int, Field(strict=True, ge=2, le=1000, description="frequency levels of a device; 2 to 1000")] = 8
     stay: Annotated[
@@ -74,8 +70,6 @@ class RecordedFrequency(Frequency):
     Before a device's first row it has the lowest frequency of its range; values are clipped to the range.
     """
 
-    tag: ClassVar[str] = "trace"
-
     path: Annotated[str, Field(min_length=1, description="a .csv or .parquet file with columns round, device, f_hz")]
 
     def init(self, context: ProcessContext, rng: np.random.Generator) -> State:
@@ -92,4 +86,9 @@ class RecordedFrequency(Frequency):
         return context.recorded("world.frequency.path", self.path, Column("f_hz"))
 
 
-FREQUENCIES = Kind("frequency", "frequencies", Frequency, (UniformFrequency, FrequencyLevels, RecordedFrequency))
+FREQUENCIES = Kind(
+    "frequency",
+    "frequencies",
+    Frequency,
+    {"uniform": UniformFrequency, "levels": FrequencyLevels, "trace": RecordedFrequency},
+)

@@ -55,16 +55,12 @@ class Battery(Harvest):
 class NoHarvest(Harvest):
     """No batteries: energy is limited by the average budget alone, as in the paper."""
 
-    tag: ClassVar[str] = "none"
-
     def step(self, round: int, state: State, context: ProcessContext, rng: np.random.Generator) -> Step:
         return np.zeros(context.devices), state
 
 
 class PacketHarvest(Battery):
     """Packets of energy: H_k(t) = packet_j · Poisson(rate), independent over devices and rounds."""
-
-    tag: ClassVar[str] = "packets"
 
     rate: Annotated[
         float, Field(strict=True, ge=0, le=1e6, description="mean packets per device and round; 0 to 1e6")
@@ -81,8 +77,6 @@ class SolarHarvest(Battery):
     Its mean over whole days is peak_j / (2π).
     """
 
-    tag: ClassVar[str] = "solar"
-
     peak_j: Annotated[NonNegative, Field(description="most energy that a round brings, J; ≥ 0")] = 4.0
     day: Annotated[int, Field(strict=True, ge=2, le=2**31 - 1, description="rounds of a day; at least 2")] = 24
 
@@ -91,4 +85,4 @@ class SolarHarvest(Battery):
         return self.peak_j * sun * rng.random(context.devices), state
 
 
-HARVESTS = Kind("harvest", "harvests", Harvest, (NoHarvest, PacketHarvest, SolarHarvest))
+HARVESTS = Kind("harvest", "harvests", Harvest, {"none": NoHarvest, "packets": PacketHarvest, "solar": SolarHarvest})

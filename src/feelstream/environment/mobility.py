@@ -53,7 +53,6 @@ class Mobility(Process):
 class Static(Mobility):
     """β_k in dB ~ U(radio.gain_db), drawn once and fixed for a run: the paper's."""
 
-    tag: ClassVar[str] = "static"
     fixed: ClassVar[bool] = True
     within_gain_db: ClassVar[bool] = True
 
@@ -112,8 +111,6 @@ class RandomDirection(Mobility):
     of Random Direction Models", IEEE INFOCOM 2005.
     """
 
-    tag: ClassVar[str] = "random_direction"
-
     radius_m: Annotated[Positive, Field(description="R, radius of the cell, m; > 0")] = 100.0
     nearest_m: Annotated[Positive, Field(description="d_min, within which the gain no longer grows, m; > 0")] = 10.0
     speed_m_s: Speed = 1.0
@@ -146,8 +143,6 @@ class TR38901(Mobility):
     s(t+1) = ρ s(t) + √(1−ρ²) w, ρ = exp(−Δ/d_cor), and a device is seen where Φ(z_k) < P_LOS(d_k) with z likewise.
     radio.gain_db is not used.
     """
-
-    tag: ClassVar[str] = "tr38901"
 
     place: Annotated[Place, Field(description="umi: street canyon; uma: above roofs; rma: the country")] = "umi"
     carrier_ghz: Annotated[
@@ -217,4 +212,6 @@ def _further(value: Reals, way: Reals | float, rng: np.random.Generator) -> Real
     return rho * value + np.sqrt(1 - rho * rho) * rng.standard_normal(len(value))
 
 
-MOBILITIES = Kind("mobility", "mobilities", Mobility, (Static, RandomDirection, TR38901))
+MOBILITIES = Kind(
+    "mobility", "mobilities", Mobility, {"static": Static, "random_direction": RandomDirection, "tr38901": TR38901}
+)

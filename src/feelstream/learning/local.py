@@ -202,8 +202,6 @@ class Sgd(MiniBatches):
     ICML 2020, arXiv:1910.06378.
     """
 
-    tag: ClassVar[str] = "sgd"
-
     lr: Positive = Field(default=0.02, description="learning rate; > 0")
     schedule: Schedule = Field(
         default="constant",
@@ -325,4 +323,4 @@ class LocalTrainings(Kind[type[LocalTraining]]):
         return super().lookup(name)
 
 
-LOCAL_TRAININGS = LocalTrainings("local_training", "local_training", LocalTraining, (Sgd,))
+LOCAL_TRAININGS = LocalTrainings("local_training", "local_training", LocalTraining, {"sgd": Sgd})

@@ -156,8 +156,6 @@ class EnergyLaw(Plugin, ABC):
 class Cubic(EnergyLaw):
     """E = λ c f², λ = cpu.power_coefficient: power grows as f³, as if voltage were proportional to frequency."""
 
-    tag: ClassVar[str] = "cubic"
-
     def energy_j(self, cpus: Cpus, cycles: Reals, f_hz: Reals) -> Reals:
         return cpus.power_coefficient * cycles * f_hz * f_hz
 
@@ -175,7 +173,6 @@ class Voltage(EnergyLaw):
     its highest, which only a device that reports a frequency of its own can be, V is that of the highest.
     """
 
-    tag: ClassVar[str] = "voltage"
     needs_cores: ClassVar[bool] = True
 
     points: Literal["interpolated", "discrete"] = Field(
@@ -295,4 +292,4 @@ def _least_energy_hz(farad: float, offset: float, slope: float, leakage_w: float
     return high
 
 
-ENERGY_LAWS = Kind("energy law", "energy_laws", EnergyLaw, (Cubic, Voltage))
+ENERGY_LAWS = Kind("energy law", "energy_laws", EnergyLaw, {"cubic": Cubic, "voltage": Voltage})

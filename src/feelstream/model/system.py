@@ -283,7 +283,6 @@ class CostRule(Plugin):
 class AsSettings(CostRule):
     """What the fields of the scenario say: c_k(t) = cycles_per_sample·max(|S_k|, 1) where that field is above 0."""
 
-    tag: ClassVar[str] = "settings"
     of_settings: ClassVar[bool] = True
     keeps_bits: ClassVar[bool] = True
 
@@ -291,7 +290,7 @@ class AsSettings(CostRule):
         return RoundCosts(cycles=cycles_by_data(seen.system, seen.stored))
 
 
-COST_RULES = Kind("cost", "cost_rules", CostRule, (AsSettings,))
+COST_RULES = Kind("cost", "cost_rules", CostRule, {"settings": AsSettings})
 
 
 def system_of_round(rule: CostRule, seen: CostContext, rng: np.random.Generator) -> System:

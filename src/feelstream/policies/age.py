@@ -26,7 +26,6 @@ from feelstream.policies.ranking import lowest
 class Age(Policy):
     """The `size` feasible devices that were unscheduled for the longest time."""
 
-    tag: ClassVar[str] = "age"
     by_score: ClassVar[bool] = True
     prefers: ClassVar[str | None] = "rounds since its last turn"
 

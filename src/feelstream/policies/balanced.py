@@ -40,7 +40,6 @@ MEAN_TURN = 0.1  # what it costs under price = "auto"
 class Balanced(Policy):
     """At most `size` feasible devices with data: class balance of what the model sees, at a price on energy."""
 
-    tag: ClassVar[str] = "balanced"
     needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
 
     price: NonNegative | Literal["auto"] = Field(

@@ -62,7 +62,6 @@ class Candidates(NamedTuple):
 class BalancedJoint(Policy):
     """At most `size` devices with data: class balance at least energy, no device ever above its own budget."""
 
-    tag: ClassVar[str] = "balanced_joint"
     fills_round: ClassVar[bool] = True
 
     size: Count = Field(default=20, description="most devices in a round; the budgets decide how many of them; ≥ 1")

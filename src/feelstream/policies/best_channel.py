@@ -29,7 +29,6 @@ from feelstream.policies.ranking import lowest
 class BestChannel(Policy):
     """The `size` feasible devices with the largest known channel gain."""
 
-    tag: ClassVar[str] = "best_channel"
     by_score: ClassVar[bool] = True
     prefers: ClassVar[str | None] = "channel gain"
 

@@ -17,8 +17,6 @@ nobody ever would; before the first round groups are drawn at random.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from pydantic import Field
 
@@ -31,8 +29,6 @@ from feelstream.policies.ranking import lowest
 
 class FedBacys(Policy):
     """At most `size` feasible devices with data of one group at a time; groups by what is left of the budget."""
-
-    tag: ClassVar[str] = "fedbacys"
 
     groups: Count = Field(default=5, description="G, groups that take turns, at most one a device; ≥ 1")
 

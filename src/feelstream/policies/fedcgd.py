@@ -32,7 +32,6 @@ from feelstream.policies.solvers.balance import greedy_set, holders, mix
 class FedCGD(Policy):
     """At most `size` feasible devices with data, whose pooled classes are nearest to everyone's."""
 
-    tag: ClassVar[str] = "fedcgd"
     needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
 
     variance: NonNegative = Field(

@@ -31,7 +31,6 @@ from feelstream.policies.ranking import pack
 class FedCS(Policy):
     """The fastest of a random group, as many as meet the deadline together, at most `size`."""
 
-    tag: ClassVar[str] = "fedcs"
     needs: ClassVar[frozenset[str]] = frozenset({EQUAL_UPDATES})
 
     share: Fraction = Field(

@@ -33,7 +33,6 @@ NEVER = 2.0  # the largest distance that two mixes can have
 class FedTeddi(Policy):
     """At most `size` feasible devices with data: classes of the set like everyone's, data that has drifted first."""
 
-    tag: ClassVar[str] = "fedteddi"
     needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
 
     drift: NonNegative = Field(default=0.5, description="what drift counts against the distance of the set; ≥ 0")

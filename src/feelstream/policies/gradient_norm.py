@@ -37,7 +37,6 @@ STEPS = 100  # halvings of an interval: to the last bit of λ
 class GradientNorm(Policy):
     """`size` devices drawn with probabilities that rise with the gradient's norm and fall with the time of sending."""
 
-    tag: ClassVar[str] = "gradient_norm"
     needs: ClassVar[frozenset[str]] = frozenset({"gradient_norm", "gain"})
     knows_probability: ClassVar[bool] = True
 

@@ -21,7 +21,6 @@ from feelstream.policies.ranking import Ranking, Term, lowest
 class GreedyEnergy(Policy):
     """The `size` feasible devices with the least planned energy."""
 
-    tag: ClassVar[str] = "greedy_energy"
     by_score: ClassVar[bool] = True
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:

@@ -22,7 +22,6 @@ from feelstream.policies.ranking import Ranking, importance_terms, lowest
 class ImportanceGreedy(Policy):
     """The `size` feasible devices with the largest importance."""
 
-    tag: ClassVar[str] = "importance_greedy"
     by_score: ClassVar[bool] = True
 
     metric: MetricName = "combined"

@@ -28,7 +28,7 @@ ICASSP 2023, arXiv:2305.01238, Algorithm 1.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -68,8 +68,6 @@ def _place_j(system: System, size: int) -> float:
 
 class Lyapunov(Policy):
     """Least Σ (Q_k E~_k − V I_k): energy against data importance, with queues that keep the budget."""
-
-    tag: ClassVar[str] = "lyapunov"
 
     V: Weight = Field(
         default=0.05, description="weight of importance against energy, J²; > 0; inf ignores energy; auto: by budget"

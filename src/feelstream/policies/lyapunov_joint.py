@@ -38,7 +38,6 @@ from feelstream.policies.solvers.search import choose, scores
 class LyapunovJoint(Policy):
     """Least Σ (Q_k e_k − V I_k) over devices, CPU frequencies, band shares and powers together."""
 
-    tag: ClassVar[str] = "lyapunov_joint"
     fills_round: ClassVar[bool] = True
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(

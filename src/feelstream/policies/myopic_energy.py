@@ -16,7 +16,7 @@ may be exceeded by the error of one plan, which the next rounds then have to sav
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -29,8 +29,6 @@ from feelstream.policies.ranking import Ranking, Term, lowest
 
 class MyopicEnergy(Policy):
     """At most `size` feasible devices, only those that can pay for the round from their budget so far."""
-
-    tag: ClassVar[str] = "myopic_energy"
 
     budget: Literal["adaptive", "static"] = Field(
         default="adaptive", description="adaptive: what is left of all rounds so far; static: this round's budget only"

@@ -56,7 +56,6 @@ from feelstream.policies.solvers.devices import Devices, energy_j
 class Ocean(Policy):
     """Most participants for their queue-weighted energy, at most `size`, with the cheapest split of the band."""
 
-    tag: ClassVar[str] = "ocean"
     needs: ClassVar[frozenset[str]] = frozenset({EQUAL_UPDATES})
 
     V: Annotated[float, Field(strict=True, gt=0), Magnitude] = Field(

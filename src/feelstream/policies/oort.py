@@ -21,8 +21,6 @@ exploration. Without learning (engine none) all utilities are 1 and the rule is 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from pydantic import Field
 
@@ -37,8 +35,6 @@ CLIP, CUT_OFF = 0.95, 0.95
 
 class Oort(Policy):
     """`size` feasible devices by statistical utility and speed, a decaying part of them for exploration."""
-
-    tag: ClassVar[str] = "oort"
 
     exploration: Fraction = Field(default=0.9, description="ε_0, share of the schedule that explores at first; 0 to 1")
     decay: Fraction = Field(default=0.98, description="factor on that share per round; 0 to 1")

@@ -15,8 +15,6 @@ without learning (engine none) no loss is ever known and the n are a draw ∝ |S
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from pydantic import Field
 
@@ -28,8 +26,6 @@ from feelstream.policies.ranking import lowest, mean_over_samples
 
 class PowerOfChoice(Policy):
     """Of `candidates` feasible devices the `size` with the largest last known loss."""
-
-    tag: ClassVar[str] = "power_of_choice"
 
     candidates: Count = Field(default=10, description="d, devices drawn to choose from; `size` if that is more; ≥ 1")
 

@@ -33,7 +33,6 @@ from feelstream.policies.ranking import lowest
 class ProportionalFair(Policy):
     """The `size` feasible devices with the largest last seen gain over mean service."""
 
-    tag: ClassVar[str] = "proportional_fair"
     by_score: ClassVar[bool] = True
     prefers: ClassVar[str | None] = "gain over mean service"
 

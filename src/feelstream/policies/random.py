@@ -16,7 +16,6 @@ from feelstream.policies.base import Decision, Observation, Policy, State
 class Random(Policy):
     """`size` feasible devices, all equally likely."""
 
-    tag: ClassVar[str] = "random"
     knows_probability: ClassVar[bool] = True
 
     def select(self, state: State, observation: Observation, rng: np.random.Generator) -> Decision:

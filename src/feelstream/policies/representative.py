@@ -36,7 +36,6 @@ STANDING_FOR_ALL = 512
 class Representative(Policy):
     """At most `size` feasible devices with data near which all others have a like; turns even out in the long run."""
 
-    tag: ClassVar[str] = "representative"
     needs: ClassVar[frozenset[str]] = frozenset({STORED_LABELS})
 
     weight: NonNegative = Field(default=10.0, description="V, what nearness counts against turns that are owed; ≥ 0")

@@ -13,8 +13,6 @@ passed loses its turn. With all feasible and n | K these are the paper's groups.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from feelstream.model.system import System
@@ -23,8 +21,6 @@ from feelstream.policies.base import Decision, Observation, Outcome, Policy, Sta
 
 class RoundRobin(Policy):
     """The next `size` feasible devices in cyclic order."""
-
-    tag: ClassVar[str] = "round_robin"
 
     def start(self, system: System, rng: np.random.Generator) -> State:
         return {"next": np.array(0), "order": rng.permutation(system.devices)}

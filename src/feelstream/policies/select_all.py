@@ -25,7 +25,6 @@ from feelstream.policies.ranking import pack
 class SelectAll(Policy):
     """All devices that fit the round together; `size` is ignored."""
 
-    tag: ClassVar[str] = "select_all"
     knows_probability: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({EQUAL_UPDATES})
 

@@ -31,7 +31,6 @@ from feelstream.policies.ranking import lowest
 class UpdateNorm(Policy):
     """The `size` devices with the largest update norms, of `candidates` with the best channels; all of those train."""
 
-    tag: ClassVar[str] = "update_norm"
     prefers: ClassVar[str | None] = "norm of the update"
     needs: ClassVar[frozenset[str]] = frozenset({TRAINING})
 

@@ -142,7 +142,6 @@ def drop_below(state: Nested, devices: Ints, lo: Ints) -> Items:
 class Keep(Interval):
     """Keep everything."""
 
-    tag: ClassVar[str] = "keep"
     admits_all: ClassVar[bool] = True
     keeps: ClassVar[bool] = True
 
@@ -150,7 +149,6 @@ class Keep(Interval):
 class Window(Interval):
     """Keep what arrived in the last `rounds` rounds, the present one included."""
 
-    tag: ClassVar[str] = "window"
     admits_all: ClassVar[bool] = True
 
     rounds: Annotated[
@@ -176,8 +174,6 @@ class Window(Interval):
 class Fifo(Interval):
     """Keep the last `capacity` arrivals of each device."""
 
-    tag: ClassVar[str] = "fifo"
-
     capacity: Capacity = 500
 
     @property
@@ -196,8 +192,6 @@ class Reservoir(Buffer):
     uniformly from 0..i − 1 and replace slot r if r < capacity. State slots: int64 (K, as many as were needed so far),
     the first min(hi, capacity) of a device are filled.
     """
-
-    tag: ClassVar[str] = "reservoir"
 
     capacity: Capacity = 500
 
@@ -246,7 +240,6 @@ class Reservoir(Buffer):
 class UseOnce(Interval):
     """Keep everything until the device transmits, then delete all it holds."""
 
-    tag: ClassVar[str] = "use_once"
     admits_all: ClassVar[bool] = True
     keeps: ClassVar[bool] = True
     empties_on_use: ClassVar[bool] = True
@@ -255,4 +248,9 @@ class UseOnce(Interval):
         state["lo"][devices] = state["hi"][devices]
 
 
-BUFFERS = Kind("buffer", "buffers", Buffer, (Keep, Window, Fifo, Reservoir, UseOnce))
+BUFFERS = Kind(
+    "buffer",
+    "buffers",
+    Buffer,
+    {"keep": Keep, "window": Window, "fifo": Fifo, "reservoir": Reservoir, "use_once": UseOnce},
+)

@@ -58,7 +58,6 @@ def _deal(members: Ints, to: Ints, owner: Owner, rng: np.random.Generator) -> No
 class IID(Partition):
     """An even split of a random permutation: device sizes differ by at most 1."""
 
-    tag: ClassVar[str] = "iid"
     repeats: ClassVar[bool] = True
 
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
@@ -76,7 +75,6 @@ class Digits(Partition):
     Edge rule: K devices hold at most K·m labels; where there are more, K·m drawn at random are kept.
     """
 
-    tag: ClassVar[str] = "digits"
     repeats: ClassVar[bool] = True
 
     per_device: Annotated[
@@ -178,7 +176,6 @@ def _parts_by_size(sizes: Ints, parts: int) -> list[int]:
 class Minority(Partition):
     """round(share·K) random devices share the samples of `labels` evenly, the rest all others."""
 
-    tag: ClassVar[str] = "minority"
     repeats: ClassVar[bool] = True
 
     share: Annotated[
@@ -239,7 +236,6 @@ class Dirichlet(Partition):
     Edge rule: a device that wishes for none of the labels left draws in proportion to what is left.
     """
 
-    tag: ClassVar[str] = "dirichlet"
     repeats: ClassVar[bool] = True
 
     alpha: Annotated[
@@ -280,8 +276,6 @@ class Natural(Partition):
     Edge rule: with fewer devices than owners, the samples of the owners K, K + 1, … reach nobody.
     """
 
-    tag: ClassVar[str] = "natural"
-
     def split(self, labels: Labels, devices: int, classes: int, rng: np.random.Generator) -> Owner:
         raise ScenarioError(
             "data.partition.kind: natural needs a data set that tells who recorded each sample: hapt, or an .npz file "
@@ -302,4 +296,9 @@ class Natural(Partition):
         return np.where(recording.owner < devices, recording.owner, np.int32(-1)).astype(np.int32)
 
 
-PARTITIONS = Kind("partition", "partitions", Partition, (IID, Digits, Minority, Dirichlet, Natural))
+PARTITIONS = Kind(
+    "partition",
+    "partitions",
+    Partition,
+    {"iid": IID, "digits": Digits, "minority": Minority, "dirichlet": Dirichlet, "natural": Natural},
+)

@@ -33,7 +33,6 @@ class TruncatedNormal(FiniteArrivals):
     the mass between never vanishes and no tail case is needed; rounding is clipped to [0, T_tot].
     """
 
-    tag: ClassVar[str] = "truncated_normal"
     repeats: ClassVar[bool] = True
 
     sigma: Annotated[
@@ -75,7 +74,6 @@ class TruncatedNormal(FiniteArrivals):
 class Uniform(FiniteArrivals):
     """Times ~ U(0, T_tot)."""
 
-    tag: ClassVar[str] = "uniform"
     repeats: ClassVar[bool] = True
 
     def times(self, sizes: Ints, run_s: float, rng: np.random.Generator) -> Reals:
@@ -84,8 +82,6 @@ class Uniform(FiniteArrivals):
 
 class Poisson(EndlessArrivals):
     """Counts ~ Poisson(rate), independent over devices and rounds."""
-
-    tag: ClassVar[str] = "poisson"
 
     rate: Annotated[Rate, Field(description="mean samples per device and round; above 0, at most 1e6")] = 5.0
 
@@ -98,8 +94,6 @@ class Bursts(EndlessArrivals):
 
     Round 1 is in the stationary distribution, P(on) = p_on/(p_on + p_off), so the mean is always rate·P(on).
     """
-
-    tag: ClassVar[str] = "bursts"
 
     rate: Annotated[Rate, Field(description="mean samples per device and round while on; above 0, at most 1e6")] = 25.0
     p_on: Annotated[Probability, Field(description="probability per round to turn on when off; above 0, at most 1")] = (
@@ -139,8 +133,6 @@ class RecordedArrivals(Arrivals):
     from U(0, max(T_tot − l_k, 0)), l_k being when the last sample of device k would arrive at offset 0.
     Samples whose time is beyond the run never arrive. Equal times keep the order of the data set.
     """
-
-    tag: ClassVar[str] = "recorded"
 
     speed: Annotated[
         Literal["fit"] | Annotated[float, Field(strict=True, ge=1e-6, le=1e6)],
@@ -191,8 +183,6 @@ class Trace(Arrivals):
     never arrive.
     """
 
-    tag: ClassVar[str] = "trace"
-
     path: Annotated[
         str,
         Field(
@@ -235,4 +225,16 @@ def _samples_of(labels: Ints, context: ArrivalContext) -> Ints:
     return samples
 
 
-ARRIVALS = Kind("arrivals", "arrivals", Arrivals, (TruncatedNormal, Uniform, Poisson, Bursts, Trace, RecordedArrivals))
+ARRIVALS = Kind(
+    "arrivals",
+    "arrivals",
+    Arrivals,
+    {
+        "truncated_normal": TruncatedNormal,
+        "uniform": Uniform,
+        "poisson": Poisson,
+        "bursts": Bursts,
+        "trace": Trace,
+        "recorded": RecordedArrivals,
+    },
+)

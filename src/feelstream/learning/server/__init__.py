@@ -15,8 +15,23 @@ from feelstream.learning.server.fedopt import FedAdagrad, FedAdam, FedAvgM, FedY
 from feelstream.learning.server.wrappers import Gaussian, Limited, Quantise, Smoothed, TopK
 
 SERVER_UPDATES.add(
-    FedAvg, Equal, InverseProbability, Remembered, FedAvgM, FedAdam, FedYogi, FedAdagrad, TrimmedMean, Median, Gaussian,
-    Quantise, TopK, Smoothed, Limited,
-)  # fmt: skip
+    {
+        "fedavg": FedAvg,
+        "equal": Equal,
+        "inverse_probability": InverseProbability,
+        "remembered": Remembered,
+        "fedavgm": FedAvgM,
+        "fedadam": FedAdam,
+        "fedyogi": FedYogi,
+        "fedadagrad": FedAdagrad,
+        "trimmed_mean": TrimmedMean,
+        "median": Median,
+        "gaussian": Gaussian,
+        "quantise": Quantise,
+        "top_k": TopK,
+        "smoothed": Smoothed,
+        "limited": Limited,
+    }
+)
 
 __all__ = ["SERVER_UPDATES", "FedAvg", "ServerUpdate", "UpdateContext"]

@@ -148,16 +148,12 @@ class FedAvg(Moved):
     AISTATS 2017, arXiv:1602.05629.
     """
 
-    tag: ClassVar[str] = "fedavg"
-
     def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
         return weighted(context.share, updates), state
 
 
 class Equal(Moved):
     """Every update counts the same: θ + Σ Δθ_k / n."""
-
-    tag: ClassVar[str] = "equal"
 
     def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
         return updates.mean(axis=0, dtype=np.float64), state
@@ -171,7 +167,6 @@ class InverseProbability(Moved):
     counts as 0, so the losses of admission are not corrected for.
     """
 
-    tag: ClassVar[str] = "inverse_probability"
     needs_probability: ClassVar[bool] = True
 
     def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
@@ -187,8 +182,6 @@ class TrimmedMean(Moved):
     Distributed Learning: Towards Optimal Statistical Rates", ICML 2018, arXiv:1803.01498.
     """
 
-    tag: ClassVar[str] = "trimmed_mean"
-
     trim: Annotated[float, Field(strict=True, ge=0, lt=0.5)] = Field(
         default=0.2, description="share of the updates cut off at each end; at least 0, below 0.5"
     )
@@ -201,8 +194,6 @@ class TrimmedMean(Moved):
 
 class Median(Moved):
     """θ + the median of the updates."""
-
-    tag: ClassVar[str] = "median"
 
     def change(self, updates: Updates, context: UpdateContext, state: Nested) -> tuple[Reals, Nested]:
         return np.median(updates.astype(np.float64), axis=0), state
@@ -229,7 +220,6 @@ class Remembered(Moved):
     "Adaptive Federated Optimization", ICLR 2021, arXiv:2003.00295.
     """
 
-    tag: ClassVar[str] = "remembered"
     rate: ClassVar[str] = "server_learning_rate"
 
     discount: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(

@@ -25,7 +25,6 @@ from feelstream.plugins import Positive
 class FedAvgM(Moved):
     """Momentum: v ← server_momentum · v + Δ, θ ← θ + server_learning_rate · v."""
 
-    tag: ClassVar[str] = "fedavgm"
     rate: ClassVar[str] = "server_learning_rate"
 
     server_learning_rate: Positive = Field(default=1.0, description="times v is the step; > 0")
@@ -70,8 +69,6 @@ class _Adaptive(Moved):
 class FedAdam(_Adaptive):
     """v ← beta_2 v + (1 − beta_2) Δ², and the scale is eta √(1 − beta_2^(s+1)) / (1 − beta_1^(s+1)) in step s."""
 
-    tag: ClassVar[str] = "fedadam"
-
     beta_2: BelowOne = Field(default=0.99, description="what is kept of v; at least 0, below 1")
 
     def second(self, v: Reals, square: Reals) -> Reals:
@@ -84,8 +81,6 @@ class FedAdam(_Adaptive):
 class FedYogi(_Adaptive):
     """v ← v − (1 − beta_2) Δ² sign(v − Δ²), which grows no faster than it falls."""
 
-    tag: ClassVar[str] = "fedyogi"
-
     eta: Positive = Field(default=0.01, description="learning rate of the server; > 0")
     beta_2: BelowOne = Field(default=0.99, description="how slowly v changes; at least 0, below 1")
 
@@ -95,8 +90,6 @@ class FedYogi(_Adaptive):
 
 class FedAdagrad(_Adaptive):
     """v ← v + Δ²."""
-
-    tag: ClassVar[str] = "fedadagrad"
 
     beta_1: BelowOne = Field(default=0.0, description="what is kept of m, the mean update; at least 0, below 1")
 

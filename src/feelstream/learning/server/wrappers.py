@@ -8,7 +8,7 @@ holds that of the inner one.
 from __future__ import annotations
 
 from math import ceil, log2
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -65,8 +65,6 @@ class Gaussian(Wrapper):
     at equal power leaves of the receiver's noise, once a device's gain is divided out.
     """
 
-    tag: ClassVar[str] = "gaussian"
-
     clip: Positive | None = Field(default=None, description="largest norm of an update; > 0, left out: no limit")
     noise: NonNegative = Field(default=0.0, description="noise multiplier of differential privacy, needs clip; ≥ 0")
     receiver: NonNegative = Field(
@@ -99,8 +97,6 @@ class Quantise(Wrapper):
     2017, arXiv:1610.02132. Choice: a code of fixed length, not Elias'.
     """
 
-    tag: ClassVar[str] = "quantise"
-
     bits_each: Annotated[int, Field(strict=True, ge=2, le=16)] = Field(
         default=8, description="bits of each parameter; 2 to 16"
     )
@@ -123,8 +119,6 @@ class TopK(Wrapper):
 
     Reference: S. U. Stich, J.-B. Cordonnier, M. Jaggi, "Sparsified SGD with Memory", NeurIPS 2018, arXiv:1809.07599.
     """
-
-    tag: ClassVar[str] = "top_k"
 
     fraction: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=0.1, description="share of the parameters that is sent; above 0, at most 1"
@@ -168,8 +162,6 @@ class Limited(Wrapper):
     to be known.
     """
 
-    tag: ClassVar[str] = "limited"
-
     times: Positive = Field(default=6.0, description="longest update, in multiples of the median norm; > 0")
     window: Count = Field(default=20, description="updates over which the median is taken; ≥ 1")
 
@@ -198,8 +190,6 @@ class Smoothed(Wrapper):
     M. Ciccone, "Improving Generalization in Federated Learning by Seeking Flat Minima", ECCV 2022, arXiv:2203.11834.
     That the weights fall geometrically is our choice: data keeps arriving, and a model of long ago knows nothing of it.
     """
-
-    tag: ClassVar[str] = "smoothed"
 
     weight: Annotated[float, Field(strict=True, gt=0, le=1)] = Field(
         default=0.5, description="what the newest model counts in the average; above 0, at most 1 (no average)"
