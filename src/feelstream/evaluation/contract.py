@@ -83,7 +83,7 @@ class TestSet(Frozen):
 class Held(Sequence[Ints]):
     """What each device holds: held[k] is S_k(t) as numbers of training samples; a number may repeat.
 
-    It is gathered when first asked for.
+    `gather` gives the samples of each device; it is called when they are first asked for.
 
     >>> held = Held(lambda: [np.array([4, 2]), np.array([], np.int64), np.array([2])])
     >>> held[0].tolist(), held.counts.tolist(), held.mean(np.array([1.0, 2.0, 5.0])).tolist()
