@@ -14,7 +14,7 @@ pytest.importorskip("importlinter")
 ROOT = Path(__file__).parents[1]
 SOURCES = ("src", "studies/src")
 FORBIDDEN = {
-    "report": ("src/feelstream/report/html/groups.py", "feelstream.studies.claims"),
+    "report": ("src/feelstream/report/groups.py", "feelstream.studies.claims"),
     "experiment": ("src/feelstream/experiment/comparison.py", "feelstream.studies.claims"),
     "api": ("src/feelstream/api/comparing.py", "feelstream.studies.registry"),
     "another": ("studies/src/feelstream_studies/leaderboard/entries.py", "feelstream_studies.hu2023.paper"),

@@ -7,8 +7,10 @@ import pytest
 
 from feelstream.columns import DEVICE_COLUMNS, ROUND_COLUMNS
 from feelstream.display.quantities import MEASURES, QUANTITIES, Quantity, by_round
-from feelstream.report.drawing.curves import curve_figure
-from feelstream.report.html.charts import Group, group_charts
+from feelstream.report.charts import group_chart
+from feelstream.report.figures import curve_figure
+from feelstream.report.groups import Group
+from feelstream.report.html.charts import to_plotly
 
 UNITS = {"_j": "mJ", "_hz": "GHz"}  # how a column's name ends, and what people read
 
@@ -34,8 +36,8 @@ def test_a_new_column_is_drawn_everywhere_once_it_is_registered(monkeypatch: pyt
     rounds = pl.DataFrame({"arm": ["a"] * 4, "seed": [0, 0, 1, 1], "round": [1, 2] * 2, "worst_tenth": [0.1, 0.2] * 2})
     assert by_round(rounds.columns) == [worst]
     group = Group("all", (("a", "a"),))
-    (chart,) = group_charts(group, rounds, None)
-    assert (chart["title"], chart["layout"]["yaxis"]["title"]["text"]) == ("Worst tenth", "%")
+    chart = to_plotly(group_chart(group, rounds, "worst_tenth", None))
+    assert (chart["title"], chart["layout"]["yaxis"]["title"]["text"]) == ("Worst tenth", "Worst tenth (%)")
     assert chart["traces"][-1]["y"] == [10.0, 20.0]
     (axes,) = curve_figure([group], rounds, ["worst_tenth"], None).axes
     assert axes.get_ylabel() == "Worst tenth (%)"

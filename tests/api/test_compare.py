@@ -150,9 +150,8 @@ def test_counts_have_whole_numbers_on_their_axis_and_a_far_budget_crushes_nothin
     run = fs.compare(["random"], small("system.energy_budget_j=1e-6"), seeds=1, executor=threads).run("random", 0)
     counts = run.plot("transmitted").axes[0]
     assert all(float(tick).is_integer() for tick in counts.get_yticks())
-    energy = run.plot("energy_mean_cum_j").axes[0]
-    legend = energy.get_legend()
-    assert legend is not None
+    figure = run.plot("energy_mean_cum_j")
+    (energy,), (legend,) = figure.axes, figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["budget: 0.001 mJ, off the axis"]
     assert energy.get_ylim()[0] > 0.001
 

@@ -111,10 +111,8 @@ class Comparison:
                 case.
         """
         from feelstream.display.picture import Look
-        from feelstream.report.drawing.curves import curve_figure, same_budget_j, varied, varied_figure
-        from feelstream.report.drawing.ends import ends_figure
-        from feelstream.report.drawing.pareto import pareto_figure
-        from feelstream.report.html.groups import by_world
+        from feelstream.report.figures import curve_figure, ends_figure, pareto_figure, varied_figure
+        from feelstream.report.groups import by_world, same_budget_j, varied
 
         quantities = names_of(quantities)
         plan, look = self.results.plan, Look(ax, figsize, style)

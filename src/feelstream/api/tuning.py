@@ -77,7 +77,7 @@ class Tuning:
     def plot(self, *, ax: Any = None, figsize: tuple[float, float] | None = None, style: Style = None) -> Figure:
         """Importance, and accuracy where it was learned, against energy; options as those of `Comparison.plot`."""
         from feelstream.display.picture import Look
-        from feelstream.report.drawing.trade_off import trade_off_figure
+        from feelstream.report.figures import trade_off_figure
 
         return trade_off_figure(self.field, self.trades, self.budget_j, Look(ax, figsize, style))
 

@@ -15,8 +15,7 @@ from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Plan, dask_executor, tuning
 from feelstream.experiment import load as load_results
 from feelstream.experiment.tuning import affordable
-from feelstream.report.drawing.figures import save
-from feelstream.report.drawing.trade_off import trade_off_figure
+from feelstream.report.figures import save, trade_off_figure
 from feelstream.run.files import usable_directory, write_atomically
 from feelstream.scenario.files import load
 from feelstream.terminal.common import (

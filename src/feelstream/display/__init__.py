@@ -1,1 +1,1 @@
-"""How numbers and curves are shown: words and units of quantities, colours and dashes, and what all figures share."""
+"""How numbers and curves are shown: words and units of quantities, colours and dashes, charts and their figures."""

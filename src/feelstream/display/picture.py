@@ -1,4 +1,4 @@
-"""What every figure shares: sizes and letters of a paper, its axis of rounds, and how a user may want it otherwise.
+"""Charts as matplotlib figures: sizes and letters of a paper, the legend, and how a user may want it otherwise.
 
 A figure is one that a notebook shows when it is the last line of a cell, whether pyplot is in use or not.
 """
@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
-from textwrap import wrap
+from textwrap import fill, wrap
 from threading import RLock
 from typing import Any
 
@@ -21,12 +21,15 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.font_manager import FontProperties
+from matplotlib.mathtext import MathTextParser
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from feelstream.arrays import Reals
+from feelstream.display.chart import ROUNDS, Axis, Chart, Ends, Line, budget_line
 from feelstream.display.line_styles import line_style
-from feelstream.display.quantities import QUANTITIES, ROUND_AXIS, Quantity, of_table
+from feelstream.display.quantities import QUANTITIES, of_table
 from feelstream.errors import RunError
 from feelstream.plugins import did_you_mean
 
@@ -36,6 +39,8 @@ COLUMN_WIDTH_IN = 3.5  # one column of a two-column paper
 PANEL_HEIGHT_IN = 2.45
 RUN_PANEL_HEIGHT_IN = 2.0  # of a single run, which has several and no legend below
 PNG_DPI = 200
+LETTER = 0.6  # width of a letter, as a part of the font's size: names are broken by it
+HANDLE = 9  # letters' room that the sample of a line takes beside its name
 LONG_LABEL = 24  # letters of a name beside an axis, beyond which it takes two lines
 # Dotted and grey, so that nobody takes it for a policy: theirs have colours and markers.
 BUDGET_LINE: dict[str, Any] = {"color": "#444444", "linewidth": 0.9, "linestyle": (0, (1, 1.2))}
@@ -136,37 +141,131 @@ def line_colour(index: int) -> str:
     return str(colours[index % len(colours)]) if colours else line_style(index).light
 
 
-def draw_line(axes: Axes, at: Any, values: Any, index: int, of: int, **how: Any) -> None:
-    """The index-th of so many curves, with a few markers; they are shifted, so that close curves do not cover them."""
-    every = max(1, len(at) // 8)
+@contextmanager
+def styled() -> Iterator[None]:
+    """Our look while a figure is made; the user's own settings come back after."""
+    settings: Any = RC  # matplotlib types the keys as a list of literals
+    with ONE_AT_A_TIME, mpl.rc_context(settings):
+        yield
+
+
+def figure_of(charts: Sequence[Chart], across: int, size: tuple[float, float], look: Look | None = None) -> Figure:
+    """The charts, `across` to a row, over one legend. size: of one, in inches; look: the user's, or else a paper's."""
+    with look.settings(RC) if look else styled():
+        figure, grid = (look or Look()).panels(len(charts), across, size)
+        for axes, chart in zip(grid, charts, strict=True):
+            draw(axes, chart)
+        if look is None or look.ax is None:
+            legend_below(figure, grid, grow=look is None or look.figsize is None)
+        elif entries := _entries(grid):
+            grid[-1].legend(entries.values(), entries)  # beside axes of the user's own we know of no room
+    return figure
+
+
+def draw(axes: Axes, chart: Chart) -> None:
+    """A chart, with its legend's entries."""
+    for line in chart.lines:
+        _draw_line(axes, line, chart.few)
+    for which, axis in (("x", chart.x), ("y", chart.y)):
+        _scale(axes, which, axis)
+    for point, text in chart.notes:
+        axes.annotate(legible(text), point, (3, 4), textcoords="offset points", fontsize=6)
+    if chart.heading:
+        axes.set_title(chart.heading, loc="left", pad=4)
+
+
+def _draw_line(axes: Axes, line: Line, few: bool) -> None:
+    if line.role == "budget":
+        axes.plot(line.x, line.y, label=line.name, **BUDGET_LINE)
+        return
+    if line.role == "plain":
+        steps = "steps-post" if line.steps else "default"
+        axes.plot(line.x, line.y, label=line.name, color="#5C6670", linewidth=0.8, drawstyle=steps, zorder=1)
+        return
+    style, colour = line_style(line.style), line_colour(line.style)
+    for x, y in line.seeds if few else ():
+        dot = "." if len(x) == 1 else None  # a line of one point would not be seen
+        axes.plot(x, y, marker=dot, color=colour, alpha=0.4, linewidth=0.6, zorder=1.5)
+    if line.dots[0]:
+        axes.plot(*line.dots, ".", color=colour, alpha=0.5, markersize=3, zorder=1.5)
+    if line.interval == "band" and line.y_ends:
+        low, high = ([ends[side] for ends in line.y_ends] for side in (0, 1))
+        axes.fill_between(line.x, low, high, color=colour, alpha=0.16, linewidth=0)
+    elif line.interval == "bars" and (line.x_ends or line.y_ends):
+        bars: dict[str, Any] = {"xerr": _halves(line.x, line.x_ends), "yerr": _halves(line.y, line.y_ends)}
+        axes.errorbar(line.x, line.y, **bars, fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.6)
+    every = max(1, len(line.x) // 8)  # a few markers, shifted so that close curves do not cover them
     axes.plot(
-        at, values, color=line_colour(index), marker=line_style(index).marker, markerfacecolor="white",
-        markeredgewidth=0.9, markevery=((index * every) // max(1, of) % every, every), **how,
+        line.x, line.y, color=colour, linestyle=style.mpl_dash if line.role == "mean" else "none", marker=style.marker,
+        markerfacecolor=colour if line.filled else "white", markeredgewidth=0.9,
+        markersize=3.6 if line.role == "mean" else 4.5, markevery=(line.style * every // 4 % every, every),
+        label=legible(line.name),
     )  # fmt: skip
 
 
-NEAR = 4.0  # a line across within this factor of the curves is worth the room that it takes
+def _halves(values: Sequence[float], ends: Ends) -> list[list[float]] | None:
+    pairs = list(zip(values, ends, strict=True)) if ends else []
+    return [[value - low for value, (low, _) in pairs], [high - value for value, (_, high) in pairs]] if pairs else None
 
 
-def is_near(limit: float, ends: Sequence[float] | Reals) -> bool:
-    """Whether an axis for curves that end here may reach to a limit without crushing them.
+def _scale(axes: Axes, which: str, axis: Axis) -> None:
+    own = axes.xaxis if which == "x" else axes.yaxis
+    label = in_lines(axis.label) if which == "y" else axis.label
+    axes.set(**{f"{which}label": label}, **({f"{which}scale": "log"} if axis.logarithmic else {}))
+    if axis.ticks is not None:
+        own.set_ticks([at for at, _ in axis.ticks], [text for _, text in axis.ticks])
+        own.set_minor_formatter(NullFormatter())
+    elif axis.whole:
+        own.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        if which == "x":
+            axes.margins(x=0.02)
+    if axis.limits is not None:
+        axes.set(**{f"{which}lim": axis.limits[::-1] if axis.down else axis.limits})
 
-    >>> is_near(80.0, [57.0, 72.0]), is_near(0.5, [57.0, 72.0]), is_near(0.5, [0.4, 70.0])
-    (True, False, True)
+
+def legible(name: str) -> str:
+    r"""The name such that matplotlib draws it as it stands: a formula where it is one, and never left out.
+
+    >>> legible("$V=10$"), legible("$V=10^$"), legible("_mine")
+    ('$V=10$', '\\$V=10^\\$', ' _mine')
     """
-    low, high = min(ends), max(ends)
-    return limit > 0 and low / NEAR <= limit <= max(high, low) * NEAR
+    if is_math_text(name):
+        try:
+            MathTextParser("path").parse(name)
+        except ValueError:
+            name = name.replace("$", r"\$")
+    return f" {name}" if name.startswith("_") else name  # a legend leaves out what begins with an underscore
 
 
-def draw_limit(axes: Axes, limit: float, unit: str, ends: Sequence[float] | Reals) -> list[float]:
-    """A line across, and its place if it is among the curves; far from them, its value in the legend alone."""
-    near = is_near(limit, ends)
-    name = "budget" if near else f"budget: {limit:g} {unit}, off the axis"
-    if near:
-        axes.axhline(limit, label=name, **BUDGET_LINE)
-        return [limit]
-    axes.plot([], [], label=name, **BUDGET_LINE)
-    return []
+def legend_below(figure: Figure, panels: Sequence[Axes], grow: bool = True) -> None:
+    """Every name of the panels once, in as many columns as the figure's width allows; long names are broken.
+
+    grow: make the figure higher by what the legend needs beyond one line, so that the panels keep their size.
+    """
+    entries = _entries(panels)
+    if not entries:
+        return
+    ordered = sorted(entries, key=lambda name: name.startswith("budget"))  # the policies first, in their order
+    size_in = FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points() / 72
+    letters = int((figure.get_figwidth() / size_in) / LETTER)
+    names = [fill(name, max(letters - HANDLE, 8)) for name in ordered]
+    widest = HANDLE + max(len(part) for name in names for part in name.split("\n"))
+    rows = -(-len(names) // max(1, letters // widest))
+    columns = -(-len(names) // rows)
+    handles = [entries[name] for name in ordered]
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)
+    lines = rows if columns > 1 else sum(name.count("\n") + 1 for name in names)
+    if grow:
+        figure.set_figheight(figure.get_figheight() + 1.5 * size_in * (lines - 1))
+
+
+def _entries(panels: Sequence[Axes]) -> dict[str, Any]:
+    """Every name once, and its sample."""
+    entries: dict[str, Any] = {}
+    for axes in panels:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(name, handle)
+    return entries
 
 
 def drawable(rounds: pl.DataFrame, columns: Sequence[str], none: str) -> list[str]:
@@ -184,34 +283,17 @@ def drawable(rounds: pl.DataFrame, columns: Sequence[str], none: str) -> list[st
 
 def run_figure(rounds: pl.DataFrame, budget_j: float, columns: Sequence[str], look: Look) -> Figure:
     """A panel for each of the quantities that the run has, by round."""
-    panels = [QUANTITIES[column] for column in drawable(rounds, columns, "the run has no")]
-    with look.settings(RC):
-        figure, grid = look.panels(len(panels), 2, (COLUMN_WIDTH_IN, RUN_PANEL_HEIGHT_IN))
-        for axes, panel in zip(grid, panels, strict=True):
-            shown = rounds.drop_nulls(panel.name)
-            values = shown[panel.name] * panel.scale
-            draw_line(axes, shown["round"], values, 0, 1)
-            if panel.name == "energy_mean_cum_j":
-                draw_limit(axes, budget_j * panel.scale, panel.unit, [float(values[-1])])
-                axes.legend()
-            round_axis(axes)
-            label_beside(axes, panel)
-            if panel.digits == 0:  # a count
-                axes.set_ylim(0, 1.1 * float(values.to_numpy().max()) or 1.0)
-                axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    return figure
-
-
-def round_axis(axes: Axes) -> None:
-    """Rounds along the axis: whole numbers, also where there is but one."""
-    axes.set_xlabel(ROUND_AXIS)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes.margins(x=0.02)
-
-
-def label_beside(axes: Axes, quantity: Quantity) -> None:
-    """Its name and unit; in two lines where one would be longer than the axis and reach the panel above."""
-    axes.set_ylabel(in_lines(quantity.axis))
+    charts = []
+    for quantity in [QUANTITIES[column] for column in drawable(rounds, columns, "the run has no")]:
+        shown = rounds.drop_nulls(quantity.name)
+        x, y = shown["round"].to_list(), (shown[quantity.name] * quantity.scale).to_list()
+        axis = Axis(quantity.axis)
+        if quantity.digits == 0:  # a count
+            axis = Axis(quantity.axis, (0.0, 1.1 * max(y) or 1.0), whole=True)
+        spent = quantity.name == "energy_mean_cum_j"
+        budget = [budget_line(budget_j, quantity, x, y[-1:])] if spent else []
+        charts.append(Chart(quantity.words, ROUNDS, axis, [Line("", x, y), *budget]))
+    return figure_of(charts, 2, (COLUMN_WIDTH_IN, RUN_PANEL_HEIGHT_IN), look)
 
 
 def in_lines(text: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 from markupsafe import Markup
 
@@ -11,12 +9,11 @@ from feelstream.display.quantities import meanings
 from feelstream.experiment import Plan
 from feelstream.experiment.measures import HEADLINE, Point, differences, measured, pareto_points, ranked, tables
 from feelstream.experiment.statistics import LEAST_SEEDS, TEST
+from feelstream.report.charts import TITLE, pareto_chart, varied_charts
 from feelstream.report.content import Section
-from feelstream.report.drawing.figures import save
-from feelstream.report.drawing.pareto import TITLE, pareto_chart, pareto_figure
-from feelstream.report.html.groups import by_world
+from feelstream.report.figures import AGAINST
+from feelstream.report.groups import by_world, same_budget_j, varied
 from feelstream.report.html.templates import render
-from feelstream.run.files import usable_directory
 
 
 def worlds(plan: Plan, summary: pl.DataFrame) -> list[tuple[str, list[Point]]]:
@@ -30,17 +27,6 @@ def worlds(plan: Plan, summary: pl.DataFrame) -> list[tuple[str, list[Point]]]:
         if len(points) > 1:
             found.append((group.title, points))
     return found
-
-
-def save_pareto(plan: Plan, summary: pl.DataFrame, directory: Path) -> list[Path]:
-    """pareto.pdf and .png, or pareto-1, pareto-2, … where there are several worlds."""
-    written: list[Path] = []
-    shown = worlds(plan, summary)
-    for number, (_, points) in enumerate(shown, start=1):
-        usable_directory(directory)
-        name = "pareto" if len(shown) == 1 else f"pareto-{number}"
-        written += save(pareto_figure(points), directory, name)
-    return written
 
 
 def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
@@ -63,14 +49,18 @@ def comparison_section(plan: Plan, summary: pl.DataFrame) -> Section:
         titles=titles,
         gaps={arm: [cell.format(*gap) for gap in row] for arm, row in gaps.items()},
     )
-    note = (
-        '<p class="muted">Filled points are on the Pareto front of the means: no other point is both cheaper and more '
-        "accurate. Bars are 95 % t intervals. Where bars overlap, other seeds may change the order.</p>"
-    )
-    return Section(
-        "leaderboard",
-        "Leaderboard",
-        html,
-        charts=charts,
-        below=note if charts else "",
-    )
+    below = render("feelstream.report.html/pareto.html") if charts else ""
+    return Section("leaderboard", "Leaderboard", html, charts=charts, below=below)
+
+
+def varied_sections(plan: Plan, summary: pl.DataFrame, runs: pl.DataFrame) -> list[Section]:
+    """A section for each field that was varied, with a chart for each quantity. runs: `statistics.per_run`."""
+    few = all(int(count) < LEAST_SEEDS for count in summary["n"])
+    html = render("feelstream.report.html/varied.html", few=few)
+    sections = []
+    for number, axis in enumerate(varied(plan), start=1):
+        charts = varied_charts(axis, summary, runs, AGAINST, same_budget_j(plan))
+        if charts:
+            shown = [("", chart) for chart in charts]
+            sections.append(Section(f"against-{number}", f"Against {axis.field}", html, charts=shown))
+    return sections

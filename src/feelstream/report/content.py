@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from feelstream.display.chart import Chart
 from feelstream.experiment.panels import PanelFigure
-from feelstream.report.html.charts import Group
+from feelstream.report.groups import Group
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Section:
         name: In the line of links at the top.
         html: What stands under the heading.
         heading: By default the name.
-        charts: Caption and plotly specification of each, as `report.html.charts.group_charts` makes them.
+        charts: Caption of each, or "" for its title, and what it shows.
         below: HTML after the charts.
     """
 
@@ -29,7 +29,7 @@ class Section:
     name: str
     html: str
     heading: str = ""
-    charts: Sequence[tuple[str, dict[str, Any]]] = ()
+    charts: Sequence[tuple[str, Chart]] = ()
     below: str = ""
 
 

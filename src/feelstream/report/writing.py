@@ -11,13 +11,11 @@ from feelstream import experiment
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Plan, Results, comparison, panels
 from feelstream.experiment.statistics import per_run
-from feelstream.report.comparison import comparison_section, save_pareto
+from feelstream.report import figures
+from feelstream.report.comparison import comparison_section, varied_sections, worlds
 from feelstream.report.content import Content
-from feelstream.report.drawing import figures
-from feelstream.report.drawing.curves import save_curves, varied
-from feelstream.report.html.groups import by_world
+from feelstream.report.groups import by_world
 from feelstream.report.html.page import page
-from feelstream.report.html.varied import varied_sections
 from feelstream.run import read
 from feelstream.run.files import write_atomically
 
@@ -62,14 +60,13 @@ def write(
     if content.figures:
         table = panels.curves(content.figures, rounds)
         panels.save_curves(table, out)
-        drawn += figures.save_all(content.figures, table, out / "figures", rounds)
+        drawn += figures.save_panels(content.figures, table, out / "figures", rounds)
     if content.comparison:
         plan, summary = results.plan, comparison.summarise(results) if summary is None else summary
-        drawn += save_pareto(plan, summary, out / "figures")
-        drawn += save_curves(plan, content.groups or by_world(plan), rounds, summary, out / "figures")
+        drawn += figures.save_pareto(worlds(plan, summary), out / "figures")
+        drawn += figures.save_curves(plan, content.groups or by_world(plan), rounds, summary, out / "figures")
         if not len(plan.arms) == len(plan.seeds) == 1:
-            axes = varied(plan)
-            against = varied_sections(axes, summary, per_run(rounds)) if axes else []
+            against = varied_sections(plan, summary, per_run(rounds))
             content = replace(content, sections=[*content.sections, *against, comparison_section(plan, summary)])
     text = page(results, rounds, content)
     report = out / "report.html"

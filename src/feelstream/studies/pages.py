@@ -10,16 +10,23 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
+from feelstream.display.chart import log_ticks
+from feelstream.display.line_styles import LineStyle, line_style
+from feelstream.display.picture import (
+    BUDGET_LINE,
+    COLUMN_WIDTH_IN,
+    PANEL_HEIGHT_IN,
+    PNG_DPI,
+    legend_below,
+    styled,
+)
 from feelstream.display.quantities import counted, number, significant
 from feelstream.experiment import Results
 from feelstream.report import Content, Section
+from feelstream.report.charts import front_of
 from feelstream.report.comparison import worlds
-from feelstream.report.drawing.energy_axis import log_ticks
-from feelstream.report.drawing.figures import PNG_DPI, composite, has_data, save, styled
-from feelstream.report.drawing.legend import legend_below
-from feelstream.report.drawing.pareto import front_of, pareto_figure
-from feelstream.report.drawing.style import BUDGET_LINE, COLUMN_WIDTH_IN, PANEL_HEIGHT_IN, LineStyle, line_style
-from feelstream.report.html.groups import by_panel
+from feelstream.report.figures import composite, has_data, pareto_figure, save
+from feelstream.report.groups import by_panel
 from feelstream.report.html.templates import render
 from feelstream.report.origin import origin
 from feelstream.run.files import usable_directory, write_atomically

@@ -17,12 +17,13 @@ from small_results import NASTY, played
 
 import feelstream as fs
 from feelstream import report
-from feelstream.display.quantities import by_round
+from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
-from feelstream.experiment.statistics import Series, per_run
+from feelstream.experiment.statistics import band_by_round, per_run
+from feelstream.report.charts import MOST_SEEDS, curve_chart, group_chart
+from feelstream.report.groups import Group, by_world
 from feelstream.report.html import charts, device_maps
-from feelstream.report.html.groups import by_world
 from feelstream.report.origin import origin
 
 
@@ -69,8 +70,8 @@ def test_charts_are_valid_plotly_and_show_every_quantity(learned_text):
     ]
     for chart in found:
         go.Figure(data=chart["traces"], layout=chart["layout"])  # raises on anything plotly does not know
-    units = [chart["layout"]["yaxis"]["title"]["text"] for chart in found]  # the caption says what it is
-    assert units == ["%", "mJ per round", "nat", "mJ", "mJ", "Accuracy, last fifth (%)"]
+    units = [chart["layout"]["yaxis"]["title"]["text"] for chart in found]
+    assert [unit.rpartition("(")[2] for unit in units] == ["%)", "mJ per round)", "nat)", "mJ)", "mJ)", "%)"]
 
 
 def test_lines_are_means_and_seeds_of_the_runs(learned_results, learned_text):
@@ -142,18 +143,18 @@ def test_large_maps_are_thinned_and_stay_small():
     assert device_maps.seeds_that_fit(range(100), 20, 40, 40) == tuple(range(18))
 
 
-def test_long_lines_are_thinned_with_their_ends_kept():
-    shown = charts._evenly(60_000, charts.MOST_POINTS)
-    assert len(shown) <= charts.MOST_POINTS
-    assert (shown[0], shown[-1]) == (0, 59_999)
-
-
-def test_of_very_many_seeds_the_first_are_drawn():
-    most, quantity = charts.MOST_SEEDS, by_round(["queue_mean_j"])[0]
-    values = np.arange(3.0 * (most + 5)).reshape(-1, 3)
-    x, y = charts._seed_lines(Series(tuple(range(most + 5)), np.array([1, 2, 3]), values), quantity)
-    assert x == [1, 2, 3, None] * most
-    assert [each for each in y if each is not None] == (values[:most].ravel() * quantity.scale).tolist()
+def test_long_lines_are_thinned_with_their_ends_kept_and_of_very_many_seeds_the_first_are_drawn():
+    rounds, seeds = charts.MOST_POINTS + 100, MOST_SEEDS + 5
+    rows = pl.DataFrame({"seed": range(seeds), "arm": "a"}).join(
+        pl.DataFrame({"round": range(1, rounds + 1)}), how="cross"
+    )
+    rows = rows.with_columns(queue_mean_j=1.0 + pl.col("seed") + pl.col("round") / 1000)
+    chart = curve_chart(QUANTITIES["queue_mean_j"], [("a", "a")], band_by_round(rows, "queue_mean_j"), rows)
+    traces = {trace["meta"]["role"]: trace for trace in charts.to_plotly(chart)["traces"]}
+    x = traces["mean"]["x"]
+    assert (len(x), x[0], x[-1]) == (charts.MOST_POINTS, 1, rounds)
+    assert traces["seeds"]["x"].count(None) == MOST_SEEDS
+    assert len(traces["seeds"]["x"]) <= charts.MOST_SEED_POINTS + MOST_SEEDS
 
 
 def test_a_page_that_leaves_seeds_out_says_so(learned_results, learned_text, tmp_path, monkeypatch):
@@ -255,28 +256,28 @@ def test_arms_that_differ_by_orders_of_magnitude_get_a_logarithmic_axis():
         for seed in range(5)
         for t in (1, 2)
     ]
-    group = charts.Group("all", (("a", "a"), ("b", "b")))
-    (chart,) = charts.group_charts(group, pl.DataFrame(rows), None, ["energy_mean_cum_j"])
+    group = Group("all", (("a", "a"), ("b", "b")))
+    chart = charts.to_plotly(group_chart(group, pl.DataFrame(rows), "energy_mean_cum_j", None))
     assert chart["layout"]["yaxis"]["type"] == "log"
     bands = [trace for trace in chart["traces"] if trace["meta"]["role"] == "band"]
     assert min(value for trace in bands for value in trace["y"]) > 0  # an interval that reaches below 0 is cut
     same = [row for row in rows if row["arm"] == "a"]
     idle = [row | {"energy_mean_cum_j": 0.0} if row["round"] == 1 and row["arm"] == "a" else row for row in rows]
     for others in (same, idle):  # of the same size; one that touches 0, for which a logarithmic axis has no place
-        (chart,) = charts.group_charts(group, pl.DataFrame(others), None, ["energy_mean_cum_j"])
+        chart = charts.to_plotly(group_chart(group, pl.DataFrame(others), "energy_mean_cum_j", None))
         assert "type" not in chart["layout"]["yaxis"]
 
 
 @pytest.mark.parametrize(
-    ("budget_j", "name", "drawn"), [(2e-3, "budget", 2.0), (2e-5, "budget: 0.02 mJ, off the axis", None)]
+    ("budget_j", "name", "drawn"), [(2e-3, "budget", [2.0, 2.0]), (2e-5, "budget: 0.02 mJ, off the axis", [None])]
 )
 def test_a_budget_far_from_all_curves_is_named_and_not_drawn(budget_j, name, drawn):
     rows = [{"arm": "a", "seed": seed, "round": t, "energy_mean_cum_j": 3e-3} for seed in (0, 1) for t in (1, 2)]
-    (chart,) = charts.group_charts(
-        charts.Group("all", (("a", "a"),)), pl.DataFrame(rows), budget_j, ["energy_mean_cum_j"]
+    chart = charts.to_plotly(
+        group_chart(Group("all", (("a", "a"),)), pl.DataFrame(rows), "energy_mean_cum_j", budget_j)
     )
     (line,) = [trace for trace in chart["traces"] if trace["meta"]["role"] == "budget"]
-    assert (line["name"], line["y"]) == (name, [drawn, drawn])
+    assert (line["name"], line["y"]) == (name, drawn)
 
 
 def test_below_five_seeds_no_test_is_spoken_of(learned_text):
@@ -292,8 +293,8 @@ def test_a_sweep_has_the_field_that_was_varied_on_x(seeds, tmp_path):
     page = Page(report.write(results, tmp_path).report.read_text(encoding="utf-8"))
     assert "Against policy.V" in page.words
     (chart,) = [chart for chart in page.data["charts"] if "against policy.V" in chart["title"]]  # nothing was learned
-    line = next(trace for trace in chart["traces"] if trace["meta"]["role"] == "against")
-    assert (line["x"], chart["layout"]["xaxis"]["title"]["text"]) == ([0.01, 0.1, 1.0], "policy.V")
+    line = next(trace for trace in chart["traces"] if trace["meta"]["role"] == "mean")
+    assert (line["x"], chart["layout"]["xaxis"]["title"]["text"]) == ([0.01, 0.1, 1.0], "V")
     assert chart["layout"]["xaxis"]["type"] == "log"
     assert line["error_y"]["visible"] == (seeds == 5)
     assert any(trace["meta"]["role"] == "dots" for trace in chart["traces"]) == (seeds == 2)
@@ -308,6 +309,6 @@ def test_below_five_seeds_there_is_no_band():
             for seed in range(seeds)
             for t in (1, 2)
         ]
-        (chart,) = charts.group_charts(charts.Group("all", (("a", "a"),)), pl.DataFrame(rows), None, ["accuracy"])
+        chart = charts.to_plotly(group_chart(Group("all", (("a", "a"),)), pl.DataFrame(rows), "accuracy", None))
         roles = [trace["meta"]["role"] for trace in chart["traces"]]
         assert roles == (["seeds", "mean"] if seeds < 5 else ["band", "seeds", "mean"])

@@ -15,7 +15,7 @@ from feelstream import cli
 from feelstream.experiment import comparison, tuning
 from feelstream.experiment.measures import cells, measured, pareto_points
 from feelstream.report import comparison as board
-from feelstream.report.drawing.pareto import TITLE
+from feelstream.report.charts import TITLE
 from feelstream.scenario.files import preset
 from feelstream_studies.leaderboard.discussion import discussion
 from feelstream_studies.leaderboard.entries import BOARD, entries

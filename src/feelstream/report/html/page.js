@@ -53,14 +53,14 @@
   function paint(trace) {
     const { role, style } = trace.meta || {};
     if (role === "band") trace.fillcolor = faint(lineColour(style));
-    else if (role === "budget") trace.line.color = colour("--text");
+    else if (role === "budget" || role === "plain") trace.line.color = colour("--text");
     else if (role === "point") {
       trace.marker.color = lineColour(style);
       trace.error_x.color = trace.error_y.color = lineColour(style) + "99";
     } else if (role) {
       trace.line.color = lineColour(style);
       if (trace.marker) trace.marker.color = lineColour(style);
-      if (trace.error_y) trace.error_y.color = lineColour(style);
+      for (const bar of [trace.error_x, trace.error_y]) if (bar) bar.color = lineColour(style);
     }
     return trace;
   }

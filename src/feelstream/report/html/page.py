@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from collections.abc import Sequence
 from hashlib import sha256
 from importlib import resources
 from typing import Any
@@ -12,17 +13,18 @@ import polars as pl
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from feelstream.display.chart import Chart
+from feelstream.display.line_styles import LINE_STYLES
 from feelstream.display.quantities import QUANTITIES, by_round
 from feelstream.experiment import Plan, Results
 from feelstream.experiment.measures import with_interval
 from feelstream.experiment.statistics import LEAST_SEEDS, interval, series
+from feelstream.report.charts import MOST_SEEDS, group_chart
 from feelstream.report.content import Content
-from feelstream.report.drawing.style import LINE_STYLES
-from feelstream.report.html.charts import MOST_SEEDS, Group, group_charts
+from feelstream.report.groups import Group, by_world
+from feelstream.report.html.charts import to_plotly
 from feelstream.report.html.device_maps import device_map, seeds_that_fit
-from feelstream.report.html.frames import Charts
-from feelstream.report.html.groups import by_world
-from feelstream.report.html.opening import sentences
+from feelstream.report.html.opening import opening
 from feelstream.report.html.templates import render
 from feelstream.report.origin import origin
 from feelstream.scenario.files import to_toml
@@ -33,10 +35,23 @@ OPENING = ("accuracy", "energy_mean_cum_j")  # charts of the first group at the 
 
 def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
     """The whole report of any results as the text of an HTML file, with the sections that are handed in."""
-    plan, charts, maps = results.plan, Charts(), _maps(results)
+    plan, maps, shown = results.plan, _maps(results), list[dict[str, Any]]()
     groups = content.groups or by_world(plan)
-    opening = group_charts(groups[0], rounds, _same_budget(groups[0], results), OPENING)
-    rest = [quantity.name for quantity in by_round(rounds.columns) if quantity.name not in OPENING]
+
+    def frame(chart: Chart, caption: str = "", tall: bool = False) -> dict[str, Any]:
+        """Take a chart into the page: the frame in which the script draws it."""
+        drawn = to_plotly(chart) | {"id": f"chart-{len(shown)}"}
+        shown.append(drawn)
+        return {"id": drawn["id"], "caption": caption or chart.title, "label": drawn["axis"], "tall": tall}
+
+    def frames(group: Group, columns: Sequence[str]) -> list[dict[str, Any]]:
+        budget = results.plan.arm(group.arms[0][0]).scenario.system.energy_budget_j
+        limit = None if isinstance(budget, tuple) else float(budget)
+        charts = [group_chart(group, rounds, column, limit) for column in columns]
+        return [frame(chart) for chart in charts if chart.lines]
+
+    every = [quantity.name for quantity in by_round(rounds.columns)]
+    rest = [name for name in every if name not in OPENING]
     return render(
         "feelstream.report.html/page.html",
         plan=plan,
@@ -45,22 +60,11 @@ def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
         finished=len(results.finished),
         failures=results.failures,
         version=__version__,
-        opening={
-            "said": " ".join(sentences(plan, groups[0], rounds)),
-            "charts": [charts.frame(chart) for chart in opening],
-        },
-        groups=[
-            {
-                "title": group.title,
-                "charts": [
-                    charts.frame(chart)
-                    for chart in group_charts(group, rounds, _same_budget(group, results), rest if first else ())
-                ],
-            }
-            for first, group in ((group is groups[0], group) for group in groups)
-        ],
+        opening=opening(plan, groups[0], rounds),
+        glance=frames(groups[0], OPENING),
+        groups=[(group.title, frames(group, rest if group is groups[0] else every)) for group in groups],
         sections=[
-            vars(section) | {"charts": [charts.frame(chart, caption, tall=True) for caption, chart in section.charts]}
+            (section, [frame(chart, caption, tall=True) for caption, chart in section.charts])
             for section in content.sections
         ],
         summary=_summary(plan, rounds),
@@ -71,7 +75,7 @@ def page(results: Results, rounds: pl.DataFrame, content: Content) -> str:
         settings=[(arm.label, to_toml(arm.scenario)) for arm in plan.arms],
         data={
             "palette": [{"light": style.light, "dark": style.dark} for style in LINE_STYLES],
-            "charts": charts.all,
+            "charts": shown,
             "few_seeds": 1 < len(plan.seeds) < LEAST_SEEDS,
             "maps": maps,
             "rounds_of_arm": [arm.scenario.system.rounds for arm in plan.arms],
@@ -100,12 +104,6 @@ def content_policy(script: str) -> str:
 def _packed(script: str) -> str:
     """gzip in base64, which the page inflates itself: two fifths of the size."""
     return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode("ascii")
-
-
-def _same_budget(group: Group, results: Results) -> float | None:
-    """The budget of all devices, J per round, if it is one number."""
-    budget = results.plan.arm(group.arms[0][0]).scenario.system.energy_budget_j
-    return None if isinstance(budget, tuple) else float(budget)
 
 
 def _summary(plan: Plan, rounds: pl.DataFrame) -> tuple[list[str], dict[str, list[str]]]:

@@ -11,11 +11,10 @@ import pytest
 from matplotlib.colors import to_rgb
 from scipy import stats
 
-from feelstream.display.quantities import QUANTITIES
+from feelstream.display.line_styles import LINE_STYLES
+from feelstream.display.picture import COLUMN_WIDTH_IN
 from feelstream.experiment.panels import CURVES, curves
-from feelstream.report.drawing import figures
-from feelstream.report.drawing.limits import axis_limits
-from feelstream.report.drawing.style import COLUMN_WIDTH_IN, LINE_STYLES
+from feelstream.report import figures
 from feelstream_studies.hu2023 import paper as reproduce
 
 ALL = tuple(reproduce.FIGURES.values())
@@ -109,23 +108,6 @@ def test_the_same_curves_give_the_same_bytes(tmp_path):
         figures.save(figures.composite(ALL[1], made_up()), directory, "fig2")
     for name in ("fig2.pdf", "fig2.png"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
-
-
-def test_accuracy_axes_stop_at_what_is_possible():
-    high = made_up().with_columns(high=pl.lit(1.3), low=pl.lit(-0.3))
-    (axes,) = figures.panel_figure(ALL[0].panels[0], high).axes
-    assert axes.get_ylim() == (0.0, 100.0)
-
-
-def test_bands_do_not_flatten_the_lines():
-    loss = QUANTITIES["loss"]
-    assert axis_limits(loss, [1.0, 2.0], [0.9, 1.9], [1.1, 2.1]) == pytest.approx((0.852, 2.148))  # all of the band
-    assert axis_limits(loss, [1.0, 2.0], [-40.0], [60.0]) == pytest.approx(
-        (0.0, 3.12)
-    )  # a height each side, and never below 0
-    assert axis_limits(loss, [5.0, 6.0], [-40.0], [60.0]) == pytest.approx((3.88, 7.12))
-    low, high = axis_limits(loss, [0.0, 0.0], [], [])
-    assert low < high
 
 
 def test_neighbouring_colours_differ_in_grey():

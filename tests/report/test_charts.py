@@ -1,16 +1,24 @@
-"""What a reader of a paper would stumble over, for results of every size."""
+"""What a reader would stumble over, for results of every size, on paper and on pages."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import plotly.graph_objects as go
 import pytest
 from matplotlib.figure import Figure
+from small_results import NASTY
 
 import feelstream as fs
-from feelstream.display.picture import in_lines
+from feelstream.display.chart import limits_of
+from feelstream.display.picture import in_lines, legend_below
+from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import FeelstreamError
-from feelstream.report.drawing.legend import legend_below
+from feelstream.experiment.measures import Point
+from feelstream.report.charts import pareto_chart
+from feelstream.report.figures import pareto_figure
+from feelstream.report.html.charts import to_plotly
 
 QUICK: Any = {"workers": 1, "rounds": 3}
 LONG = "a very long name that somebody gave to the policy, with everything that is known of it"
@@ -50,6 +58,16 @@ def test_long_labels_take_two_lines_of_about_the_same_length() -> None:
     assert in_lines("Energy per device in the round (mJ)") == "Energy per device\nin the round (mJ)"
 
 
+def test_bands_do_not_flatten_the_lines_nor_leave_what_is_possible() -> None:
+    loss, accuracy = QUANTITIES["loss"], QUANTITIES["accuracy"]
+    assert limits_of(loss, [1.0, 2.0], [0.9, 1.9], [1.1, 2.1]) == pytest.approx((0.852, 2.148))  # all of the band
+    assert limits_of(loss, [1.0, 2.0], [-40.0], [60.0]) == pytest.approx((0.0, 3.12))  # a height each side
+    assert limits_of(loss, [5.0, 6.0], [-40.0], [60.0]) == pytest.approx((3.88, 7.12))
+    assert limits_of(accuracy, [10.0, 90.0], [-30.0], [130.0]) == (0.0, 100.0)
+    low, high = limits_of(loss, [0.0, 0.0])
+    assert low < high
+
+
 @pytest.fixture(scope="module")
 def found() -> fs.Comparison:
     return fs.compare({"one": "lyapunov", "two": "random"}, "tiny", seeds=3, **QUICK)
@@ -62,19 +80,14 @@ def test_every_seed_is_in_the_picture_where_seeds_are_few(found: fs.Comparison) 
             assert all(low <= float(y) <= high for y in line.get_ydata())  # type: ignore[arg-type,union-attr]
 
 
-def test_one_round_is_a_point_over_a_whole_number() -> None:
-    run = fs.simulate("tiny", rounds=1, engine="none")
-    for axes in run.plot().axes:
-        assert [tick for tick in axes.get_xticks() if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]] == [1.0]
-        assert axes.get_lines()[0].get_marker() == "o"
-
-
-def test_panels_of_a_run_fit_two_columns() -> None:
-    run = fs.simulate("tiny", rounds=3)
+def test_panels_of_a_run_fit_two_columns_and_one_round_is_a_point() -> None:
+    run = fs.simulate("tiny", rounds=1)
     assert run.plot().get_figwidth() == 7.0
     assert len(run.plot().axes) == 4
     assert run.plot("accuracy").get_figwidth() == 3.5
-    assert len(run.plot(["accuracy", "loss", "transmitted"]).axes) == 3  # type: ignore[arg-type]
+    for axes in run.plot(["accuracy", "loss", "transmitted"]).axes:  # type: ignore[arg-type]
+        assert [tick for tick in axes.get_xticks() if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]] == [1.0]
+        assert axes.get_lines()[0].get_marker() == "o"
 
 
 def test_quantities_of_whole_runs_stand_side_by_side(found: fs.Comparison) -> None:
@@ -108,3 +121,53 @@ def test_a_sweep_shows_the_budget_unless_it_is_far_from_the_energies(budget_j: f
     figure = found.plot("energy_j", against="V")
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert ("budget" in names) is drawn
+
+
+def test_tuning_names_the_least_the_best_and_the_largest_weight() -> None:
+    tuned = fs.tune("tiny", [1e-4, 1e-2, 1e-1, 1.0], budget_j=0.08, seeds=2, rounds=3)
+    figure = tuned.plot()
+    (axes,) = figure.axes
+    names = [text.get_text() for text in axes.texts]
+    assert {names[0], names[-1]} == {"V = 0.0001", "V = 1"}
+    assert len(names) <= 3
+    assert [text.get_text() for text in figure.legends[0].get_texts()][-1] == "budget"
+
+
+def test_an_arm_that_spends_nothing_has_a_place_on_a_logarithmic_axis() -> None:
+    energies = [0.0, *np.geomspace(0.02, 700.0, 16)]
+    points = [Point(f"policy_{n}", e, 0.1 * e, 60.0 + n, 1.0, True) for n, e in enumerate(energies)]
+    chart = to_plotly(pareto_chart(points))
+    axis = chart["layout"]["xaxis"]
+    assert axis["type"] == "log"
+    assert (axis["ticktext"][0], axis["ticktext"][-1]) == ("0", "1000")
+    places = [trace["x"][0] for trace in chart["traces"] if trace["meta"]["role"] == "point"]
+    assert places == sorted(set(places))
+    assert places[0] == pytest.approx(axis["tickvals"][0], rel=1e-5)
+    assert axis["range"][0] < np.log10(places[0])
+    (axes,) = pareto_figure(points).axes
+    assert [line.get_label() for line in axes.get_lines()] == ["Pareto front", *(point.arm for point in points)]
+
+
+@pytest.mark.parametrize("energies", [[0.0], [0.0, 0.0], [0.0, 5.0], [0.0, 1.0, 2.0]])
+def test_without_a_wide_span_the_axis_is_linear_and_begins_at_zero(energies: list[float]) -> None:
+    axis = pareto_chart([Point(f"{n}", e, None, 50.0, None, True) for n, e in enumerate(energies)]).x
+    assert not axis.logarithmic
+    assert axis.limits is not None
+    assert axis.limits[0] == 0
+    assert axis.limits[1] > max(energies)
+
+
+def test_a_front_of_one_point_is_no_line_and_bars_are_all_in_the_picture() -> None:
+    alone = [Point("best", 1.0, 0.1, 90.0, 1.0, True), Point("worse", 20.0, 30.0, 80.0, 1.0, False)]
+    chart = pareto_chart(alone)
+    assert [(line.name, line.filled) for line in chart.lines] == [("best", True), ("worse", False)]
+    assert chart.x.limits is not None
+    assert chart.x.limits[1] > 50.0
+
+
+def test_charts_are_valid_plotly_and_figures_take_odd_names() -> None:
+    points = [Point(NASTY, 0.0, None, 50.0, None, True), Point("$x_$", 90.0, 5.0, 99.9, 3.0, True)]
+    chart = to_plotly(pareto_chart(points))
+    go.Figure(data=chart["traces"], layout=chart["layout"])
+    assert not any("<" in trace["name"] for trace in chart["traces"])
+    pareto_figure(points).draw_without_rendering()

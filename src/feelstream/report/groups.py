@@ -1,14 +1,30 @@
-"""Which configurations belong on one chart."""
+"""Which configurations belong on one chart, and which lie along a field that was varied."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment.panels import Panel, PanelFigure
-from feelstream.report.html.charts import Group
 from feelstream.scenario.fields import flat
+
+
+@dataclass(frozen=True)
+class Group:
+    """Arms that are shown together, because they share a world: label of each, and its name in the legend."""
+
+    title: str
+    arms: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Varied:
+    """A numeric field that arms differ in, and the arms along it: name of the line → (value, arm) in order."""
+
+    field: str
+    lines: dict[str, list[tuple[float, str]]]
 
 
 def by_panel(figures: Sequence[PanelFigure]) -> list[Group]:
@@ -55,3 +71,37 @@ def _title(settings: dict[str, Any], others: list[dict[str, Any]]) -> str:
         if not key.startswith("policy.") and any(other.get(key) != value for other in others)
     ]
     return ", ".join(differing) or "All configurations"
+
+
+def varied(plan: Plan) -> list[Varied]:
+    """Every numeric field with several values among arms that are otherwise the same, policy apart."""
+    settings = {arm.label: flat(arm.scenario.as_dict()) for arm in plan.arms}
+    axes = []
+    for field in dict.fromkeys(field for table in settings.values() for field in table):
+        lines: dict[str, list[tuple[float, str]]] = {}
+        for arm in plan.arms:
+            own = settings[arm.label]
+            value = own.get(field)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            rest = repr(sorted((name, str(entry)) for name, entry in own.items() if name != field))
+            lines.setdefault(rest, []).append((float(value), arm.label))
+        several = {_name(plan, points, field): sorted(points) for points in lines.values() if len(points) > 1}
+        if several:
+            axes.append(Varied(field, several))
+    return axes
+
+
+def _name(plan: Plan, points: Sequence[tuple[float, str]], field: str) -> str:
+    """What the arms of a line have in common: their label without the field that differs."""
+    arm = plan.arm(points[0][1])
+    short = field.removeprefix("policy.")
+    words = [word for word in arm.label.split() if not word.startswith((f"{field}=", f"{short}="))]
+    return " ".join(words) or arm.scenario.policy.plugin_name()
+
+
+def same_budget_j(plan: Plan) -> float | None:
+    """The budget of every device of every arm, if it is one number."""
+    budgets = {arm.scenario.system.energy_budget_j for arm in plan.arms}
+    first = budgets.pop()
+    return None if budgets or isinstance(first, tuple) else float(first)

@@ -1,1 +1,0 @@
-"""Pictures for print: matplotlib figures in the style of a paper."""
