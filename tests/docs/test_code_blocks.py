@@ -25,7 +25,7 @@ WITH_CODE = [page for page in PAGES if blocks(page)]
 NEEDS = {"docs/how-to/budget.md": ["mnist"], "docs/within-budget.md": ["nightly"]}  # long; marks by page
 
 STUDY_NAMES = (
-    "Sequence", "Plan", "Results", "comparison", "Curve", "Panel", "PanelFigure", "Section", "Study", "Ahead", "Claim",
+    "Sequence", "Plan", "Results", "Curve", "Panel", "PanelFigure", "Section", "Study", "Ahead", "Claim",
     "Published", "lead", "share_saved", "Page",
 )  # fmt: skip
 
