@@ -160,7 +160,7 @@ def test_entry_points_give_short_names() -> None:
         (["check", METRIC], 0, "the form, the range and the state"),
         (["check", ARRIVALS], 0, "the same run comes to the same"),
         (["check", BUFFER], 0, "holds what came and has not left"),
-        (["check", METRIC, "--kind", "policy"], 2, "is no class; it must be one derived from feelstream.Policy"),
+        (["check", METRIC, "--kind", "policy"], 2, "is not a class; it must be one derived from feelstream.Policy"),
         (["check", "uniform"], 2, "--kind arrivals or --kind frequency"),
         (["check", "uniform", "--kind", "frequency"], 0, "goes on the same from a stored state"),
         (["check", "uniform", "--kind", "colour"], 2, "'colour' is not known; allowed: energy law, cost"),

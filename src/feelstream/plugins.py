@@ -337,7 +337,7 @@ class Kind(NamesCode, Generic[T]):
             return "" if self.is_one(found) else f"does not fulfil the contract of feelstream.{self.group}"
         base = _public_name(self.base)
         if not isinstance(found, type):
-            return f"is no class; it must be one derived from {base}"
+            return f"is not a class; it must be one derived from {base}"
         if not issubclass(found, self.base):
             return f"is not derived from {base}; write class {found.__name__}({base})"
         missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))

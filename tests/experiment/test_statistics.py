@@ -139,7 +139,7 @@ def test_jain_index_knows_no_unit(shares: list[float], unit: float) -> None:
 
 
 def test_pareto_front_by_hand() -> None:
-    """(1, 1) is cheapest, (2, 5) and (4, 6) gain more; (3, 5), (4, 5) and (1, 0) are beaten; equal ones are not."""
+    """(1, 1) is cheapest, (2, 5) and (4, 6) gain more; (3, 5), (4, 5) and (1, 0) are dominated; equal ones are not."""
     cost, gain = [1, 2, 3, 4, 4, 2, 1], [1, 5, 5, 6, 5, 5, 0]
     assert fs.pareto_front(cost, gain).tolist() == [True, True, False, True, False, True, False]
     assert fs.pareto_front([], []).tolist() == []
@@ -149,6 +149,6 @@ def test_pareto_front_by_hand() -> None:
 def test_pareto_front_is_what_nobody_beats(points: list[tuple[int, int]]) -> None:
     front = fs.pareto_front([x for x, _ in points], [y for _, y in points])
     for (x, y), on_it in zip(points, front, strict=True):
-        beaten = any(a <= x and b >= y and (a, b) != (x, y) for a, b in points)
-        assert on_it == (not beaten)
+        dominated = any(a <= x and b >= y and (a, b) != (x, y) for a, b in points)
+        assert on_it == (not dominated)
     assert front.any()

@@ -17,7 +17,7 @@ from feelstream.tables import Column
 def in_its_range(process: Any, found: Step, round: int, state: State, context: ProcessContext, rng: Any) -> str | None:
     """Every frequency lies in the range of its device."""
     f_hz, low, high = found[0], context.frequency_low_hz, context.frequency_high_hz
-    if (f_hz >= low).all() and (f_hz <= high).all():  # as mostly, in few passes through memory
+    if (f_hz >= low).all() and (f_hz <= high).all():  # the usual case, in few passes through memory
         return None
     outside = (f_hz < low * (1 - 1e-12)) | (f_hz > high * (1 + 1e-12))
     if not outside.any():

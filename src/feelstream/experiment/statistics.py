@@ -259,7 +259,7 @@ def jain_index(shares: ArrayLike | Sequence[float]) -> float:
 
 
 def pareto_front(cost: ArrayLike, gain: ArrayLike) -> np.ndarray:
-    """Which points no other one beats: bool (n,). Beaten: by one with cost ≤ and gain ≥, not both equal."""
+    """Which points no other one dominates: bool (n,). Dominated: by one with cost ≤ and gain ≥, not both equal."""
     x, y = np.asarray(cost, float), np.asarray(gain, float)
     no_worse = (x[:, None] <= x) & (y[:, None] >= y)  # [i, j]: i is as good as j in both
     better = (x[:, None] < x) | (y[:, None] > y)

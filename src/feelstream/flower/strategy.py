@@ -286,7 +286,7 @@ def _deadline_s(round_s: float, deadline_s: float | None, clock: str) -> float:
     if clock == "measured" and deadline_s != round_s:
         raise FeelstreamError(
             f"deadline_s = {deadline_s:g} and system.round_s = {round_s:g} must agree where times are measured: "
-            "leave deadline_s away, set system.round_s, or choose clock='model'"
+            "omit deadline_s, set system.round_s, or choose clock='model'"
         )
     if not deadline_s > 0:
         raise FeelstreamError(f"deadline_s must be greater than 0, not {deadline_s:g}")

@@ -172,7 +172,7 @@ class World:
         trained, after = ask(local, "train", learner, theta, cohort, self._kept, at=t, **sizes)
         if self.remembers:
             self._trained = cohort, after, holds
-        if holds.all():  # as mostly: no copy, since a round needs memory for updates more than for anything else
+        if holds.all():  # the usual case: no copy, since a round needs memory for updates more than for anything else
             return Training(*(np.ascontiguousarray(part, np.float32) for part in (trained.updates, trained.losses)))
         training = _untrained(len(devices), len(theta), trained.losses.shape[1:])
         training.updates[holds], training.losses[holds] = trained.updates, trained.losses

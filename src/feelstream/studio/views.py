@@ -64,7 +64,7 @@ class RoundView:
 
 
 def shown(scheduled: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """The devices to show, ascending: all, or every so-manieth and the scheduled."""
+    """The devices to show, ascending: all, or evenly spaced ones and the scheduled."""
     K = len(scheduled)
     if K <= MOST_DEVICES:
         return np.arange(K)
