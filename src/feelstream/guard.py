@@ -7,25 +7,17 @@ laws. `ask` calls a method and holds what it gives to that; what goes in is read
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from feelstream.arrays import Nested, read_only
 from feelstream.errors import FeelstreamError, PluginError
-from feelstream.plugins import in_a_sentence
+from feelstream.plugins import Named, Plugin, in_a_sentence
 
 Sizes = Mapping[str, int]  # of the axes that shapes name: K devices, n of them, d parameters, …
 Law = Callable[..., str | None]  # of the plug-in, what came out, and what went in: what is wrong with it
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-class What(Protocol):
-    """Something that may come out of a method."""
-
-    def problem(self, found: Any, sizes: Sizes) -> str | None:
-        """What is wrong with it, as what it must be; None where nothing is."""
-        ...
 
 
 LARGEST = float(np.finfo(float).max)
@@ -64,6 +56,7 @@ class Array:
         self._most = min(most, LARGEST)
 
     def problem(self, found: Any, sizes: Sizes) -> str | None:
+        """What is wrong with what came out, as what it must be; None where nothing is."""
         if found is None and self.none:
             return None
         if (
@@ -152,6 +145,7 @@ class State:
 
 
 STATE = State()
+What = Array | One | Pair | State  # that may come out of a method
 
 
 class Out:
@@ -163,27 +157,18 @@ class Out:
         self.what, self.laws = what, laws
 
 
-class Guarded(Protocol):
-    """What can be asked: settings picked by name, or something that is called like them."""
-
-    contract: ClassVar[Mapping[str, Out]]
-    plugin_field: ClassVar[str]  # of a scenario, where it is named
-
-    def plugin_name(self) -> str: ...
-
-
 def default(method: Method) -> Method:
     """Marks a method of a base class whose results follow from what it is handed: they are right, and not looked at."""
     method.is_default = True  # type: ignore[attr-defined]
     return method
 
 
-def broken(plugin: Guarded, what: str) -> PluginError:
+def broken(plugin: Plugin | Named, what: str) -> PluginError:
     """The error that says whose fault something is."""
     return PluginError(f"{plugin.plugin_field}: '{plugin.plugin_name()}' {what}")
 
 
-def ask(plugin: Guarded, method: str, *arguments: Any, at: int | None = None, **sizes: int) -> Any:
+def ask(plugin: Plugin | Named, method: str, *arguments: Any, at: int | None = None, **sizes: int) -> Any:
     """What a method gives, held to the contract; a state is read-only from then on.
 
     Our own errors and the user's interrupt pass as they are, all else becomes a sentence.

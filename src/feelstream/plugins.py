@@ -123,6 +123,17 @@ class Plugin(Settings):
         return {self.tag_field: self.plugin_name(), **fields(self)}
 
 
+class Named:
+    """Base of what is asked, by a name, and has no settings: often made of a user's function."""
+
+    plugin_field: ClassVar[str]
+    contract: ClassVar[Mapping[str, Any]]  # as of a Plugin
+    name: str = ""  # as the scenario has it
+
+    def plugin_name(self) -> str:
+        return self.name or type(self).__name__
+
+
 def as_table(given: Mapping[str, Any] | Settings) -> Mapping[str, Any]:
     """Settings as a table of their fields, in which a plug-in is named by its class: it need not have another name."""
     if not isinstance(given, Settings):
@@ -259,18 +270,22 @@ class Kind(NamesCode, Generic[T]):
         group: str,
         base: type,
         ours: Mapping[str, T] | None = None,
+        of_function: Callable[[Any], Any] | None = None,
         is_one: Callable[[Any], bool] | None = None,
-        make: Callable[[Any, str], Any] = lambda found, name: found,
     ) -> None:
-        """is_one: of a kind of functions, whether something may be one; make: the object that is asked, of one found
-        and its name.
+        """of_function: where one may be a function, what makes an object of the base of it. is_one: whether something
+        may be one, if that is not to be told by base and function.
         """
         self.name, self.group, self.base = name, group, base
         self.has_settings = issubclass(base, Plugin)
         self.ours: dict[str, T] = {}
         self.add(ours or {})
-        self.is_one = is_one or (lambda found: isinstance(found, type) and issubclass(found, base))
-        self.make = make
+        self.of_function, self.is_one = of_function, is_one or self._fits
+
+    def _fits(self, found: Any) -> bool:
+        if isinstance(found, type):
+            return issubclass(found, self.base)
+        return self.of_function is not None and callable(found)
 
     def add(self, ours: Mapping[str, T]) -> None:
         self.ours |= ours
@@ -328,8 +343,15 @@ class Kind(NamesCode, Generic[T]):
         return cast(T, found)
 
     def instance(self, name: str) -> Any:
-        """The object of that name that is asked."""
-        return self.make(self.lookup(name), name)
+        """The object of that name that is asked; ScenarioError where a class cannot be made."""
+        found = self.lookup(name)
+        try:
+            made: Any = found() if isinstance(found, type) else found
+            one = made if self.of_function is None or isinstance(made, self.base) else self.of_function(made)
+        except Exception as problem:  # a user's class may raise anything
+            raise ScenarioError(f"'{name}' cannot be made without arguments: {in_a_sentence(problem)}") from problem
+        one.name = name
+        return one
 
     def why_not(self, found: Any) -> str:
         """What keeps an object from being one of this kind, as the rest of a sentence; empty where nothing does."""

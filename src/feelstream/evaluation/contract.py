@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Frozen, Ints, Nested, read_only
 from feelstream.display.quantities import Quantity
 from feelstream.guard import STATE, One, Out, Pair
+from feelstream.plugins import Named
 
 Part = Literal["train", "test"]  # of a data set
 
@@ -213,7 +214,7 @@ def has_names(evaluator: Evaluator, found: tuple[Values, State], *given: Any) ->
     return None
 
 
-class Evaluator(ABC):
+class Evaluator(Named, ABC):
     """Base of evaluators that remember something between rounds, or say how their numbers are shown.
 
     All memory is the state that `evaluate` is handed and gives back: a run that is stopped and goes on keeps it.
@@ -225,10 +226,6 @@ class Evaluator(ABC):
     quantities: ClassVar[tuple[Quantity, ...]] = ()
     plugin_field: ClassVar[str] = "learning.evaluators"
     contract: ClassVar[Mapping[str, Out]] = {"init": Out(STATE), "evaluate": Out(Pair(One(Mapping), STATE), has_names)}
-    name: str = ""  # as the scenario has it
-
-    def plugin_name(self) -> str:
-        return self.name
 
     def init(self, devices: int, classes: int) -> State:
         """The state before the first round."""

@@ -14,10 +14,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from feelstream.arrays import Nested
 from feelstream.columns import ROUND_COLUMNS
 from feelstream.display.quantities import Quantity
-from feelstream.errors import PluginError, ScenarioError
+from feelstream.errors import PluginError
 from feelstream.evaluation.contract import EvaluationContext, Evaluator, FunctionEvaluator, State, Values
 from feelstream.guard import ask, broken, freeze
-from feelstream.plugins import Kind, in_a_sentence
+from feelstream.plugins import Kind
 
 
 class Test(Evaluator):
@@ -88,28 +88,12 @@ class Classes(Evaluator):
         return values | ({"tested": tested, "confusion": confusion} if context.last else {}), {"best": best}
 
 
-def _is_one(found: Any) -> bool:
-    return issubclass(found, Evaluator) if isinstance(found, type) else callable(found)
-
-
-def _made(found: Any, name: str) -> Evaluator:
-    """The evaluator of that name; ScenarioError where a class cannot be made."""
-    try:
-        made = found() if isinstance(found, type) else found
-        one = made if isinstance(made, Evaluator) else FunctionEvaluator(made)
-    except Exception as problem:  # a user's class may raise anything
-        raise ScenarioError(f"'{name}' cannot be made without arguments: {in_a_sentence(problem)}") from problem
-    one.name = name
-    return one
-
-
 EVALUATORS: Kind[Any] = Kind(
     "evaluator",
     "evaluators",
     Evaluator,
     {"test": Test, "stream": Stream, "devices": Devices, "classes": Classes},
-    _is_one,
-    _made,
+    FunctionEvaluator,
 )
 
 

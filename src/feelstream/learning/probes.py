@@ -21,7 +21,7 @@ from feelstream.evaluation.contract import Predict
 from feelstream.guard import Array, Out, ask
 from feelstream.learning.contract import ABSENT, Learner
 from feelstream.learning.local import Cohort, LocalTraining, padded_rows
-from feelstream.plugins import Kind
+from feelstream.plugins import Kind, Named
 from feelstream.policies.base import TRAINING
 from feelstream.randomness import Purpose
 
@@ -59,16 +59,12 @@ class Asked(Frozen):
         return Predict(self.theta, self.engine)
 
 
-class Probe(ABC):
+class Probe(Named, ABC):
     """Base of the probes."""
 
     plugin_field: ClassVar[str] = "probe"
     contract: ClassVar[Mapping[str, Out]] = {"measure": Out(Array(("n", ...), "fiub"))}
     needs_learner: ClassVar[bool] = True
-    name: str = ""
-
-    def plugin_name(self) -> str:
-        return self.name or type(self).__name__
 
     @abstractmethod
     def measure(self, asked: Asked) -> NDArray[Any]:
@@ -84,8 +80,8 @@ class FunctionProbe(Probe):
     predict(“train”, samples) gives loss and class of samples, predict.theta the parameters; samples: (s,) numbers.
     """
 
-    def __init__(self, function: Function, name: str) -> None:
-        self.function, self.name = function, name
+    def __init__(self, function: Function) -> None:
+        self.function = function
 
     def measure(self, asked: Asked) -> NDArray[Any]:
         found = [np.asarray(self.function(asked.predict, row[row != ABSENT]), float) for row in asked.samples]
@@ -142,12 +138,9 @@ PROBES: Kind[Any] = Kind(
     "probe",
     "probes",
     Probe,
-    {
-        "gradient_norm": GradientNorm, TRAINING: UpdateNorm, "entropy": Entropy, "embedding": Embedding, "gain": Gain,
-    },
-    is_one=lambda found: callable(found) and not isinstance(found, type),
-    make=lambda found, name: found() if isinstance(found, type) else FunctionProbe(found, name),
-)  # fmt: skip
+    {"gradient_norm": GradientNorm, TRAINING: UpdateNorm, "entropy": Entropy, "embedding": Embedding, "gain": Gain},
+    FunctionProbe,
+)
 
 
 def reported(name: str, asked: Asked) -> Reals:

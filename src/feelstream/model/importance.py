@@ -20,7 +20,7 @@ from pydantic import Field
 
 from feelstream.arrays import Flags, Ints, LabelCounts, Reals
 from feelstream.guard import Array, Out, ask
-from feelstream.plugins import MOST, Kind
+from feelstream.plugins import MOST, Kind, Named
 
 EmptySet = Literal["zero", "vector"]
 Metric = Callable[[Any, Any], Reals]  # of amount and dissimilarity, or of an observation and a plan
@@ -132,26 +132,23 @@ def dissimilarity_only(amount: Reals, dissimilarity: Reals) -> Reals:
     return dissimilarity
 
 
-class Weighing:
+class Weighing(Named):
     """A metric, as it is asked: a function of amount and dissimilarity, or of an Observation and a RoundPlan.
 
     It is one of the latter if its first parameter is called `observation`.
 
     >>> from types import SimpleNamespace as Some
-    >>> Weighing("stored", lambda observation, plan: observation.stored)(Some(stored=[3]), None)
+    >>> Weighing(lambda observation, plan: observation.stored)(Some(stored=[3]), None)
     array([3.])
     """
 
     plugin_field: ClassVar[str] = "policy.metric"
     contract: ClassVar[Mapping[str, Out]] = {"__call__": Out(Array(least=-MOST, most=MOST))}
 
-    def __init__(self, name: str, metric: Metric) -> None:
+    def __init__(self, metric: Metric, name: str = "") -> None:
         self.name, self.metric, self.of_observation = name, metric, False
         with suppress(TypeError, ValueError):  # something callable that does not say what it takes
             self.of_observation = next(iter(inspect.signature(metric).parameters), "") == "observation"
-
-    def plugin_name(self) -> str:
-        return self.name
 
     def __call__(self, observation: Any, plan: Any) -> Reals:
         known = (observation, plan) if self.of_observation else (plan.amount, observation.dissimilarity)
@@ -163,8 +160,7 @@ METRICS: Kind[Metric] = Kind(
     "metrics",
     Weighing,
     {"combined": combined, "amount": amount_only, "dissimilarity": dissimilarity_only},
-    callable,
-    lambda found, name: Weighing(name, found),
+    Weighing,
 )
 # A policy's field `metric`.
 MetricName = Annotated[
@@ -178,5 +174,5 @@ _weighing = lru_cache(maxsize=16)(Weighing)  # a signature takes as long to find
 def importance_of(metric: str, observation: Any, plan: Any) -> Reals:
     """I_k by a metric's name."""
     found = METRICS.ours.get(metric) or METRICS.lookup(metric)
-    weighing = (_weighing if isinstance(found, Hashable) else Weighing)(metric, found)
+    weighing = (_weighing if isinstance(found, Hashable) else Weighing)(found, metric)
     return ask(weighing, "__call__", observation, plan, at=observation.round, K=len(plan.amount))

@@ -44,7 +44,7 @@ def kind_of(found: Any) -> Kind[Any]:
             return KINDS["evaluator"]
         return KINDS["local_training" if len(arguments) > EVALUATOR_ARGUMENTS else "metric"]
     for kind in KINDS.values():
-        if kind.name != "metric" and kind.is_one(found):
+        if kind.is_one(found):
             return kind
     bases = ", ".join(kind.base.__name__ for kind in KINDS.values() if kind.has_settings)
     raise ScenarioError(f"{found!r:.100} is no plug-in: it must be a class derived from one of {bases}, or a function")
