@@ -32,7 +32,7 @@ def test_a_damaged_run_is_refused_before_a_page_is_served(
     fs.simulate("tiny", rounds=2, engine="none", out=tmp_path / "run")
     file = tmp_path / "run" / name
     file.write_bytes(file.read_bytes()[:300])
-    monkeypatch.setattr("feelstream.studio.server.free_port", lambda: pytest.fail("it is served"))
+    monkeypatch.setattr("feelstream.studio.server.usable", lambda port: pytest.fail("it is served"))
     assert refused(str(file.parent)).startswith(f"{file} is damaged")
     assert refused("--follow", str(file.parent)).startswith(f"{file} is damaged")
 

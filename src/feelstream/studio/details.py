@@ -35,11 +35,8 @@ def facts(view: RoundView, at: int) -> dict[str, str]:
     importance = {"importance I": shown("importance")}
     if (found := explained(view, at)) is not None and found.terms:
         importance |= {name: number(value) for name, value in found.terms.items()}
-    status = "sent" if devices["transmitted"][at] else "dropped" if devices["scheduled"][at] else "idle"
-    if status == "idle" and not devices["feasible"][at]:
-        status = "too slow" if devices["available"][at] else "not available"
     return {
-        "status": status,
+        "status": view.status(at),
         "stored, fresh": f"{devices['stored'][at]}, {devices['fresh'][at]}",
         "frequency": shown("f_hz"),
         "mean gain β, gain": f"{shown('beta')}, {shown('gain')}",

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from feelstream.display.quantities import QUANTITIES, short
 from feelstream.run.explaining import number, shown_as
@@ -24,6 +25,11 @@ QUEUE_COLOURS = {
 SENT, DROPPED = {False: "#00855F", True: "#35CFA0"}, {False: "#C8102E", True: "#FF6B6B"}
 
 
+def places(devices: dict[str, NDArray]) -> tuple[NDArray, NDArray]:
+    """(mean channel loss in dB, angle in degrees) of each device: where it is on a map."""
+    return -10 * np.log10(devices["beta"]), devices["device"] * GOLDEN_ANGLE % 360
+
+
 def device_map(view: RoundView, most_queue_j: float, most_stored: float, selected: int | None, dark: bool) -> Options:
     """The devices around the server, the farther the weaker their mean channel.
 
@@ -31,8 +37,7 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
     """
     devices, queue = view.devices, QUANTITIES["queue_j"]
     assert devices is not None
-    loss_db = -10 * np.log10(devices["beta"])
-    angle = devices["device"] * GOLDEN_ANGLE % 360
+    loss_db, angle = places(devices)
 
     def size(count: float) -> float:
         return round(5 + 27 * float(np.sqrt(max(count, 0) / max(most_stored, 1))), 1)
@@ -49,12 +54,7 @@ def device_map(view: RoundView, most_queue_j: float, most_stored: float, selecte
         held = f"{devices['stored'][i]} stored, {devices['fresh'][i]} fresh samples"
         loss = f"mean channel loss {number(float(loss_db[i]))} dB"
         waiting = f"queue {shown_as('queue_j', float(devices['queue_j'][i]))}"
-        return f"<b>device {devices['device'][i]}</b>{status(i)}<br>{waiting}<br>{held}<br>{loss}"
-
-    def status(i: int) -> str:
-        if devices["scheduled"][i]:
-            return ", sent" if devices["transmitted"][i] else ", dropped"
-        return "" if devices["feasible"][i] else ", too slow" if devices["available"][i] else ", not available"
+        return f"<b>device {devices['device'][i]}</b>, {view.status(i)}<br>{waiting}<br>{held}<br>{loss}"
 
     everyone = range(len(angle))
     stored = [

@@ -5,7 +5,6 @@ Controls: play, pause, step, speed, jump; V, size and budget while the race runs
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from time import monotonic
 
@@ -20,11 +19,10 @@ from feelstream.studio.draft import value_in
 from feelstream.studio.lanes import scenario_at
 from feelstream.studio.panels import heading, icon_button, panel, send_drawings
 from feelstream.studio.race import SPEEDS, has_field
-from feelstream.studio.session import SESSIONS, Session
+from feelstream.studio.session import Session
 
 STEPS = [f"{digit}e{exponent}" for exponent in range(-5, 2) for digit in (1, 2, 5)]
-REDRAW_S = 0.05  # how often the page looks for what changed; a race calls it sooner, but at most so often:
-SOONEST_S = 0.03
+REDRAW_S = 0.02  # how often the page looks for what changed, which costs nothing where nothing has
 SLOW_S = 2.0  # a page that drew nothing for so long is sent the next round all the same: it may be in the background
 REST_S = 0.2  # without a change, before what takes longer is worked out
 IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
@@ -209,20 +207,6 @@ def build(session: Session) -> None:
     async def rest() -> None:
         if monotonic() - drawn_at > REST_S and client.has_socket_connection:
             await board.details.complete()
-
-    loop = asyncio.get_running_loop()
-
-    def called() -> None:
-        """The race has something new; nobody looks any more if the tab was closed in the meantime."""
-        if SESSIONS.get(client.id) is session and monotonic() - drawn_at > SOONEST_S:
-            with client:
-                tick()
-
-    def wake() -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(called)
-
-    session.wake = wake
 
     async def follow_scheme() -> None:
         use_scheme(bool(await ui.run_javascript(IS_DARK, timeout=10)))

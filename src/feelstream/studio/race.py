@@ -44,7 +44,6 @@ class Race:
         self._jobs: list[Callable[[], None]] = []
         self._suspended = self._closed = False
         self._due = 0.0
-        self.wake: Callable[[], None] = lambda: None  # called, from any thread, whenever `version` grows
         self._changed = Condition()
         self._thread = Thread(target=self._work, name="race", daemon=True)
         self._thread.start()
@@ -162,7 +161,6 @@ class Race:
     def _tell(self) -> None:
         self.version += 1
         self._changed.notify_all()
-        self.wake()
 
     def _work(self) -> None:
         try:

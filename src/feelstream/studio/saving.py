@@ -28,7 +28,7 @@ from feelstream.scenario.files import to_toml
 from feelstream.studio import asset
 from feelstream.studio.charts import BUDGETED, shown_setting
 from feelstream.studio.lanes import Lane, open_runs, scenario_at, side_by_side
-from feelstream.studio.maps import GOLDEN_ANGLE
+from feelstream.studio.maps import places
 from feelstream.studio.views import why
 
 CURVES = ("accuracy", BUDGETED, "queue_mean_j")
@@ -152,18 +152,19 @@ def _step(lane: Lane, round: int, most: int) -> dict[str, Any]:
     if view.devices is None:
         return said
     devices = view.devices
-    every = np.flatnonzero(
-        devices["scheduled"] | (np.arange(len(devices["device"])) % -(-len(devices["device"]) // most) == 0)
-    )
-    sent, scheduled = devices["transmitted"][every], devices["scheduled"][every]
-    state = np.where(sent, 3, np.where(scheduled, 2, np.where(devices["feasible"][every], 1, 0)))
+    count = len(devices["device"])
+    every = np.flatnonzero(devices["scheduled"] | (np.arange(count) % -(-count // most) == 0))
+    devices = {name: column[every] for name, column in devices.items()}
+    loss_db, angle = places(devices)
+    able = np.where(devices["feasible"], 1, 0)
+    state = np.where(devices["transmitted"], 3, np.where(devices["scheduled"], 2, able))
     queue = QUANTITIES["queue_j"].scale
     return said | {
-        "id": devices["device"][every].tolist(),
-        "angle": np.round(devices["device"][every] * GOLDEN_ANGLE % 360).astype(int).tolist(),
-        "loss": np.round(-10 * np.log10(devices["beta"][every]), 1).tolist(),
-        "queue": [short(float(value) * queue, 3) for value in devices["queue_j"][every]],
-        "stored": devices["stored"][every].tolist(),
-        "fresh": devices["fresh"][every].tolist(),
+        "id": devices["device"].tolist(),
+        "angle": np.round(angle).astype(int).tolist(),
+        "loss": np.round(loss_db, 1).tolist(),
+        "queue": [short(float(value) * queue, 3) for value in devices["queue_j"]],
+        "stored": devices["stored"].tolist(),
+        "fresh": devices["fresh"].tolist(),
         "state": state.tolist(),
     }

@@ -27,9 +27,14 @@ POLL_S = 0.005
 SWITCH_S = 0.0005  # how long a thread may keep the others waiting; the usual 5 ms add up over many small answers
 
 
-def free_port() -> int:
+def usable(port: int | None) -> int:
+    """The port, if it is free; without one, any that is."""
     with socket.socket() as probe:
-        probe.bind((HOST, 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port or 0))
+        except OSError as problem:
+            raise RunError(f"port {port} cannot be used: {problem.strerror}; omit --port for a free one") from None
         return probe.getsockname()[1]
 
 
@@ -39,8 +44,7 @@ def serve(start: Sequence[Path], port: int | None, show: bool, tell: Callable[[s
         stored_runs(path)
         if (path / "run.json").is_file() and not is_unfinished(path):
             read(path)
-    port, token = port or free_port(), secrets.token_urlsafe(18)
-    _check_free(port)
+    port, token = usable(port), secrets.token_urlsafe(18)
     sys.setswitchinterval(SWITCH_S)
 
     @ui.page("/", title="feelstream studio", reconnect_timeout=RECONNECT_S)
@@ -90,12 +94,3 @@ def _end(client_id: str) -> None:
 def _end_all() -> None:
     for client_id in list(SESSIONS):
         _end(client_id)
-
-
-def _check_free(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as problem:
-            raise RunError(f"port {port} cannot be used: {problem.strerror}; leave --port out for a free one") from None

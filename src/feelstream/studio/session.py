@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from feelstream.data.datasets.catalogue import COLLECTIONS
@@ -23,7 +23,6 @@ class Session:
         self.dark = False
         self.talk = False  # whether all is drawn large, for a talk
         self.title = ""
-        self.wake: Callable[[], None] = lambda: None  # the race calls it, from any thread, when it has something new
         self.drawings: list[tuple[int, Options, bool]] = []  # of charts, by element: what the page was not sent yet
         self.seeds: Seeds = {}  # of stored runs: those of each seed, by policy
         self.seed: int | None = None  # the one that is shown
@@ -77,7 +76,6 @@ class Session:
 
     def _replace(self, race: Race) -> None:
         self.close()
-        race.wake = lambda: self.wake()
         self.race, self.selected, self.seeds, self.seed = race, None, {}, None
 
     def close(self) -> None:

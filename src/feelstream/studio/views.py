@@ -53,6 +53,14 @@ class RoundView:
         found = np.flatnonzero(self.devices["device"] == device)
         return int(found[0]) if len(found) else None
 
+    def status(self, at: int) -> str:
+        """What became of the device at a position."""
+        said = self.devices
+        assert said is not None
+        if said["scheduled"][at]:
+            return "sent" if said["transmitted"][at] else "dropped"
+        return "idle" if said["feasible"][at] else "too slow" if said["available"][at] else "not available"
+
     @property
     def bytes(self) -> int:
         """About what the view takes in memory: its arrays, and what Python needs to hold each of them."""
