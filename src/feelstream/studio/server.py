@@ -18,9 +18,10 @@ from feelstream.run.run import is_unfinished
 from feelstream.studio.gate import TokenGate
 from feelstream.studio.lanes import stored_runs
 from feelstream.studio.page import build
-from feelstream.studio.session import SESSIONS, Session
+from feelstream.studio.session import Session
 
 HOST = "127.0.0.1"
+SESSIONS: dict[str, Session] = {}  # by the tab's client id
 RECONNECT_S = 12 * 3600.0  # a lid may stay closed for a night; a tab that is closed says so itself
 GRACE_S = 2  # for open connections when the server is told to end: a browser that is stuck keeps its own open for good
 POLL_S = 0.005

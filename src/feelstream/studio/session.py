@@ -11,8 +11,6 @@ from feelstream.studio.draft import Draft
 from feelstream.studio.lanes import MOST_LANES, Seeds, by_seed, open_runs, side_by_side, stored_runs
 from feelstream.studio.race import Race
 
-SESSIONS: dict[str, Session] = {}  # by the tab's client id
-
 
 class Session:
     """What one tab holds; the page reads it and calls it, never the other way round."""
@@ -32,9 +30,9 @@ class Session:
         else:
             self.begin()
 
-    def begin(self, *, speed: float | None = None, playing: bool = True) -> None:
+    def begin(self) -> None:
         """Start the race that is drafted, in place of the present one."""
-        self._replace(Race(self.draft.lanes, speed=speed or self._speed(), playing=playing))
+        self._replace(Race(self.draft.lanes, speed=self._speed()))
         self.title = f"{self.draft.preset}, seed {self.draft.seed_number()}"
 
     def open(self, start: Sequence[Path]) -> None:
@@ -50,15 +48,7 @@ class Session:
             self.note = f"The first {MOST_LANES} of {len(names)} runs are shown; open stored runs to choose others."
         return None
 
-    def replay(
-        self,
-        seeds: dict[int | None, dict[str, Path]],
-        seed: int | None,
-        title: str,
-        *,
-        at: int = 0,
-        playing: bool = True,
-    ) -> None:
+    def replay(self, seeds: Seeds, seed: int | None, title: str, *, at: int = 0, playing: bool = True) -> None:
         """Show the stored runs of one seed in place of the present race; the worker reads them."""
         self._replace(Race(lambda: open_runs(seeds[seed]), speed=self._speed(), playing=playing, at=at))
         self.seeds, self.seed, self.title, self.note = seeds, seed, title, ""
