@@ -165,6 +165,15 @@ def test_a_front_of_one_point_is_no_line_and_bars_are_all_in_the_picture() -> No
     assert chart.x.limits[1] > 50.0
 
 
+def test_where_accuracies_differ_much_the_good_ones_are_spread_by_their_error() -> None:
+    near, far = ([Point(f"{a}", 1.0, None, a, None, True) for a in both] for both in ((70.0, 80.0), (50.0, 98.0)))
+    assert not pareto_chart(near).y.by_error
+    (axes,) = pareto_figure(far).axes
+    low, middle, high = (axes.transData.transform((1.0, accuracy))[1] for accuracy in (50.0, 90.0, 98.0))
+    assert high - middle == pytest.approx((middle - low) * np.log(10.5 / 2.5) / np.log(50.5 / 10.5), rel=1e-6)
+    assert {"50", "90", "98"} <= {tick.get_text() for tick in axes.get_yticklabels()}
+
+
 def test_charts_are_valid_plotly_and_figures_take_odd_names() -> None:
     points = [Point(NASTY, 0.0, None, 50.0, None, True), Point("$x_$", 90.0, 5.0, 99.9, 3.0, True)]
     chart = to_plotly(pareto_chart(points))

@@ -25,6 +25,7 @@ class Axis:
         ticks: Places and texts.
         whole: Ticks stand at whole numbers only.
         down: Small values are at the top.
+        by_error: In print, percentages are spread by the logarithm of what they lack of 100.
     """
 
     label: str
@@ -33,6 +34,7 @@ class Axis:
     ticks: Sequence[tuple[float, str]] | None = None
     whole: bool = False
     down: bool = False
+    by_error: bool = False
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ RUN_PANEL_HEIGHT_IN = 2.0  # of a single run, which has several and no legend be
 PNG_DPI = 200
 LETTER = 0.6  # width of a letter, as a part of the font's size: names are broken by it
 HANDLE = 9  # letters' room that the sample of a line takes beside its name
+PERCENT, ALL = (0, 50, 70, 80, 90, 95, 97, 98, 99, 100), 100.5  # ticks of an axis by error, and where it would end
 LONG_LABEL = 24  # letters of a name beside an axis, beyond which it takes two lines
 # Dotted and grey, so that nobody takes it for a policy: theirs have colours and markers.
 BUDGET_LINE: dict[str, Any] = {"color": "#444444", "linewidth": 0.9, "linestyle": (0, (1, 1.2))}
@@ -212,6 +213,11 @@ def _scale(axes: Axes, which: str, axis: Axis) -> None:
     own = axes.xaxis if which == "x" else axes.yaxis
     label = in_lines(axis.label) if which == "y" else axis.label
     axes.set(**{f"{which}label": label}, **({f"{which}scale": "log"} if axis.logarithmic else {}))
+    if axis.by_error:
+        axes.set_yscale(
+            "function", functions=(lambda at: -np.log(ALL - np.minimum(at, 100)), lambda at: ALL - np.exp(-at))
+        )
+        own.set_ticks([tick for tick in PERCENT if axis.limits is None or axis.limits[0] <= tick <= axis.limits[1]])
     if axis.ticks is not None:
         own.set_ticks([at for at, _ in axis.ticks], [text for _, text in axis.ticks])
         own.set_minor_formatter(NullFormatter())
@@ -249,8 +255,10 @@ def legend_below(figure: Figure, panels: Sequence[Axes], grow: bool = True) -> N
     size_in = FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points() / 72
     letters = int((figure.get_figwidth() / size_in) / LETTER)
     names = [fill(name, max(letters - HANDLE, 8)) for name in ordered]
-    widest = HANDLE + max(len(part) for name in names for part in name.split("\n"))
-    rows = -(-len(names) // max(1, letters // widest))
+    widths = [HANDLE + max(map(len, name.split("\n"))) for name in names]
+    count = len(names)
+    across = (sum(max(widths[at : at + rows]) for at in range(0, count, rows)) for rows in range(1, count + 1))
+    rows = next((rows for rows, width in enumerate(across, start=1) if width <= letters), count)
     columns = -(-len(names) // rows)
     handles = [entries[name] for name in ordered]
     figure.legend(handles, names, loc="outside lower center", ncols=columns, columnspacing=1.2)

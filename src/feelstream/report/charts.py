@@ -29,6 +29,7 @@ from feelstream.report.groups import Group, Varied
 
 MOST_SEEDS = 100  # lines of single seeds of one arm: more are one patch of colour
 MOST_VALUES = 8  # of a field that was varied, each of which gets a tick
+GOOD, APART = 90.0, 12.0  # %; from here on, and from this distance to the worst, differences are of the error
 TITLE = "Accuracy at the end of the run against energy"
 
 
@@ -159,7 +160,10 @@ def pareto_chart(points: Sequence[Point]) -> Chart:
         limits = zero / 1.5, x_axis.limits[1] if x_axis.limits else max(spent)
         x_axis = replace(x_axis, limits=limits, ticks=[(zero, "0"), *(x_axis.ticks or ())])
     heights = [_around(point.accuracy, point.accuracy_half) for point in points]
-    y_axis = quantity_axis(accuracy, [point.accuracy for point in points], heights)
+    percent = [point.accuracy for point in points]
+    y_axis = quantity_axis(accuracy, percent, heights)
+    if max(percent) > GOOD and max(percent) - min(percent) > APART:  # or the good ones would stick together
+        y_axis = replace(y_axis, by_error=True)
     lines = [
         Line(
             point.arm, [point.energy_mj or zero], [point.accuracy], style, "point", filled=point.on_front,

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from feelstream.display.quantities import significant
-from feelstream.experiment import Plan, Results
+from feelstream.experiment import Results
 
 
 @dataclass(frozen=True)
 class Origin:
     title: str
-    command: str
-    hint: str
+    command: str  # empty: nobody gave one
     finished: str  # when the last run was, UTC
     feelstream: str
     facts: dict[str, str]
@@ -41,19 +40,8 @@ def origin(results: Results, title: str = "", command: str = "") -> Origin:
         "Data": _distinct(_data(about.data) for about in abouts),
         "Computing time": f"{significant(total_s, 2)} s" + (" over all runs" if len(results.finished) > 1 else ""),
     }
-    command, hint = _command(plan, command)
     known = {name: fact for name, fact in facts.items() if fact}
-    return Origin(title or plan.name, command, hint, when, versions, known)
-
-
-def _command(plan: Plan, command: str) -> tuple[str, str]:
-    command = command or plan.command
-    if command:
-        return command, "One command; runs that are there already are not run again."
-    label = "" if len(plan.arms) == 1 else " of each configuration"
-    runs = [f"feelstream run scenario.toml --seed {seed}" for seed in plan.seeds[:1]]
-    more = f", and the same with seeds {_ranges(plan.seeds)}" if len(plan.seeds) > 1 else ""
-    return "\n".join(runs), f"Save the settings{label} as a file, here scenario.toml{more}."
+    return Origin(title or plan.name, command or plan.command, when, versions, known)
 
 
 def _distinct(values: Any) -> str:

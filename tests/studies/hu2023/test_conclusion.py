@@ -104,7 +104,7 @@ def test_a_saving_that_is_lost_is_not_said_to_remain():
 def test_the_page_has_the_claims_what_remains_and_what_was_not_reproduced(monkeypatch, tmp_path):
     worse = whole((0.9, 0.72)) | {"proposed": (0.7, 1.2)}
     results = Constructed("all", worse, EMPTY)
-    made = Origin("", "feelstream reproduce all", "", "2026-11-19 10:00 UTC", "0.1.0", {"Seeds": "0–5"})
+    made = Origin("", "feelstream reproduce all", "2026-11-19 10:00 UTC", "0.1.0", {"Seeds": "0–5"})
     monkeypatch.setattr(page, "origin", lambda results, command: made)
     monkeypatch.setattr(page, "composite", lambda figure, table: figure)
     monkeypatch.setattr(page, "write_page", lambda directory, name, text, pictures: text)
