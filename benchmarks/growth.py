@@ -21,6 +21,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
@@ -29,6 +30,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy starts its threads
 import numpy as np
 
 from feelstream import preset
+from feelstream.data.datasets import load
 from feelstream.loop.simulation import Simulation
 from feelstream.policies import POLICIES
 from feelstream.run import simulate, trace
@@ -62,7 +64,8 @@ def round_s(axis: str, value: int, policy: str, rounds: int) -> float:
     classes = value if axis == "m" else 10
     scenario = preset("million", overrides(policy, devices, size, rounds))
     labels = np.random.default_rng(0).integers(0, classes, 10 * devices).astype(np.int64)
-    simulation = Simulation(scenario, 0, labels, classes, None)  # pyright: ignore[reportArgumentType]
+    data = replace(load("synthetic", samples=1), train_labels=labels, classes=classes)
+    simulation = Simulation(scenario, 0, data, None)
     taken = []
     for _ in range(rounds):
         begun = process_time()

@@ -50,7 +50,7 @@ def build(devices: int, rounds: int, policy: str = "lyapunov") -> Simulation:
         ],
     )
     data = load("synthetic", samples=scenario.data.samples)
-    return Simulation(scenario, 0, data.train_labels, data.classes, None)
+    return Simulation(scenario, 0, data, None)
 
 
 def known_arrays(observation: Observation) -> list[np.ndarray]:

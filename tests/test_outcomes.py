@@ -65,7 +65,7 @@ def _parts(scenario: fs.Scenario) -> tuple:
     from feelstream.run import dataset_of
 
     data = dataset_of(scenario)
-    return scenario, 1, data.train_labels, data.classes, learning.make(scenario.learning, data, 1)
+    return scenario, 1, data, learning.make(scenario.learning, data, 1)
 
 
 def hungry(observation, plan):

@@ -17,7 +17,7 @@ from feelstream.data.datasets import load as load_dataset
 from feelstream.errors import EngineError, PluginError
 from feelstream.learning.contract import Training
 from feelstream.learning.local import MiniBatches
-from feelstream.loop.simulation import Simulation, _norms
+from feelstream.loop.simulation import Simulation
 from feelstream.loop.world import World
 from feelstream.policies import Random
 from feelstream.policies.base import Decision, Observation, State
@@ -27,7 +27,7 @@ from feelstream.scenario import Scenario
 def begin(scenario: Scenario, seed: int = 0, learning: bool = False) -> Simulation:
     data = load_dataset("synthetic", samples=scenario.data.samples)
     learner = learn.make(scenario.learning, data, 1) if learning else None
-    return Simulation(scenario, seed, data.train_labels, data.classes, learner)
+    return Simulation(scenario, seed, data, learner)
 
 
 def test_one_device() -> None:
@@ -145,7 +145,7 @@ class Diverging:
 def test_learning_that_diverges_is_told_in_a_sentence() -> None:
     learner: Any = Diverging()
     scenario = small("data.arrivals.kind=poisson", "cpu.frequency_hz=[1e9, 1e9]")
-    simulation = Simulation(scenario, 0, np.arange(240, dtype=np.uint8) % 10, 10, learner)
+    simulation = Simulation(scenario, 0, load_dataset("synthetic", samples=240), learner)
     with pytest.raises(EngineError, match=r"learning\.local\.lr: training diverged in round 1 .* choose a smaller one"):
         simulation.step()
 
@@ -260,7 +260,7 @@ def mnist_energies() -> dict[tuple[str, str, str, int], float]:
         overrides = [f"data.eligible={eligible}", f"policy.name={policy}", f"policy.size={n}", "trace.level=rounds"]
         scenario, spent = fs.preset(preset, overrides), []
         for seed in range(100, 112):
-            simulation = Simulation(scenario, seed, data.train_labels, data.classes, None)
+            simulation = Simulation(scenario, seed, data, None)
             spent += [simulation.step().energy_j.mean() for _ in range(scenario.system.rounds)]
         found[case] = float(np.mean(spent))
     return found
@@ -333,4 +333,4 @@ def test_malformed_scores_get_a_sentence(score: object) -> None:
 @pytest.mark.parametrize("shape", [(1, 1), (9, 1), (40, 7), (3, 21_840), (2, 2**17 + 3)])
 def test_norms_are_bit_for_bit_those_of_all_updates_at_once(shape: tuple[int, int]) -> None:
     updates = np.random.default_rng(shape).normal(size=shape).astype(np.float32)
-    assert np.array_equal(_norms(updates), np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1)))
+    assert np.array_equal(Training(updates, updates).norms, np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1)))

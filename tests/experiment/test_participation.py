@@ -71,8 +71,7 @@ def test_data_used_is_the_share_of_samples_seen(buffer: Buffer, fresh: str) -> N
     settings += ["system.devices=6", "system.rounds=12", "policy.size=1"]
     settings += ["data.buffer.rounds=3"] if isinstance(buffer, Window) else []
     scenario = fs.preset("tiny", settings)
-    dataset = dataset_of(scenario)
-    simulation = Simulation(scenario, 3, dataset.train_labels, dataset.classes, None)
+    simulation = Simulation(scenario, 3, dataset_of(scenario), None)
     stream, arrived, used = simulation.world.stream, set(), set()
     held: list[set[int]] = []
     use, advance = stream.use, stream.advance

@@ -80,7 +80,7 @@ def test_a_federation_does_what_the_simulator_does(world: str, tmp_path: Path) -
     scenario = fs.preset("tiny", [f"system.devices={DEVICES}", "system.rounds=8", "data.samples=600", *WORLDS[world]])
     dataset = load_dataset("synthetic", samples=600)
     learner: Any = Drifting()  # all of a learner that a federation asks for
-    simulation = Simulation(scenario, SEED, dataset.train_labels, dataset.classes, learner)
+    simulation = Simulation(scenario, SEED, dataset, learner)
     records = [simulation.step() for _ in range(scenario.system.rounds)]
 
     grid = LocalGrid()

@@ -64,7 +64,7 @@ def heard(*overrides: str) -> tuple[list[Observation], Simulation]:
     scenario = small(*LEARNING, "reports.slot_s=3.0", *overrides).model_copy(update={"policy": policy})
     dataset = load_dataset("synthetic", samples=240)
     learner = make(scenario.learning, dataset, 1)
-    simulation = Simulation(scenario, 1, dataset.train_labels, dataset.classes, learner)
+    simulation = Simulation(scenario, 1, dataset, learner)
     for _ in range(3):
         simulation.step()
     return policy.heard, simulation

@@ -91,6 +91,11 @@ class Training:
     losses: Floats
     momentum: Floats | None = None
 
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """(n,) ‖Δθ_k‖₂, one by one, since all squares would take twice the memory of the updates."""
+        return np.sqrt([np.square(update, dtype=np.float64).sum() for update in self.updates])
+
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -104,7 +104,7 @@ class UpdateNorm(Probe):
         cohort, known = asked.cohort, (asked.engine, asked.theta, asked.cohort, asked.kept)
         sizes = {"n": len(cohort.ids), "d": len(asked.theta)}
         training, _ = ask(asked.local, "train", *known, at=cohort.round, **sizes)
-        return np.sqrt(np.square(training.updates, dtype=np.float64).sum(axis=1))
+        return training.norms
 
 
 class Entropy(Probe):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids, Nested, Reals, read_only
-from feelstream.data.datasets.dataset import Recording
+from feelstream.data.datasets import Dataset
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestSet
 from feelstream.guard import ask, broken, freeze
@@ -38,25 +38,19 @@ class Simulation:
         self,
         scenario: Scenario,
         seed: int,
-        labels: NDArray[np.uint8],
-        classes: int,
+        dataset: Dataset,
         learner: Learner | None,
-        recording: Recording | None = None,
-        test: TestSet | None = None,
         changes: Sequence[Change] = (),
     ) -> None:
-        """test: what the model is tested on, by round; users' own evaluators see it, and it may change.
-
-        changes: of settings in mid-run, possible ones in the order of their rounds.
-        """
+        """changes: of settings in mid-run, possible ones in the order of their rounds."""
         self.scenario, self.seed, self.learner = scenario, seed, learner
         self.changes = tuple(changes)
         self._present = scenario  # with the changes so far
-        self.policy, self.system = scenario.policy, scenario.known_system(classes)
-        self.world = World(scenario, seed, labels, classes, recording)
+        self.policy, self.system = scenario.policy, scenario.known_system(dataset.classes)
+        self.world = World(scenario, seed, dataset.train_labels, dataset.classes, dataset.recording)
         self.server = ServerState.first(self.policy, self.system, seed, scenario.learns_reliability)
         self.theta: Theta = learner.init(seed) if learner else np.zeros(0, np.float32)
-        self.test = test or TestSet(labels[:0], lambda: np.empty((0, 1, 1, 1), np.uint8))
+        self.test = TestSet(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
         self.evaluators = Evaluators(scenario.learning.evaluators, self.system.devices, self.system.classes)
         self.remembered = ask(scenario.learning.server, "init", len(self.theta), at=0)  # by the server's update
         self.round = 0
@@ -113,7 +107,7 @@ class Simulation:
             gain=gain,
             used_labels=stream.used_labels,
             losses=training.losses if training else None,
-            update_norm=_norms(training.updates) if training else None,
+            update_norm=training.norms if training else None,
             reporting=reports,
         )
         self.senders = schedule[record.transmission.arrived]
@@ -261,8 +255,3 @@ class Simulation:
         self.server = ServerState.restored(state["server"])
         self.world.restore(state["world"])
         self.evaluators.restore(state["evaluators"])
-
-
-def _norms(updates: NDArray[np.float32]) -> Reals:
-    """(n,) ‖Δθ_k‖₂, in double precision; one by one, since all squares would take twice the memory of the updates."""
-    return np.sqrt([np.square(update, dtype=np.float64).sum() for update in updates])

@@ -17,7 +17,6 @@ from feelstream.data.datasets import Dataset
 from feelstream.data.datasets import load as load_dataset
 from feelstream.data.datasets.dataset import Normalise
 from feelstream.errors import DataError, RunError, ScenarioError
-from feelstream.evaluation import TestSet
 from feelstream.learning import cost
 from feelstream.loop.changes import Change, in_order
 from feelstream.loop.simulation import Simulation
@@ -86,9 +85,7 @@ def prepare(
     learner = learning.make(scenario.learning, dataset, threads)
     if learner and parent_process() is None:  # of many runs, the process that started them has reported it
         model_cost.tell_contradiction(scenario, learner.parameters)
-    test = TestSet(dataset.test_labels, lambda: dataset.test_images, dataset.test_rounds)
-    parts = dataset.train_labels, dataset.classes, learner, dataset.recording, test
-    simulation = Simulation(scenario, seed, *parts, changes)
+    simulation = Simulation(scenario, seed, dataset, learner, changes)
     manifest = Manifest.begin(
         scenario,
         seed,

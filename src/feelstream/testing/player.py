@@ -23,7 +23,6 @@ from feelstream.arrays import Nested, flatten, unflatten
 from feelstream.data.datasets import Dataset, load
 from feelstream.data.datasets.dataset import Recording
 from feelstream.errors import FeelstreamError, PluginError, sentence
-from feelstream.evaluation import TestSet
 from feelstream.loop.round import RoundRecord
 from feelstream.loop.simulation import Simulation
 from feelstream.plugins import Kind, Plugin
@@ -190,9 +189,7 @@ def _dataset(samples: int) -> Dataset:
 
 def _simulation(scenario: Scenario) -> Simulation:
     data = _dataset(scenario.data.samples)
-    learner = learning.make(scenario.learning, data, 1)
-    test = TestSet(data.test_labels, lambda: data.test_images)
-    return Simulation(scenario, 5, data.train_labels, data.classes, learner, data.recording, test)
+    return Simulation(scenario, 5, data, learning.make(scenario.learning, data, 1))
 
 
 def _play(scenario: Scenario) -> None:

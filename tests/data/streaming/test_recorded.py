@@ -141,7 +141,7 @@ def test_many_classes_are_scheduled_and_learned(tmp_path: Path) -> None:
     ]
     scenario = fs.preset("tiny", [*overrides, "learning.steps=200", "policy.size=5", "data.arrivals.kind=uniform"])
     data = load(str(tmp_path / "m.npz"))
-    simulation = Simulation(scenario, 0, data.train_labels, data.classes, None)
+    simulation = Simulation(scenario, 0, data, None)
     for _ in range(10):
         simulation.step()
     stream = simulation.world.stream
