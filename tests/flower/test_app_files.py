@@ -25,11 +25,16 @@ def run_app(directory: Path, out: str, devices: int = 2) -> Path:
     code = directory / "cameras"
     code.mkdir(parents=True)
     (directory / "pyproject.toml").write_text(PYPROJECT)
-    (directory / "devices.toml").write_text(f"[system]\ndevices = {devices}\nround_s = 30.0\n")
+    rows = "".join(f"{device},{0.25 * 2**device}\n" for device in range(devices))
+    (directory / "budgets.csv").write_text(f"device,energy_budget_j\n{rows}")
+    (directory / "devices.toml").write_text(
+        f'[system]\ndevices = {devices}\nround_s = 30.0\n[devices]\ntable = "budgets.csv"\n'
+    )
     (directory / "names.toml").write_text("north = 0\nsouth = 0\n")
     (code / "server_app.py").write_text(APP.format(out=out))
     strategy = runpy.run_path(str(code / "server_app.py"))["strategy"]
     assert strategy.scenario.system.devices == devices
+    assert strategy.scenario.population.energy_budget_j.tolist()[:2] == [0.25, 0.5]
     assert strategy.deployment.directory.names == ["north", "south"]
     return strategy.out
 

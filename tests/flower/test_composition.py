@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deployed_clients import CLASSES, FAST, K
+from deployed_clients import CLASSES, FAST, K, LoopGrid
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp.mod import adaptiveclipping_mod, fixedclipping_mod
 from flwr.serverapp import strategy as flower
@@ -18,7 +18,7 @@ from flwr.serverapp.strategy import Result, Strategy
 import feelstream as fs
 from feelstream.errors import FeelstreamError, RunError
 from feelstream.flower import Device, Scheduled, ScheduledFedAvg
-from feelstream.flower.local_grid import Answer, LocalGrid
+from feelstream.flower.local_grid import Answer
 from feelstream.flower.report import QUERY
 
 ALL = ["policy.size=4", "radio.fading=none"]  # everyone is scheduled and gets through: what FedAvg does by itself
@@ -55,16 +55,9 @@ MODS = {"DP, client fixed": fixedclipping_mod, "DP, client adaptive": adaptivecl
 OPTIONS: dict[str, Any] = {"classes": CLASSES, "wait_s": 0.0}
 
 
-class PlainGrid(LocalGrid):
-    """Flower's own loop needs send_and_receive."""
-
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        return self.pull_messages([number for number in self.push_messages(messages) if number])
-
-
-def federation(kind: str = "") -> PlainGrid:
+def federation(kind: str = "") -> LoopGrid:
     """Devices that hold the same amount of data and move the model by different steps; they also evaluate."""
-    grid = PlainGrid()
+    grid = LoopGrid()
     for device in range(K):
         grid.add(10 + device, {"partition-id": device}, _answer_of(device, MODS.get(kind)))
     return grid

@@ -1,4 +1,4 @@
-"""What an operator meets: a lock that a dead server's process still holds, callbacks, and files of the app."""
+"""What an operator meets: a lock that a dead server's process still holds, and callbacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, sil
 import feelstream as fs
 from feelstream.callbacks import CONTENT_TYPE, OpenMetrics
 from feelstream.errors import BusyError, FeelstreamError
-from feelstream.flower import ScheduledFedAvg, app_files
+from feelstream.flower import ScheduledFedAvg
 from feelstream.run.files import sole_writer, usable_directory
 
 
@@ -73,18 +73,6 @@ def test_the_last_round_can_be_collected_on_this_machine() -> None:
     assert 'feelstream_round{policy="lyapunov",seed="4"} 2\n' in page
     assert "# TYPE feelstream_queue_max_j gauge\n" in page
     assert page.endswith("# EOF\n")
-
-
-@pytest.mark.parametrize("as_file", [True, False])
-def test_the_table_of_devices_is_found_in_the_apps_directory(
-    as_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "devices.csv").write_text("device,energy_budget_j\n0,0.25\n1,0.5\n")
-    (tmp_path / "scenario.toml").write_text('[system]\ndevices = 2\n[devices]\ntable = "devices.csv"\n')
-    monkeypatch.setattr(app_files, "app_directory", lambda: tmp_path)
-    given = "scenario.toml" if as_file else {"system": {"devices": 2}, "devices": {"table": "devices.csv"}}
-    scenario = ScheduledFedAvg(given, classes=CLASSES).scenario
-    assert scenario.population.energy_budget_j.tolist() == [0.25, 0.5]
 
 
 def test_every_round_has_a_line_for_programs(caplog: pytest.LogCaptureFixture) -> None:

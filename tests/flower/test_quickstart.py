@@ -12,9 +12,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from deployed_clients import LoopGrid
 from flwr.app import Context, Message, RecordDict
-
-from feelstream.flower.local_grid import LocalGrid
 
 ROOT = Path(__file__).parents[2]
 STOCK = ROOT / "tests" / "support" / "stock_app"
@@ -56,13 +55,6 @@ def load(app: Path, name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-class LoopGrid(LocalGrid):
-    """Flower's own loop needs send_and_receive."""
-
-    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
-        return self.pull_messages([number for number in self.push_messages(messages) if number])
 
 
 def run(app: Path) -> Any:

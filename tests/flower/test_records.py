@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deployed_clients import CLASSES, FAST, START, client, growing, model
+from deployed_clients import CLASSES, FAST, START, growing, model
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import adaptiveclipping_mod, fixedclipping_mod
@@ -148,7 +148,3 @@ def test_modifiers_of_a_whole_app_let_the_question_through(kind: str) -> None:
 
     result = started(inner, app(trained, [mod]), app(trained, [mod]), arrays=start)
     np.testing.assert_allclose(result.arrays["w"].numpy(), 0.02, atol=1e-5)
-
-
-def test_clients_of_the_other_tests_answer_the_same_question() -> None:
-    assert started(flower.FedAvg(fraction_evaluate=0.0), client(growing)).arrays["w"].numpy().any()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -62,3 +62,10 @@ def grid_of(*answers: Answer, first: int = 10) -> LocalGrid:
     for device, answer in enumerate(answers):
         grid.add(first + device, {"partition-id": device}, answer)
     return grid
+
+
+class LoopGrid(LocalGrid):
+    """Flower's own loop needs send_and_receive."""
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        return self.pull_messages([number for number in self.push_messages(messages) if number])
