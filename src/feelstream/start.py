@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-LEAST_ADDRESSES = 2 * 2**30  # bytes; a small run takes 1.2 GB of addresses on two cores, and a tenth of it as memory
+LEAST_ADDRESSES = 2 * 2**30  # bytes; a small run takes 1.2 GB on two cores, and a tenth of it as memory
 OWN_WAYS = {"flower", "studio"}  # they have processes or connections to end, and servers that handle signals
 
 
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _check_addresses() -> None:
-    """Refuse a limit on addresses under which the libraries that are written in Rust would abort without a word."""
+    """Refuse a limit on the address space under which the libraries written in Rust would abort without a word."""
     try:
         from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
     except ImportError:  # there are no such limits on Windows
@@ -39,7 +39,7 @@ def _check_addresses() -> None:
     most = getrlimit(RLIMIT_AS)[0]
     if most != RLIM_INFINITY and most < LEAST_ADDRESSES:
         print(
-            f"feelstream: the limit on addresses (ulimit -v) is {most >> 20} MiB; "
+            f"feelstream: the limit on the address space (ulimit -v) is {most >> 20} MiB; "
             f"{LEAST_ADDRESSES >> 20} MiB are needed, most of which are reserved and never used",
             file=sys.stderr,
         )

@@ -29,7 +29,7 @@ def feelstream(
     files: int | None = None,
     addresses: int | None = None,
 ) -> tuple[int, str]:
-    """Exit code and standard error of a real process with at most so many file descriptors and bytes of addresses."""
+    """Exit code and standard error of a real process with limits on file descriptors and on bytes of address space."""
 
     def limited() -> None:
         if files is not None:
@@ -97,8 +97,8 @@ def test_a_directory_whose_name_is_no_text(tmp_path: Path) -> None:
 
 
 def test_too_little_memory(tmp_path: Path) -> None:
-    """Half a gigabyte of addresses is too little for the libraries, which would abort: a sentence instead."""
+    """Half a gigabyte of address space is too little for the libraries, which would abort: a sentence instead."""
     code, said = feelstream("run", *SMALL, "--out", "out", cwd=tmp_path, addresses=512 * 2**20)
     assert code == 2
-    assert said.startswith("feelstream: the limit on addresses (ulimit -v) is 512 MiB")
+    assert said.startswith("feelstream: the limit on the address space (ulimit -v) is 512 MiB")
     assert said.count("\n") == 1

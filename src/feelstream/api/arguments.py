@@ -47,10 +47,6 @@ def seeds_of(name: str, seeds: Any) -> tuple[int, ...]:
     return tuple(map(int, listed))
 
 
-def workers_of(name: str, workers: Any) -> int | None:
-    return None if workers is None else whole_number(f"{name}: workers", workers)
-
-
 def policies_of(policies: Any) -> list[tuple[str | None, Entry]]:
     """Label, if one was given, and policy of each; a set has no first, with which the others are compared."""
     one = isinstance(policies, str | Path | Policy | type | Scenario | set | frozenset)

@@ -14,7 +14,7 @@ from weakref import finalize
 
 from numpy import ndarray
 
-from feelstream.api.arguments import Entry, check_places, policies_of, scenario_of, seeds_of, workers_of
+from feelstream.api.arguments import Entry, check_places, policies_of, scenario_of, seeds_of, whole_number
 from feelstream.api.comparison import Comparison
 from feelstream.code import MAIN, texts
 from feelstream.errors import ScenarioError
@@ -152,7 +152,7 @@ def played(
     swept: tuple[str, ...] = (),
 ) -> Comparison:
     """Run what is missing of a plan. out, workers, executor, progress: as in `compare`. swept: fields of a sweep."""
-    workers = workers_of(plan.name, workers)
+    workers = None if workers is None else whole_number(f"{plan.name}: workers", workers)
     where = Path(mkdtemp(prefix="feelstream-") if out is None else out)
     own = _threads(plan, workers) if executor is None else None
     try:

@@ -83,7 +83,7 @@ class _Log(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         style = "yellow" if record.levelno >= logging.WARNING else None
-        err.print(record.getMessage(), style=style, markup=False, highlight=False, soft_wrap=True)
+        err.print(record.getMessage(), style=style, soft_wrap=True)
 
 
 def _give_up(why: str) -> NoReturn:
@@ -94,12 +94,12 @@ def _give_up(why: str) -> NoReturn:
 
 
 def _complain(why: str) -> None:
-    err.print(f"feelstream: {why}", style="red", markup=False, highlight=False, soft_wrap=True)
+    err.print(f"feelstream: {why}", style="red", soft_wrap=True)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        out.print(f"feelstream {__version__}", highlight=False)
+        out.print(f"feelstream {__version__}")
         raise typer.Exit
 
 

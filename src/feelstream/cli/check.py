@@ -42,7 +42,7 @@ def check(
     if as_json:
         print_json([{"ok": r.ok, "tried": r.tried, "promise": r.meaning, "problem": r.problem} for r in results])
     else:
-        out.print(table, highlight=False, markup=False)
+        out.print(table)
     if not all(result.ok for result in results):
         raise typer.Exit(1)
     if not as_json:

@@ -63,7 +63,7 @@ def run(
         finished = run_in_federation(
             settings, seed, out, deadline_s=deadline_s, query_timeout_s=query_timeout_s,
             progress=lambda rounds: show(rounds, total, "") if rounds else None,
-            lost=lambda sentence: err.print(sentence, markup=False),
+            lost=lambda sentence: err.print(sentence),
         )  # fmt: skip
         show(total, total, "")
     if as_json:

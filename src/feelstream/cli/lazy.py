@@ -25,11 +25,7 @@ COMMANDS = {
         ("studio", "studio", "Watch schedulers race in the browser, on this machine only."),
         ("flower", "flower", "Run federations of real processes with Flower."),
         ("check", "check", "Try a plug-in on awkward cases; exit code 1 if it breaks its contract."),
-        (
-            "explain",
-            "explain",
-            "Say what a field, a column or a policy is; or why a run scheduled a device.",
-        ),
+        ("explain", "catalogue", "Say what a field, a column or a policy is; or why a run scheduled a device."),
         ("presets", "catalogue", "List the presets, or print one with every field and its meaning."),
         ("policies", "catalogue", "List the scheduling policies and their fields, or those of one."),
         ("data", "catalogue", "Data sets: fetch them, list them."),

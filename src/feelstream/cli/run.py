@@ -67,7 +67,7 @@ def run(
         threads=threads, progress=True, callbacks=[logger(log, log_dir)] if log else [],
     )  # fmt: skip
     if complete:
-        err.print(f"{directory} holds this run already, complete; nothing was run", markup=False, highlight=False)
+        err.print(f"{directory} holds this run already, complete; nothing was run")
     if as_json:
         print_json(finished.summary().row(0, named=True) | {"directory": str(directory) if directory else None})
         return

@@ -12,7 +12,7 @@ TOLERANCE = 0.05  # of the budget: a run that is so little above it needs no hin
 
 def tell(finished: Run) -> None:
     """What `print(run)` prints."""
-    out.print(str(finished), markup=False, highlight=False, soft_wrap=True)
+    out.print(str(finished), soft_wrap=True)
 
 
 def hint_nobody(finished: Run) -> None:

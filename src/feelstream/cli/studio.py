@@ -39,7 +39,7 @@ def studio(
     if export is not None:
         from feelstream.studio.saving import write_race
 
-        out.print(str(write_race(stored, export, title)), markup=False, highlight=False)
+        out.print(str(write_race(stored, export, title)))
         return
     try:
         import nicegui  # noqa: F401
@@ -52,7 +52,7 @@ def studio(
 
     with suppress(KeyboardInterrupt):  # how one ends it
         serve(stored, port, not no_open, tell)
-    out.print("The studio has ended.", highlight=False)
+    out.print("The studio has ended.")
     # A race, a save or an explanation may still be at work in a thread. Python would wait for some of them, and abort
     # where one is in compiled code; a run directory survives the end of the process.
     signals.exit_with(0)

@@ -101,12 +101,12 @@ def tune(
         about |= {"rounds": chosen.system.rounds, "weights": table.rows(named=True), "failures": failures(results)}
         print_json(about | {"table": where / "trade-off.csv", "figures": written})
     else:
-        out.print(str(tuned), markup=False, highlight=False, soft_wrap=True)
+        out.print(str(tuned), soft_wrap=True)
         if tuned.weight is None and tuned.trades and (other := affordable(chosen, seed_start, allowed)):
             share = f"{significant(other.energy_j / allowed, 2)} × the budget with seed {seed_start}"
             hint(f"within the budget: {other.options} (spends {share}); more: docs/how-to/budget.md")
         for path in (where / "trade-off.csv", *written):
-            out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+            out.print(str(path), soft_wrap=True)
         if tuned.weight is not None:
             words = [
                 word for change in [*changes, f"policy.{tuned.field}={tuned.weight:g}"] for word in ("--set", change)

@@ -77,6 +77,6 @@ def _options(context: Any) -> set[str]:
 
 
 def _fields() -> set[str]:
-    from feelstream.cli.explain import fields
+    from feelstream.cli.catalogue import fields
 
     return {"policy"} | {name for field in fields() for name in (field, field.rpartition(".")[2])}

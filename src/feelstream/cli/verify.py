@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,8 +53,10 @@ def verify_runs(
     """Recompute stored runs from their files alone; exit code 1 if anything disagrees."""
     if trust and not decisions:
         raise RunError("--trust is of --decisions; --replay runs the code that the run names in any case")
-    runs, more = _runs_in(directory), _More(decisions, trust, replay)
-    ok = _one(directory, as_json, more) if runs == [directory] else _many(runs, as_json, more)
+    runs = _runs_in(directory)
+    again = {"decisions": partial(ask_again, trust=trust)} if decisions else {}
+    again |= {"replay": _replay} if replay else {}
+    ok = _one(directory, as_json, again) if runs == [directory] else _many(runs, as_json, again)
     if not ok:
         raise typer.Exit(1)
 
@@ -81,68 +85,56 @@ def _refused(problem: OSError) -> None:
         raise RunError(f"cannot look for runs in {problem.filename}: {problem.strerror}") from problem
 
 
-class _More(NamedTuple):
-    """What is to be done beside recomputing from the files, and what was."""
-
-    decisions: bool
-    trust: bool
-    replay: bool
-
-    def done(self, run: Path) -> dict[str, Again]:
-        """In order, up to the first that differs."""
-        found: dict[str, Again] = {}
-        if self.decisions:
-            found["decisions"] = ask_again(run, trust=self.trust)
-        if self.replay and all(each.ok for each in found.values()):
-            found["replay"] = _replay(run)
-        return found
-
-
-def _one(directory: Path, as_json: bool, more: _More) -> bool:
+def _found(run: Path, again: Mapping[str, Callable[[Path], Again]]) -> tuple[Report, dict[str, Again]]:
+    """What the files say, and then what was done beside that, in order, up to the first that differs."""
     from feelstream.verification import verify
 
-    report = verify(directory)
-    found = more.done(directory) if report.ok else {}
-    done = ["files", *found]
+    report, found, ok = verify(run), dict[str, Again](), True
+    for name, ask in again.items():
+        if report.ok and ok:
+            found[name] = ask(run)
+            ok = found[name].ok
+    return report, found
+
+
+def _one(directory: Path, as_json: bool, again: Mapping[str, Callable[[Path], Again]]) -> bool:
+    report, found = _found(directory, again)
     if as_json:
-        print_json(report.as_dict() | {name: each.as_dict() for name, each in found.items()} | {"done": done})
+        print_json(_about(report, found) | {"done": ["files", *found]})
     else:
-        print(report)
-        for each in found.values():
+        for each in (report, *found.values()):
             print(each)
-        print(f"done: {', '.join(DONE[name] for name in done)}")
-        if left := [f"{option} {what}" for name, (option, what) in OPTIONS.items() if name not in done]:
+        print(f"done: {', '.join(DONE[name] for name in ('files', *found))}")
+        if left := [f"{option} {what}" for name, (option, what) in OPTIONS.items() if name not in found]:
             print(f"not done: {', '.join(left)}")
     return report.ok and all(each.ok for each in found.values())
 
 
-def _many(runs: list[Path], as_json: bool, more: _More) -> bool:
+def _many(runs: list[Path], as_json: bool, again: Mapping[str, Callable[[Path], Again]]) -> bool:
     """A line for each run, and how many agree; a run that cannot be checked does not."""
-    found: dict[str, dict[str, Any]] = {}
+    told: dict[str, dict[str, Any]] = {}
     for run in runs:
-        ok, said, about = _checked(run, more)
-        found[str(run)] = about | {"ok": ok}
+        try:
+            report, found = _found(run, again)
+            wrong = [report.disagreement] if not report.ok else [each for each in found.values() if not each.ok]
+            about = _about(report, found)
+        except FeelstreamError as problem:
+            wrong = [sentence(problem)]
+            about = {"problem": wrong[0]}
+        told[str(run)] = about | {"ok": not wrong}
         if not as_json:
-            out.print(f"{'pass' if ok else 'FAIL'}  {run}{said}", markup=False, highlight=False, soft_wrap=True)
-    agreeing = sum(bool(about["ok"]) for about in found.values())
+            said = f"FAIL  {run}: {wrong[0]}" if wrong else f"pass  {run}"
+            out.print(said, soft_wrap=True)
+    agreeing = sum(about["ok"] for about in told.values())
     if as_json:
-        print_json({"ok": agreeing == len(runs), "runs": found})
+        print_json({"ok": agreeing == len(runs), "runs": told})
     else:
-        out.print(f"runs that agree: {agreeing} of {len(runs)}", highlight=False)
+        out.print(f"runs that agree: {agreeing} of {len(runs)}")
     return agreeing == len(runs)
 
 
-def _checked(run: Path, more: _More) -> tuple[bool, str, dict[str, Any]]:
-    from feelstream.verification import verify
-
-    try:
-        report: Report = verify(run)
-        found = more.done(run) if report.ok else {}
-    except FeelstreamError as problem:
-        return False, f": {sentence(problem)}", {"problem": sentence(problem)}
-    wrong = [each for each in found.values() if not each.ok]
-    said = f": {report.disagreement}" if not report.ok else f": {wrong[0]}" if wrong else ""
-    return report.ok and not wrong, said, report.as_dict() | {name: each.as_dict() for name, each in found.items()}
+def _about(report: Report, found: dict[str, Again]) -> dict[str, Any]:
+    return report.as_dict() | {name: each.as_dict() for name, each in found.items()}
 
 
 def _replay(directory: Path) -> Again:

@@ -12,7 +12,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from feelstream.experiment.statistics import HIGHER, LEVEL, LOWER, UNCLEAR, Interval, compare_arms, t_quantile
+from feelstream.experiment.statistics import (
+    HIGHER,
+    LEVEL,
+    LOWER,
+    UNCLEAR,
+    Interval,
+    compare_arms,
+    interval,
+    one_per_seed,
+    t_quantile,
+)
 
 EXACT = 40  # seeds up to which all sign flips are counted
 FLIPS = 100_000  # random sign flips beyond that
@@ -24,13 +34,11 @@ def prediction(values: ArrayLike, level: float = LEVEL) -> Interval:
     A single published number comes from one run, or from a few; it is held against this, never against the interval
     of the mean, which shrinks to a point with ever more seeds. n < 2: no interval.
     """
-    x = _one_per_seed(values)
-    n = len(x)
-    if n < 2:
-        return Interval(float(x[0]) if n else float("nan"), None, None, n)
-    half = float(t_quantile(n, level)) * float(x.std(ddof=1)) * sqrt(1 + 1 / n)
-    mean = float(x.mean())
-    return Interval(mean, mean - half, mean + half, n)
+    found = interval(values, level)
+    if found.half_width is None:
+        return found
+    half = found.half_width * sqrt(found.n + 1)
+    return Interval(found.mean, found.mean - half, found.mean + half, found.n)
 
 
 def one_sided_p(values: ArrayLike) -> float | None:
@@ -38,15 +46,18 @@ def one_sided_p(values: ArrayLike) -> float | None:
 
     All values equal: 0 where they are above 0, 1 where they are below, ½ where they are 0.
     """
-    from scipy.special import stdtr  # here: slow to import, and not every command tests anything
-
-    x = _one_per_seed(values)
+    x = one_per_seed(values)
     if len(x) < 2:
         return None
     mean, s = float(x.mean()), float(x.std(ddof=1))
-    if s <= 1e-12 * abs(mean) or s == 0:  # no spread but rounding
-        return 0.5 if mean == 0 else float(mean < 0)
-    return float(stdtr(len(x) - 1, -mean / (s / sqrt(len(x)))))
+    return student(mean, 0.0 if s <= 1e-12 * abs(mean) else s / sqrt(len(x)), len(x))  # no spread but rounding
+
+
+def student(mean: float, error: float, n: int) -> float:
+    """One-sided p value of a mean ≤ 0 from its standard error over n values; without one the sign decides."""
+    from scipy.special import stdtr  # here: slow to import, and not every command tests anything
+
+    return float(stdtr(n - 1, -mean / error)) if error else 0.5 if mean == 0 else float(mean < 0)
 
 
 def sign_flip(values: ArrayLike) -> float | None:
@@ -59,7 +70,7 @@ def sign_flip(values: ArrayLike) -> float | None:
 
     Reference: R. A. Fisher, "The Design of Experiments", 1935, section 21.
     """
-    x = _one_per_seed(values)
+    x = one_per_seed(values)
     n = len(x)
     if n < 2:
         return None
@@ -114,20 +125,8 @@ def verdicts(runs: pl.DataFrame, quantity: str, reference: str, arms: Sequence[s
 
 def _p_value(gap: Interval) -> float:
     """Of the two-sided t-test whose 95 % interval this is: the interval says mean, standard error and n."""
-    from scipy.special import stdtr  # here: slow to import, and a run alone is ranked by nothing
-
     half = gap.half_width
-    if not half:
-        return 1.0
-    t = abs(gap.mean) / (half / float(t_quantile(gap.n)))
-    return float(2 * stdtr(gap.n - 1, -t))
-
-
-def _one_per_seed(values: ArrayLike) -> NDArray[np.float64]:
-    x = np.asarray(values, float)
-    if x.ndim != 1 or not np.isfinite(x).all():
-        raise ValueError("a test needs one finite number per seed")
-    return x
+    return 2 * student(abs(gap.mean), half / float(t_quantile(gap.n)), gap.n) if half else 1.0
 
 
 def _signed_sums(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -77,15 +77,21 @@ def interval(values: ArrayLike, level: float = LEVEL) -> Interval:
 
     n = 1: no interval. All values equal: the interval is that point.
     """
-    x = np.asarray(values, float)
-    if x.ndim != 1 or not np.isfinite(x).all():
-        raise ValueError("an interval needs one finite number per seed")
+    x = one_per_seed(values)
     n = len(x)
     if n < 2:
         return Interval(float(x[0]) if n else float("nan"), None, None, n)
     mean = float(x.mean())
     half = 0.0 if (x == x[0]).all() else float(t_quantile(n, level) * x.std(ddof=1) / sqrt(n))
     return Interval(mean, mean - half, mean + half, n)
+
+
+def one_per_seed(values: ArrayLike) -> NDArray[np.float64]:
+    """As an array; ValueError for anything else."""
+    x = np.asarray(values, float)
+    if x.ndim != 1 or not np.isfinite(x).all():
+        raise ValueError("intervals and tests need one finite number per seed")
+    return x
 
 
 def paired_difference(a: ArrayLike, b: ArrayLike, level: float = LEVEL) -> Interval:

@@ -79,8 +79,8 @@ def _report(results: Results, directory: Path, docs: Path | None, as_json: bool,
         )
     for name, path in (("figures", directory / "figures" if written.figures else None), ("docs", docs)):
         if path is not None:
-            out.print(f"{name:8} {path}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"report   {written.report}", markup=False, highlight=False, soft_wrap=True)
+            out.print(f"{name:8} {path}", soft_wrap=True)
+    out.print(f"report   {written.report}", soft_wrap=True)
 
 
 def claims_table(findings: Sequence[Finding]) -> Table:

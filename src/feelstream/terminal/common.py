@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-out = Console()
-err = Console(stderr=True)
+# Text is printed as it stands: names may have brackets, and numbers in a sentence are not to be coloured.
+out = Console(markup=False, highlight=False)
+err = Console(stderr=True, markup=False, highlight=False)
 
 
 def number_option(
@@ -108,7 +109,7 @@ def _finite(value: Any) -> Any:
 
 def hint(sentence: str) -> None:
     """Something that may help, on standard error."""
-    err.print(sentence, style="dim", markup=False, highlight=False, soft_wrap=True)
+    err.print(sentence, style="dim", soft_wrap=True)
 
 
 def next_command(*words: str | Path) -> None:

@@ -51,9 +51,9 @@ def tell_failures(results: Results, played: bool = True) -> None:
         reasons.setdefault(failure.reason, []).append(f"{failure.arm}, seed {failure.seed}")
     for reason, runs in reasons.items():
         more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
-        err.print(f"failed: {'; '.join(runs[:3])}{more}: {reason}", style="red", markup=False, soft_wrap=True)
+        err.print(f"failed: {'; '.join(runs[:3])}{more}: {reason}", style="red", soft_wrap=True)
     if reasons and played:
-        err.print("the same command tries them again", highlight=False)
+        err.print("the same command tries them again")
     if reasons:
         raise typer.Exit(1)
 
@@ -87,7 +87,7 @@ def report_comparison(results: Results, where: Path, quiet: bool = False, everyt
     if written.figures:
         paths.append(where / "figures")
     for path in (*paths, written.report):
-        out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+        out.print(str(path), soft_wrap=True)
     return found
 
 
@@ -102,7 +102,7 @@ def show(summary: pl.DataFrame, plan: Plan) -> None:
     if len(plan.arms) > 1 and seeds >= LEAST_SEEDS:
         said.append(f"better, worse: {TEST}, seed by seed, with Holm's correction; unclear: no difference shown")
     said += ["energy per device and round", "more: --all, docs/how-to/many.md"]
-    out.print(f"\n{'; '.join(said)}", style="dim", highlight=False)
+    out.print(f"\n{'; '.join(said)}", style="dim")
 
 
 def show_all(summary: pl.DataFrame, plan: Plan) -> None:
@@ -113,6 +113,6 @@ def show_all(summary: pl.DataFrame, plan: Plan) -> None:
     found += [(f"against {plan.arms[0].label}", titles, rows)] if gaps else []
     for first, titles, rows in found:
         lines = [[arm, *cells] for arm, cells in rows.items()]
-        out.print(f"\n{text_table([first, *titles], lines, out.width)}", markup=False, highlight=False, soft_wrap=True)
+        out.print(f"\n{text_table([first, *titles], lines, out.width)}", soft_wrap=True)
     for headings, meaning in meanings(measured(summary)).items():
-        out.print(f"{headings}: {meaning}", style="dim", highlight=False, markup=False)
+        out.print(f"{headings}: {meaning}", style="dim")

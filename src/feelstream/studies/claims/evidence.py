@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from feelstream.arrays import Reals
-from feelstream.experiment.significance import one_sided_p, prediction, sign_flip
+from feelstream.experiment.significance import one_sided_p, prediction, sign_flip, student
 from feelstream.experiment.statistics import LEVEL, Interval, interval, t_quantile
 
 DRAWS = 2000
@@ -73,15 +73,11 @@ class Resampled:
         """One-sided, of sign·θ ≤ 0: by Student's t, and without a distribution, by the share of resamples, mirrored at
         θ̂, in which it is not above 0; None for fewer than two seeds.
         """
-        from scipy.special import stdtr  # here: slow to import
-
         if self.n < 2:
             return None, None
         mirrored = sign * (2 * self.estimate - self.draws)
         share = float((1 + np.count_nonzero(mirrored <= 0)) / (1 + len(mirrored)))
-        if self.error == 0:
-            return 0.5 if self.mean == 0 else float(sign * self.mean < 0), share
-        return float(stdtr(self.n - 1, -sign * self.mean / self.error)), share
+        return student(sign * self.mean, self.error, self.n), share
 
 
 def resampled(statistic: Callable[[Reals], float], values: Reals, draws: int = DRAWS) -> Resampled:

@@ -79,7 +79,7 @@ def leaderboard_command(
     for (name, reading), plan in plans.items():
         where = directory / f"{Path(name).stem}-{reading}"
         if not as_json:
-            out.print(f"{name}, data.eligible = {reading}\n", style="bold", markup=False, highlight=False)
+            out.print(f"{name}, data.eligible = {reading}\n", style="bold")
         boards[name, reading] = play(plan, where, workers, dask)
         board = report_comparison(boards[name, reading], where, quiet=as_json, everything=True)
         found.append({"scenario": name, "eligible": reading, **board})
@@ -98,7 +98,7 @@ def leaderboard_command(
     if as_json:
         print_json({"boards": found, "docs": page})
     elif page is not None:
-        out.print(str(page), markup=False, highlight=False, soft_wrap=True)
+        out.print(str(page), soft_wrap=True)
     for results in boards.values():
         tell_failures(results)
 
