@@ -69,8 +69,8 @@ class Slot(Part):
     """For reports, at the start of a round."""
 
     slot_s: Above0
-    cycles: AtLeast0  # of a report, beside those of training
-    bits: Above0
+    cycles: AtLeast0  # c_r of a report, beside those of training
+    bits: Above0  # b
     trains: bool  # a report takes a whole local training
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from builders import system
 
-from feelstream.model.reporting import Slot, reporting, worst_case_j
+from feelstream.constants import Slot
+from feelstream.model.reporting import reporting, worst_case_j
 
 # B = K bit/s·Hz at an SNR of 1: each of 4 devices has 1 Hz, and K P0 g/β / (B N0) = 1 gives log2(2) = 1 bit a second.
 SYSTEM = system(
@@ -17,7 +18,7 @@ EVERYONE = np.ones(4, bool)
 
 
 def test_a_report_takes_and_costs_what_the_formulas_say() -> None:
-    slot = Slot(slot_s=3.0, cycles=10.0, bits=2.0)
+    slot = Slot(slot_s=3.0, cycles=10.0, bits=2.0, trains=False)
     found = reporting(slot, SYSTEM, F_HZ, BETA, BETA, EVERYONE)
     assert found.answered.tolist() == [True, True, False, True]  # device 2: 10/2 s of computing
     sending_j = 0.5 / BETA * 2.0  # P0/β for 2 s
@@ -30,14 +31,14 @@ def test_a_report_takes_and_costs_what_the_formulas_say() -> None:
 def test_who_is_not_asked_or_has_a_dead_channel_pays_nothing() -> None:
     gain = np.array([1.0, 0.0, 1.0, 4.0])
     asked = np.array([True, True, True, False])
-    found = reporting(Slot(3.0, 10.0, 2.0), SYSTEM, F_HZ, BETA, gain, asked)
+    found = reporting(Slot(slot_s=3.0, cycles=10.0, bits=2.0, trains=False), SYSTEM, F_HZ, BETA, gain, asked)
     assert found.answered.tolist() == [True, False, False, False]
     assert (found.own_j > 0).tolist() == [True, False, False, False]
 
 
 def test_the_gain_of_the_round_decides_about_time() -> None:
     """3 times the gain: log2(1 + 3) = 2 bits a second, so 1 s in place of 2 s."""
-    slot = Slot(slot_s=2.5, cycles=10.0, bits=2.0)
+    slot = Slot(slot_s=2.5, cycles=10.0, bits=2.0, trains=False)
     assert not reporting(slot, SYSTEM, F_HZ, BETA, BETA, EVERYONE).answered[0]
     found = reporting(slot, SYSTEM, F_HZ, BETA, 3 * BETA, EVERYONE)
     assert found.answered[0]

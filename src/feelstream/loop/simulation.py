@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feelstream.arrays import Ids, Nested, Reals, read_only
+from feelstream.constants import Slot
 from feelstream.data.datasets import Dataset
 from feelstream.errors import EngineError
 from feelstream.evaluation import EvaluationContext, Evaluators, Held, Measured, Predict, TestSet
@@ -23,7 +24,7 @@ from feelstream.learning.server import UpdateContext
 from feelstream.loop.changes import Change, scenario_in
 from feelstream.loop.round import RoundRecord, ServerState, available, decide, settle, transmit
 from feelstream.loop.world import Theta, World
-from feelstream.model.reporting import Reporting, Slot, reporting
+from feelstream.model.reporting import Reporting, reporting
 from feelstream.model.system import CostContext, system_of_round
 from feelstream.model.transmission import sent_in_blocks
 from feelstream.policies.base import ORACLE_GAIN, STORED_LABELS, Observation

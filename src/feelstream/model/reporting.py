@@ -23,28 +23,16 @@ round. A weak channel is no failure: it is part of the model, and admission deal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from feelstream.arrays import Flags, Ids, Ints, Nested, Reals, read_only
+from feelstream.constants import Slot
 from feelstream.model import physics
-
-if TYPE_CHECKING:
-    from feelstream.model.system import System
+from feelstream.model.system import System
 
 FORGETTING = 0.9  # γ
 LONGEST_REST = 32  # rounds
-
-
-@dataclass(frozen=True)
-class Slot:
-    """What the scenario says of reports."""
-
-    slot_s: float
-    cycles: float  # c_r
-    bits: float  # b
-    trains: bool = False  # a report takes a whole local training
 
 
 @dataclass(frozen=True, eq=False)

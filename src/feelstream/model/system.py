@@ -17,10 +17,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from feelstream.arrays import Frozen, Ids, Ints, LabelCounts, Reals, read_only
+from feelstream.constants import Slot
 from feelstream.guard import Array, One, Out, ask
 from feelstream.model import physics
 from feelstream.model.energy import Core, Cpus, Cubic, EnergyLaw, Pieces
-from feelstream.model.reporting import Slot
 from feelstream.plugins import LEAST, MOST, Kind, Plugin
 
 

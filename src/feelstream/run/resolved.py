@@ -54,7 +54,7 @@ def resolved(
         alike=alike,
         cycles_per_sample=system.cycles_per_sample,
         radio=_part(constants.Radio, system, fading=scenario.radio.fading),
-        slot=None if system.reports is None else _part(constants.Slot, system.reports),
+        slot=system.reports,
         law=_law(scenario.cpu.energy, system),
         data=_part(
             constants.Data, data, data.buffer, classes=classes, passes=bool(deployment and deployment["passes"])

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from feelstream.constants import Slot
 from feelstream.data.datasets import NAMES
 from feelstream.data.datasets.dataset import Normalise
 from feelstream.data.streaming.arrivals import Arrivals
@@ -22,7 +23,6 @@ from feelstream.environment.frequency import FREQUENCIES, Frequency
 from feelstream.environment.harvest import HARVESTS, Harvest
 from feelstream.environment.mobility import MOBILITIES, Mobility
 from feelstream.model.energy import ENERGY_LAWS, EnergyLaw
-from feelstream.model.reporting import Slot
 from feelstream.model.system import COST_RULES, CostRule
 from feelstream.plugins import (
     Count,
@@ -281,7 +281,9 @@ class ReportsSettings(Settings):
 
     def slot(self, policy: Policy) -> Slot | None:
         """The slot, where the policy asks for reports."""
-        return Slot(self.slot_s, self.cycles, self.bits, TRAINING in policy.needs) if policy.probes else None
+        if not policy.probes:
+            return None
+        return Slot(slot_s=self.slot_s, cycles=self.cycles, bits=self.bits, trains=TRAINING in policy.needs)
 
 
 class TraceSettings(Settings):
