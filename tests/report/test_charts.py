@@ -12,7 +12,7 @@ from small_results import NASTY
 
 import feelstream as fs
 from feelstream.display.chart import limits_of
-from feelstream.display.picture import in_lines, legend_below
+from feelstream.display.picture import legend_below
 from feelstream.display.quantities import QUANTITIES
 from feelstream.errors import FeelstreamError
 from feelstream.experiment.measures import Point
@@ -51,11 +51,6 @@ def test_panels_keep_their_size_below_a_long_legend() -> None:
     few, many = (figure_with([f"policy number {n}" for n in range(count)]) for count in (2, 12))
     heights = [figure.axes[0].get_window_extent().height for figure in (few, many)]
     assert heights[1] == pytest.approx(heights[0], rel=0.1)
-
-
-def test_long_labels_take_two_lines_of_about_the_same_length() -> None:
-    assert in_lines("Importance scheduled per round") == "Importance\nscheduled per round"
-    assert in_lines("Energy per device in the round (mJ)") == "Energy per device\nin the round (mJ)"
 
 
 def test_bands_do_not_flatten_the_lines_nor_leave_what_is_possible() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
@@ -48,34 +49,19 @@ def test_panels_fit_a_column_and_have_units_and_one_line_per_curve(panel):
     assert len({(str(line.get_linestyle()), line.get_marker()) for line in axes.get_lines()}) == len(panel.curves)
 
 
-def test_each_panel_of_another_reading_keeps_its_own_letter():
-    figure = reproduce.FIGURES["fig1-with-data"]
-    drawn = figures.composite(figure, made_up([figure]))
-    assert [axes.get_title("left")[:3] for axes in drawn.axes if axes.get_title("left")] == ["(a)", "(b)", "(c)", "(d)"]
-
-
-def test_the_legend_covers_no_data():
+def test_each_panel_keeps_its_letter_and_the_legend_covers_no_data():
+    letters = ["(a)", "(b)", "(c)", "(d)"]
     for paper_figure in ALL:
-        figure = figures.composite(paper_figure, made_up())
+        figure = figures.composite(paper_figure, made_up([paper_figure]))
+        assert [axes.get_title("left")[:3] for axes in figure.axes] == letters[: len(figure.axes)]
         figure.draw_without_rendering()
         (legend,) = figure.legends
         box = legend.get_window_extent()
-        for axes in figure.axes:
-            assert not box.overlaps(axes.get_window_extent())
-
-
-def test_drawing_leaves_no_global_state_behind():
-    import sys
-
-    before = dict(mpl.rcParams)
-    figures.panel_figure(ALL[0].panels[0], made_up())
-    assert dict(mpl.rcParams) == before
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    assert pyplot is None or not pyplot.get_fignums()
+        assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)
 
 
 def test_threads_may_draw_at_once():
-    """Every thread gets our style, and none leaves it behind."""
+    """Every thread gets our style, and none leaves it or a figure of pyplot's behind."""
     before = dict(mpl.rcParams)
     panels = [panel for figure in ALL for panel in figure.panels] * 2
     with ThreadPoolExecutor(4) as pool:
@@ -83,6 +69,8 @@ def test_threads_may_draw_at_once():
     assert {figure.axes[0].spines["top"].get_visible() for figure in made} == {False}
     assert {figure.axes[0].xaxis.label.get_fontsize() for figure in made} == {8.0}
     assert dict(mpl.rcParams) == before
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
 
 
 def test_pdf_embeds_truetype_fonts(tmp_path):

@@ -108,7 +108,7 @@ def varied_charts(
         x_axis = Axis(label, whole=all(value.is_integer() for value in values))
     charts = []
     for quantity in _known(quantities, summary):
-        rows = {row["arm"]: row for row in summary.filter(quantity=quantity.name).rows(named=True) if row["n"]}
+        rows = _rows(summary, quantity.name)
         lines: list[Line] = []
         for style, (name, points) in enumerate(axis.lines.items()):
             found = [(value, rows[arm]) for value, arm in points if arm in rows]
@@ -134,7 +134,7 @@ def ends_charts(
     """What runs came to, one number each: a row for every configuration, the first on top, a chart per quantity."""
     charts, names = [], [(float(place), arm) for place, arm in enumerate(arms)]
     for quantity in (known := _known(quantities, summary)):
-        rows = [row for row in summary.filter(quantity=quantity.name).rows(named=True) if row["n"]]
+        rows = _rows(summary, quantity.name).values()
         lines = [_with_dots("", 0, [list(arms).index(row["arm"])], [row], quantity, runs, across=True) for row in rows]
         shown = [x for line in lines for x in (*line.x, *line.dots[0])]
         ends = [end for line in lines for end in line.x_ends]
@@ -223,10 +223,16 @@ def trade_off_charts(field: str, trades: Sequence[Trade], budget_j: float) -> li
 
 
 def _known(quantities: Sequence[str], summary: pl.DataFrame) -> list[Quantity]:
-    known = [name for name in quantities if summary.filter(quantity=name)["mean"].is_finite().any()]
+    known = [QUANTITIES[name] for name in quantities if _rows(summary, name)]
     if not known:
         raise RunError(f"no run has {' or '.join(quantities)} to draw")
-    return [QUANTITIES[name] for name in known]
+    return known
+
+
+def _rows(summary: pl.DataFrame, quantity: str) -> dict[str, dict[str, Any]]:
+    """By arm; without those that have no mean, as where a target was never reached."""
+    known = summary.filter(pl.col("quantity") == quantity, pl.col("mean").is_finite())
+    return {row["arm"]: row for row in known.rows(named=True)}
 
 
 def _with_dots(

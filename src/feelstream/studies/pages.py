@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from feelstream.display.chart import log_ticks
+from feelstream.display.chart import Axis, Chart, Line, log_ticks
 from feelstream.display.line_styles import LineStyle, line_style
 from feelstream.display.picture import (
     BUDGET_LINE,
@@ -33,9 +33,9 @@ from feelstream.run.files import usable_directory, write_atomically
 from feelstream.studies.claims import Claim, Finding
 
 __all__ = [
-    "BUDGET_LINE", "COLUMN_WIDTH_IN", "PANEL_HEIGHT_IN", "PNG_DPI", "LineStyle", "Page", "Section", "by_panel",
-    "composite", "front_of", "has_data", "legend_below", "line_style", "log_ticks", "markdown", "origin",
-    "pareto_figure", "render", "styled", "worlds", "write_page",
+    "BUDGET_LINE", "COLUMN_WIDTH_IN", "PANEL_HEIGHT_IN", "PNG_DPI", "Axis", "Chart", "Line", "LineStyle", "Page",
+    "Section", "by_panel", "composite", "front_of", "has_data", "legend_below", "line_style", "log_ticks", "markdown",
+    "origin", "pareto_figure", "render", "styled", "worlds", "write_page",
 ]  # fmt: skip
 DOCS_DPI = 120  # a picture that is kept in the repository stays small
 

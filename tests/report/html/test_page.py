@@ -22,7 +22,7 @@ from feelstream.errors import RunError
 from feelstream.experiment import Arm, Failure, Plan, Results
 from feelstream.experiment.statistics import band_by_round, per_run
 from feelstream.report.charts import MOST_SEEDS, curve_chart, group_chart
-from feelstream.report.groups import Group, by_world
+from feelstream.report.groups import Group
 from feelstream.report.html import charts, device_maps
 from feelstream.report.origin import origin
 
@@ -165,17 +165,6 @@ def test_a_page_that_leaves_seeds_out_says_so(learned_results, learned_text, tmp
     text = report.write(learned_results, tmp_path).report.read_text(encoding="utf-8")
     assert f"Show the first {seeds - 1} seeds" in text
     assert "Show each seed" not in text
-
-
-def test_arms_in_different_worlds_are_not_drawn_together():
-    arms = [
-        Arm(f"{policy} {rounds}", fs.preset("tiny", [f"policy.name={policy}", f"system.rounds={rounds}"]))
-        for rounds in (5, 6)
-        for policy in ("lyapunov", "random")
-    ]
-    found = by_world(Plan("grid", tuple(arms), (0,)))
-    assert [group.title for group in found] == ["system.rounds = 5", "system.rounds = 6"]
-    assert [arm for arm, _ in found[1].arms] == ["lyapunov 6", "random 6"]
 
 
 def test_a_single_run_has_a_report(tmp_path):
