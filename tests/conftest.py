@@ -39,7 +39,6 @@ LONGEST = (
     "experiment/test_killed.py",
     "flower/test_simulation_engine.py",
     "studio/test_browser.py",
-    "flower/test_flower_benchmarks.py",
     "test_contributing.py",
     "testing/test_policies.py",
     "policies/test_lyapunov_joint.py",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -14,12 +13,11 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.optimize import linprog
+from smoke import BENCHMARKS, SOURCE, started
 
 from feelstream import preset, simulate
 from feelstream.loop.world import World
 from feelstream.testing.kinds import KINDS
-
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +34,18 @@ def theorem() -> ModuleType:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["scale.py", "theorem.py", "learning.py", "studies.py", "growth.py"])
 def test_smoke(name: str, tmp_path: Path) -> None:
-    source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / name), "--smoke"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(source)},
-    )
-    assert done.returncode == 0, done.stderr
+    started(name, "--smoke", cwd=tmp_path)
     if name == "theorem.py":
         assert (tmp_path / "results" / "theorem.png").is_file()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["label_noise.py", "flower_scale.py", "flower_value.py", "flower.py"])
+def test_smoke_of_deployments(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("flwr", reason="needs Flower: install feelstream[flower]")
+    for quiet, value in (("FLWR_TELEMETRY_ENABLED", "0"), ("FLWR_DISABLE_UPDATE_CHECK", "1")):
+        monkeypatch.setenv(quiet, value)
+    assert started(name, "--smoke", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -96,16 +95,11 @@ def trees(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.mark.slow
 def test_a_tree_equals_itself(tmp_path: Path) -> None:
-    source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
-    tree = f"{sys.executable}{os.pathsep}{source}"
+    tree = f"{sys.executable}{os.pathsep}{SOURCE}"
     cases = ["--quick", "--only", "tables", "--case", "tiny radio.power_max_w=0.8"]
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "compare_trees.py"), tree, tree, *cases],
-        capture_output=True, text=True, cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"after: {source}" in done.stdout
-    assert "\n5 cases: 5 equal\n" in done.stdout
+    said = started("compare_trees.py", tree, tree, *cases, cwd=tmp_path)
+    assert f"after: {SOURCE}" in said
+    assert "\n5 cases: 5 equal\n" in said
 
 
 def test_planted_differences_are_found(trees: ModuleType, tmp_path: Path) -> None:

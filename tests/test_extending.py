@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from commands import Command
 from sealing import seal
+from stopped import goes_on_bit_for_bit
 
-from feelstream import preset, simulate, verify
-from feelstream.loop.simulation import RoundRecord
-from feelstream.run import read, simulate_in
+from feelstream import preset, simulate, to_toml, verify
+from feelstream.run import read
 from feelstream.scenario.files import from_dict
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +42,7 @@ def test_own_policy_and_arrivals_run_and_verify(tmp_path: Path) -> None:
     assert stored["policy"] == {"name": POLICY, "size": 2, "rest": 3}
     assert stored["data"]["arrivals"]["day"] == 8
     assert read(path).scenario.as_dict() == run.scenario.as_dict()
+    assert POLICY in to_toml(run.scenario)
     report = verify(path)
     assert report.ok, str(report)
     # The rule itself: nobody comes back within 3 rounds, and by night nothing arrives.
@@ -63,23 +64,7 @@ def test_own_probe_runs_and_verifies(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_of_an_own_policy_goes_on(tmp_path: Path) -> None:
-    scenario = preset("tiny", OWN)
-    whole = simulate_in(tmp_path / "whole", scenario)
-
-    class Killed(Exception):  # noqa: N818
-        pass
-
-    def kill(record: RoundRecord) -> None:
-        if record.observation.round == 17:
-            raise Killed
-
-    with pytest.raises(Killed):
-        simulate_in(tmp_path / "cut", scenario, progress=kill, checkpoint_s=0.0)
-    seen: list[RoundRecord] = []
-    resumed = simulate_in(tmp_path / "cut", scenario, progress=seen.append)
-    assert seen[0].observation.round == 17
-    assert resumed.rounds.equals(whole.rounds)
-    assert (tmp_path / "cut" / "devices.parquet").read_bytes() == (tmp_path / "whole" / "devices.parquet").read_bytes()
+    goes_on_bit_for_bit(tmp_path, preset("tiny", OWN), at=17)
 
 
 def play(table: dict[str, Any]) -> list[float]:

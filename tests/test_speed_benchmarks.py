@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import importlib
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from smoke import BENCHMARKS, started
 
 from feelstream.learning.models import STACKS
 
 pytest.importorskip("torch")
 
-ROOT = Path(__file__).parents[1]
-PEERS = ROOT / "benchmarks" / "peers"
-
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    monkeypatch.syspath_prepend(str(PEERS))
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.syspath_prepend(str(BENCHMARKS / "peers"))
     return importlib.import_module("page")
 
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
     return importlib.import_module("engine")
 
 
@@ -95,20 +90,10 @@ def test_the_engine_page_has_a_place_for_its_tables(engine: ModuleType) -> None:
     assert after.startswith(head)
 
 
-def smoke(script: Path, *options: str) -> str:
-    source = Path(sys.modules["feelstream"].__file__ or "").parents[1]
-    done = subprocess.run(
-        [sys.executable, str(script), "--smoke", *options],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(source)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.mark.nightly
 def test_pytorch_and_feelstream_play_the_workload(tmp_path: Path) -> None:
     """The second, whose shares are dealt unevenly; the first is the same scripts with other sizes."""
-    said = smoke(PEERS / "run.py", "--workloads", "cifar", "--folder", str(tmp_path))
+    said = started("peers/run.py", "--smoke", "--workloads", "cifar", "--folder", str(tmp_path), cwd=tmp_path)
     rows = [line.split("|")[1].strip() for line in said.splitlines() if line.startswith(("| PyTorch", "| feelstream"))]
     assert rows == ["PyTorch", "PyTorch", "feelstream", "feelstream"]
 
@@ -145,15 +130,15 @@ def test_shares_of_the_second_workload_are_uneven_and_whole(page: ModuleType) ->
 
 
 @pytest.mark.nightly
-def test_the_engine_is_measured_on_every_instruction_set(engine: ModuleType) -> None:
-    said = smoke(ROOT / "benchmarks" / "engine.py")
+def test_the_engine_is_measured_on_every_instruction_set(engine: ModuleType, tmp_path: Path) -> None:
+    said = started("engine.py", "--smoke", cwd=tmp_path)
     for isa in engine.instruction_sets():
         assert f"| {engine.TITLES[isa]}: training step, 32 |" in said
         assert f"| {engine.TITLES[isa]}: n = 4, batch 10 |" in said
 
 
 @pytest.mark.nightly
-def test_every_named_model_is_compared_with_pytorch() -> None:
-    said = smoke(ROOT / "benchmarks" / "learner.py", "--all")
+def test_every_named_model_is_compared_with_pytorch(tmp_path: Path) -> None:
+    said = started("learner.py", "--smoke", "--all", cwd=tmp_path)
     for name in STACKS:
         assert f"| {name} |" in said

@@ -57,14 +57,6 @@ def test_labels_of_ones_own_and_fields_for_all(threads: ThreadPoolExecutor) -> N
     assert found.results.plan.seeds == (7,)
 
 
-def test_without_a_directory_the_files_go_with_the_comparison(threads: ThreadPoolExecutor) -> None:
-    found = fs.compare(["random"], small(), seeds=1, executor=threads)
-    directory = found.directory
-    assert (directory / "plan.json").exists()
-    del found
-    assert not directory.exists()
-
-
 def test_lists_among_the_fields_are_swept(threads: ThreadPoolExecutor) -> None:
     found = fs.sweep(small(), V=[0.01, 0.1], devices=range(5, 7), rounds=3, seeds=1, executor=threads)
     named = fs.sweep(small(), {"V": [0.01, 0.1], "devices": [5, 6]}, rounds=3, seeds=1, executor=threads)

@@ -112,11 +112,3 @@ def test_a_finished_run_of_code_without_a_file_is_never_used_again(tmp_path):
     ended = [subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S) for _ in "ab"]
     assert [each.returncode for each in ended] == [0, 1]
     assert "holds a finished run of __main__:MostData, which has no file" in ended[1].stderr
-
-
-def test_a_module_beside_the_script_counts(tmp_path):
-    split = OWN.replace("SIGN = -1.0", "from beside import SIGN, sign").replace("SIGN *", "sign() *")
-    (tmp_path / "beside.py").write_text("SIGN = -1.0\ndef sign():\n    return SIGN\n")
-    assert run(tmp_path, split + SIMULATE).returncode == 0
-    (tmp_path / "beside.py").write_text("SIGN = 1.0\ndef sign():\n    return SIGN\n")
-    assert run(tmp_path, split + SIMULATE).returncode == 1

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from commands import Command
 from scipy import stats
 
 import feelstream as fs
-from feelstream import cli
 from feelstream.errors import RunError, ScenarioError
 from feelstream.experiment import Arm, Plan, comparison, execute
 from feelstream.policies import POLICIES
@@ -134,29 +133,19 @@ def test_nothing_finished_says_why(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def feelstream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
-    """The command line, with its runs in this process; gives the exit code."""
-    monkeypatch.chdir(tmp_path)
+def compare(feelstream: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, with its runs in this process."""
     monkeypatch.setattr("feelstream.terminal.playing.execute", play)
-
-    def call(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["feelstream", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return int(ended.value.code or 0)
-
-    return call
+    return partial(feelstream, "compare", "tiny")
 
 
 @pytest.mark.slow
-def test_compare_from_the_command_line(
-    feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compare_from_the_command_line(compare: Command, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     learning = ("--set", "learning.engine=torch", "--set", "system.rounds=3", "--set", "learning.steps=2")
     policies = ("--policy", "lyapunov", "--policy", "random")
-    assert feelstream("compare", "tiny", *policies, "--seeds", "2", "--seed-start", "5", *learning) == 0
-    shown = capsys.readouterr().out
+    code, shown, _ = compare(*policies, "--seeds", "2", "--seed-start", "5", *learning)
+    assert code == 0
     assert "fewer than 5 seeds: no verdict" in " ".join(shown.split())
     out = tmp_path / "results" / "compare-tiny"
     summary = pl.read_csv(out / "summary.csv")
@@ -174,25 +163,20 @@ def test_compare_from_the_command_line(
 
 
 @pytest.mark.slow
-def test_one_seed_gives_no_interval(feelstream: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_seed_gives_no_interval(compare: Command) -> None:
     two = ("--policy", "lyapunov", "--policy", "random")
-    assert feelstream("compare", "tiny", *two, "--seeds", "1", "--set", *NONE, "--out", "here") == 0
-    shown = capsys.readouterr().out
+    code, shown, _ = compare(*two, "--seeds", "1", "--set", *NONE, "--out", "here")
+    assert code == 0
     assert "one seed: no interval" in shown
     assert "±" not in shown
     assert "accuracy" not in shown
 
 
 @pytest.mark.slow
-def test_what_failed_is_told_and_the_rest_is_shown(
-    feelstream: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_failed_is_told_and_the_rest_is_shown(compare: Command, tmp_path: Path) -> None:
     (tmp_path / "faulty.py").write_text(MINE.replace("'''Random by another name.'''", "def select(self): ..."))
-    code = feelstream(
-        "compare", "tiny", "--policy", "random", "--policy", "faulty.py:Mine", "--seeds", "5", "--set", *NONE
-    )
-    shown = capsys.readouterr()
+    code, out, err = compare("--policy", "random", "--policy", "faulty.py:Mine", "--seeds", "5", "--set", *NONE)
     assert code == 1
-    assert "no seed in common" in shown.out
-    assert "failed: faulty.py:Mine, seed 0; faulty.py:Mine, seed 1; faulty.py:Mine, seed 2 and 2 more: " in shown.err
-    assert "failed in round 1: TypeError" in " ".join(shown.err.split())
+    assert "no seed in common" in out
+    assert "failed: faulty.py:Mine, seed 0; faulty.py:Mine, seed 1; faulty.py:Mine, seed 2 and 2 more: " in err
+    assert "failed in round 1: TypeError" in " ".join(err.split())

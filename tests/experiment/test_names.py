@@ -93,16 +93,6 @@ def test_a_changed_data_file_is_another_run(tmp_path: Path) -> None:
     assert names[0] != names[1]
 
 
-def test_a_package_policy_counts_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "lottery_of_ours.py").write_text(
-        "import feelstream as fs\nfrom feelstream.policies.random import Random\n\n"
-        "class Lottery(fs.Policy):\n    select = Random.select\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    scenario = fs.preset("tiny", ["learning.engine=none", "policy.name=lottery_of_ours:Lottery"])
-    assert list(known(scenario)["files"]) == ["lottery_of_ours:Lottery"]
-
-
 def test_changed_settings_play_anew_beside_the_old(tmp_path: Path) -> None:
     first = in_process(two_arms(), tmp_path)
     old = tables(tmp_path)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from legal import CLASSES, tables
+from stopped import stop_in
 
 import feelstream as fs
 from feelstream.errors import ScenarioError
@@ -127,10 +128,6 @@ def test_policies_with_one_seed_meet_the_same_world(trace_file: str, data: st.Da
     assert first.select(world).equals(second.select(world))
 
 
-class StopError(Exception):
-    """Stands for the end of a process between two rounds."""
-
-
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(st.data(), st.integers(0, 3), st.integers(1, 6))
@@ -140,14 +137,9 @@ def test_a_run_stopped_and_started_again_is_the_same(
     scenario = legal(data, trace_file)
     left_alone = play(scenario, seed)
 
-    def interrupt(record: object) -> None:
-        if record.observation.round == stop:  # type: ignore[attr-defined]
-            raise StopError
-
     with tempfile.TemporaryDirectory() as directory:
         if stop <= scenario.system.rounds:
-            with pytest.raises(StopError):
-                simulate_in(directory, scenario, seed, progress=interrupt, checkpoint_s=0)
+            stop_in(Path(directory), scenario, stop, seed)
         run = simulate_in(directory, scenario, seed, checkpoint_s=0)
         files = {path.name for path in Path(directory).iterdir()} - {"constants.parquet"}  # where devices differ
         assert files == {".lock", "devices.parquet", "rounds.parquet", "run.json"}
