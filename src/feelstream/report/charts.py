@@ -216,8 +216,8 @@ def trade_off_charts(field: str, trades: Sequence[Trade], budget_j: float) -> li
         joined, limit = Line("", x, y, role="plain"), Line("budget", [budget] * 2, y_axis.limits or (), role="budget")
         keeping = [place for place, line in enumerate(lines) if line.filled]
         best = max(keeping, key=lambda place: points[place][0].importance.mean, default=0)
-        named = sorted({0, best, len(points) - 1})
-        notes = [((x[place], y[place]), f"{field} = {points[place][0].weight:g}") for place in named]
+        named = {(x[place], y[place]): place for place in (len(points) - 1, best, 0)}  # one word for each place
+        notes = [(at, f"{field} = {points[place][0].weight:g}") for at, place in named.items()]
         charts.append(Chart(quantity.words, x_axis, y_axis, [joined, *lines, limit], notes=notes))
     return charts
 
