@@ -260,7 +260,9 @@ class Kind(NamesCode, Generic[T]):
     Attributes:
         name: What one is called, as in `feelstream check --kind`.
         group: Of installed plug-ins: the entry points `feelstream.GROUP`.
-        base: The class that states the contract, and the field of a scenario.
+        base: The class that states the contract.
+        field: Of a scenario, where one is picked.
+        tag_field: Of a kind of settings: what the field with the name is called.
         ours: In the order of the catalogue; the first is the default.
     """
 
@@ -277,6 +279,7 @@ class Kind(NamesCode, Generic[T]):
         may be one, if that is not to be told by base and function.
         """
         self.name, self.group, self.base = name, group, base
+        self.field, self.tag_field = getattr(base, "plugin_field", ""), getattr(base, "tag_field", "")
         self.has_settings = issubclass(base, Plugin)
         self.ours: dict[str, T] = {}
         self.add(ours or {})
@@ -292,16 +295,6 @@ class Kind(NamesCode, Generic[T]):
         for name, each in ours.items():
             if self.has_settings:
                 cast(type[Plugin], each).tag = name
-
-    @property
-    def field(self) -> str:
-        """Of a scenario, where one is picked."""
-        return self.base.plugin_field  # type: ignore[attr-defined]
-
-    @property
-    def tag_field(self) -> str:
-        """Of a kind of settings: what the field with the name is called."""
-        return self.base.tag_field  # type: ignore[attr-defined]
 
     @property
     def default(self) -> T:

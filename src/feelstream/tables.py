@@ -69,14 +69,10 @@ class TableFile:
     def problem(self, what: str) -> ScenarioError:
         return ScenarioError(f"{self.field}: {self.path} {what}")
 
-    @property
-    def names(self) -> list[str]:
-        return self.table.columns
-
     def columns(self, wanted: Sequence[Column]) -> list[NDArray]:
         """The values of each, int64 or float64 (rows,), in the order of the file."""
         for column in wanted:
-            if column.name not in self.names:
+            if column.name not in self.table.columns:
                 needed = ", ".join(each.name for each in wanted)
                 raise self.problem(f"has no column {column.name}; it needs {needed}")
         return [self._column(column) for column in wanted]

@@ -82,10 +82,10 @@ def _by_class(values: Sequence[Any], classes: Sequence[DeviceClass], devices: in
 def _from_table(name: str, population: Population) -> Population:
     file = TableFile("devices.table", name)
     limits = {each.name: LIMITS.get(each.name, (LEAST, MOST)) for each in fields(Population)}
-    unknown = [name for name in file.names if name not in limits and name != "device"]
+    unknown = [name for name in file.table.columns if name not in limits and name != "device"]
     if unknown:
         raise file.problem(f"has an unknown column '{unknown[0]}'; allowed: {', '.join(['device', *limits])}")
-    devices, present = len(population.cycles), [name for name in limits if name in file.names]
+    devices, present = len(population.cycles), [name for name in limits if name in file.table.columns]
     wanted = [Column("device", 0, devices - 1, whole=True), *(Column(name, *limits[name]) for name in present)]
     ids, *columns = file.columns(wanted)
     order = np.argsort(ids)

@@ -194,7 +194,7 @@ class Trace(Arrivals):
 
     def plan(self, context: ArrivalContext) -> ArrivalSchedule:
         file = TableFile("data.arrivals.path", self.path)
-        what = [name for name in ("sample", "label") if name in file.names]
+        what = [name for name in ("sample", "label") if name in file.table.columns]
         if len(what) != 1:
             raise file.problem(
                 f"has {'both columns' if what else 'no column'} sample {'and' if what else 'or'} label; it needs "
