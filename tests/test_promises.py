@@ -19,7 +19,7 @@ import feelstream as fs
 from feelstream.data.streaming.buffers import Buffer, Fifo, UseOnce
 from feelstream.experiment import Arm, Plan
 from feelstream.experiment import load as load_results
-from feelstream.experiment.comparison import COLUMNS, participation
+from feelstream.experiment.comparison import COLUMNS, arrivals, participation
 from feelstream.model.transmission import Transmission
 from feelstream.plugins import Inert
 from feelstream.policies.base import Decision, Observation
@@ -45,7 +45,7 @@ def test_a_run_with_an_odd_buffer_verifies_and_is_read_without_its_code(
     assert isinstance(stored, Inert) == (type(buffer) is not UseOnce)
     held = np.arange(12).reshape(4, 3)
     sent = held % 2 == 0
-    assert np.array_equal(stored.arrivals(held, sent), buffer.arrivals(held, sent))  # type: ignore[arg-type]
+    assert np.array_equal(arrivals(held, sent, stored), arrivals(held, sent, buffer))  # type: ignore[arg-type]
 
 
 def test_every_kind_of_plugin_is_read_and_verified_without_its_code(

@@ -8,7 +8,7 @@ import pytest
 
 import feelstream as fs
 from feelstream.data.streaming.buffers import Buffer, Fifo, Keep, Reservoir, UseOnce, Window
-from feelstream.experiment.comparison import SHARES, budget_ratio, data_used, participation
+from feelstream.experiment.comparison import SHARES, arrivals, budget_ratio, data_used, participation
 from feelstream.loop.simulation import Simulation
 from feelstream.run import dataset_of
 
@@ -54,7 +54,7 @@ def test_arrivals_from_what_is_held() -> None:
     """5, 0, 2, 1 arrive; sent in round 2."""
     sent = np.array([[False], [True], [False], [False]])
     for buffer, stored in ((Keep(), [5, 5, 7, 8]), (UseOnce(), [5, 5, 2, 3]), (Window(rounds=2), [5, 5, 2, 3])):
-        came = buffer.arrivals(np.array(stored)[:, None], sent)
+        came = arrivals(np.array(stored)[:, None], sent, buffer)
         assert came is not None
         assert came[:, 0].tolist() == [5, 0, 2, 1], buffer
     # Window of 1 round, sent in rounds 1 and 3: of 4, 3, 2, 1 samples the 4 and the 2 were used.

@@ -288,6 +288,23 @@ def budget_ratio(energy_j: Reals, budget_j: Reals) -> float | None:
     return float((energy_j / budget_j).mean()) if (budget_j > 0).all() else None
 
 
+def arrivals(stored: Ints, sent: Flags, buffer: Buffer) -> Ints | None:
+    """Samples that arrived at each device in each round, from what it held and when it transmitted, (T, K) each.
+
+    |S(t)| − |S(t−1)| plus what left: all, where a transmission empties the buffer, or the arrivals of round t − w,
+    where samples are held w rounds. None where the promises of the buffer do not tell.
+    """
+    rounds, empties = buffer.holds_rounds, buffer.empties_on_use
+    if not buffer.admits_all or not (buffer.keeps or rounds) or (empties and rounds):
+        return None
+    came = np.diff(stored, axis=0, prepend=0)
+    if empties:
+        came[1:] += np.where(sent[:-1], stored[:-1], 0)
+    for t in range(rounds or len(came), len(came)):
+        came[t] += came[t - (rounds or 0)]
+    return came
+
+
 def data_used(stored: Ints, sent: Flags, buffer: Buffer) -> float | None:
     """Share of all samples that arrived which were held by a device at least once when it transmitted.
 
@@ -295,7 +312,7 @@ def data_used(stored: Ints, sent: Flags, buffer: Buffer) -> float | None:
     stored, sent: (T, K), what each device held and whether it transmitted. None where nothing arrived, and for buffers
     that may discard samples unseen (fifo, reservoir), whose arrivals the table does not tell.
     """
-    came = buffer.arrivals(stored, sent)
+    came = arrivals(stored, sent, buffer)
     if came is None or not came.any():
         return None
     arrived = came.cumsum(axis=0)

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from feelstream.arrays import Flags, Ints, Nested
+from feelstream.arrays import Ints, Nested
 from feelstream.guard import STATE, Array, One, Out, Pair
 from feelstream.plugins import Count, Kind, Plugin
 
@@ -70,21 +70,6 @@ class Buffer(Plugin, ABC):
     def most_held(self) -> int | None:
         """The most samples that a device ever holds; None: no limit is promised."""
         return None
-
-    def arrivals(self, stored: Ints, sent: Flags) -> Ints | None:
-        """Samples that arrived at each device in each round, from what it held and when it transmitted, (T, K) each.
-
-        |S(t)| − |S(t−1)| plus what left: all, where a transmission empties the buffer, or the arrivals of round t − w,
-        where samples are held w rounds. None where the promises do not tell.
-        """
-        if not self.admits_all or not (self.keeps or self.holds_rounds) or (self.empties_on_use and self.holds_rounds):
-            return None
-        came = np.diff(stored, axis=0, prepend=0)
-        if self.empties_on_use:
-            came[1:] += np.where(sent[:-1], stored[:-1], 0)
-        for t in range(self.holds_rounds or len(came), len(came)):
-            came[t] += came[t - (self.holds_rounds or 0)]
-        return came
 
     def init(self, devices: int) -> Nested:
         """The state before the first round, when nothing has arrived."""
