@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from feelstream.display.picture import Style
 
-WEIGHTS = tuple(float(f"{weight:.2e}") for weight in np.geomspace(1e-7, 1.0, 15))
+WEIGHTS = tuple(tuning.evenly(1e-7, 1.0, 15))
 SEEDS = range(1000, 1005)  # none of those that policies are compared with by default
 
 

@@ -15,10 +15,11 @@ from feelstream.terminal.common import (
     RoundsOption,
     ScenarioArgument,
     SetOption,
+    changes_of,
     hint,
     next_command,
     print_json,
-    with_rounds,
+    typed,
 )
 from feelstream.terminal.playing import (
     DaskOption,
@@ -55,14 +56,15 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare policies in pairs over many seeds; stored runs are not repeated."""
-    name, overrides = Path(scenario).stem, with_rounds(overrides, rounds)
+    name, overrides = Path(scenario).stem, changes_of(overrides, rounds=rounds)
     where = directory or Path("results") / f"compare-{name}"
     arms = comparison.arms(scenario, policies or (), overrides, vary or ())
-    words = ["feelstream", "compare", scenario]  # that make the same comparison again
-    for option, values in (("--policy", policies), ("--set", overrides), ("--vary", vary)):
-        words += [word for value in values or () for word in (option, value)]
-    words += ["--seeds", str(seeds), *(["--seed-start", str(seed_start)] if seed_start else [])]
-    words += ["--out", str(directory)] if directory is not None and not directory.is_absolute() else []
+    words = [  # that make the same comparison again
+        "feelstream", "compare", scenario,
+        *typed("--policy", policies), *typed("--set", overrides), *typed("--vary", vary), *typed("--seeds", [seeds]),
+        *typed("--seed-start", [seed_start] if seed_start else ()),
+        *typed("--out", [directory] if directory is not None and not directory.is_absolute() else ()),
+    ]  # fmt: skip
     plan = Plan(f"compare {name}", arms, tuple(range(seed_start, seed_start + seeds)), shlex.join(words))
     results = play(plan, where, workers, dask)
     found = report_comparison(results, where, quiet=as_json, everything=everything)

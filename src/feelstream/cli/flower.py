@@ -16,10 +16,10 @@ from feelstream.terminal.common import (
     ScenarioArgument,
     SeedOption,
     SetOption,
+    changes_of,
     err,
     number_option,
     print_json,
-    with_rounds,
 )
 from feelstream.terminal.progress import bar
 
@@ -51,8 +51,7 @@ def run(
     """Run a scenario through a SuperLink and SuperNodes on this machine, then stop them all."""
     from feelstream.flower.loopback import run_in_federation
 
-    changed = [*with_rounds(overrides, rounds), *([f"system.devices={nodes}"] if nodes else [])]
-    settings = scenario_files.load(scenario, changed)
+    settings = scenario_files.load(scenario, changes_of(overrides, rounds=rounds, devices=nodes))
     if settings.system.devices > 50:
         raise RunError(
             f"{settings.system.devices} SuperNodes are too many for one machine; give --nodes N with N up to 50"

@@ -16,12 +16,12 @@ from feelstream.terminal.common import (
     SeedOption,
     SetOption,
     ThreadsOption,
+    changes_of,
     err,
     hint,
     next_command,
     print_json,
-    with_policy,
-    with_rounds,
+    typed,
 )
 
 app = typer.Typer()
@@ -60,7 +60,7 @@ def run(
         from feelstream.run import Change
         from feelstream.run.run import is_unfinished
         from feelstream.scenario.files import load
-    overrides, changes = with_rounds(with_policy(overrides, policy), rounds), changes or []
+    overrides, changes = changes_of(overrides, policy=policy, rounds=rounds), changes or []
     complete = directory is not None and (directory / "run.json").is_file() and not is_unfinished(directory)
     finished = simulate(
         load(scenario, overrides), seed, out=directory, changes=[Change.parse(text) for text in changes],
@@ -77,8 +77,6 @@ def run(
     if directory is not None:
         next_command("feelstream", "report", directory)
         return
-    words = [word for override in overrides for word in ("--set", override)]
-    words += [word for change in changes for word in ("--change", change)]
-    seeded = ["--seed", str(seed)] if seed else []
+    words = [*typed("--seed", [seed] if seed else ()), *typed("--set", overrides), *typed("--change", changes)]
     hint("no files are kept; --out DIR keeps them")
-    next_command("feelstream", "run", scenario, *seeded, *words, "--out", f"runs/{Path(scenario).stem}")
+    next_command("feelstream", "run", scenario, *words, "--out", f"runs/{Path(scenario).stem}")

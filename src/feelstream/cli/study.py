@@ -10,7 +10,7 @@ import typer
 
 from feelstream.studies import commands
 from feelstream.studies.registry import study_named
-from feelstream.terminal.common import JsonOption, SetOption
+from feelstream.terminal.common import JsonOption, SetOption, typed
 from feelstream.terminal.playing import DaskOption, SeedsOption, SeedStartOption, WorkersOption, play
 
 app = typer.Typer()
@@ -42,9 +42,8 @@ def study(
     """
     found = study_named(name)
     where = directory or Path("results") / found.name
-    words = ["feelstream", "study", name, "--seeds", str(seeds)]
-    words += ["--seed-start", str(seed_start)] if seed_start else []
-    words += [word for change in overrides or () for word in ("--set", change)]
+    words = ["feelstream", "study", name, *typed("--seeds", [seeds])]
+    words += [*typed("--seed-start", [seed_start] if seed_start else ()), *typed("--set", overrides)]
     plan = found.plan_of(range(seed_start, seed_start + seeds), overrides or (), shlex.join(words))
     commands.report(play(plan, where, workers, dask), where, docs, as_json, found)
 

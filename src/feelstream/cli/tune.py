@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from feelstream import api
@@ -23,12 +22,13 @@ from feelstream.terminal.common import (
     PolicyOption,
     ScenarioArgument,
     SetOption,
+    changes_of,
     hint,
     next_command,
     number_option,
     out,
     print_json,
-    with_policy,
+    typed,
 )
 from feelstream.terminal.playing import (
     DaskOption,
@@ -81,7 +81,7 @@ def tune(
 
     Every weight is run on the same worlds. Stored runs are not repeated.
     """
-    changes = [*with_policy(overrides, policy), *([f"system.rounds={horizon}"] if horizon else [])]
+    changes = changes_of(overrides, policy=policy, rounds=horizon)
     chosen, tried, which = load(scenario, changes), _weights(weights), range(seed_start, seed_start + seeds)
     plan = tuning.tuning_plan(chosen, tried, which, learn)
     where = directory or untaken(Path("results") / f"tune-{Path(scenario).stem}", plan)
@@ -108,10 +108,8 @@ def tune(
         for path in (where / "trade-off.csv", *written):
             out.print(str(path), soft_wrap=True)
         if tuned.weight is not None:
-            words = [
-                word for change in [*changes, f"policy.{tuned.field}={tuned.weight:g}"] for word in ("--set", change)
-            ]
-            next_command("feelstream", "run", scenario, *words)
+            found = [*changes, f"policy.{tuned.field}={tuned.weight:g}"]
+            next_command("feelstream", "run", scenario, *typed("--set", found))
     tell_failures(results)
 
 
@@ -136,4 +134,4 @@ def _weights(text: str) -> list[float]:
         low = high = count = 0
     if len(parts) != 3 or not (0 < low <= high < float("inf")) or not 1 <= count <= 1000:
         raise ScenarioError(f"--weights '{text}' must read lowest:highest:count, above 0, as in 1e-6:1:13")
-    return [float(f"{weight:.2e}") for weight in np.geomspace(low, high, count)]
+    return tuning.evenly(low, high, count)

@@ -29,6 +29,11 @@ STEPS = 8  # halvings of the logarithm of the weight
 RANGE = (1e-7, 1e3)  # weights between which one is searched
 
 
+def evenly(low: float, high: float, count: int) -> list[float]:
+    """Weights at even distances on a logarithmic scale, to three digits."""
+    return [float(f"{weight:.2e}") for weight in np.geomspace(low, high, count)]
+
+
 def weight_of(scenario: Scenario) -> str:
     """The field of the scenario's policy that weighs energy against learning; ScenarioError where it has none."""
     for field in WEIGHTS:

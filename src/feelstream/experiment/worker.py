@@ -98,15 +98,13 @@ def play_all(work: Sequence[Work]) -> list[Answer]:
 
     Short ones are forced to disk at the same time, which takes hardly longer than one, and none is played meanwhile.
     """
-    if len(work) == 1:
-        return [play(*work[0])]
-    played = [_play_briefly(*run) for run in work]
+    played = [play(*run) for run in work]
     with ThreadPoolExecutor(len(work), "storing") as storing:
         return list(storing.map(_store, played, [directory for _, _, directory, _ in work]))
 
 
 def play(scenario: dict[str, Any], seed: int, directory: str | None, promised: dict[str, Any]) -> Answer:
-    """Play one run in `directory`, or elsewhere and answer with its files; a problem is an answer too.
+    """Play one run in `directory`; elsewhere, or if it is short, answer with its files. A problem is an answer too.
 
     Exceptions are turned into text here, since those of a user's own policy may not survive the way back. So are those
     that would end the process: a policy that calls sys.exit, a library that panics.
@@ -114,8 +112,7 @@ def play(scenario: dict[str, Any], seed: int, directory: str | None, promised: d
     try:
         settings = from_dict(scenario)
         if is_short(settings):
-            files = simulate(settings, seed, threads=1, promised=promised).files()
-            return _store(Answer(files=files), directory)
+            return Answer(files=simulate(settings, seed, threads=1, promised=promised).files())
         if directory is not None:
             _play_in(directory, settings, seed, promised)
             return Answer()
@@ -123,14 +120,6 @@ def play(scenario: dict[str, Any], seed: int, directory: str | None, promised: d
             simulate_in(elsewhere, settings, seed, threads=1, promised=promised)
             tables = sorted(Path(elsewhere).glob("[!.]*"))
             return Answer(files={file.name: file.read_bytes() for file in tables})
-    except BaseException as problem:
-        return Answer.of(problem)
-
-
-def _play_briefly(scenario: dict[str, Any], seed: int, directory: str | None, promised: dict[str, Any]) -> Answer:
-    """Play a run in memory: for runs that are over before a checkpoint would be taken."""
-    try:
-        return Answer(files=simulate(from_dict(scenario), seed, threads=1, promised=promised).files())
     except BaseException as problem:
         return Answer.of(problem)
 

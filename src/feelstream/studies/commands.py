@@ -14,7 +14,7 @@ from feelstream.display.quantities import counted
 from feelstream.experiment import Results
 from feelstream.experiment.statistics import LEAST_SEEDS
 from feelstream.studies.contract import Study
-from feelstream.terminal.common import JsonOption, SetOption, err, number_option, out, print_json
+from feelstream.terminal.common import JsonOption, SetOption, err, number_option, out, print_json, typed
 from feelstream.terminal.playing import (
     DaskOption,
     SeedsOption,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DaskOption", "JsonOption", "SeedStartOption", "SeedsOption", "SetOption", "WorkersOption", "claims_table", "err",
     "number_option", "out", "play", "policy_option", "print_json", "report", "report_comparison", "tell_failures",
+    "typed",
 ]  # fmt: skip
 _COLOURS = {"reproduced": "green", "direction only": "cyan", "not reproduced": "red"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,14 +80,18 @@ SeedOption = Annotated[int, number_option("--seed", low=0, high=2**63 - 1, help=
 ThreadsOption = Annotated[int | None, number_option("--threads", help="CPU threads for learning; default: all cores.")]
 
 
-def with_rounds(overrides: list[str] | None, rounds: int | None) -> list[str]:
-    """What --set and --rounds say together."""
-    return [*(overrides or ()), *([f"system.rounds={rounds}"] if rounds is not None else [])]
+def changes_of(
+    overrides: list[str] | None, *, policy: str | None = None, rounds: int | None = None, devices: int | None = None
+) -> list[str]:
+    """What --policy, --set, --rounds and --nodes say together: first the policy, then its fields."""
+    own = {"system.rounds": rounds, "system.devices": devices}
+    said = [f"{field}={value}" for field, value in own.items() if value is not None]
+    return [*([f"policy.name={policy}"] if policy is not None else []), *(overrides or ()), *said]
 
 
-def with_policy(overrides: list[str] | None, policy: str | None) -> list[str]:
-    """What --policy and --set say together: first the policy, then its fields."""
-    return [*([f"policy.name={policy}"] if policy is not None else []), *(overrides or ())]
+def typed(option: str, values: Iterable[Any] | None) -> list[str]:
+    """An option as it is typed, once for each value."""
+    return [word for value in values or () for word in (option, str(value))]
 
 
 def plain_table() -> Table:

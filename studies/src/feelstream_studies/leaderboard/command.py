@@ -20,6 +20,7 @@ from feelstream.studies.commands import (
     print_json,
     report_comparison,
     tell_failures,
+    typed,
 )
 from feelstream.studies.plans import Plan, ScenarioError, arms
 from feelstream.studies.results import Results
@@ -107,8 +108,9 @@ def _options(
     scenarios: list[str] | None, policies: list[str] | None, seeds: int, eligible: str, overrides: list[str] | None
 ) -> list[str]:
     """The words that make the same page again."""
-    words = [*(scenarios or ()), "--seeds", str(seeds)]
-    words += ["--eligible", eligible] if eligible != "both" else []
-    for option, values in (("--policy", policies), ("--set", overrides)):
-        words += [word for value in values or () for word in (option, value)]
-    return [*words, "--docs", "docs"]
+    words = [
+        *(scenarios or ()),
+        *typed("--seeds", [seeds]),
+        *typed("--eligible", [eligible] if eligible != "both" else ()),
+    ]
+    return [*words, *typed("--policy", policies), *typed("--set", overrides), "--docs", "docs"]
