@@ -6,7 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 from feelstream.cli import app
-from feelstream.errors import ScenarioError
 
 
 def said(*words: str) -> str:
@@ -34,11 +33,6 @@ def test_a_name_is_explained(name: str, words: str) -> None:
 
 def test_without_a_name_it_says_what_can_be_asked() -> None:
     assert said("explain").startswith("FIELD any field of a scenario")
-
-
-def test_an_unknown_name_is_a_sentence_with_the_nearest() -> None:
-    with pytest.raises(ScenarioError, match="no field, column or policy is called 'queue_i'; did you mean 'queue_j'"):
-        said("explain", "queue_i")
 
 
 def test_the_first_run_keeps_its_budget_and_one_that_does_not_is_told_what_would() -> None:

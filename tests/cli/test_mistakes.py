@@ -78,6 +78,7 @@ MISTAKES = {  # command line: what the sentence must say
     "tune tiny --weights 1:2": "--weights '1:2' must read lowest:highest:count, above 0, as in 1e-6:1:13",
     "tune tiny --weights 0:1:5": "--weights '0:1:5' must read lowest:highest:count, above 0",
     "tune tiny --budget abc": "--budget: must be a number of at least 0, not abc",
+    "tune tiny --budget -1": "--budget: must be a number of at least 0, not -1",
     "tune tiny --budget 0": "budget_j must be a number of joules above 0, not 0",
     "tune tiny --budget inf": "--budget: must be a number of at least 0, not inf",
     "tune tiny --set policy=random": "'random' has no weight to tune; policies with one have a field V or price",

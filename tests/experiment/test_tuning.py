@@ -66,18 +66,3 @@ def test_the_command_recommends_and_draws(feelstream: Command, tmp_path: Path) -
     assert "cardinality" not in said + err.partition("within the budget")[2]  # it is set already
     assert (out / "trade-off.csv").read_bytes() == before
     assert (tmp_path / "results" / "tune-tiny-2" / "trade-off.csv").is_file()
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (("tiny", "--weights", "1:2"), "must read lowest:highest:count"),
-        (("tiny", "--budget", "-1"), "--budget: must be a number of at least 0, not -1"),
-        (("tiny", "--budget", "0"), "budget_j must be a number of joules above 0"),
-        (("tiny", "--set", "policy.name=random"), "no weight to tune"),
-    ],
-)
-def test_bad_input_is_a_sentence(given: tuple[str, ...], sentence: str, feelstream: Command) -> None:
-    code, _, err = feelstream("tune", *given)
-    assert code == 2
-    assert sentence in " ".join(err.split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -92,13 +91,9 @@ def _by_label(policies: Iterable[str | Policy | type[Policy]], learns: bool) -> 
             name = entry.plugin_name().rpartition(":")[2]
             found.setdefault(f"{name}({own})" if own else name, (Override("policy", entry),))
             continue
-        match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", entry)
-        own = split(match[2]) if match and match[2] else []
-        if match is None or not all("=" in setting for setting in own):
-            raise ScenarioError(f"--policy '{entry}' must read name or name(field=value,…), as in lyapunov(V=0.1)")
-        name = match[1].strip()
-        settings = (Override.parse(f"policy.{setting}") for setting in own)
-        found.setdefault(f"{name}({','.join(own)})" if own else name, (Override("policy.name", name), *settings))
+        named, *settings = parsed([Override("policy.name", entry)])
+        own = ",".join(str(each).removeprefix("policy.") for each in settings)
+        found.setdefault(f"{named.value}({own})" if own else named.value, (named, *settings))
     return found
 
 

@@ -110,10 +110,10 @@ def _with_fields(override: Override) -> list[Override]:
     if not override.names_a_table or not isinstance(override.value, str):
         return [override]
     match = re.fullmatch(r"([^()]+)\((.*)\)", override.value.strip())
-    if match is None:
+    if match is None and ("(" not in override.value or ")" in override.value):
         return [override]
-    own = split(match[2])
-    if not all("=" in setting for setting in own):
+    own = split(match[2]) if match else []
+    if match is None or not all("=" in setting for setting in own):
         raise ScenarioError(f"'{override.value}' must read name or name(field=value,…), as in lyapunov(V=0.1)")
     table = ".".join(override.section) if override.last in _tags() else override.field
     named = dataclasses.replace(override, value=match[1].strip())
