@@ -15,7 +15,7 @@ import feelstream as fs
 from feelstream import tables
 from feelstream.errors import ScenarioError
 from feelstream.scenario import Scenario
-from feelstream.tables import Column, TableFile
+from feelstream.tables import TableFile, Wanted
 
 ROUNDS = {"round": [1, 2, 3], "device": [0, 1, 5]}
 # Every field that names a table, one that is right, and the settings that go with it.
@@ -120,14 +120,14 @@ def test_a_column_is_what_is_asked_for_or_a_sentence(values: list, says: str, tm
     path = tmp_path / "table.parquet"
     pl.DataFrame({"value": values}).write_parquet(path)
     with pytest.raises(ScenarioError, match=says):
-        TableFile("a.field", path).columns([Column("value", 0, 5, whole=True)])
+        TableFile("a.field", path).columns([Wanted("value", 0, 5, whole=True)])
 
 
 def test_whole_numbers_may_be_written_as_floats_or_truth_values(tmp_path: Path) -> None:
     for number, values in enumerate(([1.0, 0.0], [True, False])):
         path = tmp_path / f"{number}.parquet"
         pl.DataFrame({"value": values}).write_parquet(path)
-        (found,) = TableFile("a.field", path).columns([Column("value", 0, 1, whole=True)])
+        (found,) = TableFile("a.field", path).columns([Wanted("value", 0, 1, whole=True)])
         assert (found.dtype, found.tolist()) == (np.int64, [1, 0])
 
 
@@ -137,5 +137,5 @@ def test_another_content_with_the_same_times_is_another_table(tmp_path: Path) ->
     for value in (1, 2):
         path.write_text(f"value\n{value}\n")
         os.utime(path, ns=(10**18, 10**18))
-        found.append(TableFile("a.field", path).columns([Column("value")])[0].tolist())
+        found.append(TableFile("a.field", path).columns([Wanted("value")])[0].tolist())
     assert found == [[1.0], [2.0]]

@@ -31,7 +31,7 @@ UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True)
-class Column:
+class Wanted:
     """What a column must hold: numbers from least to most, whole ones or any that are finite."""
 
     name: str
@@ -69,7 +69,7 @@ class TableFile:
     def problem(self, what: str) -> ScenarioError:
         return ScenarioError(f"{self.field}: {self.path} {what}")
 
-    def columns(self, wanted: Sequence[Column]) -> list[NDArray]:
+    def columns(self, wanted: Sequence[Wanted]) -> list[NDArray]:
         """The values of each, int64 or float64 (rows,), in the order of the file."""
         for column in wanted:
             if column.name not in self.table.columns:
@@ -77,7 +77,7 @@ class TableFile:
                 raise self.problem(f"has no column {column.name}; it needs {needed}")
         return [self._column(column) for column in wanted]
 
-    def _column(self, column: Column) -> NDArray:
+    def _column(self, column: Wanted) -> NDArray:
         given, name = self.table[column.name], column.name
         if not len(given):  # without rows a column has no type; that is a legal, if quiet, table
             return np.zeros(0, np.int64 if column.whole else np.float64)

@@ -16,7 +16,7 @@ from pydantic import Field
 from feelstream.environment.base import Process, ProcessContext, Recorded, State, Step, gives
 from feelstream.guard import Array, Out
 from feelstream.plugins import Fraction, Kind, Probability
-from feelstream.tables import Column
+from feelstream.tables import Wanted
 
 
 def is_there(process: Availability, found: Step, *given: Any) -> str | None:
@@ -102,7 +102,7 @@ class RecordedAvailability(Availability):
         return there, {"there": there}
 
     def _recorded(self, context: ProcessContext) -> Recorded:
-        return context.recorded("world.availability.path", self.path, Column("available", 0, 1, whole=True))
+        return context.recorded("world.availability.path", self.path, Wanted("available", 0, 1, whole=True))
 
 
 def never_fails(process: Faults, found: Step, *given: Any) -> str | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from feelstream.arrays import Flags, Frozen, Ids, Reals
 from feelstream.guard import STATE, Array, Law, One, Out, Pair
 from feelstream.plugins import Plugin
-from feelstream.tables import MOST_ROUNDS, Column, TableFile
+from feelstream.tables import MOST_ROUNDS, TableFile, Wanted
 
 State = dict[str, NDArray]
 Step = tuple[NDArray, State]  # the values of a round, (K,), and the next state
@@ -85,14 +85,14 @@ class ProcessContext(Frozen):
     links: Links | None = None
     recordings: dict[str, Recorded] = field(default_factory=dict, compare=False, repr=False)
 
-    def recorded(self, field: str, path: str, value: Column) -> Recorded:
+    def recorded(self, field: str, path: str, value: Wanted) -> Recorded:
         """Of a .csv or .parquet file with the columns round, device and that of the value, which a field names.
 
         It is read when the run is made, and never again during it.
         """
         if field not in self.recordings:
-            device = Column("device", 0, self.devices - 1, whole=True)
-            wanted = Column("round", 1, MOST_ROUNDS, whole=True), device, value
+            device = Wanted("device", 0, self.devices - 1, whole=True)
+            wanted = Wanted("round", 1, MOST_ROUNDS, whole=True), device, value
             rounds, devices, values = TableFile(field, path).columns(wanted)
             order = np.argsort(rounds, kind="stable")
             self.recordings[field] = Recorded(rounds[order], devices[order], values[order].astype(np.float64))

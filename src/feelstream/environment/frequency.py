@@ -11,7 +11,7 @@ from pydantic import Field
 from feelstream.environment.base import Process, ProcessContext, Recorded, State, Step, gives
 from feelstream.guard import Array, Out
 from feelstream.plugins import Kind
-from feelstream.tables import Column
+from feelstream.tables import Wanted
 
 
 def in_its_range(process: Any, found: Step, round: int, state: State, context: ProcessContext, rng: Any) -> str | None:
@@ -83,7 +83,7 @@ class RecordedFrequency(Frequency):
         return f_hz, {"f_hz": f_hz}
 
     def _recorded(self, context: ProcessContext) -> Recorded:
-        return context.recorded("world.frequency.path", self.path, Column("f_hz"))
+        return context.recorded("world.frequency.path", self.path, Wanted("f_hz"))
 
 
 FREQUENCIES = Kind(

@@ -12,7 +12,7 @@ from feelstream.learning.local import LOCAL_TRAININGS, LocalTraining
 from feelstream.learning.server import SERVER_UPDATES, ServerUpdate
 from feelstream.plugins import Count, NamesCode, Settings
 
-LOCAL_FIELDS = ("steps", "batch", "lr")  # of [learning.local] that [learning] once had, and still takes
+LOCAL_FIELDS = ("steps", "batch", "lr")  # of [learning.local] that may be written in [learning] too
 BatchNorm = Literal["average", "batch"]
 
 

@@ -26,7 +26,7 @@ from feelstream.scenario.fields import explain, kinds, leaf_at, leaves, scenario
 
 Tables = Mapping[str, Any]  # a scenario as nested tables, with plug-ins as tables or objects
 ASIDE = ("reports",)  # sections whose fields say what those of others say of training: cycles, samples
-MOVED: dict[tuple[str, ...], tuple[str, ...]] = {  # former name → present name
+MOVED: dict[tuple[str, ...], tuple[str, ...]] = {  # short name → full name
     ("learning", field): ("learning", "local", field) for field in LOCAL_FIELDS
 }
 
@@ -60,7 +60,7 @@ class Override:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Section and field, by its present name."""
+        """Section and field, in full."""
         parts = tuple(self.field.split("."))
         return MOVED.get(parts, parts)
 

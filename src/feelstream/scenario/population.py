@@ -24,7 +24,7 @@ from feelstream.model.system import System
 from feelstream.plugins import LEAST, MOST, did_you_mean
 from feelstream.scenario.fields import explain
 from feelstream.scenario.sections import DeviceClass
-from feelstream.tables import Column, TableFile
+from feelstream.tables import TableFile, Wanted
 
 if TYPE_CHECKING:
     from feelstream.scenario.settings import Scenario
@@ -86,7 +86,7 @@ def _from_table(name: str, population: Population) -> Population:
     if unknown:
         raise file.problem(f"has an unknown column '{unknown[0]}'; allowed: {', '.join(['device', *limits])}")
     devices, present = len(population.cycles), [name for name in limits if name in file.table.columns]
-    wanted = [Column("device", 0, devices - 1, whole=True), *(Column(name, *limits[name]) for name in present)]
+    wanted = [Wanted("device", 0, devices - 1, whole=True), *(Wanted(name, *limits[name]) for name in present)]
     ids, *columns = file.columns(wanted)
     order = np.argsort(ids)
     if not np.array_equal(ids[order], np.arange(devices)):

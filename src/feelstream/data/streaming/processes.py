@@ -21,7 +21,7 @@ from feelstream.data.streaming.order import Shards, offsets_of
 from feelstream.errors import ScenarioError
 from feelstream.plugins import Kind, Probability
 from feelstream.randomness import Purpose, generator
-from feelstream.tables import Column, TableFile
+from feelstream.tables import TableFile, Wanted
 
 Rate = Annotated[float, Field(strict=True, gt=0, le=1e6)]
 
@@ -201,8 +201,8 @@ class Trace(Arrivals):
                 "time, device and exactly one of them"
             )
         most = (len(context.labels) if what == ["sample"] else context.classes) - 1
-        device, thing = Column("device", 0, context.devices - 1, whole=True), Column(what[0], 0, most, whole=True)
-        times, devices, things = file.columns((Column("time", 0), device, thing))
+        device, thing = Wanted("device", 0, context.devices - 1, whole=True), Wanted(what[0], 0, most, whole=True)
+        times, devices, things = file.columns((Wanted("time", 0), device, thing))
         if what == ["label"]:
             ahead = np.argsort(times, kind="stable")
             ahead = ahead[times[ahead] <= context.rounds * context.round_s]

@@ -113,9 +113,6 @@ def weighted(weights: Reals, updates: Updates) -> Reals:
     return np.concatenate([(weights[:, None] * part).sum(axis=0) for part in np.array_split(updates, blocks, axis=1)])
 
 
-SERVER_UPDATES: Kind[type[ServerUpdate]] = Kind("server_update", "server_updates", ServerUpdate)  # ours: __init__.py
-
-
 class Moved(ServerUpdate):
     """Base of ours, which move θ by a change that does not depend on it: give it a `change`."""
 
@@ -239,3 +236,18 @@ class Remembered(Moved):
         average = weighted(weights / weights.sum(), latest["updates"])
         kept = fading >= LEAST_WEIGHT
         return self.server_learning_rate * average, {name: column[kept] for name, column in latest.items()}
+
+
+SERVER_UPDATES: Kind[type[ServerUpdate]] = Kind(
+    "server_update",
+    "server_updates",
+    ServerUpdate,
+    {
+        "fedavg": FedAvg,
+        "equal": Equal,
+        "inverse_probability": InverseProbability,
+        "remembered": Remembered,
+        "trimmed_mean": TrimmedMean,
+        "median": Median,
+    },
+)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from feelstream.arrays import Nested, Reals
 from feelstream.learning.contract import BelowOne
-from feelstream.learning.server.base import Moved, UpdateContext, Updates, weighted
+from feelstream.learning.server.base import SERVER_UPDATES, Moved, UpdateContext, Updates, weighted
 from feelstream.plugins import Positive
 
 
@@ -95,3 +95,6 @@ class FedAdagrad(_Adaptive):
 
     def second(self, v: Reals, square: Reals) -> Reals:
         return v + square
+
+
+SERVER_UPDATES.add({"fedavgm": FedAvgM, "fedadam": FedAdam, "fedyogi": FedYogi, "fedadagrad": FedAdagrad})

@@ -207,3 +207,8 @@ class Smoothed(Wrapper):
     def handed_out(self, theta: Theta, state: Nested) -> Theta:
         own = state.get("own")
         return own["average"].astype(np.float32) if own else super().handed_out(theta, state)
+
+
+SERVER_UPDATES.add(
+    {"gaussian": Gaussian, "quantise": Quantise, "top_k": TopK, "smoothed": Smoothed, "limited": Limited}
+)
