@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 import pytest
@@ -9,3 +10,9 @@ import pytest
 pytest.importorskip("flwr", reason="needs Flower: install feelstream[flower]")
 os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
 os.environ["FLWR_DISABLE_UPDATE_CHECK"] = "1"
+
+
+@pytest.fixture(autouse=True)
+def _logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Flower and we log reaches caplog."""
+    monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)

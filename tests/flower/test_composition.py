@@ -230,7 +230,6 @@ def test_options_of_the_average_are_flowers() -> None:
 
 
 def test_the_log_is_what_flower_prints(caplog: pytest.LogCaptureFixture) -> None:
-    logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.INFO, logger="flwr"):
         scheduled(flower.FedAvg(**FEW)).start(
             federation(), record(BATCH_NORM), num_rounds=2, evaluate_fn=lambda t, arrays: MetricRecord({"loss": 1.0})

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
+from deployed_clients import FAST, client, grid_of, growing, played
 from flwr.app import Context, Message
 
 import feelstream as fs
@@ -84,16 +84,10 @@ def test_what_is_cheap_by_the_model_and_dear_by_its_meter_is_left_alone(
     grid = grid_of(device(1e9, 8.0), *[device(1.4e9, 0.2)] * 3)  # pyright: ignore[reportArgumentType]
     settings = [*PLAIN, "policy.name=greedy_energy", "policy.size=1", "radio.fading=none"]
     with caplog.at_level(logging.WARNING):
-        ScheduledFedAvg(fs.preset("tiny", settings), classes=CLASSES, out=tmp_path / "run").start(
-            grid, model(), num_rounds=12
-        )
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
-    slow = devices.filter(pl.col("device") == 0)
+        slow = played(fs.preset("tiny", settings), grid, 12, tmp_path / "run").filter(pl.col("device") == 0)
     assert slow["scheduled"][0]  # nobody knows better
     assert slow["scheduled"].sum() <= 3
     assert slow["e_cmp_planned_j"][-1] > 10 * slow["e_cmp_prior_j"][-1]
-    assert fs.verify(tmp_path / "run").ok
     assert "times the energy of the scenario's model" in caplog.text
 
 
@@ -105,25 +99,15 @@ def test_a_device_that_was_too_slow_is_tried_again_and_nobody_waits_for_ever(tmp
 
     grid = grid_of(slow_at_first, client(growing, after={"t_cmp_s": 0.5}))
     settings = [*PLAIN, "system.devices=2", "policy.name=age", "policy.size=1", "radio.fading=none"]
-    ScheduledFedAvg(fs.preset("tiny", settings), classes=CLASSES, out=tmp_path / "run").start(
-        grid, model(), num_rounds=60
-    )
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
-    slow = devices.filter(pl.col("device") == 0)
+    slow = played(fs.preset("tiny", settings), grid, 60, tmp_path / "run").filter(pl.col("device") == 0)
     assert not slow["transmitted"][:5].any()
     assert slow["transmitted"][-10:].any()
-    assert fs.verify(tmp_path / "run").ok
 
 
 def test_plans_by_the_model_alone_store_no_estimates(tmp_path: Path) -> None:
     grid = grid_of(*[client(growing, after={"e_cmp_j": 0.2})] * 4)
     scenario = fs.preset("tiny", [*FAST, "radio.fading=none"])
-    ScheduledFedAvg(scenario, classes=CLASSES, out=tmp_path / "run", plans="model").start(grid, model(), num_rounds=3)
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
-    assert "e_cmp_planned_j" not in devices.columns
-    assert fs.verify(tmp_path / "run").ok
+    assert "e_cmp_planned_j" not in played(scenario, grid, 3, tmp_path / "run", plans="model").columns
     with pytest.raises(fs.FeelstreamError, match="plans must be 'measured' or 'model'"):
         ScheduledFedAvg(scenario, plans="by hand")
 
@@ -142,9 +126,6 @@ def test_a_glitch_is_charged_ten_times_what_is_usual_however_far_the_model_is_of
 
     grid = grid_of(device(True), *[device(False)] * 3)  # pyright: ignore[reportArgumentType]
     scenario = fs.preset("tiny", [*PLAIN, "policy.name=select_all", "radio.fading=none"])
-    ScheduledFedAvg(scenario, classes=CLASSES, out=tmp_path / "run").start(grid, model(), num_rounds=5)
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
+    devices = played(scenario, grid, 5, tmp_path / "run")
     charged = devices.filter(pl.col("device") == 0, pl.col("scheduled"))["e_cmp_j"].to_list()
     assert charged[1:] == pytest.approx([70.0, 70.0, 700.0, 70.0], rel=0.02)  # a little more: sending is in the ratio
-    assert fs.verify(tmp_path / "run").ok

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deployed_clients import CLASSES, FAST, START, client, grid_of, growing, model, silent_in_training
+from deployed_clients import CLASSES, FAST, START, client, grid_of, growing, model, rows, silent_in_training
 from flwr.app import Array, ArrayRecord, Context, Error, Message
 
 import feelstream as fs
@@ -77,7 +77,6 @@ def test_it_stops_with_a_sentence(answers: list[Answer], reason: str, tmp_path: 
 def test_a_short_run_that_trained_nobody_is_an_error_and_its_first_round_says_so(
     answer: Answer, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.ERROR, logger="flwr.feelstream"), pytest.raises(DeploymentError, match=reason):
         strategy(give_up_after=5).start(grid_of(answer, answer), model(), num_rounds=2)
     assert "round 1: nobody could be trained: " in caplog.text
@@ -160,25 +159,20 @@ def test_where_the_scenarios_clock_counts_measured_times_do_not(tmp_path: Path) 
     measured = {"t_cmp_s": 4.5, "e_cmp_j": 0.25}
     grid = grid_of(client(growing, after=measured))
     strategy(out=tmp_path / "run", clock="model").start(grid, model(), num_rounds=1)
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
-    row = devices.row(0, named=True)
+    row = rows(tmp_path / "run").row(0, named=True)
     assert row["transmitted"]
     assert (row["t_cmp_s_measured"], row["e_cmp_j_measured"], row["e_cmp_j"]) == (False, True, 0.25)
     assert row["t_cmp_s"] == pytest.approx(419328000 / 1.2e9)
     strategy(out=tmp_path / "modelled", energy="model").start(
         grid_of(client(growing, after={"t_cmp_s": 1.0, "e_cmp_j": 0.25})), model(), num_rounds=1
     )
-    devices = fs.read(tmp_path / "modelled").devices
-    assert devices is not None
-    assert devices["e_cmp_j"][0] == pytest.approx(1e-27 * 419328000 * 1.2e9**2)
+    assert rows(tmp_path / "modelled")["e_cmp_j"][0] == pytest.approx(1e-27 * 419328000 * 1.2e9**2)
     for name in ("run", "modelled"):
         assert fs.verify(tmp_path / name).ok
 
 
 def test_a_complete_directory_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     strategy(out=tmp_path / "run").start(grid_of(client(growing)), model(), num_rounds=1)
-    logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.INFO, logger="flwr"):
         strategy(out=tmp_path / "run").start(LocalGrid(), model(), num_rounds=1)
     assert "complete after 1 rounds; more are run if num_rounds is raised" in caplog.text

@@ -76,7 +76,6 @@ def test_the_last_round_can_be_collected_on_this_machine() -> None:
 
 
 def test_every_round_has_a_line_for_programs(caplog: pytest.LogCaptureFixture) -> None:
-    logging.getLogger("flwr").propagate = True
     grid = grid_of(client(growing), silent_in_training(client(growing)))
     with caplog.at_level(logging.INFO, logger="flwr.feelstream.rounds"):
         strategy().start(grid, model(), num_rounds=2)
@@ -100,7 +99,6 @@ def test_every_round_has_a_line_for_programs(caplog: pytest.LogCaptureFixture) -
 def test_the_first_round_warns_of_a_model_that_is_not_measured_or_far_off(
     measured: dict[str, float], warning: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
         strategy("system.energy_budget_j=5.0").start(grid_of(client(growing, after=measured)), model(), num_rounds=3)
     found = [line for line in caplog.messages if ("energy" in line and "charged" not in line) or "no device" in line]

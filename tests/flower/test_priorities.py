@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deployed_clients import CLASSES, FAST, client, growing, model
+from deployed_clients import FAST, client, growing, played, rows
 from flwr.app import Context, Message, MetricRecord, RecordDict
 
 import feelstream as fs
-from feelstream.flower import Device, LocalGrid, ScheduledFedAvg
+from feelstream.flower import Device, LocalGrid
 from feelstream.flower.device import DeviceError
 from feelstream.flower.report import QUERY, SERVER
 
@@ -29,13 +29,10 @@ def federation(**stated: float) -> LocalGrid:
 def priorities(out: Path, grid: LocalGrid, *changes: str, rounds: int = 2, **options: Any) -> list[list[float]]:
     """By round, as the trace has them; the run verifies, and importance is weighed with them."""
     scenario = fs.preset("tiny", [*FAST, "policy.size=2", *changes])
-    ScheduledFedAvg(scenario, classes=CLASSES, out=out, **{"names": NAMES, **options}).start(grid, model(), rounds)
-    devices = fs.read(out).devices
-    assert devices is not None
+    devices = played(scenario, grid, rounds, out, **{"names": NAMES, **options})
     plain = devices["amount"] + devices["dissimilarity"]
     assert (devices["importance"] / devices["priority"]).to_list() == pytest.approx(plain.to_list())
-    assert fs.verify(out).ok
-    return [rows["priority"].to_list() for rows in devices.partition_by("round", maintain_order=True)]
+    return [each["priority"].to_list() for each in devices.partition_by("round", maintain_order=True)]
 
 
 def test_everyone_has_1_unless_something_is_said(tmp_path: Path) -> None:
@@ -64,9 +61,7 @@ def test_who_comes_first_is_scheduled_and_a_restart_remembers(tmp_path: Path) ->
     first = priorities(tmp_path / "run", grid, max_priority=1000)
     grid.answers[4] = lambda context, message: None  # it is not asked again, and could not say it again
     assert priorities(tmp_path / "run", grid, max_priority=1000, rounds=3) == [*first, first[0]]
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
-    scheduled = devices.filter(devices["device"] == 3)["scheduled"].to_list()
+    scheduled = rows(tmp_path / "run", 3)["scheduled"].to_list()
     assert scheduled == [True, False, False]  # at once, and then it has nothing fresh, which no priority replaces
 
 

@@ -160,7 +160,6 @@ def test_the_server_works_out_what_is_fresh() -> None:
 
 def test_an_excluded_device_is_named_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
     server = scheduler()
-    logging.getLogger("flwr").propagate = True
     with caplog.at_level(logging.WARNING, logger="flwr.feelstream"):
         server.exclude(0, "it lied")
     assert "device 0 is left out: it lied" in caplog.text

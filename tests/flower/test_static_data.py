@@ -6,11 +6,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, client, grid_of, model, silent_in_training
+from deployed_clients import CLASSES, FAST, client, grid_of, played, rows, silent_in_training
 from sealing import seal
 
 import feelstream as fs
-from feelstream.flower import ScheduledFedAvg
 from feelstream.flower.local_grid import Answer
 
 HELD = ([30, 0, 0], [0, 20, 0], [0, 0, 10], [5, 5, 5])
@@ -21,12 +20,7 @@ FIELDS = [*FAST[:2], *FAST[3:5], "radio.fading=none", "policy.size=1", "system.e
 def turns(answers: list[Answer], out: Path, *overrides: str, rounds: int = 12, passes: bool = True) -> list[list[int]]:
     """Who trained, by round."""
     scenario = fs.preset("tiny", [*FIELDS, *overrides])
-    strategy = ScheduledFedAvg(scenario, classes=CLASSES, wait_s=0.0, out=out, passes=passes)
-    strategy.start(grid_of(*answers), model(), num_rounds=rounds)
-    assert fs.verify(out).ok
-    devices = fs.read(out).devices
-    assert devices is not None
-    sent = devices.filter("transmitted")
+    sent = played(scenario, grid_of(*answers), rounds, out, passes=passes).filter("transmitted")
     return [sent.filter(pl.col("round") == t)["device"].to_list() for t in range(1, rounds + 1)]
 
 
@@ -54,9 +48,7 @@ def test_who_never_delivers_does_not_hold_a_pass_up(tmp_path: Path) -> None:
 def test_streaming_data_is_never_taken_for_static(tmp_path: Path) -> None:
     grown_once = client(lambda t: [3, 0, 0] if t < 2 else [4, 0, 0])
     turns([grown_once, grown_once], tmp_path / "run", rounds=6)
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
-    assert devices.filter(pl.col("round") == 6, pl.col("device") < 2)["fresh"].sum() == 0
+    assert rows(tmp_path / "run").filter(pl.col("round") == 6, pl.col("device") < 2)["fresh"].sum() == 0
 
 
 def test_a_pass_that_began_too_early_is_found(tmp_path: Path) -> None:
@@ -64,13 +56,13 @@ def test_a_pass_that_began_too_early_is_found(tmp_path: Path) -> None:
     turns(STATIC, tmp_path / "run", rounds=3)
     path = tmp_path / "run" / "devices.parquet"
     devices = pl.read_parquet(path)
-    rows = devices.to_dicts()
-    assert any(any(row["used_labels"]) for row in rows if row["round"] == 2)  # of one device in four
-    for row in rows:
+    table = devices.to_dicts()
+    assert any(any(row["used_labels"]) for row in table if row["round"] == 2)  # of one device in four
+    for row in table:
         if row["round"] == 2:
             row["fresh_labels"] = [a + b for a, b in zip(row["fresh_labels"], row["used_labels"], strict=True)]
             row["fresh"], row["used_labels"] = sum(row["fresh_labels"]), [0] * CLASSES
-    pl.DataFrame(rows, schema=devices.schema).write_parquet(path)
+    pl.DataFrame(table, schema=devices.schema).write_parquet(path)
     seal(tmp_path / "run")
     found = fs.verify(tmp_path / "run").disagreement
     assert found is not None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import CLASSES, FAST, client, grid_of, growing, model
+from deployed_clients import CLASSES, FAST, client, grid_of, growing, model, played
 from flwr.app import Context, Error, Message
 from flwr.common.constant import ErrorCode
 from flwr.serverapp.strategy import FedMedian, Krum
@@ -74,36 +74,25 @@ def scenario(size: int) -> fs.Scenario:
     return fs.preset("tiny", [*plain, "policy.name=age", f"policy.size={size}", "radio.fading=none"])
 
 
-def rows(directory: Path) -> pl.DataFrame:
-    devices = fs.read(directory).devices
-    assert devices is not None
-    return devices
-
-
 def test_a_round_ends_with_the_first_replies_and_the_others_are_charged(clock: Clock, tmp_path: Path) -> None:
     grid = federation(clock, {3: 3.0})
-    strategy = ScheduledFedAvg(scenario(4), classes=CLASSES, out=tmp_path / "run", first=3)
-    strategy.start(grid, model(), num_rounds=6)
+    devices = played(scenario(4), grid, 6, tmp_path / "run", first=3)
     assert clock.now < 6 * 1.0  # nobody waited three seconds
-    devices = rows(tmp_path / "run")
     slow = devices.filter(pl.col("device") == 3)
     assert slow["cut"][0]
     assert (slow.filter(pl.col("cut"))["e_cmp_j"] > 0).all()  # it has computed
     assert not slow["transmitted"].any()
     assert (slow["reliability"] == 1.0).all()  # and has not failed
     assert (devices.filter(pl.col("device") < 3)["transmitted"]).all()
-    assert fs.verify(tmp_path / "run").ok
 
 
 def test_who_still_works_for_an_earlier_round_is_not_called_again(clock: Clock, tmp_path: Path) -> None:
     grid = federation(clock, {3: 1e9})
-    ScheduledFedAvg(scenario(4), classes=CLASSES, out=tmp_path / "run", first=3).start(grid, model(), num_rounds=4)
-    slow = rows(tmp_path / "run").filter(pl.col("device") == 3)
+    slow = played(scenario(4), grid, 4, tmp_path / "run", first=3).filter(pl.col("device") == 3)
     assert slow["scheduled"].to_list() == [True, False, False, False]
 
 
 def test_the_time_limit_follows_what_devices_take(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    logging.getLogger("flwr").propagate = True
     grid = federation(clock, {0: 0.4, 1: 0.2, 2: 0.3, 3: 0.25})
     with caplog.at_level(logging.INFO, logger="flwr.feelstream.rounds"):
         ScheduledFedAvg(scenario(4), classes=CLASSES, adaptive_timeout=True).start(grid, model(), num_rounds=8)

@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import BUDGET_J, CLASSES, FAST, START, K, client, grid_of, growing, model, silent_in_training
+from deployed_clients import (
+    BUDGET_J,
+    CLASSES,
+    FAST,
+    START,
+    K,
+    client,
+    grid_of,
+    growing,
+    model,
+    played,
+    rows,
+    silent_in_training,
+)
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 
@@ -27,12 +40,6 @@ OPTIONS: dict[str, Any] = {"classes": CLASSES, "wait_s": 0.0, "give_up_after": N
 def strategy(*overrides: str, **options: Any) -> ScheduledFedAvg:
     scenario = fs.preset("tiny", [*FAST, *overrides])
     return ScheduledFedAvg(scenario, **OPTIONS | options)
-
-
-def rows(out: Path, device: int) -> pl.DataFrame:
-    devices = fs.read(out).devices
-    assert devices is not None
-    return devices.filter(pl.col("device") == device)
 
 
 def queries(grid: LocalGrid) -> int:
@@ -92,14 +99,9 @@ def test_a_policy_that_asks_for_reports_is_refused() -> None:
 def test_no_policy_minds_silence_and_absence(policy: str, tmp_path: Path) -> None:
     grid = grid_of(silent_in_training(client(growing)), client(growing))  # and two that never come
     changes = [f"policy.name={policy}", "policy.size=2", "system.energy_budget_j=1.0"]
-    scenario = fs.preset("tiny", [*FAST[:2], FAST[3], *changes])
-    ScheduledFedAvg(scenario, out=tmp_path / "run", **OPTIONS).start(grid, model(), num_rounds=4)
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
-    assert not devices.filter(pl.col("device") != 1)["transmitted"].any()
+    played(fs.preset("tiny", [*FAST[:2], FAST[3], *changes]), grid, 4, tmp_path / "run", give_up_after=None)
+    assert not rows(tmp_path / "run").filter(pl.col("device") != 1)["transmitted"].any()
     assert rows(tmp_path / "run", 1)["transmitted"].any()
-    report = fs.verify(tmp_path / "run")
-    assert report.ok, report
 
 
 def garbage(context: Context, message: Message) -> Message:
@@ -159,8 +161,6 @@ def test_reports_ride_on_replies_and_only_the_others_are_asked(tmp_path: Path) -
     grid = grid_of(*[client(growing)] * K)
     options = {"max_report_age": 2, "out": tmp_path / "run"}
     strategy("policy.size=2", "policy.V=0.0001", **options).start(grid, model(), num_rounds=8)
-    devices = fs.read(tmp_path / "run").devices
-    assert devices is not None
     # Asked: everyone in the first round, and after that those whose last report is three rounds old; they report then.
     asked = K
     for device in range(K):
@@ -173,7 +173,7 @@ def test_reports_ride_on_replies_and_only_the_others_are_asked(tmp_path: Path) -
                 reported = round
     assert queries(grid) == asked
     assert asked < 8 * K
-    assert devices["report_age"].max() == 2
+    assert rows(tmp_path / "run")["report_age"].max() == 2
     assert fs.verify(tmp_path / "run").ok
 
 
@@ -291,21 +291,6 @@ def test_the_server_may_evaluate_what_it_likes(found: MetricRecord | None, tmp_p
     assert list(result.evaluate_metrics_serverapp) == ([] if found is None else [0, 1, 2])
     assert fs.read(tmp_path / "run").rounds["accuracy"].to_list() == [None, None]
     assert fs.verify(tmp_path / "run").ok
-
-
-def test_clients_evaluate_as_flower_lets_them() -> None:
-    evaluated = []
-
-    def answer(context: Context, message: Message) -> Message | None:
-        if message.metadata.message_type == "evaluate":
-            evaluated.append(message)
-            return Message(RecordDict({"m": MetricRecord({"accuracy": 0.75, "num-examples": 4})}), reply_to=message)
-        return client(growing)(context, message)
-
-    chosen = strategy(fraction_evaluate=1.0, min_evaluate_nodes=1)
-    result = chosen.start(grid_of(answer), model(), num_rounds=2)
-    assert len(evaluated) == 2
-    assert result.evaluate_metrics_clientapp[2]["accuracy"] == 0.75
 
 
 def test_policy_and_names_can_be_given(tmp_path: Path) -> None:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from deployed_clients import FAST, client, grid_of, growing, model, silent_in_training
+from deployed_clients import FAST, client, grid_of, growing, played, silent_in_training
 from sealing import seal
 
 import feelstream as fs
 from feelstream.columns import DEVICE_COLUMNS, columns_of
-from feelstream.flower import ScheduledFedAvg
 from feelstream.report import results_in
 from feelstream.report.origin import origin
 
@@ -26,9 +25,7 @@ def run(tmp_path: Path) -> Path:
     measured = {"t_cmp_s": 1.5, "e_cmp_j": 0.25}
     grid = grid_of(client(growing, after=measured), silent_in_training(client(growing)), client(growing))
     scenario = fs.preset("tiny", [*FAST, "policy.size=3", "radio.fading=none"])
-    options: dict[str, Any] = {"classes": 3, "out": tmp_path / "run"}
-    ScheduledFedAvg(scenario, **options).start(grid, model(), num_rounds=4)
-    assert fs.verify(tmp_path / "run").ok
+    played(scenario, grid, 4, tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -36,10 +33,7 @@ def test_a_gain_that_a_device_found_may_differ_from_its_mean(tmp_path: Path) -> 
     """The scenario has no fading, and says nothing of what a real channel does."""
     grid = grid_of(client(growing, after={"gain": 0.5}), client(growing))
     scenario = fs.preset("tiny", [*FAST, "policy.size=2", "radio.fading=none"])
-    ScheduledFedAvg(scenario, classes=3, out=tmp_path / "run").start(grid, model(), num_rounds=2)
-    devices = pl.read_parquet(tmp_path / "run" / "devices.parquet")
-    assert 0.5 in devices.filter("transmitted")["gain"]
-    assert fs.verify(tmp_path / "run").ok
+    assert 0.5 in played(scenario, grid, 2, tmp_path / "run").filter("transmitted")["gain"]
 
 
 def test_the_model_is_the_apps(run: Path) -> None:
@@ -135,10 +129,7 @@ def test_who_shares_out_the_rest_of_a_round_goes_by_the_measured_time(
     )
     settings = [*FAST, f"policy.name={policy}", "policy.V=0.5", "policy.size=3", "radio.fading=none"]
     scenario = fs.preset("tiny", settings)
-    ScheduledFedAvg(scenario, classes=3, out=tmp_path / "run").start(grid, model(), num_rounds=3)
-    report = fs.verify(tmp_path / "run")
-    assert report.ok, str(report)
-    first = pl.read_parquet(tmp_path / "run" / "devices.parquet").filter(pl.col("scheduled"), device=0)
+    first = played(scenario, grid, 3, tmp_path / "run").filter(pl.col("scheduled"), device=0)
     assert len(first)
     assert first["t_cmp_s"].to_list() == [took_s] * len(first)
     assert first["transmitted"].to_list() == [took_s < 3.99] * len(first)  # in 0.1 µs nobody can send anything

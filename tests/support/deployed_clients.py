@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord
 
-from feelstream.flower import Device
+import feelstream as fs
+from feelstream.flower import Device, ScheduledFedAvg
 from feelstream.flower.local_grid import Answer, LocalGrid
 
 K, CLASSES = 4, 3
@@ -69,3 +72,19 @@ class LoopGrid(LocalGrid):
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         return self.pull_messages([number for number in self.push_messages(messages) if number])
+
+
+def rows(out: Path, device: int | None = None) -> pl.DataFrame:
+    """devices.parquet of a run, or what it says of one device."""
+    devices = fs.read(out).devices
+    assert devices is not None
+    return devices if device is None else devices.filter(pl.col("device") == device)
+
+
+def played(scenario: fs.Scenario, grid: LocalGrid, rounds: int, out: Path, **options: Any) -> pl.DataFrame:
+    """Play a federation whose run verifies: its devices.parquet."""
+    settings = {"classes": CLASSES, "wait_s": 0.0} | options
+    ScheduledFedAvg(scenario, out=out, **settings).start(grid, model(), num_rounds=rounds)
+    report = fs.verify(out)
+    assert report.ok, report
+    return rows(out)
