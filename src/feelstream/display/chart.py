@@ -22,6 +22,9 @@ class Axis:
     """An axis; without limits or ticks, they are as the values have it.
 
     Attributes:
+        label: Beside it.
+        limits: Its ends.
+        logarithmic: Whether its scale is.
         ticks: Places and texts.
         whole: Ticks stand at whole numbers only.
         down: Small values are at the top.

@@ -140,7 +140,7 @@ def _identities(plan: Plan, executor: Executor | None) -> Identities:
             raise RunError(f"the executor does not work: {sentence(problem)}") from problem
         try:
             if answer.cost is not None:
-                arm = replace(arm, scenario=model_cost.resolved(arm.scenario, answer.cost))
+                arm = replace(arm, scenario=model_cost.with_numbers(arm.scenario, answer.cost))
         except ScenarioError as problem:
             answer = Answer.of(problem)
         arms.append(arm)

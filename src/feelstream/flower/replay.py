@@ -26,7 +26,7 @@ from feelstream.flower.strategy import ScheduledFedAvg
 from feelstream.learning.contract import Learner
 from feelstream.learning.server import FedAvg
 from feelstream.loop.world import World
-from feelstream.run import dataset_of, resolved
+from feelstream.run import dataset_of, with_numbers
 from feelstream.scenario import Scenario
 from feelstream.scenario.files import load
 
@@ -107,7 +107,7 @@ def from_record(record: ArrayRecord) -> Theta:
 @lru_cache(maxsize=1)
 def prepare(scenario_file: str) -> tuple[Scenario, Dataset, Learner | None]:
     """Scenario, data and learner of a scenario file."""
-    scenario = resolved(load(scenario_file))
+    scenario = with_numbers(load(scenario_file))
     if scenario.learning.local.remembers:
         raise ScenarioError(
             "learning.local.keep: must be none in a replayed federation, whose devices keep nothing between rounds"

@@ -2,7 +2,7 @@
 
 from feelstream.loop.changes import Change
 from feelstream.run.play import play_in, simulate, simulate_in
-from feelstream.run.preparing import dataset_of, resolved
+from feelstream.run.preparing import dataset_of, with_numbers
 from feelstream.run.run import Run, read
 
-__all__ = ["Change", "Run", "dataset_of", "play_in", "read", "resolved", "simulate", "simulate_in"]
+__all__ = ["Change", "Run", "dataset_of", "play_in", "read", "simulate", "simulate_in", "with_numbers"]

@@ -25,7 +25,7 @@ from feelstream.run.files import (
     write_atomically,
 )
 from feelstream.run.manifest import Manifest, check_same_run
-from feelstream.run.preparing import prepare, resolved
+from feelstream.run.preparing import prepare, with_numbers
 from feelstream.run.run import Run, read_complete, write_run
 from feelstream.scenario import Scenario
 
@@ -72,7 +72,7 @@ def simulate_in(
     A directory that holds another run (seed, scenario, data, engine), or anything else, is refused and left alone. So
     is a run whose checkpoint or rows are damaged, which no kill can do: nothing is thrown away unasked.
     """
-    scenario = resolved(scenario)
+    scenario = with_numbers(scenario)
     changes = in_order(scenario, changes)
     return play_in(
         directory, scenario, seed, lambda: prepare(scenario, seed, threads, changes, promised),

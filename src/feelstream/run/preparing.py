@@ -50,11 +50,11 @@ def _last_dataset(name: str, samples: int | None, normalise: Normalise, version:
     return load_dataset(name, samples=samples, normalise=normalise)
 
 
-def resolved(scenario: Scenario) -> Scenario:
+def with_numbers(scenario: Scenario) -> Scenario:
     """The scenario with a number where it says auto and the model is to tell; that needs the data set."""
-    return (
-        model_cost.resolved(scenario, cost.of(scenario.learning, dataset_of(scenario))) if scenario.autos else scenario
-    )
+    if not scenario.autos:
+        return scenario
+    return model_cost.with_numbers(scenario, cost.of(scenario.learning, dataset_of(scenario)))
 
 
 @taking()
@@ -74,7 +74,7 @@ def prepare(
         code.check(scenario)
     if scenario.devices.table:
         scenario = Scenario.of(scenario.tables())  # with the table as it is now
-    scenario = resolved(scenario)
+    scenario = with_numbers(scenario)
     changes = in_order(scenario, changes)
     seed = operator.index(seed)  # a NumPy integer becomes one that JSON knows
     if seed < 0:

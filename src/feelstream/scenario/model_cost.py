@@ -15,7 +15,7 @@ from feelstream.scenario.overrides import Override
 from feelstream.scenario.settings import Scenario
 
 
-def resolved(scenario: Scenario, cost: Cost) -> Scenario:
+def with_numbers(scenario: Scenario, cost: Cost) -> Scenario:
     """The scenario with numbers in place of auto; ScenarioError where the model does not tell."""
     if not scenario.autos:
         return scenario

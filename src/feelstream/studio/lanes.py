@@ -20,7 +20,7 @@ from feelstream.errors import RunError
 from feelstream.experiment.store import load as load_results
 from feelstream.loop.changes import Change, from_list, in_order, scenario_in
 from feelstream.run import Run, read
-from feelstream.run.preparing import prepare, resolved
+from feelstream.run.preparing import prepare, with_numbers
 from feelstream.run.run import is_unfinished, read_so_far
 from feelstream.run.scenes import Scenes
 from feelstream.scenario import Scenario
@@ -108,7 +108,7 @@ class LiveLane(Lane):
 
     def __init__(self, label: str, scenario: Scenario, seed: int, changes: Sequence[Change] = ()) -> None:
         with LOADING:
-            scenario = resolved(scenario)
+            scenario = with_numbers(scenario)
             super().__init__(label, scenario, seed, in_order(scenario, changes))
             self._player, self._manifest = prepare(scenario, seed, None, self.changes)
         self._snapshots: dict[int, Nested] = {0: self._player.snapshot()}
