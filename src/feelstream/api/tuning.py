@@ -17,10 +17,11 @@ import polars as pl
 from feelstream.api.arguments import check_places, scenario_of, seeds_of
 from feelstream.api.comparing import played
 from feelstream.api.comparison import Comparison, written
-from feelstream.display.quantities import QUANTITIES, Quantity, counted, number
+from feelstream.display.quantities import QUANTITIES, counted
 from feelstream.errors import ScenarioError
 from feelstream.experiment import tuning
-from feelstream.experiment.statistics import LEVEL, Interval
+from feelstream.experiment.measures import plus_minus
+from feelstream.experiment.statistics import LEVEL
 from feelstream.run.run import as_pandas
 from feelstream.scenario import Scenario
 from feelstream.terminal.tables import WIDTH, text_table
@@ -108,7 +109,10 @@ class Tuning:
             weights = [f"{trade.weight:.2e}" for trade in self.trades]
         rows = [
             [weight, "yes" if tuning.keeps(trade, self.budget_j) else "no"]
-            + [_cell(getattr(trade, name), quantity) for name, quantity in shown.items()]
+            + [
+                "–" if (value := getattr(trade, name)) is None else plus_minus(quantity, value)
+                for name, quantity in shown.items()
+            ]
             for weight, trade in zip(weights, self.trades, strict=True)
         ]
         table = text_table([self.field, "kept", *(quantity.column_title for quantity in shown.values())], rows, WIDTH)
@@ -120,15 +124,6 @@ class Tuning:
         from feelstream.display.picture import html
 
         return html(self.conclusion, self.table(), self.plot())
-
-
-def _cell(value: Interval | None, quantity: Quantity) -> str:
-    if value is None:
-        return "–"
-    mean, half = value.mean * quantity.scale, value.half_width
-    digits = quantity.decimals(mean)
-    margin = "" if half is None else f" ± {number(half * quantity.scale, digits)}"
-    return f"{number(mean, digits)}{margin}"
 
 
 def tune(

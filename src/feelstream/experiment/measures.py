@@ -108,11 +108,16 @@ def cell(row: dict[str, Any], seeds: int) -> str:
         part = "" if row["reached"] in (0, seeds) else f" ({row['reached']}/{seeds})"
         median = row["median"] * quantity.scale
         return f"{more}{number(median, quantity.decimals(median))}{part}"
-    mean = row["mean"] * quantity.scale
-    digits = quantity.decimals(mean)
-    half = "" if row["low"] is None else f" ± {(row['high'] - row['low']) / 2 * quantity.scale:.{digits}f}"
     part = "" if row["n"] == seeds else f" ({row['n']}/{seeds})"
-    return f"{number(mean, digits)}{half}{part}"
+    return f"{plus_minus(quantity, Interval(row['mean'], row['low'], row['high'], row['n']))}{part}"
+
+
+def plus_minus(quantity: Quantity, value: Interval) -> str:
+    """mean ± half of the interval, in the quantity's unit; the mean alone for one seed."""
+    mean = value.mean * quantity.scale
+    digits = quantity.decimals(mean)
+    half = "" if value.half_width is None else f" ± {number(value.half_width * quantity.scale, digits)}"
+    return f"{number(mean, digits)}{half}"
 
 
 Judgement = Literal["better", "worse", "unclear", ""]

@@ -41,14 +41,12 @@ def prediction(values: ArrayLike, level: float = LEVEL) -> Interval:
     return Interval(found.mean, found.mean - half, found.mean + half, found.n)
 
 
-def one_sided_p(values: ArrayLike) -> float | None:
-    """One-sided p value of the t-test of mean ≤ 0 against mean > 0; None for fewer than two values.
+def one_sided_p(values: ArrayLike) -> float:
+    """One-sided p value of the t-test of mean ≤ 0 against mean > 0, for two values or more.
 
     All values equal: 0 where they are above 0, 1 where they are below, ½ where they are 0.
     """
     x = one_per_seed(values)
-    if len(x) < 2:
-        return None
     mean, s = float(x.mean()), float(x.std(ddof=1))
     return student(mean, 0.0 if s <= 1e-12 * abs(mean) else s / sqrt(len(x)), len(x))  # no spread but rounding
 
@@ -60,20 +58,18 @@ def student(mean: float, error: float, n: int) -> float:
     return float(stdtr(n - 1, -mean / error)) if error else 0.5 if mean == 0 else float(mean < 0)
 
 
-def sign_flip(values: ArrayLike) -> float | None:
+def sign_flip(values: ArrayLike) -> float:
     """One-sided p value of mean ≤ 0 against mean > 0 by sign flips: the share of all 2ⁿ sums Σ ±x_i that are ≥ Σ x_i.
 
     It assumes no normal distribution, only that a difference and its opposite are equally likely if there is no
     effect. Its least value is 2⁻ⁿ, so with four seeds it can never fall below 5 % / 2. Exact up to EXACT seeds (sums
     of halves, sorted: 0.3 ms for 20 seeds, where scipy.stats.permutation_test, which lists all flips, takes 20 s);
-    beyond, FLIPS random flips, of which the observed one counts as one more. None for fewer than two values.
+    beyond, FLIPS random flips, of which the observed one counts as one more.
 
     Reference: R. A. Fisher, "The Design of Experiments", 1935, section 21.
     """
     x = one_per_seed(values)
     n = len(x)
-    if n < 2:
-        return None
     least = x.sum() - 1e-9 * np.abs(x).sum()  # ties count, whatever the rounding
     if n > EXACT:
         rng = np.random.default_rng(0)

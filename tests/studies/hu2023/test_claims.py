@@ -197,8 +197,6 @@ def test_against_a_claim_of_two_leads_speaks_either():
     strong, weak = Paired([1.0, 1.1, 0.9]), Paired([-1.0, -1.2, -0.7])
     both = p_values([strong, weak])
     alone = p_values([weak])
-    assert both is not None
-    assert alone is not None
     assert both.p_for == pytest.approx(alone.p_for)
     assert both.p_against == pytest.approx(2 * alone.p_against)
 

@@ -25,8 +25,8 @@ class Paired:
     def shifted(self, by: float) -> Paired:
         return Paired(value + by for value in self.values)
 
-    def p_values(self, sign: int) -> tuple[float | None, float | None]:
-        """One-sided, of sign·mean ≤ 0: by Student's t, and by sign flips; None for fewer than two seeds."""
+    def p_values(self, sign: int) -> tuple[float, float]:
+        """One-sided, of sign·mean ≤ 0: by Student's t, and by sign flips."""
         values = [sign * value for value in self.values]
         return one_sided_p(values), sign_flip(values)
 
@@ -69,12 +69,10 @@ class Resampled:
     def shifted(self, by: float) -> Resampled:
         return replace(self, estimate=self.estimate + by, draws=self.draws + by)
 
-    def p_values(self, sign: int) -> tuple[float | None, float | None]:
+    def p_values(self, sign: int) -> tuple[float, float]:
         """One-sided, of sign·θ ≤ 0: by Student's t, and without a distribution, by the share of resamples, mirrored at
-        θ̂, in which it is not above 0; None for fewer than two seeds.
+        θ̂, in which it is not above 0.
         """
-        if self.n < 2:
-            return None, None
         mirrored = sign * (2 * self.estimate - self.draws)
         share = float((1 + np.count_nonzero(mirrored <= 0)) / (1 + len(mirrored)))
         return student(sign * self.mean, self.error, self.n), share

@@ -107,18 +107,16 @@ class PValues:
     flip_against: float
 
 
-def p_values(effects: Sequence[Paired | Resampled]) -> PValues | None:
-    """Of a claim that is true only if all effects are above 0; None for fewer than two seeds.
+def p_values(effects: Sequence[Paired | Resampled]) -> PValues:
+    """Of a claim that is true only if all effects are above 0, each over two seeds or more.
 
     For it speaks only what speaks for every effect, p = max p_i (an intersection-union test, which needs no
     correction); against it, what speaks against any, p = min(1, m · min p_i), Bonferroni's correction over m effects.
     """
-    columns = [column for sign in (1, -1) for column in zip(*(each.p_values(sign) for each in effects), strict=True)]
-    known = [[p for p in column if p is not None] for column in columns]
-    if any(len(each) < len(effects) for each in known):
-        return None
-    against = [min(1.0, len(effects) * min(column)) for column in known[2:]]
-    return PValues(max(known[0]), max(known[1]), *against)
+    more, flips_more = zip(*(each.p_values(1) for each in effects), strict=True)
+    less, flips_less = zip(*(each.p_values(-1) for each in effects), strict=True)
+    against = (min(1.0, len(effects) * min(each)) for each in (less, flips_less))
+    return PValues(max(more), max(flips_more), *against)
 
 
 def judged(plan: Plan, rounds: pl.DataFrame, claims: Iterable[Claim]) -> list[Finding]:
@@ -144,8 +142,6 @@ def _tested(
     if min(each.n for each in intervals.values()) < LEAST_SEEDS:
         return finding, None
     test = p_values([each.shifted(claim.test.margin) for each in effects.values()])
-    if test is None:
-        return finding, None
     p, p_flip = two_sided(test.p_for, test.p_against), two_sided(test.flip_for, test.flip_against)
     return replace(finding, p=p, p_flip=p_flip), test
 
