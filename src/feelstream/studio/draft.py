@@ -14,7 +14,7 @@ from feelstream.scenario import Scenario
 from feelstream.scenario.fields import leaves
 from feelstream.scenario.files import preset
 from feelstream.scenario.overrides import Override, as_text
-from feelstream.studio.lanes import LiveLane
+from feelstream.studio.lanes import LiveLane, unused
 
 FEWEST, MOST = 2, 4
 Entries = dict[str, str]  # section.field → what was typed for it
@@ -115,10 +115,7 @@ class Draft:
             if many[policy[NAME]] > 1:
                 own = (f"{path.removeprefix('policy.')}={text}" for path, text in policy.items() if path != NAME)
                 label = " ".join((label, *own))
-            number, unused = 2, label
-            while unused in labels:
-                unused, number = f"{label} ({number})", number + 1
-            labels.append(unused)
+            labels.append(unused(label, labels))
         return labels
 
     def lanes(self) -> list[LiveLane]:

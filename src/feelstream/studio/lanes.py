@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
@@ -44,6 +45,11 @@ class History:
     granted_j: list[float]  # by its budget so far
     stored: list[int]
     turns: list[bool]  # whether it was scheduled
+
+
+def unused(label: str, taken: Collection[str]) -> str:
+    """The label, or with the first number that makes it another than these."""
+    return next(each for n in count(1) if (each := label if n == 1 else f"{label} ({n})") not in taken)
 
 
 class Lane:
@@ -205,10 +211,10 @@ class StoredLane(Lane):
 
     def view(self, round: int) -> RoundView:
         if (view := self._views.get(round)) is None:
-            row, scenes, count = self.rows[round - 1], self._scenes, self.scenario.system.devices
+            row, scenes, K = self.rows[round - 1], self._scenes, self.scenario.system.devices
             devices = None if scenes is None else scenes.rows(round)
-            scene = scenes.scene(round) if scenes and count <= MOST_DEVICES else None
-            view = of_tables(row, devices, count, scene)
+            scene = scenes.scene(round) if scenes and K <= MOST_DEVICES else None
+            view = of_tables(row, devices, scene)
             self._views = {round: view}  # only the last one is kept
         return view
 

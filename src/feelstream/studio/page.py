@@ -37,7 +37,7 @@ class Transport:
         self.play = icon_button("pause", "Play or pause", self.toggle, "space")
         icon_button("skip_next", "On one round", lambda: session.race.step(), "→")
         self.seek = ui.slider(min=0, max=1, value=0).classes("seek").props('aria-label="Round to show" label')
-        self.seek.on("update:model-value", self._seek, throttle=0.1)
+        self.seek.on("update:model-value", lambda e: session.race.jump(int(e.args)), throttle=0.1)
         self.round = ui.label("preparing").classes("round")
         self.seed = ui.select({}, on_change=lambda e: e.value is not None and session.choose_seed(e.value))
         self.seed.props('dense outlined options-dense prefix="seed" aria-label="Seed of the runs shown"')
@@ -48,9 +48,6 @@ class Transport:
     def toggle(self) -> None:
         race = self.session.race
         race.pause() if race.playing else race.play()
-
-    def _seek(self, event) -> None:
-        self.session.race.jump(int(event.args))
 
     def key(self, event) -> None:
         """Space, arrows, Home and End, outside of inputs."""

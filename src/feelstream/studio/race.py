@@ -17,7 +17,7 @@ from feelstream.errors import FeelstreamError, RunError, sentence
 from feelstream.loop.changes import CHANGEABLE
 from feelstream.run.explaining import listed
 from feelstream.studio.charts import shown_setting
-from feelstream.studio.lanes import MOST_LANES, Lane, LiveLane
+from feelstream.studio.lanes import MOST_LANES, Lane, LiveLane, unused
 
 SPEEDS = {"1/s": 1.0, "2/s": 2.0, "5/s": 5.0, "10/s": 10.0, "fastest": float("inf")}
 QUIET_S = 0.15  # after something new, before a round is played ahead: the browser draws first
@@ -124,7 +124,8 @@ class Race:
             if not 0 <= after < original.scenario.system.rounds:
                 raise RunError("after the last round there is no other future; go back to an earlier round first")
             original.check(after + 1, field, value)
-            label = _unused(f"{original.label}, {field.split('.')[-1]} = {value} from {after + 1}", self.lanes)
+            label = f"{original.label}, {field.split('.')[-1]} = {value} from {after + 1}"
+            label = unused(label, [lane.label for lane in self.lanes])
             self._jobs.append(lambda: self._fork(original, label, after, field, value))
             return label
 
@@ -262,10 +263,3 @@ def has_field(lane: Lane, field: str) -> bool:
         return False
     section, name = field.split(".")
     return name in type(getattr(lane.scenario, section)).model_fields
-
-
-def _unused(label: str, lanes: Sequence[Lane]) -> str:
-    taken, unused, number = {lane.label for lane in lanes}, label, 2
-    while unused in taken:
-        unused, number = f"{label} ({number})", number + 1
-    return unused

@@ -90,7 +90,7 @@ def write_race(paths: Sequence[Path], out: Path, title: str | None = None) -> Pa
     text = race_page(open_runs(side_by_side(paths)), title or ", ".join(str(path.name or path) for path in paths))
     if not out.parent.is_dir():
         raise RunError(f"{out.parent} is no directory; make it first, or write the file elsewhere")
-    write_atomically(out, lambda file: file.write_text(text, encoding="utf-8"))
+    _write(out, text)
     return out
 
 

@@ -34,7 +34,6 @@ class RoundView:
     row: dict[str, Any]  # as in rounds.parquet
     devices: dict[str, NDArray] | None  # (n,) each, as in devices.parquet; the column `device` says which they are
     used_labels: NDArray | None  # (m,) label counts of X, the data used before the round
-    all_devices: int  # K, of which `devices` may be a sample
     scene: Scene | None = None  # what the decision follows from, where it can be decided again
 
     @property
@@ -92,7 +91,7 @@ def of_record(record: RoundRecord, policy: Policy, state: State, seed: int, fact
     columns = trace.device_rows(record, columns_of(DEVICE_COLUMNS, facts))
     devices = {name: columns[name][which] for name in columns if name not in ASIDE}  # an index array copies
     scene = _scene(record, policy, state, seed) if len(scheduled) <= MOST_DEVICES else None
-    return RoundView(row, devices, np.array(record.observation.used_labels), len(scheduled), scene)
+    return RoundView(row, devices, np.array(record.observation.used_labels), scene)
 
 
 def _scene(record: RoundRecord, policy: Policy, state: State, seed: int) -> Scene:
@@ -102,12 +101,10 @@ def _scene(record: RoundRecord, policy: Policy, state: State, seed: int) -> Scen
     return Scene(policy, state, observation, seed, record.decision)
 
 
-def of_tables(
-    row: dict[str, Any], devices: pl.DataFrame | None, all_devices: int, scene: Scene | None = None
-) -> RoundView:
+def of_tables(row: dict[str, Any], devices: pl.DataFrame | None, scene: Scene | None = None) -> RoundView:
     """A round of a stored run: its row, and its devices' rows if they are stored."""
     if devices is None or devices.is_empty():
-        return RoundView(row, None, None, all_devices)
+        return RoundView(row, None, None)
     used = counts(devices["used_labels"]).sum(axis=0)
     some = devices[shown(devices["scheduled"].to_numpy())]
     columns: dict[str, NDArray] = {}
@@ -117,7 +114,7 @@ def of_tables(
             columns[name] = np.full(len(series), np.nan)
         else:
             columns[name] = counts(series) if name == "fresh_labels" else series.to_numpy()
-    return RoundView(row, columns, used, all_devices, scene)
+    return RoundView(row, columns, used, scene)
 
 
 def why(view: RoundView, scenario: Scenario) -> str:
