@@ -303,11 +303,30 @@ def test_a_chart_begins_again_where_series_are_others_and_not_for_another_round(
     """Else ECharts would keep what it was not told of."""
     lane = played()
     one, later, two = (
-        charts.outline(charts.curves(lanes, "energy_mean_j", shown, False))
-        for lanes, shown in (([lane], 2), ([lane], 6), ([lane, lane], 6))
+        charts.curves(lanes, "energy_mean_j", shown, False)
+        for lanes, shown in (([lane], 2), ([lane], 6), ([lane] * 2, 6))
     )
-    assert one == later != two
+    assert charts.outline(one) == charts.outline(later) != charts.outline(two)
     assert charts.outline({"series": [], "legend": {}}) != charts.outline({"series": []})
+
+
+def test_a_round_sends_its_points_and_not_the_chart() -> None:
+    lane = played()
+    for draw in (
+        lambda t: charts.curves([lane], "energy_mean_j", t, False),
+        lambda t: maps.timeline(lane, 0, t, 2, False),
+    ):
+        for old, new in ((draw(5), draw(6)), (draw(6), draw(2)), (draw(3), draw(3))):
+            part = charts.changed(old, new)
+            series = [
+                {**each, "data": [*before["data"][: each["kept"]], *each["data"]]}  # as chart.js does
+                for before, each in zip(old["series"], part.get("series", []), strict=False)
+            ]
+            for each in series:
+                del each["kept"]
+            assert {**old, **part, "series": series or old["series"]} == new
+        assert sum(len(each["data"]) for each in charts.changed(draw(5), draw(6))["series"]) <= 2
+    assert charts.changed(old, new) == {}
 
 
 def test_for_a_talk_a_legend_of_two_lines_has_room() -> None:

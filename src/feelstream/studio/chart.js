@@ -61,7 +61,13 @@ export default {
   },
   methods: {
     // isNew: ECharts keeps what it is not told of, and has to begin again where parts are gone or series are others.
+    // Of a series that goes on, the first points are kept and not sent once more.
     change(part, isNew) {
+      const grown = ({ kept, data, ...series }, at) => ({
+        ...series,
+        data: [...this.current.series[at].data.slice(0, kept), ...data],
+      });
+      if (!isNew && part.series) part.series = part.series.map(grown);
       this.current = isNew ? part : { ...this.current, ...part };
       Object.keys(part).forEach((name) => this.changed.add(name));
       this.isNew ||= isNew;

@@ -191,6 +191,20 @@ def outline(options: Options) -> list:
     return [sorted(options), *((series.get("name"), sorted(series)) for series in options["series"])]
 
 
+def changed(old: Options, new: Options) -> Options:
+    """The parts of a chart's options that are others, of each series the points after the first `kept`, which stay."""
+    part = {name: value for name, value in new.items() if name != "series" and old[name] != value}
+    if old["series"] != new["series"]:
+        part["series"] = [_grown(*pair) for pair in zip(old["series"], new["series"], strict=True)]
+    return part
+
+
+def _grown(old: Options, new: Options) -> Options:
+    both = enumerate(zip(old["data"], new["data"], strict=False))
+    kept = next((at for at, (a, b) in both if a != b), min(len(old["data"]), len(new["data"])))
+    return {**new, "data": new["data"][kept:], "kept": kept}
+
+
 def for_export(options: Options, title: str, dark: bool, axes: tuple[str, str] = ("", "")) -> Options:
     """The chart as a picture that stands by itself: with title, legend, names of the axes and background."""
     named = [

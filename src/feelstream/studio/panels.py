@@ -11,7 +11,7 @@ from nicegui import ui
 from nicegui.json import dumps
 
 from feelstream.studio import asset
-from feelstream.studio.charts import Options, enlarged, for_export, outline
+from feelstream.studio.charts import Options, changed, enlarged, for_export, outline
 from feelstream.studio.saving import file_name
 from feelstream.studio.session import Session
 
@@ -71,7 +71,7 @@ class Chart:
         if options != self._options:
             # ECharts keeps what it is not told of, so that it has to begin again where something is gone.
             is_new = outline(options) != outline(self._options)
-            part = {name: value for name, value in options.items() if is_new or self._options[name] != value}
+            part = options if is_new else changed(self._options, options)
             self._options = options
             self.session.drawings.append((self.element.id, part, is_new))
 
